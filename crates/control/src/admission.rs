@@ -1,0 +1,238 @@
+//! What every admission law is told, and what it answers.
+//!
+//! A stage, live or simulated, tells its law of each arrival, each event taken
+//! from the queue and each one finished, in the order in which they happen, and
+//! does as the law says. The law keeps estimates; the stage keeps the accounts
+//! (who is queued, who runs), so the two can never disagree about what is inside.
+
+use std::time::Duration;
+
+use crate::{ClassId, Concurrency, Timestamp};
+
+/// A control law that decides who may enter a stage.
+///
+/// One method for each thing that can happen, called under the stage's lock:
+/// each does a bounded amount of arithmetic and allocates nothing.
+pub trait AdmissionLaw: Send {
+    /// The name that configuration files and status pages use.
+    fn name(&self) -> &'static str;
+
+    /// An event asks to enter. An answer of [`Decision::Admit`] is binding: the
+    /// stage queues or starts the event (`backlog` counts it from then on).
+    fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision;
+
+    /// The event that is next to run, about to leave the queue; `backlog` still
+    /// counts it as queued. The answer says whether running it is still of use.
+    fn on_dequeue(
+        &mut self,
+        _now: Timestamp,
+        _waiting: &Waiting,
+        _backlog: &Backlog<'_>,
+    ) -> Dequeue {
+        Dequeue::Run
+    }
+
+    /// Which end of the queue to serve, asked when the stage's discipline leaves
+    /// it open. `head_age` is how long the oldest event has waited.
+    fn order(&self, _head_age: Duration) -> Order {
+        Order::OldestFirst
+    }
+
+    /// An event ended in whatever way after it had run; `backlog` no longer counts it.
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>);
+
+    /// Time has passed; called at least once a second, and as often as the
+    /// governor of the stage ticks.
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>);
+
+    /// How many events the law wants in progress at once, if it has a say
+    /// (a law for an upstream whose workers it cannot see).
+    fn concurrency(&self) -> Option<Concurrency> {
+        None
+    }
+
+    /// The law's knobs and estimates, for status pages and traces. Names are
+    /// snake case and end in their unit.
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>));
+}
+
+/// One number that a law shows: a knob or an estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading<'a> {
+    /// Snake case, unit last: `gate_ratio`, `wait_predicted_seconds`.
+    pub name: &'a str,
+    /// Of which class, where the law keeps one for each.
+    pub class: Option<ClassId>,
+    /// In the unit that the name ends in.
+    pub value: f64,
+}
+
+/// An event that asks to enter a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its class, one of the stage's.
+    pub class: ClassId,
+    /// After this instant its answer is of no use to anyone.
+    pub deadline: Option<Timestamp>,
+}
+
+/// An event that has reached the head of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its class.
+    pub class: ClassId,
+    /// When it entered the stage.
+    pub entered: Timestamp,
+    /// After this instant its answer is of no use to anyone.
+    pub deadline: Option<Timestamp>,
+}
+
+/// An event that has run to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Its class.
+    pub class: ClassId,
+    /// From leaving the queue to its end.
+    pub service: Duration,
+    /// From entering the stage to its end.
+    pub response: Duration,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// How an event that ran came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// With its work done: the sample speaks for the service.
+    Completed,
+    /// Without it (an error, a panic, a fast 5xx or 429 from an upstream). Its
+    /// short time says nothing good: laws count it as slow.
+    Failed,
+    /// Ended early, overdue or abandoned: it took at least this long.
+    Terminated,
+    /// It no longer counts towards response times (a stream or tunnel after
+    /// its head), but it did hold its place until now.
+    Untimed,
+}
+
+/// What stands in the stage at this instant, counted by the stage itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Backlog<'a> {
+    /// Events in the queue, for each class.
+    pub queued: &'a [u32],
+    /// Events being worked on, for each class.
+    pub running: &'a [u32],
+    /// Events in the queue, of all classes.
+    pub queued_total: u32,
+    /// Events being worked on, of all classes.
+    pub running_total: u32,
+    /// How many can be worked on at once.
+    pub workers: Concurrency,
+}
+
+impl Backlog<'_> {
+    /// Whether an event that arrives now would be worked on at once.
+    #[inline]
+    pub fn has_idle_worker(&self) -> bool {
+        self.queued_total == 0 && self.running_total < self.workers.get()
+    }
+}
+
+/// The answer to an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Let it in.
+    Admit,
+    /// Refuse it now.
+    Reject(Rejection),
+}
+
+/// The answer to an event that is next to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dequeue {
+    /// Work on it.
+    Run,
+    /// Drop it: it would come too late.
+    Drop,
+}
+
+/// Which end of the queue is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// First in, first out.
+    OldestFirst,
+    /// Last in, first out: under overload the newest still have time left.
+    NewestFirst,
+}
+
+/// A refusal, and when trying again may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Which rule refused.
+    pub reason: Reason,
+    /// When the same event may be let in, if that can be told.
+    pub retry_after: Option<Duration>,
+}
+
+impl Rejection {
+    /// A refusal that cannot say when to retry.
+    pub const fn new(reason: Reason) -> Self {
+        Self { reason, retry_after: None }
+    }
+
+    /// The same refusal with the time after which to try again.
+    #[must_use]
+    pub const fn retry_after(mut self, after: Duration) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+}
+
+/// Which rule refused an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// No token is left: the admission rate is used up.
+    RateExceeded,
+    /// A fixed bound on the queue's length was reached.
+    QueueFull,
+    /// The event would miss its target or its deadline.
+    PredictedLate,
+    /// A queue has been standing for too long; it is being cleared.
+    StandingQueue,
+    /// The owner's own predicate said no.
+    Predicate,
+    /// The stage is draining and takes nothing new.
+    Draining,
+    /// The stage has been destroyed.
+    Closed,
+}
+
+impl Reason {
+    /// Snake case, for metrics and status pages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RateExceeded => "rate_exceeded",
+            Self::QueueFull => "queue_full",
+            Self::PredictedLate => "predicted_late",
+            Self::StandingQueue => "standing_queue",
+            Self::Predicate => "predicate",
+            Self::Draining => "draining",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::RateExceeded => "the admission rate is used up",
+            Self::QueueFull => "the queue is full",
+            Self::PredictedLate => "it would be answered too late",
+            Self::StandingQueue => "a standing queue is being cleared",
+            Self::Predicate => "the stage's predicate refused it",
+            Self::Draining => "the stage is draining",
+            Self::Closed => "the stage is closed",
+        })
+    }
+}

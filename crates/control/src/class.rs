@@ -1,0 +1,207 @@
+//! Classes of events: what each is promised, and which goes first.
+
+use std::time::Duration;
+
+use crate::{OutOfRange, Ratio};
+
+/// How many classes a stage may tell apart. Accounts, histograms and a law's
+/// estimates are kept for each, so the bound keeps a stage within a few megabytes.
+pub const CLASSES_MAX: usize = 64;
+
+/// Which class an event belongs to: an index into the stage's [`Classes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(u8);
+
+impl ClassId {
+    /// The first class, the only one of a stage that tells none apart.
+    pub const DEFAULT: Self = Self(0);
+
+    /// The class at `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`CLASSES_MAX`].
+    pub const fn new(index: usize) -> Self {
+        assert!(index < CLASSES_MAX, "class index out of bounds");
+        Self(index as u8)
+    }
+
+    /// The position in the stage's [`Classes`].
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Who goes first: `0` before `1` before `2`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Priority(pub u8);
+
+/// A response-time target: the `percentile` of the response times of admitted
+/// events is to be at most `response_time`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    percentile: Ratio,
+    response_time: Duration,
+}
+
+impl Target {
+    /// The 90th percentile, as the papers use [Welsh03 §3.1].
+    ///
+    /// # Errors
+    /// As for [`Target::percentile`].
+    pub fn p90(response_time: Duration) -> Result<Self, InvalidTarget> {
+        Self::percentile(Ratio::saturating(0.9), response_time)
+    }
+
+    /// Any percentile strictly between 0 and 1.
+    ///
+    /// # Errors
+    /// [`InvalidTarget`] if `response_time` is zero or longer than a day, or
+    /// the percentile is 0 or 1 (no sample can show that the most extreme of
+    /// all events keeps a promise).
+    pub fn percentile(percentile: Ratio, response_time: Duration) -> Result<Self, InvalidTarget> {
+        const DAY: Duration = Duration::from_secs(24 * 3600);
+        if response_time.is_zero() || response_time > DAY {
+            return Err(InvalidTarget::ResponseTime(response_time));
+        }
+        if percentile <= Ratio::ZERO || percentile >= Ratio::ONE {
+            return Err(InvalidTarget::Percentile(percentile.get()));
+        }
+        Ok(Self { percentile, response_time })
+    }
+
+    /// Which percentile is promised, as a ratio: 0.9 for the p90.
+    #[inline]
+    pub fn at(&self) -> Ratio {
+        self.percentile
+    }
+
+    /// The longest response time that keeps the promise.
+    #[inline]
+    pub fn response_time(&self) -> Duration {
+        self.response_time
+    }
+}
+
+/// Why a [`Target`] cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum InvalidTarget {
+    /// Zero, or longer than a day.
+    #[error("a response-time target of {0:?} is not between 1ns and 24h")]
+    ResponseTime(Duration),
+    /// Not strictly between 0 and 1.
+    #[error("a percentile of {0} is not strictly between 0 and 1")]
+    Percentile(f64),
+    /// Not a ratio at all.
+    #[error(transparent)]
+    OutOfRange(#[from] OutOfRange),
+}
+
+/// One class: its name, its promise, its place in line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// What the operator calls it; shown on status pages and in metrics.
+    pub name: String,
+    /// What its events are promised.
+    pub target: Target,
+    /// Who goes first when not all can.
+    pub priority: Priority,
+}
+
+/// The classes of a stage, at least one and at most [`CLASSES_MAX`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Classes(Vec<Class>);
+
+impl Classes {
+    /// One class named `default` for all events.
+    pub fn single(target: Target) -> Self {
+        Self(vec![Class { name: "default".to_owned(), target, priority: Priority::default() }])
+    }
+
+    /// Several classes, known by their position.
+    ///
+    /// # Errors
+    /// [`InvalidClasses`] if there is none, more than [`CLASSES_MAX`], or two
+    /// of one name.
+    pub fn new(classes: Vec<Class>) -> Result<Self, InvalidClasses> {
+        if classes.is_empty() || classes.len() > CLASSES_MAX {
+            return Err(InvalidClasses::Count(classes.len()));
+        }
+        for (index, class) in classes.iter().enumerate() {
+            if classes[..index].iter().any(|earlier| earlier.name == class.name) {
+                return Err(InvalidClasses::Duplicate(class.name.clone()));
+            }
+        }
+        Ok(Self(classes))
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty, reason = "there is always at least one class")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The class `id`; the first one if a stage has no such class, so that a
+    /// mistaken tag cannot take the stage down.
+    #[inline]
+    pub fn at(&self, id: ClassId) -> &Class {
+        self.0.get(id.index()).unwrap_or(&self.0[0])
+    }
+
+    /// `id` if the stage has it, else the default class.
+    #[inline]
+    pub fn resolve(&self, id: ClassId) -> ClassId {
+        if id.index() < self.0.len() { id } else { ClassId::DEFAULT }
+    }
+
+    /// All of them with their ids, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (ClassId, &Class)> {
+        self.0.iter().enumerate().map(|(index, class)| (ClassId::new(index), class))
+    }
+}
+
+/// Why a list of classes cannot serve.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidClasses {
+    /// None, or too many.
+    #[error("a stage has between 1 and {CLASSES_MAX} classes, not {0}")]
+    Count(usize),
+    /// One name stands for two classes.
+    #[error("two classes are named {0:?}")]
+    Duplicate(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target() -> Target {
+        Target::p90(Duration::from_millis(200)).unwrap()
+    }
+
+    #[test]
+    fn a_target_of_zero_is_refused() {
+        assert!(Target::p90(Duration::ZERO).is_err());
+    }
+
+    #[test]
+    fn the_hundredth_percentile_is_refused() {
+        assert!(Target::percentile(Ratio::ONE, Duration::from_secs(1)).is_err());
+    }
+
+    #[test]
+    fn an_unknown_class_counts_as_the_default_one() {
+        let classes = Classes::single(target());
+        assert_eq!(classes.resolve(ClassId::new(7)), ClassId::DEFAULT);
+        assert_eq!(classes.at(ClassId::new(7)).name, "default");
+    }
+
+    #[test]
+    fn two_classes_of_one_name_are_refused() {
+        let class = Class { name: "gold".into(), target: target(), priority: Priority(0) };
+        assert_eq!(
+            Classes::new(vec![class.clone(), class]),
+            Err(InvalidClasses::Duplicate("gold".into()))
+        );
+    }
+}
