@@ -6,7 +6,10 @@
 
 mod admission;
 mod class;
+mod predict_gate_trim;
+mod recent_samples;
 mod timestamp;
+mod token_bucket;
 mod units;
 
 pub use admission::{
@@ -16,5 +19,7 @@ pub use admission::{
 pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, Priority, Target,
 };
+pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
 pub use timestamp::Timestamp;
+pub use token_bucket::TokenBucket;
 pub use units::{Concurrency, OutOfRange, PerSecond, Ratio};

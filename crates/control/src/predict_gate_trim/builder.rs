@@ -1,0 +1,131 @@
+//! The constants of the law, checked once.
+
+use std::time::Duration;
+
+use super::level::Levels;
+use super::reserve::Reserve;
+use super::service_model::ServiceModel;
+use super::{PredictGateTrim, Promise};
+use crate::{Classes, PerSecond, Ratio};
+
+/// Sets the constants of [`PredictGateTrim`]; each has a default.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PredictGateTrimBuilder<'a> {
+    classes: &'a Classes,
+    negligible_wait: Ratio,
+    standing_wait: Ratio,
+    shrinkage: u32,
+    prior_service: Option<Duration>,
+    reserve_rate: PerSecond,
+}
+
+/// Why the constants of [`PredictGateTrim`] do not go together.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum InvalidPredictGateTrim {
+    /// Waits that are neglected would also count as a standing queue.
+    #[error("a negligible wait of {negligible} is not below a standing wait of {standing}")]
+    Waits {
+        /// The share of the target that counts as no wait.
+        negligible: Ratio,
+        /// The share of the target that counts as a standing queue.
+        standing: Ratio,
+    },
+    /// With κ = 0 a class without samples has no estimate at all.
+    #[error("a shrinkage of zero samples leaves a new class without an estimate")]
+    Shrinkage,
+    /// Longer than any target can be.
+    #[error("a prior service time of {0:?} is longer than 24h")]
+    PriorService(Duration),
+}
+
+impl<'a> PredictGateTrimBuilder<'a> {
+    pub(super) fn new(classes: &'a Classes) -> Self {
+        Self {
+            classes,
+            negligible_wait: Ratio::saturating(0.02),
+            standing_wait: Ratio::saturating(0.1),
+            shrinkage: 5,
+            prior_service: None,
+            reserve_rate: PerSecond::new(0.5).unwrap_or(PerSecond::ZERO),
+        }
+    }
+
+    /// ε: a wait of at most this share of the target counts as none. Default 0.02.
+    pub fn negligible_wait(mut self, share: Ratio) -> Self {
+        self.negligible_wait = share;
+        self
+    }
+
+    /// σ: a wait that stays above this share of the target is a standing queue.
+    /// Default 0.1.
+    pub fn standing_wait(mut self, share: Ratio) -> Self {
+        self.standing_wait = share;
+        self
+    }
+
+    /// κ: how many samples of its own it takes until a class is judged half by
+    /// itself and half by the stage. Default 5.
+    pub fn shrinkage(mut self, samples: u32) -> Self {
+        self.shrinkage = samples;
+        self
+    }
+
+    /// The service time assumed before the first sample. Default: a fiftieth of
+    /// the least target.
+    pub fn prior_service(mut self, service: Duration) -> Self {
+        self.prior_service = Some(service);
+        self
+    }
+
+    /// How many events of a class that is unknown or cannot meet its target are
+    /// let in all the same. Default 0.5 a second.
+    pub fn reserve_rate(mut self, rate: PerSecond) -> Self {
+        self.reserve_rate = rate;
+        self
+    }
+
+    /// The law, if the constants go together.
+    ///
+    /// # Errors
+    /// [`InvalidPredictGateTrim`] says which do not.
+    pub fn build(self) -> Result<PredictGateTrim, InvalidPredictGateTrim> {
+        const DAY: Duration = Duration::from_secs(24 * 3600);
+        if self.negligible_wait >= self.standing_wait {
+            return Err(InvalidPredictGateTrim::Waits {
+                negligible: self.negligible_wait,
+                standing: self.standing_wait,
+            });
+        }
+        if self.shrinkage == 0 {
+            return Err(InvalidPredictGateTrim::Shrinkage);
+        }
+        match self.prior_service {
+            Some(prior) if prior > DAY => Err(InvalidPredictGateTrim::PriorService(prior)),
+            _ => Ok(self.law()),
+        }
+    }
+
+    pub(super) fn law(self) -> PredictGateTrim {
+        let promises = self.classes.iter().map(|(_, class)| Promise {
+            target: class.target.response_time(),
+            target_seconds: class.target.response_time().as_secs_f64(),
+            percentile: class.target.at().get(),
+        });
+        let promises: Box<[_]> = promises.collect();
+        let least = promises.iter().map(|promise| promise.target).min().unwrap_or_default();
+        let prior = self.prior_service.unwrap_or(least / 50);
+        Self::assemble(self, promises, prior)
+    }
+
+    fn assemble(self, promises: Box<[Promise]>, prior: Duration) -> PredictGateTrim {
+        PredictGateTrim {
+            promises,
+            service: ServiceModel::new(self.classes, prior, f64::from(self.shrinkage)),
+            levels: Levels::new(self.classes, self.standing_wait.get()),
+            reserve: Reserve::new(self.classes, self.reserve_rate),
+            negligible_wait: self.negligible_wait.get(),
+            standing_wait: self.standing_wait.get(),
+        }
+    }
+}
