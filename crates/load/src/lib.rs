@@ -1,1 +1,74 @@
-//! To be written.
+//! A load generator for HTTP/1.1 services.
+//!
+//! Two kinds of load, each at a level that a [`Schedule`] steps, spikes and ramps:
+//! a [`ClosedLoop`] of users, who wait for an answer before they ask again, and
+//! an [`OpenLoop`], a stream that does not care how the service is doing.
+//!
+//! **Latencies are honest.** They run from the instant when a request was *due*,
+//! not from when the generator got round to sending it: while a server stalls,
+//! every request that should have gone out in the meantime is late, and counts
+//! as late ("coordinated omission" is the name of the mistake avoided here). How
+//! late the generator itself was is reported beside it, so that its own limits
+//! are not mistaken for the server's.
+//!
+//! What it does not do: TLS, HTTP/2, or following redirects.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use tamarisk_load::{ClosedLoop, Plan, RetryAfter, Schedule, Workload};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let crowd = Workload::Closed(ClosedLoop {
+//!     users: Schedule::new(3.0, vec!["spike 1000@10s..40s".parse()?], None)?,
+//!     think: Duration::from_millis(20),
+//!     after_reject: Duration::from_secs(5),
+//!     retry_after: RetryAfter::Ignore,
+//! });
+//! let plan = Plan::builder(crowd, vec!["http://127.0.0.1:8080/".parse()?])
+//!     .target(Duration::from_millis(200))
+//!     .build()?;
+//! let until_the_end = std::future::pending();
+//! let report = tamarisk_load::run(plan, until_the_end, |second| {
+//!     println!("{:.0} answers a second", second.rate(second.completed));
+//! })
+//! .await?;
+//! println!("goodput {:.0} a second, p90 {:.3} s", report.total.goodput, report.total.latency.p90);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reading order: [`schedule`] and [`arrivals`] say when, `workload` and `plan`
+//! what; `run` starts a `worker` on each thread, whose `closed_loop` or
+//! `open_loop` asks over a `connection`; `recorder` and `tally` count; `report`
+//! sums up. The schedule, the arrivals, the recorder and [`fairness_index`] are
+//! pure: they are told the time.
+
+pub mod arrivals;
+mod closed_loop;
+mod connection;
+mod descriptors;
+mod duration;
+mod fairness;
+mod open_loop;
+mod outcome;
+mod plan;
+mod recorder;
+mod report;
+mod run;
+pub mod schedule;
+mod tally;
+mod timer;
+mod url;
+mod worker;
+mod workload;
+
+pub use arrivals::Spacing;
+pub use descriptors::TooFewDescriptors;
+pub use duration::{InvalidDuration, parse_duration};
+pub use fairness::fairness_index;
+pub use plan::{InvalidPlan, Plan, PlanBuilder};
+pub use report::{Interval, Percentiles, PhaseSummary, Report, Summary};
+pub use run::{RunError, run};
+pub use schedule::{Change, Schedule};
+pub use url::{InvalidUrl, WeightedUrl};
+pub use workload::{ClosedLoop, OpenLoop, RetryAfter, Workload};

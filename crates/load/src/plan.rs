@@ -1,0 +1,302 @@
+//! All that is decided before a run: what to send, to whom, how fast, how long.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use http_body_util::Full;
+use rand::RngExt;
+
+use crate::url::WeightedUrl;
+use crate::workload::Workload;
+
+/// Intervals in the time series of one run, at most: two days of seconds, some
+/// tens of megabytes.
+const INTERVALS_MAX: u128 = 200_000;
+
+/// A valid plan of a run. Built by [`Plan::builder`], executed by [`run`](crate::run).
+#[derive(Clone, Debug)]
+pub struct Plan {
+    urls: Vec<WeightedUrl>,
+    /// One request for each URL, ready to be cloned.
+    requests: Vec<Request<Full<Bytes>>>,
+    weights_sum: u64,
+    workload: Workload,
+    settings: Settings,
+}
+
+/// Collects the parts of a [`Plan`]; every setting has a default.
+#[derive(Clone, Debug)]
+pub struct PlanBuilder {
+    urls: Vec<WeightedUrl>,
+    workload: Workload,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+    settings: Settings,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) requests_per_connection: Option<NonZeroU32>,
+    pub(crate) timeout: Duration,
+    pub(crate) target: Option<Duration>,
+    pub(crate) interval: Duration,
+    pub(crate) drain: Duration,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+}
+
+/// Why the parts do not make a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPlan {
+    /// There is nothing to ask for.
+    #[error("no URL is given")]
+    NoUrl,
+    /// Two URLs name different servers; a run loads one.
+    #[error("`{0}` and `{1}` are different servers; a run loads one")]
+    Servers(String, String),
+    /// The interval of the time series is shorter than 10 ms.
+    #[error("an interval of {0:?} is too short: the shortest is 10ms")]
+    Interval(Duration),
+    /// The time series would grow too long.
+    #[error("a run of {0:?} has too many intervals of {1:?}: at most 200,000 are kept")]
+    Intervals(Duration, Duration),
+    /// The timeout is zero.
+    #[error("the timeout must be longer than nothing")]
+    Timeout,
+    /// No threads to run on, or more than 1024.
+    #[error("{0} threads are out of range: give 1 to 1024")]
+    Threads(usize),
+}
+
+impl Plan {
+    /// A plan for `workload` on `urls`, with GET requests, ten seconds of
+    /// patience, connections kept alive, a time series by the second, a second of
+    /// drain, half of the machine's cores, and seed 0.
+    pub fn builder(workload: Workload, urls: Vec<WeightedUrl>) -> PlanBuilder {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        PlanBuilder {
+            urls,
+            workload,
+            method: Method::GET,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            settings: Settings {
+                requests_per_connection: None,
+                timeout: Duration::from_secs(10),
+                target: None,
+                interval: Duration::from_secs(1),
+                drain: Duration::from_secs(1),
+                threads: cores.div_ceil(2),
+                seed: 0,
+            },
+        }
+    }
+
+    /// What requests are sent to.
+    pub fn urls(&self) -> &[WeightedUrl] {
+        &self.urls
+    }
+
+    /// Who sends them.
+    pub fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// The response time that counts as good, if one was given.
+    pub fn target(&self) -> Option<Duration> {
+        self.settings.target
+    }
+
+    /// What fixes the random choices of a run.
+    pub fn seed(&self) -> u64 {
+        self.settings.seed
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// A request for one of the URLs, chosen by weight.
+    pub(crate) fn request(&self, random: &mut impl rand::Rng) -> Request<Full<Bytes>> {
+        if let [only] = self.requests.as_slice() {
+            return only.clone();
+        }
+        let mut rest = random.random_range(0..self.weights_sum);
+        let chosen = self.urls.iter().position(|url| {
+            let weight = u64::from(url.weight());
+            let here = rest < weight;
+            rest = rest.saturating_sub(weight);
+            here
+        });
+        self.requests[chosen.expect("the draw is below the sum of the weights")].clone()
+    }
+}
+
+impl PlanBuilder {
+    /// The method of all requests.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// A header of all requests; a `Host` replaces the one made from the URL.
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.append(name, value);
+        self
+    }
+
+    /// The body of all requests.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// After how many requests a connection is closed and another opened; a
+    /// user of the Web made 5 [Welsh02 §6.1.3]. Without it, connections stay
+    /// open for as long as the server likes.
+    pub fn requests_per_connection(mut self, requests: NonZeroU32) -> Self {
+        self.settings.requests_per_connection = Some(requests);
+        self
+    }
+
+    /// How long a user waits for a full answer, connecting included.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
+        self
+    }
+
+    /// Answers within this latency are good ones. Without it, all are.
+    pub fn target(mut self, target: Duration) -> Self {
+        self.settings.target = Some(target);
+        self
+    }
+
+    /// The interval of the time series, 10 ms at least.
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.settings.interval = interval;
+        self
+    }
+
+    /// How long requests under way at the end of the schedule may still take;
+    /// those that take longer are reported as unfinished.
+    pub fn drain(mut self, drain: Duration) -> Self {
+        self.settings.drain = drain;
+        self
+    }
+
+    /// On how many threads the generator runs.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.settings.threads = threads;
+        self
+    }
+
+    /// Fixes the random choices: arrivals, and which of several URLs is asked for.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// The plan.
+    ///
+    /// # Errors
+    /// [`InvalidPlan`] if a part is missing or out of range.
+    pub fn build(self) -> Result<Plan, InvalidPlan> {
+        let Self { urls, workload, method, headers, body, settings } = self;
+        let first = urls.first().ok_or(InvalidPlan::NoUrl)?;
+        if let Some(other) = urls.iter().find(|url| url.authority() != first.authority()) {
+            return Err(InvalidPlan::Servers(first.to_string(), other.to_string()));
+        }
+        if settings.interval < Duration::from_millis(10) {
+            return Err(InvalidPlan::Interval(settings.interval));
+        }
+        let duration = workload.schedule().duration() + settings.drain;
+        if duration.as_nanos() / settings.interval.as_nanos() >= INTERVALS_MAX {
+            return Err(InvalidPlan::Intervals(duration, settings.interval));
+        }
+        if settings.timeout.is_zero() {
+            return Err(InvalidPlan::Timeout);
+        }
+        if !(1..=1024).contains(&settings.threads) {
+            return Err(InvalidPlan::Threads(settings.threads));
+        }
+        let requests = urls.iter().map(|url| request(url, &method, &headers, &body)).collect();
+        let weights_sum = urls.iter().map(|url| u64::from(url.weight())).sum();
+        Ok(Plan { urls, requests, weights_sum, workload, settings })
+    }
+}
+
+fn request(
+    url: &WeightedUrl,
+    method: &Method,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body.clone()));
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = url.path().clone().into();
+    *request.headers_mut() = headers.clone();
+    let host = HeaderValue::from_str(url.authority().as_str())
+        .expect("an authority holds no character that a header refuses");
+    request.headers_mut().entry(header::HOST).or_insert(host);
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClosedLoop, RetryAfter, Schedule};
+    use rand::SeedableRng;
+    use rand::rngs::StdRng;
+
+    fn builder(urls: &[&str]) -> PlanBuilder {
+        let workload = Workload::Closed(ClosedLoop {
+            users: Schedule::new(1.0, vec![], None).unwrap(),
+            think: Duration::ZERO,
+            after_reject: Duration::ZERO,
+            retry_after: RetryAfter::Ignore,
+        });
+        Plan::builder(workload, urls.iter().map(|url| url.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn urls_are_asked_for_in_proportion_to_their_weights() {
+        let plan = builder(&["9=http://h/often", "http://h/seldom"]).build().unwrap();
+        let mut random = StdRng::seed_from_u64(1);
+        let often = (0..10_000).filter(|_| plan.request(&mut random).uri().path() == "/often");
+        // 9,000 expected with a standard deviation of 30.
+        assert!(often.count().abs_diff(9_000) < 150);
+    }
+
+    #[test]
+    fn a_host_header_of_the_users_own_wins() {
+        let random = &mut StdRng::seed_from_u64(1);
+        let plan = builder(&["http://h:81/"]).build().unwrap();
+        assert_eq!(plan.request(random).headers()[header::HOST], "h:81");
+        let named = HeaderValue::from_static("shop.example");
+        let plan = builder(&["http://h:81/"]).header(header::HOST, named).build().unwrap();
+        assert_eq!(plan.request(random).headers()[header::HOST], "shop.example");
+    }
+
+    #[test]
+    fn what_makes_no_plan_is_refused() {
+        let refused = |builder: PlanBuilder| builder.build().unwrap_err();
+        assert_eq!(refused(builder(&[])), InvalidPlan::NoUrl);
+        let two = refused(builder(&["http://a/", "http://b/"]));
+        assert_eq!(
+            two.to_string(),
+            "`http://a/` and `http://b/` are different servers; a run loads one"
+        );
+        let one = || builder(&["http://a/"]);
+        let ms = Duration::from_millis;
+        assert_eq!(refused(one().interval(ms(9))), InvalidPlan::Interval(ms(9)));
+        assert!(matches!(
+            refused(one().drain(ms(3_000_000)).interval(ms(10))),
+            InvalidPlan::Intervals(..)
+        ));
+        assert_eq!(refused(one().timeout(ms(0))), InvalidPlan::Timeout);
+        assert_eq!(refused(one().threads(0)), InvalidPlan::Threads(0));
+    }
+}

@@ -1,0 +1,209 @@
+//! Keeps the accounts of one thread: by phase of the schedule, and by interval.
+//!
+//! Pure: told what happened and when, in times since the start of the run. A
+//! request counts towards the phase in which it was *due*, so that a queue built
+//! up in a spike is held against the spike; it counts towards the interval in
+//! which it *ended*, so that the series shows what an onlooker would see.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::tally::{Ended, Tally};
+
+/// The accounts of one thread.
+pub(crate) struct Recorder {
+    plan: Arc<Plan>,
+    phases: Vec<PhaseTally>,
+    current: IntervalTally,
+    finished: Vec<IntervalTally>,
+}
+
+/// The requests due in one phase of the schedule.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PhaseTally {
+    pub(crate) tally: Tally,
+    /// Requests completed for each user of a closed loop, by number.
+    pub(crate) shares: Vec<u32>,
+}
+
+impl PhaseTally {
+    /// Takes in what another thread counted in the same phase. Each user lives
+    /// on one thread, so at most one of two shares is not zero.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        let users = self.shares.len().max(other.shares.len());
+        self.shares.resize(users, 0);
+        self.shares.iter_mut().zip(&other.shares).for_each(|(mine, theirs)| *mine += theirs);
+    }
+}
+
+/// What happened in one interval of the time series.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IntervalTally {
+    pub(crate) index: u32,
+    pub(crate) start: Duration,
+    pub(crate) end: Duration,
+    pub(crate) tally: Tally,
+    /// Requests under way at its end.
+    pub(crate) in_flight: u64,
+}
+
+impl IntervalTally {
+    /// Takes in what another thread counted in the same interval.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.index = other.index;
+        self.start = other.start;
+        self.end = self.end.max(other.end);
+        self.tally.add(&other.tally);
+        self.in_flight += other.in_flight;
+    }
+}
+
+impl Recorder {
+    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+        let phases = plan.workload().schedule().phases().len();
+        let first = IntervalTally { end: plan.settings().interval, ..IntervalTally::default() };
+        Self { plan, phases: vec![PhaseTally::default(); phases], current: first, finished: vec![] }
+    }
+
+    /// Work on a request that was due at `due` begins at `at`; the generator
+    /// itself is late by `lag`.
+    pub(crate) fn on_start(&mut self, due: Duration, at: Duration, lag: Duration) {
+        self.advance(at);
+        let phase = self.phase(due);
+        for tally in [&mut self.phases[phase].tally, &mut self.current.tally] {
+            tally.offered += 1;
+            tally.lag.record(lag);
+        }
+        self.current.in_flight += 1;
+    }
+
+    /// A connection for a request that was due at `due` was established at `at`.
+    pub(crate) fn on_connected(&mut self, due: Duration, at: Duration, took: Duration) {
+        self.advance(at);
+        let phase = self.phase(due);
+        self.phases[phase].tally.connect.record(took);
+        self.current.tally.connect.record(took);
+    }
+
+    /// A request that was started has ended.
+    pub(crate) fn on_end(&mut self, ended: &Ended) {
+        self.advance(ended.at);
+        let target = self.plan.target();
+        let phase = self.phase(ended.due);
+        let phase = &mut self.phases[phase];
+        phase.tally.on_end(ended, target);
+        self.current.tally.on_end(ended, target);
+        self.current.in_flight -= 1;
+        if let Some(user) = ended.user {
+            if phase.shares.len() <= user {
+                phase.shares.resize(user + 1, 0);
+            }
+            let completed = ended.outcome == Outcome::Completed;
+            phase.shares[user] += u32::from(completed);
+        }
+    }
+
+    /// Requests under way.
+    #[cfg(test)]
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.current.in_flight
+    }
+
+    /// The intervals that have ended by `now`, oldest first, each once.
+    pub(crate) fn take_finished(&mut self, now: Duration) -> Vec<IntervalTally> {
+        self.advance(now);
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Closes the accounts at `now` and hands them over: the intervals not yet
+    /// taken, the last of them cut short, and the phases.
+    pub(crate) fn finish(&mut self, now: Duration) -> (Vec<IntervalTally>, Vec<PhaseTally>) {
+        let mut finished = self.take_finished(now);
+        let last = IntervalTally { end: now, ..std::mem::take(&mut self.current) };
+        if last.start < now {
+            finished.push(last);
+        }
+        (finished, std::mem::take(&mut self.phases))
+    }
+
+    fn phase(&self, due: Duration) -> usize {
+        self.plan.workload().schedule().phase_at(due)
+    }
+
+    fn advance(&mut self, now: Duration) {
+        while now >= self.current.end {
+            let next = IntervalTally {
+                index: self.current.index + 1,
+                start: self.current.end,
+                end: self.current.end + self.plan.settings().interval,
+                tally: Tally::default(),
+                in_flight: self.current.in_flight,
+            };
+            self.finished.push(std::mem::replace(&mut self.current, next));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClosedLoop, RetryAfter, Schedule, Workload};
+
+    fn s(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    /// Three users, a thousand between the first and the second second.
+    fn recorder() -> Recorder {
+        let spike = vec!["spike 1000@1s..2s".parse().unwrap()];
+        let workload = Workload::Closed(ClosedLoop {
+            users: Schedule::new(3.0, spike, Some(s(3.0))).unwrap(),
+            think: Duration::ZERO,
+            after_reject: Duration::ZERO,
+            retry_after: RetryAfter::Ignore,
+        });
+        let plan = Plan::builder(workload, vec!["http://h/".parse().unwrap()]);
+        Recorder::new(Arc::new(plan.target(s(0.2)).build().unwrap()))
+    }
+
+    fn completed(user: usize, due: f64, at: f64) -> Ended {
+        let (due, at) = (s(due), s(at));
+        Ended { user: Some(user), due, sent: Some(due), at, outcome: Outcome::Completed, bytes: 0 }
+    }
+
+    #[test]
+    fn a_request_counts_towards_the_phase_it_was_due_in_and_the_interval_it_ended_in() {
+        let mut recorder = recorder();
+        recorder.on_start(s(1.9), s(1.95), s(0.05));
+        recorder.on_end(&completed(4, 1.9, 2.5));
+        let (intervals, phases) = recorder.finish(s(3.0));
+        assert_eq!(intervals.iter().map(|i| i.tally.offered).collect::<Vec<_>>(), [0, 1, 0]);
+        assert_eq!(intervals.iter().map(|i| i.tally.completed).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(phases.iter().map(|p| p.tally.completed).collect::<Vec<_>>(), [0, 1, 0]);
+        assert_eq!(phases[1].tally.good, 0, "600 ms is beyond the target");
+        assert_eq!(phases[1].tally.lag.max().as_millis(), 50);
+        assert_eq!(phases[1].shares, [0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn requests_under_way_are_carried_from_interval_to_interval() {
+        let mut recorder = recorder();
+        recorder.on_start(s(0.1), s(0.1), s(0.0));
+        recorder.on_start(s(0.2), s(0.2), s(0.0));
+        recorder.on_end(&completed(0, 0.1, 2.1));
+        assert_eq!(recorder.in_flight(), 1);
+        let finished = recorder.take_finished(s(2.1));
+        assert_eq!(finished.iter().map(|i| i.in_flight).collect::<Vec<_>>(), [2, 2]);
+        assert!(recorder.take_finished(s(2.2)).is_empty(), "each interval is given once");
+    }
+
+    #[test]
+    fn the_last_interval_ends_with_the_run() {
+        let (intervals, _) = recorder().finish(s(1.25));
+        let spans: Vec<_> = intervals.iter().map(|i| (i.start, i.end)).collect();
+        assert_eq!(spans, [(s(0.0), s(1.0)), (s(1.0), s(1.25))]);
+    }
+}

@@ -1,0 +1,124 @@
+//! The addresses that requests go to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery};
+
+/// An `http://` URL, and how often it is asked for in relation to others.
+/// Written `http://host:port/path`, or `9=http://host:port/path` with a weight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightedUrl {
+    weight: u32,
+    authority: Authority,
+    path: PathAndQuery,
+}
+
+/// Why a text is not a URL that load can be sent to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidUrl {
+    /// Not a URL at all.
+    #[error("`{0}` is not a URL; write for example `http://127.0.0.1:8080/`")]
+    Syntax(String),
+    /// Only cleartext HTTP is spoken.
+    #[error("`{0}` does not begin with `http://`: load is sent over cleartext HTTP only")]
+    Scheme(String),
+    /// The weight is not a whole number from 1 to a million.
+    #[error("`{0}` is not a weight: write a whole number from 1 to 1000000 before the `=`")]
+    Weight(String),
+}
+
+impl WeightedUrl {
+    /// How often it is asked for, in relation to the others.
+    pub fn weight(&self) -> u32 {
+        self.weight
+    }
+
+    /// Name or address of the host.
+    pub fn host(&self) -> &str {
+        self.authority.host().trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// The port, 80 unless the URL has one.
+    pub fn port(&self) -> u16 {
+        self.authority.port_u16().unwrap_or(80)
+    }
+
+    /// What the `Host` header says.
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// What the request line says.
+    pub(crate) fn path(&self) -> &PathAndQuery {
+        &self.path
+    }
+}
+
+impl FromStr for WeightedUrl {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        const WEIGHT_MAX: u32 = 1_000_000;
+        // A `=` after the scheme belongs to a query.
+        let (weight, url) = match text.split_once('=') {
+            Some((weight, url)) if !weight.contains('/') => {
+                let number = weight.parse().ok().filter(|w| (1..=WEIGHT_MAX).contains(w));
+                (number.ok_or_else(|| InvalidUrl::Weight(weight.to_owned()))?, url)
+            }
+            _ => (1, text),
+        };
+        let syntax = || InvalidUrl::Syntax(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| syntax())?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some(_) => return Err(InvalidUrl::Scheme(url.to_owned())),
+            None => return Err(syntax()),
+        }
+        let authority = uri.authority().ok_or_else(syntax)?.clone();
+        if authority.host().is_empty() || authority.as_str().contains('@') {
+            return Err(syntax());
+        }
+        let path = uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+        Ok(Self { weight, authority, path })
+    }
+}
+
+impl fmt::Display for WeightedUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, weight: u32, host: &str, port: u16, shown: &str) {
+        let url: WeightedUrl = text.parse().unwrap();
+        assert_eq!((url.weight(), url.host(), url.port()), (weight, host, port), "{text}");
+        assert_eq!(url.to_string(), shown);
+    }
+
+    #[test]
+    fn a_weight_may_stand_before_the_url() {
+        check("http://127.0.0.1:8080/", 1, "127.0.0.1", 8080, "http://127.0.0.1:8080/");
+        check("9=http://localhost/a?b=c", 9, "localhost", 80, "http://localhost/a?b=c");
+        check("http://localhost/?b=c", 1, "localhost", 80, "http://localhost/?b=c");
+        check("http://[::1]:3000", 1, "::1", 3000, "http://[::1]:3000/");
+    }
+
+    #[test]
+    fn what_is_no_cleartext_url_is_refused() {
+        fn refused(text: &str) -> InvalidUrl {
+            text.parse::<WeightedUrl>().unwrap_err()
+        }
+        assert!(matches!(refused("https://127.0.0.1/"), InvalidUrl::Scheme(_)));
+        assert!(matches!(refused("0=http://127.0.0.1/"), InvalidUrl::Weight(_)));
+        assert!(matches!(refused("x=http://127.0.0.1/"), InvalidUrl::Weight(_)));
+        for text in ["", "127.0.0.1:8080", "/path", "http://", "http://a b/", "http://u:p@h/"] {
+            assert!(matches!(refused(text), InvalidUrl::Syntax(_)), "{text}");
+        }
+    }
+}
