@@ -4,6 +4,14 @@ mod simulated_stage;
 use simulated_stage::{report, run, scenarios};
 use tamarisk_control::*;
 
+fn make(classes: &Classes) -> Box<dyn AdmissionLaw> {
+    if std::env::var("LAW").is_ok() {
+        Box::new(OpaqueUpstream::new(classes))
+    } else {
+        Box::new(PredictGateTrim::new(classes))
+    }
+}
+
 fn main() {
     let list: Vec<(&str, scenarios::Scenario)> = vec![
         ("spike", scenarios::spike()),
@@ -19,26 +27,88 @@ fn main() {
         ("u1x2", scenarios::uniform(1, 0.02, 50, 2.0)),
         ("u8x10", scenarios::uniform(8, 0.02, 200, 10.0)),
         ("u64x10", scenarios::uniform(64, 0.02, 200, 10.0)),
+        ("u1x10t", scenarios::uniform(1, 0.05, 200, 10.0)),
+        ("u8x1.2", scenarios::uniform(8, 0.02, 200, 1.2)),
+        ("u400x10", scenarios::uniform(400, 0.4, 3000, 10.0)),
+        ("u100x10", scenarios::uniform(100, 0.1, 200, 10.0)),
+        ("u100x.8", scenarios::uniform(100, 0.1, 250, 0.8)),
         ("u8x.8", scenarios::uniform(8, 0.02, 200, 0.8)),
     ];
+    let only = std::env::args().nth(1).unwrap_or_default();
     for (name, s) in &list {
-        let mut law = PredictGateTrim::new(&s.workload.classes);
-        let t = std::time::Instant::now();
-        let r = run(&mut law, &s.upstream, &s.workload, 1);
-        let el = t.elapsed();
+        if !only.starts_with('-') && !name.starts_with(&only) {
+            continue;
+        }
         let (a, b) = s.measured;
-        let m = report::summarise(&r, &s.workload.classes, None, a, b);
-        let f = report::summarise(&r, &s.workload.classes, None, a, a + 2.0);
-        let st = report::settling_time(&r, &s.workload.classes, s.capacity(), a, b);
-        println!(
-            "{name:8} good {:.3} work {:.3} p90 {:.2} rej {:.4} drop {:.4} first2s {:.2}/{:.2} settle {st} n={} {el:?}",
-            m.goodput / s.capacity(), m.good_work / f64::from(s.upstream.workers), m.p90, m.rejected, m.dropped,
-            f.goodput / s.capacity(), f.p90, r.len()
+        let w = f64::from(s.upstream.workers);
+        let seeds = 5;
+        let mut t = [0.0; 9];
+        let mut settle = Vec::new();
+        let mut law = make(&s.workload.classes);
+        let mut r = Vec::new();
+        for seed in 1..=seeds {
+            law = make(&s.workload.classes);
+            r = run(&mut *law, &s.upstream, &s.workload, seed);
+            let m = report::summarise(&r, &s.workload.classes, None, a, b);
+            let f = report::summarise(&r, &s.workload.classes, None, a, a + 2.0);
+            settle.push(report::settling_time(&r, &s.workload.classes, s.capacity(), a, b));
+            for (t, v) in t.iter_mut().zip([
+                m.goodput / s.capacity(),
+                m.good_work / w,
+                m.late_work / w,
+                m.p90,
+                m.rejected,
+                m.dropped,
+                f.goodput / s.capacity(),
+                f.good_work / w,
+                f.p90,
+            ]) {
+                *t += v / seeds as f64;
+            }
+        }
+        print!(
+            "{name:8} good {:.3} work {:.3} late {:.3} p90 {:.2} rej {:.4} drop {:.4} first2s {:.2}/{:.2}/{:.2} settle {settle:?} ",
+            t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8]
         );
-        if s.workload.classes.len() > 1 {
+        law.readings(&mut |r| {
+            if r.name.ends_with("ratio") && r.class == Some(ClassId::new(0)) {
+                print!("{}={:.3} ", r.name, r.value)
+            }
+        });
+        if std::env::var("LAW").is_ok() {
+            law.readings(&mut |r| {
+                if r.class.is_none() {
+                    print!("{}={:.3} ", &r.name[..6], r.value)
+                }
+            });
+        }
+        println!();
+        if std::env::args().any(|a| a == "-t") {
+            for i in 0..((b - a) as usize) {
+                let f = a + i as f64;
+                let m = report::summarise(&r, &s.workload.classes, None, f, f + 1.0);
+                println!(
+                    "   {f} good {:.2} work {:.2} p90 {:.2} rej {:.3} drop {:.3}",
+                    m.goodput / s.capacity(),
+                    m.good_work / f64::from(s.upstream.workers),
+                    m.p90,
+                    m.rejected,
+                    m.dropped
+                );
+            }
+        }
+        if std::env::args().any(|a| a == "-c") && s.workload.classes.len() > 1 {
             for (id, _) in s.workload.classes.iter() {
                 let m = report::summarise(&r, &s.workload.classes, Some(id), a, b);
-                println!("      class {} offered {:.1} good {:.1} p90 {:.2} rej {:.3} drop {:.3}", id.index(), m.offered / (b - a), m.goodput, m.p90, m.rejected, m.dropped);
+                println!(
+                    "      class {} offered {:.1} good {:.1} p90 {:.2} rej {:.3} drop {:.3}",
+                    id.index(),
+                    m.offered / (b - a),
+                    m.goodput,
+                    m.p90,
+                    m.rejected,
+                    m.dropped
+                );
             }
         }
     }

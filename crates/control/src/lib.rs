@@ -6,6 +6,7 @@
 
 mod admission;
 mod class;
+mod opaque_upstream;
 mod predict_gate_trim;
 mod recent_samples;
 mod timestamp;
@@ -19,6 +20,7 @@ pub use admission::{
 pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, Priority, Target,
 };
+pub use opaque_upstream::OpaqueUpstream;
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
 pub use timestamp::Timestamp;
 pub use token_bucket::TokenBucket;

@@ -44,7 +44,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
         Self {
             classes,
             negligible_wait: Ratio::saturating(0.02),
-            standing_wait: Ratio::saturating(0.1),
+            standing_wait: Ratio::saturating(0.2),
             shrinkage: 5,
             prior_service: None,
             reserve_rate: PerSecond::new(0.5).unwrap_or(PerSecond::ZERO),
@@ -126,6 +126,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
             reserve: Reserve::new(self.classes, self.reserve_rate),
             negligible_wait: self.negligible_wait.get(),
             standing_wait: self.standing_wait.get(),
+            room: f64::INFINITY,
         }
     }
 }

@@ -38,7 +38,7 @@ impl Gate {
             share: 1.0,
             least_wait: f64::INFINITY,
             opened: None,
-            interval: target / 2,
+            interval: target.mul_f64(0.5),
             standing_wait: standing * target.as_secs_f64(),
         }
     }
@@ -71,9 +71,10 @@ impl Gate {
             self.share = (self.share / 2.0).max(SHARE_MIN);
             return;
         }
+        let gain = if self.least_wait == 0.0 { 2.0 } else { 1.1 };
         let intervals = elapsed.as_nanos() / self.interval.as_nanos().max(1);
         for _ in 0..u64::try_from(intervals).unwrap_or(u64::MAX).min(RECOVERY_STEPS_MAX) {
-            self.share = (1.1 * self.share + 0.005).min(1.0);
+            self.share = (gain * self.share + 0.005).min(1.0);
         }
     }
 }

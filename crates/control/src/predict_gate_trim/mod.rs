@@ -29,6 +29,7 @@ pub struct PredictGateTrim {
     /// ε: a wait of at most this share of the target counts as no wait.
     negligible_wait: f64,
     standing_wait: f64,
+    room: f64,
 }
 
 /// What one class is promised.
@@ -82,7 +83,9 @@ impl PredictGateTrim {
             None
         } else if wait.total + quantile > remaining {
             Some(Reason::PredictedLate)
-        } else if wait.queue > self.levels.gate_share(class) * self.levels.target(class) {
+        } else if wait.queue > self.levels.gate_share(class) * self.levels.target(class)
+            || (1.0 > 0.0 && wait.total > self.room)
+        {
             Some(Reason::StandingQueue)
         } else {
             None
@@ -125,11 +128,8 @@ impl AdmissionLaw for PredictGateTrim {
         let feasible = self.service.quantile(class) < promise.target_seconds;
         // An infeasible promise cannot be kept by dropping: such events may wait
         // as long as the reserve lets them.
-        let patience = if feasible {
-            promise.target_seconds - median
-        } else {
-            promise.target_seconds / 2.0
-        };
+        let patience =
+            if feasible { promise.target_seconds - median } else { promise.target_seconds / 2.0 };
         let until_deadline = waiting.deadline.map_or(f64::INFINITY, |deadline| {
             deadline.since(waiting.entered).as_secs_f64() - median
         });
@@ -144,7 +144,7 @@ impl AdmissionLaw for PredictGateTrim {
 
     fn order(&self, head_age: Duration) -> Order {
         if self.levels.any_gate_narrowed()
-            && head_age.as_secs_f64() > self.standing_wait * self.levels.least_target()
+            && head_age.as_secs_f64() > 0.5 * self.levels.least_target()
         {
             Order::NewestFirst
         } else {
@@ -168,6 +168,13 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.room = f64::INFINITY;
+        for i in 0..self.promises.len() {
+            let r = self.promises[i].target_seconds - self.service.quantile(ClassId::new(i));
+            if r > 0.0 {
+                self.room = self.room.min(r);
+            }
+        }
         let drain = f64::from(backlog.workers.get());
         self.levels.on_tick(now, backlog, self.service.means(), drain);
     }

@@ -40,8 +40,6 @@ impl Reserve {
         feasible: bool,
     ) -> bool {
         let needed = samples < SAMPLES_KNOWN || !feasible;
-        needed
-            && wait_share <= WAIT_SHARE_MAX
-            && self.buckets[class.index()].take(now).is_ok()
+        needed && wait_share <= WAIT_SHARE_MAX && self.buckets[class.index()].take(now).is_ok()
     }
 }

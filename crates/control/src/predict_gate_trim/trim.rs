@@ -30,12 +30,7 @@ pub(crate) struct Trim {
 
 impl Trim {
     pub(crate) fn new() -> Self {
-        Self {
-            correction: 1.0,
-            ratios: RecentSamples::new(SAMPLES),
-            percentiles: 0.0,
-            since: None,
-        }
+        Self { correction: 1.0, ratios: RecentSamples::new(SAMPLES), percentiles: 0.0, since: None }
     }
 
     /// g: real wait ÷ predicted wait, as far as the percentile can tell.

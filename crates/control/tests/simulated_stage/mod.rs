@@ -298,9 +298,10 @@ impl<'a> Simulation<'a> {
             Some((from, to, factor)) if (from..to).contains(&now) => factor,
             _ => 1.0,
         };
-        let contention = self.upstream.contention_knee.map_or(1.0, |knee| {
-            (f64::from(total(&self.running)) / f64::from(knee)).max(1.0)
-        });
+        let contention = self
+            .upstream
+            .contention_knee
+            .map_or(1.0, |knee| (f64::from(total(&self.running)) / f64::from(knee)).max(1.0));
         let takes = self.stories[id].record.work * slowdown * contention;
         self.after(Duration::from_secs_f64(takes), Event::Finish { id });
     }

@@ -13,6 +13,8 @@ pub struct Summary {
     pub goodput: f64,
     /// The work in those answers, in workers kept busy.
     pub good_work: f64,
+    /// The work in answers that came too late, in workers kept busy.
+    pub late_work: f64,
     /// The 90th percentile of response time ÷ target over all answers.
     pub p90: f64,
     /// Rejected ÷ offered.
@@ -31,12 +33,11 @@ pub fn summarise(
 ) -> Summary {
     let span = from..to;
     let of_class = |record: &&Record| only.is_none_or(|class| class == record.class);
-    let offered = records
-        .iter()
-        .filter(of_class)
-        .filter(|record| span.contains(&record.arrived))
-        .count() as f64;
-    let (mut good, mut good_work, mut rejected, mut dropped) = (0.0, 0.0, 0.0, 0.0);
+    let offered =
+        records.iter().filter(of_class).filter(|record| span.contains(&record.arrived)).count()
+            as f64;
+    let (mut good, mut good_work, mut late_work) = (0.0, 0.0, 0.0);
+    let (mut rejected, mut dropped) = (0.0, 0.0);
     let mut ratios = Vec::new();
     for record in records.iter().filter(of_class).filter(|record| span.contains(&record.ended)) {
         match record.outcome {
@@ -47,6 +48,8 @@ pub fn summarise(
                 if ratio <= 1.0 {
                     good += 1.0;
                     good_work += record.work;
+                } else {
+                    late_work += record.work;
                 }
             }
             Outcome::Rejected(_) => rejected += 1.0,
@@ -58,6 +61,7 @@ pub fn summarise(
         offered,
         goodput: good / (to - from),
         good_work: good_work / (to - from),
+        late_work: late_work / (to - from),
         p90: quantile(&mut ratios, 0.9),
         rejected: rejected / offered.max(1.0),
         dropped: dropped / offered.max(1.0),

@@ -64,11 +64,7 @@ pub fn spike() -> Scenario {
 /// 30 % of capacity, at 10 s `times` the capacity, open loop.
 pub fn step(times: f64) -> Scenario {
     let phases = vec![poisson(0.0, 0.3 * SITE_CAPACITY), poisson(10.0, times * SITE_CAPACITY)];
-    Scenario {
-        workload: site(phases, 40.0),
-        upstream: Upstream::steady(8),
-        measured: (10.0, 40.0),
-    }
+    Scenario { workload: site(phases, 40.0), upstream: Upstream::steady(8), measured: (10.0, 40.0) }
 }
 
 /// 80 % of capacity, while from 20 s to 60 s all work takes 2.5 times as long.
