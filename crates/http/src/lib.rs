@@ -1,1 +1,4 @@
-//! To be written.
+//! The HTTP front of Tamarisk.
+
+pub mod guard;
+pub mod server;

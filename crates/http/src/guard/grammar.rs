@@ -1,0 +1,150 @@
+//! What the bytes of a head may be [RFC9110 §5, RFC9112 §2–5].
+
+use super::violation::Violation;
+
+const TOKEN: u8 = 1;
+const VALUE: u8 = 2;
+const TARGET: u8 = 4;
+const HOST: u8 = 8;
+
+/// For each byte, the places in which it may stand.
+static PLACES: [u8; 256] = places();
+
+const fn places() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        let alphanumeric = b.is_ascii_alphanumeric();
+        if alphanumeric || in_set(b, b"!#$%&'*+-.^_`|~") {
+            table[byte] |= TOKEN;
+        }
+        if b == b'\t' || (b >= b' ' && b != 0x7f) {
+            table[byte] |= VALUE;
+        }
+        // What [RFC3986] allows, and what browsers leave unescaped all the same.
+        // `#` would start a fragment, which is never sent.
+        if alphanumeric || in_set(b, b"-._~:/?[]@!$&'()*+,;=%\\^{|}") {
+            table[byte] |= TARGET;
+        }
+        if alphanumeric || in_set(b, b"-._~!$&'()*+,;=:[]%") {
+            table[byte] |= HOST;
+        }
+        byte += 1;
+    }
+    table
+}
+
+const fn in_set(byte: u8, set: &[u8]) -> bool {
+    let mut index = 0;
+    while index < set.len() {
+        if set[index] == byte {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+fn all(bytes: &[u8], place: u8) -> bool {
+    bytes.iter().all(|&byte| PLACES[byte as usize] & place != 0)
+}
+
+pub(super) fn is_token(byte: u8) -> bool {
+    PLACES[byte as usize] & TOKEN != 0
+}
+
+pub(super) fn is_value(byte: u8) -> bool {
+    PLACES[byte as usize] & VALUE != 0
+}
+
+/// The name and the value, without the white space around it, of a field line.
+pub(super) fn field_line(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
+    let name_len = line.iter().position(|&byte| !is_token(byte)).unwrap_or(line.len());
+    match line.get(name_len) {
+        Some(b' ' | b'\t') if name_len == 0 => return Err(Violation::Folding),
+        Some(b':') if name_len > 0 => {}
+        Some(b'\r') => return Err(Violation::LineEnd),
+        _ => return Err(Violation::FieldName),
+    }
+    let value = &line[name_len + 1..];
+    if !all(value, VALUE) {
+        return Err(if value.contains(&b'\r') {
+            Violation::LineEnd
+        } else {
+            Violation::FieldValue
+        });
+    }
+    Ok((&line[..name_len], trim(value)))
+}
+
+/// A value of digits alone, within 64 bits.
+pub(super) fn decimal(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    value.iter().try_fold(0_u64, |number, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// `uri-host [ ":" port ]`, or nothing at all [RFC9110 §7.2]. The characters
+/// are checked, not whether such a host could exist.
+pub(super) fn is_host(value: &[u8]) -> bool {
+    all(value, HOST)
+}
+
+/// One of the four forms of a request target [RFC9112 §3.2], with no userinfo
+/// in an authority, which has only ever served to deceive.
+pub(super) fn is_target(target: &[u8], method: &[u8], is_connect: bool) -> bool {
+    if is_connect {
+        return is_uri_with(target, |uri| {
+            uri.scheme().is_none() && uri.path() == "" && uri.port().is_some()
+        });
+    }
+    match target {
+        [b'/', ..] => all(target, TARGET),
+        b"*" => method == b"OPTIONS",
+        _ => is_uri_with(target, |uri| matches!(uri.scheme_str(), Some("http" | "https"))),
+    }
+}
+
+fn is_uri_with(target: &[u8], condition: impl Fn(&http::Uri) -> bool) -> bool {
+    all(target, TARGET)
+        && http::Uri::try_from(target).is_ok_and(|uri| {
+            let plain = |authority: &http::uri::Authority| !authority.as_str().contains('@');
+            uri.authority().is_some_and(plain) && condition(&uri)
+        })
+}
+
+fn trim(value: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let start = value.iter().position(is_text).unwrap_or(value.len());
+    let end = value.iter().rposition(is_text).map_or(start, |last| last + 1);
+    &value[start..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_that_passes_in_a_target_is_one_that_hyper_takes() {
+        for byte in 0..=255_u8 {
+            for target in [[b'/', byte, b'a', b'b'], [b'/', b'?', byte, b'b']] {
+                let ours = is_target(&target, b"GET", false);
+                assert!(!ours || http::Uri::try_from(&target[..]).is_ok(), "{byte:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_is_digits_alone_and_fits_64_bits() {
+        assert_eq!(decimal(b"0"), Some(0));
+        assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
+        for wrong in [&b""[..], b"+1", b"-1", b"1,1", b"0x1", b"1 1", b"18446744073709551616"] {
+            assert_eq!(decimal(wrong), None, "{wrong:?}");
+        }
+    }
+}

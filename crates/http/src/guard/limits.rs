@@ -1,0 +1,76 @@
+use std::time::Duration;
+
+/// How many header fields one head may have: as many as hyper parses without
+/// leaving the stack, and what nginx and Apache users know.
+pub(crate) const FIELDS_MAX: u32 = 100;
+
+/// One line of chunk framing: a size and its extensions. Nobody sends
+/// extensions, and long ones have been used to exhaust servers.
+pub(crate) const CHUNK_LINE_MAX: usize = 256;
+
+/// What a client may send, and how long it may take over it.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub(crate) request_line_max: usize,
+    pub(crate) head_max: usize,
+    pub(crate) body_max: Option<u64>,
+    pub(crate) head_time: Duration,
+    pub(crate) stall_time: Duration,
+}
+
+impl Default for Limits {
+    /// A request line of 8 KiB, a head of 32 KiB and 10 s, bodies of any
+    /// length that never stand still for 60 s.
+    fn default() -> Self {
+        Self {
+            // [RFC9112 §3] asks for at least 8000 octets.
+            request_line_max: 8 * 1024,
+            head_max: 32 * 1024,
+            // A body is streamed, never gathered: its length costs no memory.
+            body_max: None,
+            head_time: Duration::from_secs(10),
+            stall_time: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Limits {
+    /// The most bytes in a request line; a longer one is answered with 414.
+    #[must_use]
+    pub fn request_line(mut self, bytes: usize) -> Self {
+        self.request_line_max = bytes;
+        self
+    }
+
+    /// The most bytes in a head, its request line included, and in the
+    /// trailers of a body; more are answered with 431. At most 48 KiB, so that
+    /// a head always fits hyper's buffer of 64 KiB.
+    #[must_use]
+    pub fn head(mut self, bytes: usize) -> Self {
+        self.head_max = bytes.min(48 * 1024);
+        self
+    }
+
+    /// The most bytes in a body; more are answered with 413. `None`: any number.
+    #[must_use]
+    pub fn body(mut self, bytes: Option<u64>) -> Self {
+        self.body_max = bytes;
+        self
+    }
+
+    /// The longest time from a head's first byte to its last; more is answered
+    /// with 408.
+    #[must_use]
+    pub fn head_time(mut self, time: Duration) -> Self {
+        self.head_time = time;
+        self
+    }
+
+    /// The longest time without a byte while we wait for one: of a body that the
+    /// client owes us, or of an answer that it does not take.
+    #[must_use]
+    pub fn stall_time(mut self, time: Duration) -> Self {
+        self.stall_time = time;
+        self
+    }
+}

@@ -1,0 +1,30 @@
+//! Strict HTTP/1 framing, checked before hyper sees a byte.
+//!
+//! Request smuggling lives off two readers that find different requests in the
+//! same bytes. A parser that forgives (a lone LF, a space before a colon, two
+//! lengths that agree today) is therefore not enough for a proxy, and hyper's is
+//! made for clients and servers. So a [`Watch`] reads along in front of hyper:
+//! a state machine without I/O that knows where each request ends and lets
+//! nothing pass but what [RFC9112] says plainly. [`Guarded`] puts it around a
+//! socket. A head goes to hyper whole and checked, or not at all.
+//!
+//! A refused request is answered in its turn, behind the requests before it, with
+//! the status of its [`Violation`] and `Connection: close`.
+//!
+//! HTTP/2 needs none of this: its frames say how long they are.
+
+mod chunked;
+mod deadline;
+mod grammar;
+mod head;
+mod limits;
+mod sideband;
+mod stream;
+mod violation;
+mod watch;
+
+pub use limits::Limits;
+pub(crate) use sideband::{Notice, Sideband, Verdict};
+pub use stream::{Guarded, Protocol};
+pub use violation::Violation;
+pub use watch::Watch;

@@ -1,0 +1,96 @@
+//! What the guard below hyper and the service above it tell each other past it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+
+use super::Violation;
+
+/// At most one request of a connection is out of the ordinary at a time,
+/// because nothing after it is released before it is settled. It is known by
+/// its number, which both sides count for themselves: hyper keeps the order.
+#[derive(Debug, Default)]
+pub(crate) struct Sideband {
+    /// The number of that request, from 1; 0 while there is none.
+    number: AtomicU64,
+    matter: Mutex<Option<Matter>>,
+}
+
+#[derive(Debug)]
+enum Matter {
+    /// A stand-in for a request that was refused.
+    Refused(Violation),
+    /// It asks to change the protocol.
+    Upgrade { verdict: Option<Verdict>, reader: Option<std::task::Waker> },
+}
+
+/// What became of a request to change the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It was granted: no more HTTP/1 follows.
+    Tunnel,
+    /// It was ignored or denied: the next request follows.
+    Resume,
+}
+
+/// What the service is to do about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// Serve it.
+    Ordinary,
+    /// Serve it, then say whether the protocol changed.
+    Upgrade,
+    /// Answer with the violation's status and close.
+    Refused(Violation),
+}
+
+impl Sideband {
+    pub(super) fn refuse(&self, number: u64, violation: Violation) {
+        *self.matter.lock() = Some(Matter::Refused(violation));
+        self.number.store(number, Ordering::Release);
+    }
+
+    pub(super) fn ask_upgrade(&self, number: u64) {
+        *self.matter.lock() = Some(Matter::Upgrade { verdict: None, reader: None });
+        self.number.store(number, Ordering::Release);
+    }
+
+    pub(super) fn poll_verdict(&self, cx: &Context<'_>) -> Poll<Verdict> {
+        match &mut *self.matter.lock() {
+            Some(Matter::Upgrade { verdict: Some(verdict), .. }) => Poll::Ready(*verdict),
+            Some(Matter::Upgrade { reader, .. }) => {
+                *reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(Matter::Refused(_)) | None => Poll::Ready(Verdict::Resume),
+        }
+    }
+
+    /// What there is to know about request `number`.
+    #[inline]
+    pub(crate) fn notice(&self, number: u64) -> Notice {
+        if self.number.load(Ordering::Acquire) != number {
+            return Notice::Ordinary;
+        }
+        match *self.matter.lock() {
+            Some(Matter::Refused(violation)) => Notice::Refused(violation),
+            Some(Matter::Upgrade { .. }) => Notice::Upgrade,
+            None => Notice::Ordinary,
+        }
+    }
+
+    /// Settles the request to change the protocol.
+    pub(crate) fn decide(&self, outcome: Verdict) {
+        let waiting = match &mut *self.matter.lock() {
+            Some(Matter::Upgrade { verdict, reader }) => {
+                *verdict = Some(outcome);
+                reader.take()
+            }
+            Some(Matter::Refused(_)) | None => None,
+        };
+        if let Some(reader) = waiting {
+            reader.wake();
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! A socket whose bytes hyper sees only once they have been checked.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::deadline::Deadline;
+use super::limits::Limits;
+use super::sideband::{Sideband, Verdict};
+use super::violation::Violation;
+use super::watch::Watch;
+
+/// What HTTP/2 clients with prior knowledge send first [RFC9113 §3.4].
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What hyper reads instead of a head that was refused: it keeps the refusal in
+/// its place behind the answers to the requests before.
+const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
+
+/// The most bytes kept for a protocol that is not agreed yet.
+const UNDECIDED_MAX: usize = 64 * 1024;
+
+/// How long, and for how many bytes, a closing connection listens on, so that
+/// its last answer is not lost to a reset [RFC9112 §9.6].
+const LINGER_TIME: Duration = Duration::from_secs(5);
+const LINGER_BYTES: usize = 16 * 1024 * 1024;
+
+/// The protocol that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.0 or HTTP/1.1.
+    Http1,
+    /// HTTP/2 with prior knowledge.
+    Http2,
+}
+
+/// A client's connection behind a [`Watch`].
+#[derive(Debug)]
+pub struct Guarded<S> {
+    inner: S,
+    watch: Watch,
+    limits: Limits,
+    sideband: Arc<Sideband>,
+    /// Bytes read and not passed on; the first `released` of them may be.
+    held: BytesMut,
+    released: usize,
+    refused: bool,
+    ended: bool,
+    reading: Deadline,
+    writing: Deadline,
+    closing: Option<Closing>,
+}
+
+#[derive(Debug)]
+struct Closing {
+    time: Deadline,
+    bytes: usize,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
+    /// Guards `inner`, of which nothing has been read yet.
+    pub fn new(inner: S, limits: Limits) -> Self {
+        Self {
+            inner,
+            watch: Watch::new(limits.clone()),
+            limits,
+            sideband: Arc::default(),
+            held: BytesMut::new(),
+            released: 0,
+            refused: false,
+            ended: false,
+            reading: Deadline::default(),
+            writing: Deadline::default(),
+            closing: None,
+        }
+    }
+
+    pub(crate) fn sideband(&self) -> Arc<Sideband> {
+        Arc::clone(&self.sideband)
+    }
+
+    /// Waits for the first bytes and tells the protocol by them; `None` if the
+    /// client leaves before that.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub async fn protocol(&mut self) -> io::Result<Option<Protocol>> {
+        std::future::poll_fn(|cx| self.poll_protocol(cx)).await
+    }
+
+    fn poll_protocol(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Protocol>>> {
+        loop {
+            let known = self.held.len().min(PREFACE.len());
+            if self.held[..known] != PREFACE[..known] {
+                return Poll::Ready(Ok(Some(Protocol::Http1)));
+            }
+            if known == PREFACE.len() {
+                self.watch.tunnel();
+                return Poll::Ready(Ok(Some(Protocol::Http2)));
+            }
+            if ready!(self.poll_hold(cx))? == 0 {
+                return Poll::Ready(Ok(None));
+            }
+        }
+    }
+
+    /// Reads more behind what is held; 0 at the end of the stream.
+    fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut bytes = [0; 4096];
+        let mut buf = ReadBuf::new(&mut bytes);
+        ready!(Pin::new(&mut self.inner).poll_read(cx, &mut buf))?;
+        self.held.extend_from_slice(buf.filled());
+        self.ended |= buf.filled().is_empty();
+        Poll::Ready(Ok(buf.filled().len()))
+    }
+
+    /// Shows the watch what is held.
+    fn scan_held(&mut self) -> io::Result<()> {
+        if self.refused || self.released > 0 || self.held.is_empty() {
+            return Ok(());
+        }
+        let scanned = self.watch.scan(&self.held);
+        self.released = self.settle(scanned)?;
+        Ok(())
+    }
+
+    /// Draws the consequences of a scan; how many bytes it released.
+    fn settle(&mut self, scanned: Result<usize, Violation>) -> io::Result<usize> {
+        match scanned {
+            Ok(released) => {
+                if released > 0 {
+                    self.reading.disarm();
+                    if self.watch.asks_upgrade() {
+                        self.sideband.ask_upgrade(self.watch.requests());
+                    }
+                }
+                Ok(released)
+            }
+            Err(violation) => self.refuse(violation).map(|()| self.released),
+        }
+    }
+
+    /// A request already passed on fails by its body; one that was held back
+    /// is replaced by a stand-in that the service knows to refuse.
+    fn refuse(&mut self, violation: Violation) -> io::Result<()> {
+        if self.watch.is_within_body() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, violation));
+        }
+        self.refused = true;
+        self.sideband.refuse(self.watch.requests() + 1, violation);
+        self.held.clear();
+        self.held.extend_from_slice(STAND_IN);
+        self.released = STAND_IN.len();
+        Ok(())
+    }
+
+    /// The socket has nothing: whether we have waited for it too long.
+    fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.watch.is_within_body() {
+            ready!(self.reading.poll_over(self.limits.stall_time, cx));
+            self.refuse(Violation::BodyTooSlow)?;
+        } else if self.watch.is_between_requests() && !self.held.is_empty() {
+            ready!(self.reading.poll_over(self.limits.head_time, cx));
+            self.refuse(Violation::HeadTooSlow)?;
+        } else {
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads straight into hyper's buffer and takes back what may not go on.
+    /// Whether there is something for hyper: bytes, or the end.
+    fn poll_read_through(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<bool>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let new = &buf.filled()[before..];
+        if new.is_empty() {
+            self.ended = true;
+            return Poll::Ready(Ok(true));
+        }
+        let scanned = self.watch.scan(new);
+        if let Ok(released) = scanned {
+            self.held.extend_from_slice(&new[released..]);
+            buf.set_filled(before + released);
+        } else {
+            buf.set_filled(before);
+        }
+        self.settle(scanned)?;
+        Poll::Ready(Ok(buf.filled().len() > before))
+    }
+
+    fn poll_written(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.writing.disarm();
+            return written;
+        }
+        ready!(self.writing.poll_over(self.limits.stall_time, cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(closing) = &mut self.closing else { return Poll::Ready(()) };
+        if closing.time.poll_over(LINGER_TIME, cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut bytes = [0; 16 * 1024];
+        while closing.bytes < LINGER_BYTES {
+            let mut buf = ReadBuf::new(&mut bytes);
+            match ready!(Pin::new(&mut self.inner).poll_read(cx, &mut buf)) {
+                Ok(()) if !buf.filled().is_empty() => closing.bytes += buf.filled().len(),
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guarded<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if this.watch.is_undecided()
+                && let Poll::Ready(verdict) = this.sideband.poll_verdict(cx)
+            {
+                match verdict {
+                    Verdict::Tunnel => this.watch.tunnel(),
+                    Verdict::Resume => this.watch.resume(),
+                }
+            }
+            this.scan_held()?;
+            if this.released > 0 {
+                let bytes = this.released.min(buf.remaining());
+                buf.put_slice(&this.held[..bytes]);
+                this.held.advance(bytes);
+                this.released -= bytes;
+                return Poll::Ready(Ok(()));
+            }
+            if this.refused {
+                return Poll::Pending;
+            }
+            if this.ended {
+                return Poll::Ready(Ok(()));
+            }
+            let read = if this.held.is_empty() {
+                match this.poll_read_through(cx, buf) {
+                    Poll::Ready(Ok(true)) => return Poll::Ready(Ok(())),
+                    other => other.map_ok(drop),
+                }
+            } else if this.watch.is_undecided() && this.held.len() >= UNDECIDED_MAX {
+                return Poll::Pending;
+            } else {
+                this.poll_hold(cx).map_ok(drop)
+            };
+            match read {
+                Poll::Ready(read) => read?,
+                Poll::Pending => ready!(this.poll_slow(cx))?,
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.poll_written(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, slices);
+        self.poll_written(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    /// Shuts the sending side, then listens on for a while if the client may
+    /// still be sending what nobody will read.
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.closing.is_none() {
+            ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
+            self.closing = Some(Closing { time: Deadline::default(), bytes: 0 });
+        }
+        if !self.ended && (self.refused || self.watch.is_within_body()) {
+            ready!(self.poll_linger(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,113 @@
+//! The server: HTTP/1.1 and HTTP/2 in clear text, on hyper, behind the [guard](crate::guard).
+//!
+//! A connection is accepted at once, whatever the load, because a client that waits in
+//! the kernel's queue can neither be served nor told to come later. What bounds the work is
+//! the admission of requests; what bounds the connections is a count.
+//!
+//! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
+//! current-thread runtime a core, each with a listener of its own on the same port
+//! ([`Cores`], [`listen`]).
+
+mod accept;
+mod connection;
+mod cores;
+mod drain;
+mod listen;
+mod screen;
+mod tunnel;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use tokio::net::TcpListener;
+
+use crate::guard::Limits;
+
+pub use cores::Cores;
+pub use drain::{Drain, DrainTrigger};
+pub use listen::listen;
+pub use tunnel::Tunnel;
+
+/// How connections are served. Clones share one count of connections.
+#[derive(Clone, Debug)]
+pub struct Server {
+    limits: Limits,
+    idle_time: Duration,
+    connections_max: usize,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Default for Server {
+    /// The default [`Limits`], 75 s between requests, and half as many
+    /// connections as the process may have open files, because each may need
+    /// another one to an upstream.
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            // nginx's default; browsers drop theirs earlier.
+            idle_time: Duration::from_secs(75),
+            connections_max: listen::open_files_max().saturating_sub(64) / 2,
+            connections: Arc::default(),
+        }
+    }
+}
+
+impl Server {
+    /// What a client may send.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How long a connection may wait for its next request before it is closed.
+    #[must_use]
+    pub fn idle_time(mut self, time: Duration) -> Self {
+        self.idle_time = time;
+        self
+    }
+
+    /// How many connections may be open at once; a further one is told 503
+    /// and closed.
+    #[must_use]
+    pub fn connections_max(mut self, count: usize) -> Self {
+        self.connections_max = count;
+        self
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.connections.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Serves the connections that `listener` accepts until `drain` is triggered,
+    /// then closes the listener and lets the open ones finish.
+    ///
+    /// `connect` makes the service of a connection from its client's address.
+    /// A request whose framing is malformed is answered without it.
+    ///
+    /// Returns once all connections have ended, with how many had to be cut off
+    /// when the drain's time was over.
+    pub async fn serve<S, B>(
+        &self,
+        listener: TcpListener,
+        connect: impl Fn(SocketAddr) -> S,
+        drain: Drain,
+    ) -> usize
+    where
+        S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        accept::run(self, listener, connect, drain).await
+    }
+}
