@@ -1,1 +1,73 @@
-//! To be written.
+//! Stages: services as parts that know their load.
+//!
+//! A stage is a boundary of control: it has a name, a queue, an admission law,
+//! accounts in which every event has exactly one outcome, and a handler that sees
+//! none of this. Where the handler runs is said when the stage is built:
+//!
+//! | runs | for | made by |
+//! | --- | --- | --- |
+//! | `inline` | short steps that do not wait | [`StageBuilder::inline`] |
+//! | `gate` | async work run by its own caller under a permit | [`StageBuilder::gate`] |
+//! | `tasks` | event-driven workers on the async runtime | [`StageBuilder::tasks`] |
+//! | `threads` | blocking or CPU-bound work | [`StageBuilder::threads`] |
+//!
+//! What this crate does not do: it knows no protocol and no service, and it decides
+//! nothing by itself; decisions are the laws', of `tamarisk-control`.
+//!
+//! # Examples
+//! ```
+//! use tamarisk_stage::{Context, Request, StageBuilder, stage_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let square = StageBuilder::new("square").workers(2).tasks(stage_fn(
+//!     |request: Request<u64, u64>, _cx: Context| async move {
+//!         let _ = request.reply.send(request.body * request.body);
+//!         Ok(())
+//!     },
+//! ))?;
+//! assert_eq!(square.sink().call(12).await?, 144);
+//!
+//! let accounts = square.observe().total();
+//! assert_eq!(accounts.completed, 1);
+//! assert!(accounts.balance());
+//! # Ok(())
+//! # }
+//! ```
+
+mod batch;
+mod builder;
+mod call;
+mod clock;
+mod context;
+mod core;
+mod crew;
+mod drain;
+mod entry;
+mod gate;
+mod handler;
+mod inline;
+mod ledger;
+mod observation;
+mod queue;
+mod sink;
+mod stage;
+mod sync;
+mod termination;
+
+pub use batch::Batch;
+pub use builder::{BuildError, StageBuilder};
+pub use call::{CallError, Reply, Request};
+pub use clock::Clock;
+pub use context::{Context, Running, Shield};
+pub use drain::DrainReport;
+pub use entry::{Entry, Envelope};
+pub use gate::{Gate, Permit as GatePermit, Refused, RunError};
+pub use handler::{BlockingHandler, BoxError, Handler, StageFn, blocking_fn, stage_fn};
+pub use inline::{Inline, InlineError};
+pub use ledger::{Accounts, Outcome};
+pub use observation::{ClassObservation, LawReading, Percentiles, Phase, StageObservation};
+pub use queue::Discipline;
+pub use sink::{Asking, Permit, Predicate, Reserve, SendError, Sink};
+pub use stage::Stage;
+pub use termination::{EventId, Terminated};

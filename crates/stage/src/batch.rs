@@ -1,0 +1,163 @@
+//! The events that a worker lends to its handler.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tamarisk_control::Timestamp;
+
+use crate::call::{CallError, take_unanswered, with_cause};
+use crate::context::{Context, Worker, context};
+use crate::core::{Core, Discard, Ended, Item};
+use crate::entry::Envelope;
+use crate::ledger::Outcome;
+use crate::queue::{Lease, Meta, Queued};
+
+/// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)
+/// or all at once with [`drain`](Self::drain).
+///
+/// Taking an event begins it and completes the one taken before; returning from
+/// the handler completes the last. So an event that is terminated, or whose
+/// handler fails, takes no other with it: those not yet taken are offered again.
+pub struct Batch<E: Send + 'static> {
+    core: Arc<Core<Payload<E>>>,
+    worker: Arc<Worker>,
+    pending: VecDeque<Queued<Payload<E>>>,
+    lease: Option<Lease>,
+    /// Begun and not ended: one event, or those that were drained together.
+    begun: Vec<Meta>,
+    started: Timestamp,
+}
+
+/// An event in a queue.
+pub(crate) struct Payload<E>(pub(crate) E);
+
+impl<E: Send> Item for Payload<E> {
+    fn discard(self, why: Discard) {
+        let cause = match why {
+            Discard::Dropped => CallError::Dropped,
+            Discard::Terminated => CallError::Terminated,
+            Discard::Closed => CallError::Closed,
+        };
+        with_cause(cause, || drop(self.0));
+    }
+}
+
+impl<E: Send + 'static> Batch<E> {
+    pub(crate) fn new(core: Arc<Core<Payload<E>>>, worker: Arc<Worker>) -> Self {
+        Self {
+            core,
+            worker,
+            pending: VecDeque::new(),
+            lease: None,
+            begun: Vec::new(),
+            started: Timestamp::ZERO,
+        }
+    }
+
+    /// The next event and what is known of it; completes the one before.
+    #[allow(clippy::should_implement_trait, reason = "an iterator could not end the event before")]
+    pub fn next(&mut self) -> Option<(E, Context)> {
+        let now = self.core.clock.now();
+        self.conclude_at(now, Outcome::Completed);
+        let queued = self.pop(now)?;
+        self.started = now;
+        self.begun.push(queued.meta);
+        let sequence = self.worker.begin(&queued.meta);
+        Some((queued.item.0, context(&self.worker, queued.meta, sequence)))
+    }
+
+    /// All events that are left, begun together and ended together: the way to
+    /// work on many at the cost of one. What is sent on keeps class, deadline and
+    /// flow. They are overdue when the last of them is.
+    pub fn drain(&mut self) -> impl Iterator<Item = Envelope<E>> + '_ {
+        let now = self.core.clock.now();
+        self.conclude_at(now, Outcome::Completed);
+        self.started = now;
+        let latest = self.pending.iter().map(|queued| queued.meta).max_by_key(|meta| meta.deadline);
+        if let Some(meta) = latest {
+            self.worker.begin(&meta);
+        }
+        std::iter::from_fn(move || {
+            let queued = self.pop(now)?;
+            self.begun.push(queued.meta);
+            Some(Envelope::new(queued.item.0, queued.meta.entry()))
+        })
+    }
+
+    /// How many events have not been taken.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether all events have been taken.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// The next event that is not overdue by now.
+    fn pop(&mut self, now: Timestamp) -> Option<Queued<Payload<E>>> {
+        loop {
+            let queued = self.pending.pop_front()?;
+            if queued.meta.deadline > now {
+                return Some(queued);
+            }
+            self.core.drop_unbegun([queued], Discard::Dropped);
+        }
+    }
+
+    /// Waits for events; `false` when the worker is to end.
+    pub(crate) async fn fill(&mut self, most: usize, retired: impl Fn() -> bool) -> bool {
+        self.lease = self.core.take_when_ready(most, &mut self.pending, retired).await;
+        self.lease.is_some()
+    }
+
+    /// The events of the lease are done.
+    pub(crate) fn release(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.core.release(lease);
+        }
+    }
+
+    /// Ends what has begun.
+    pub(crate) fn conclude(&mut self, outcome: Outcome) {
+        self.conclude_at(self.core.clock.now(), outcome);
+    }
+
+    fn conclude_at(&mut self, now: Timestamp, outcome: Outcome) {
+        let unanswered = take_unanswered() | self.worker.unanswered.swap(false, Ordering::Relaxed);
+        if self.begun.is_empty() {
+            return;
+        }
+        self.worker.slot.end();
+        let outcome = match outcome {
+            Outcome::Completed if unanswered => Outcome::Failed,
+            outcome => outcome,
+        };
+        let started = self.started;
+        let ended = self.begun.drain(..).map(|meta| Ended { meta, started, outcome, timed: true });
+        self.core.finish(now, ended);
+    }
+
+    /// A handler that takes nothing would be offered the same events for ever:
+    /// the first of them fails in its stead.
+    pub(crate) fn fail_next(&mut self) {
+        if let Some((event, _)) = self.next() {
+            drop(event);
+            self.conclude(Outcome::Failed);
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core<Payload<E>>> {
+        &self.core
+    }
+}
+
+impl<E: Send + 'static> Drop for Batch<E> {
+    /// The worker itself is being dropped, as when a runtime shuts down.
+    fn drop(&mut self) {
+        self.conclude(Outcome::Terminated);
+        self.core.drop_unbegun(self.pending.drain(..), Discard::Terminated);
+        self.release();
+    }
+}

@@ -1,0 +1,121 @@
+//! Events that want an answer, and get exactly one.
+//!
+//! A [`Request`] carries a [`Reply`] through however many stages. Whatever becomes
+//! of it, the caller hears: the answer, or which of the ways to have none it was.
+//! A reply that is dropped unanswered tells the caller why, as far as the stage
+//! that drops it knows.
+
+use std::cell::Cell;
+
+use tamarisk_control::Rejection;
+use tokio::sync::oneshot;
+
+/// An event of type `Q` whose sender waits for an `R`.
+#[derive(Debug)]
+pub struct Request<Q, R> {
+    /// What is asked.
+    pub body: Q,
+    /// Where the answer goes.
+    pub reply: Reply<R>,
+}
+
+/// The way back to a caller. To drop it unanswered is an answer too:
+/// [`CallError::Unanswered`], and the event that did so counts as failed.
+#[derive(Debug)]
+pub struct Reply<R> {
+    caller: Option<oneshot::Sender<Result<R, CallError>>>,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// Refused at the door of the first stage; the rejection may say when to retry.
+    #[error("rejected: {}", .0.reason)]
+    Rejected(Rejection),
+    /// Taken out of a queue: too late to be of use.
+    #[error("dropped from the queue: too late to be of use")]
+    Dropped,
+    /// Ended while it ran: overdue, or cut by a drain.
+    #[error("terminated before it was done")]
+    Terminated,
+    /// The handler let go of the reply without using it, as an error does.
+    #[error("the handler gave no answer")]
+    Unanswered,
+    /// The handler panicked.
+    #[error("the handler panicked")]
+    Panicked,
+    /// The stage was destroyed with the request in its queue.
+    #[error("the stage was closed")]
+    Closed,
+}
+
+impl<R> Reply<R> {
+    pub(crate) fn new() -> (Self, oneshot::Receiver<Result<R, CallError>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self { caller: Some(sender) }, receiver)
+    }
+
+    /// Answers the caller; gives the answer back if the caller has left.
+    ///
+    /// # Errors
+    /// The answer, when nobody waits for it.
+    pub fn send(mut self, answer: R) -> Result<(), R> {
+        let Some(caller) = self.caller.take() else { return Err(answer) };
+        caller.send(Ok(answer)).map_err(|unsent| match unsent {
+            Ok(answer) => answer,
+            Err(_) => unreachable!("an answer was sent, not an error"),
+        })
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub fn is_abandoned(&self) -> bool {
+        self.caller.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+
+    /// Returns when nobody waits for the answer any more.
+    pub async fn abandoned(&mut self) {
+        if let Some(caller) = &mut self.caller {
+            caller.closed().await;
+        }
+    }
+}
+
+impl<R> Drop for Reply<R> {
+    fn drop(&mut self) {
+        let Some(caller) = self.caller.take() else { return };
+        let error = if std::thread::panicking() {
+            CallError::Panicked
+        } else if let Some(cause) = CAUSE.get() {
+            cause
+        } else {
+            UNANSWERED.set(true);
+            CallError::Unanswered
+        };
+        // The caller may have left; then there is nobody to tell.
+        let _ = caller.send(Err(error));
+    }
+}
+
+thread_local! {
+    /// Why events are being destroyed on this thread at the moment, if they are.
+    static CAUSE: Cell<Option<CallError>> = const { Cell::new(None) };
+    /// Whether a reply was let go of on this thread since the flag was last taken.
+    static UNANSWERED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `destroy`; replies that it drops tell their callers `cause`.
+pub(crate) fn with_cause(cause: CallError, destroy: impl FnOnce()) {
+    struct Restore(Option<CallError>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CAUSE.set(self.0);
+        }
+    }
+    let _restore = Restore(CAUSE.replace(Some(cause)));
+    destroy();
+}
+
+/// Whether a reply was dropped unanswered on this thread since the last call.
+pub(crate) fn take_unanswered() -> bool {
+    UNANSWERED.replace(false)
+}

@@ -1,0 +1,175 @@
+//! What a handler may know and do about the event it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tamarisk_control::{ClassId, Timestamp};
+
+use crate::clock::Clock;
+use crate::entry::{Due, Entry, Envelope};
+use crate::observation::StageObservation;
+use crate::queue::Meta;
+use crate::termination::{EventId, Slot, Terminated};
+
+/// The event that is being run, seen from its handler.
+#[derive(Clone)]
+pub struct Context {
+    worker: Arc<Worker>,
+    meta: Meta,
+    sequence: u64,
+}
+
+/// A worker as it is seen from outside: by the contexts it hands out, by whoever
+/// ends its events, by whoever asks what runs.
+pub(crate) struct Worker {
+    pub(crate) id: u64,
+    pub(crate) slot: Slot,
+    stage: Arc<dyn Observed>,
+    /// Of the running event; [`Timestamp::MAX`] if it has none.
+    deadline: AtomicU64,
+    entered: AtomicU64,
+    class: AtomicU8,
+    /// A reply was dropped unanswered while the running event was polled.
+    pub(crate) unanswered: AtomicBool,
+}
+
+/// What contexts need of their stage, whatever it carries.
+pub(crate) trait Observed: Send + Sync {
+    fn observe(&self) -> StageObservation;
+    fn clock(&self) -> &Clock;
+}
+
+/// An event that is being run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// What to name when it is to be ended.
+    pub id: EventId,
+    /// Its class.
+    pub class: ClassId,
+    /// How long ago it entered the stage.
+    pub age: Duration,
+}
+
+impl Context {
+    /// The event's class.
+    pub fn class(&self) -> ClassId {
+        self.meta.class
+    }
+
+    /// When its answer stops being of use, on the stage's clock.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.meta.deadline()
+    }
+
+    /// How long is left until then.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.deadline().map(|deadline| deadline.since(self.worker.stage.clock().now()))
+    }
+
+    /// The name of this run of the event, for [`Stage::terminate`](crate::Stage::terminate).
+    pub fn id(&self) -> EventId {
+        EventId { worker: self.worker.id, sequence: self.sequence }
+    }
+
+    /// The stage as it is now: what a handler that can do less looks at.
+    pub fn observe(&self) -> StageObservation {
+        self.worker.stage.observe()
+    }
+
+    /// `event` with this event's class, deadline and flow, to be sent on.
+    pub fn envelope<E>(&self, event: E) -> Envelope<E> {
+        Envelope::new(event, self.meta.entry())
+    }
+
+    /// While the guard lives the event is not terminated: for as long as
+    /// something is held that must not be torn, or a response is being written.
+    pub fn shield(&self) -> Shield {
+        self.worker.slot.raise_shield();
+        Shield { worker: Arc::clone(&self.worker), sequence: self.sequence }
+    }
+
+    /// Where a blocking handler can be ended.
+    ///
+    /// # Errors
+    /// [`Terminated`] if the event is to end: return it, after undoing what is half done.
+    pub fn checkpoint(&self) -> Result<(), Terminated> {
+        let slot = &self.worker.slot;
+        if slot.running() != Some(self.sequence) {
+            return Err(Terminated);
+        }
+        let overdue = || {
+            self.meta.deadline != Timestamp::MAX
+                && self.worker.stage.clock().now() >= self.meta.deadline
+        };
+        if slot.is_due() || (!slot.is_shielded() && overdue()) {
+            return Err(Terminated);
+        }
+        Ok(())
+    }
+}
+
+/// Holds termination off; see [`Context::shield`].
+#[must_use = "the shield is lowered when this is dropped"]
+pub struct Shield {
+    worker: Arc<Worker>,
+    sequence: u64,
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        // Beginning an event clears the shields of the one before it, so a shield
+        // that outlived its event holds nothing any more.
+        if self.worker.slot.running() == Some(self.sequence) {
+            self.worker.slot.lower_shield();
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(id: u64, stage: Arc<dyn Observed>) -> Self {
+        Self {
+            id,
+            slot: Slot::new(),
+            stage,
+            deadline: AtomicU64::new(u64::MAX),
+            entered: AtomicU64::new(0),
+            class: AtomicU8::new(0),
+            unanswered: AtomicBool::new(false),
+        }
+    }
+
+    /// The worker begins an event.
+    pub(crate) fn begin(&self, meta: &Meta) -> u64 {
+        self.deadline.store(meta.deadline.as_nanos(), Ordering::Relaxed);
+        self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
+        self.class.store(meta.class.index() as u8, Ordering::Relaxed);
+        self.slot.begin()
+    }
+
+    pub(crate) fn deadline(&self) -> Timestamp {
+        Timestamp::from_nanos(self.deadline.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn running(&self, now: Timestamp) -> Option<Running> {
+        let sequence = self.slot.running()?;
+        let entered = Timestamp::from_nanos(self.entered.load(Ordering::Relaxed));
+        Some(Running {
+            id: EventId { worker: self.id, sequence },
+            class: ClassId::new(usize::from(self.class.load(Ordering::Relaxed))),
+            age: now.since(entered),
+        })
+    }
+}
+
+pub(crate) fn context(worker: &Arc<Worker>, meta: Meta, sequence: u64) -> Context {
+    Context { worker: Arc::clone(worker), meta, sequence }
+}
+
+impl Meta {
+    /// What another stage is told of the event when it is sent on.
+    pub(crate) fn entry(&self) -> Entry {
+        let due = self.deadline().map_or(Due::Never, Due::At);
+        Entry { class: self.class, due, cost: self.cost, flow: self.flow }
+    }
+}

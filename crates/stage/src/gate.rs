@@ -1,0 +1,330 @@
+//! A stage whose events run in their own callers, once these hold a permit.
+//!
+//! Nothing is handed to another task or thread: an uncongested gate costs its
+//! caller two short critical sections and two readings of the clock. Callers
+//! queue only while all permits are out, under the same laws, disciplines and
+//! accounts as events in any other stage.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tamarisk_control::{AdmissionLaw, Concurrency, Reason, Rejection, Timestamp};
+
+use crate::builder::{BuildError, StageBuilder};
+use crate::clock::Clock;
+use crate::core::{Core, Discard, Ended, Item, Leaving, govern};
+use crate::drain::{self, DrainReport};
+use crate::entry::Entry;
+use crate::ledger::Outcome;
+use crate::observation::StageObservation;
+use crate::queue::Meta;
+
+/// A gate; clones share it.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use tamarisk_stage::{Entry, Gate, StageBuilder};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let gate: Gate = StageBuilder::new("database").workers(8).gate()?;
+/// let permit = gate.enter(Entry::new().timeout(Duration::from_secs(1))).await?;
+/// // … the work …
+/// permit.complete();
+/// assert_eq!(gate.observe().total().completed, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Gate {
+    core: Arc<Core<Arc<Waiter>>>,
+}
+
+/// The right to run one event. Dropping it unfinished counts the event as
+/// terminated, or as failed if the caller panics.
+#[must_use = "a permit that is dropped at once counts as a terminated event"]
+pub struct Permit {
+    gate: Gate,
+    meta: Meta,
+    started: Timestamp,
+    timed: bool,
+    /// How the event is booked when the permit goes.
+    outcome: Outcome,
+}
+
+/// Why a gate did not let a caller through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// At the door; try again after the time it names, if any.
+    #[error("refused: {}", .0.reason)]
+    Rejected(Rejection),
+    /// After it had waited: it could no longer be served in time.
+    #[error("dropped from the queue: too late to be of use")]
+    Dropped,
+    /// The gate was closed while it waited.
+    #[error("the gate was closed")]
+    Closed,
+}
+
+/// Why [`Gate::run`] has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The work was never begun.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The work was ended at its deadline.
+    #[error("terminated at its deadline")]
+    Terminated,
+}
+
+impl Gate {
+    pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
+        let runtime = builder.runtime()?;
+        let queue = builder.queue();
+        let core = Arc::new(Core::new(builder.into_config()?, "gate", queue));
+        let governed: std::sync::Weak<Core<Arc<Waiter>>> = Arc::downgrade(&core);
+        govern(&runtime, governed);
+        Ok(Self { core })
+    }
+
+    /// A permit if one can be had without waiting.
+    ///
+    /// # Errors
+    /// The law's refusal, or [`Reason::QueueFull`] if the caller would have to wait.
+    pub fn try_enter(&self, entry: Entry) -> Result<Permit, Rejection> {
+        let now = self.core.clock.now();
+        let meta = self.core.meta(now, &entry);
+        let mut state = self.core.lock();
+        let decision = self.core.decide(&mut state, now, &meta);
+        if decision.is_ok() && state.enter(now, &meta) {
+            return Ok(self.permit(meta, now));
+        }
+        let rejection = decision.err().unwrap_or(Rejection::new(Reason::QueueFull));
+        state.reject(&meta, &rejection);
+        Err(rejection)
+    }
+
+    /// A permit, after waiting for one if need be. Dropping the future leaves
+    /// the queue; the event counts as dropped.
+    ///
+    /// # Errors
+    /// [`Refused`], at once or after a wait.
+    pub async fn enter(&self, entry: Entry) -> Result<Permit, Refused> {
+        match self.arrive(&entry) {
+            Ok(Arrived::Running(permit)) => Ok(permit),
+            Ok(Arrived::Waiting(place)) => place.await,
+            Err(rejection) => Err(Refused::Rejected(rejection)),
+        }
+    }
+
+    /// Runs `work` under a permit, and ends it at the entry's deadline.
+    ///
+    /// # Errors
+    /// [`RunError`] if the work was refused or ended early.
+    pub async fn run<F: Future>(&self, entry: Entry, work: F) -> Result<F::Output, RunError> {
+        let permit = self.enter(entry).await?;
+        let output = if permit.meta.deadline == Timestamp::MAX {
+            work.await
+        } else {
+            let left = permit.meta.deadline.since(self.core.clock.now());
+            tokio::time::timeout(left, work).await.map_err(|_| RunError::Terminated)?
+        };
+        permit.complete();
+        Ok(output)
+    }
+
+    fn arrive(&self, entry: &Entry) -> Result<Arrived, Rejection> {
+        let now = self.core.clock.now();
+        let meta = self.core.meta(now, entry);
+        let mut state = self.core.lock();
+        if let Err(rejection) = self.core.decide(&mut state, now, &meta) {
+            state.reject(&meta, &rejection);
+            return Err(rejection);
+        }
+        if state.enter(now, &meta) {
+            return Ok(Arrived::Running(self.permit(meta, now)));
+        }
+        let waiter = Arc::new(Waiter::default());
+        state.ledger.enqueue(meta.class);
+        self.core.push(&mut state, meta, Arc::clone(&waiter));
+        Ok(Arrived::Waiting(Place { gate: self.clone(), meta, waiter }))
+    }
+
+    fn permit(&self, meta: Meta, started: Timestamp) -> Permit {
+        Permit { gate: self.clone(), meta, started, timed: true, outcome: Outcome::Terminated }
+    }
+
+    /// The gate at this instant.
+    pub fn observe(&self) -> StageObservation {
+        self.core.observe()
+    }
+
+    /// The clock that deadlines are compared with.
+    pub fn clock(&self) -> &Clock {
+        &self.core.clock
+    }
+
+    /// How many callers may run at once, unless the law decides it.
+    pub fn set_workers(&self, workers: Concurrency) {
+        self.core.set_workers(workers);
+    }
+
+    /// Replaces the admission law; the new one starts without experience.
+    pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
+        self.core.set_law(law);
+    }
+
+    /// Admits nothing more, waits until nobody is inside or `timeout` has passed,
+    /// then closes. Callers that still run keep running: only they can stop
+    /// themselves, and the report counts them as left.
+    pub async fn drain(&self, timeout: Duration) -> DrainReport {
+        drain::drain(&self.core, timeout, async || {}).await
+    }
+
+    /// Refuses everyone from now on, those in the queue included.
+    pub fn close(&self) {
+        self.core.close();
+    }
+}
+
+impl Permit {
+    /// The work is done.
+    pub fn complete(mut self) {
+        self.outcome = Outcome::Completed;
+    }
+
+    /// The work came to nothing. Laws count it as slow.
+    pub fn fail(mut self) {
+        self.outcome = Outcome::Failed;
+    }
+
+    /// It keeps its place from here on, but its times say nothing of the stage:
+    /// a stream or tunnel after its head.
+    pub fn untimed(&mut self) {
+        self.timed = false;
+    }
+
+    /// When the caller was let through.
+    pub fn started(&self) -> Timestamp {
+        self.started
+    }
+
+    /// When its answer stops being of use, if ever.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.meta.deadline()
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
+        let outcome = if unwinding { Outcome::Failed } else { self.outcome };
+        let core = &self.gate.core;
+        let ended = Ended { meta: self.meta, started: self.started, outcome, timed: self.timed };
+        core.finish(core.clock.now(), [ended]);
+    }
+}
+
+enum Arrived {
+    Running(Permit),
+    Waiting(Place),
+}
+
+/// A place in the gate's queue.
+struct Place {
+    gate: Gate,
+    meta: Meta,
+    waiter: Arc<Waiter>,
+}
+
+#[derive(Default)]
+struct Waiter(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    state: WaitState,
+    waker: Option<Waker>,
+}
+
+/// Changed under the gate's lock, but for the step to `Over` by the waiter itself.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum WaitState {
+    #[default]
+    Queued,
+    Started(Timestamp),
+    Discarded(Discard),
+    /// The waiter took its answer, or left.
+    Over,
+}
+
+impl Future for Place {
+    type Output = Result<Permit, Refused>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut waiting = self.waiter.0.lock();
+        let answer = match waiting.state {
+            WaitState::Queued => {
+                waiting.waker = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            WaitState::Started(started) => Ok(self.gate.permit(self.meta, started)),
+            WaitState::Discarded(Discard::Closed) => Err(Refused::Closed),
+            WaitState::Discarded(_) => Err(Refused::Dropped),
+            WaitState::Over => unreachable!("polled after it was ready"),
+        };
+        waiting.state = WaitState::Over;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.gate.core.lock();
+        let last = std::mem::replace(&mut self.waiter.0.lock().state, WaitState::Over);
+        match last {
+            WaitState::Queued => state.abandon(&self.meta),
+            WaitState::Started(started) => {
+                drop(state);
+                drop(self.gate.permit(self.meta, started));
+            }
+            WaitState::Discarded(_) | WaitState::Over => {}
+        }
+    }
+}
+
+impl Item for Arc<Waiter> {
+    const BRINGS_WORKER: bool = true;
+
+    fn leaving(&self, how: Leaving) {
+        self.0.lock().state = match how {
+            Leaving::Started(now) => WaitState::Started(now),
+            Leaving::Discarded(why) => WaitState::Discarded(why),
+        };
+    }
+
+    fn start(self) {
+        self.wake();
+    }
+
+    fn discard(self, _why: Discard) {
+        self.wake();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.0.lock().state == WaitState::Over
+    }
+}
+
+impl Waiter {
+    fn wake(&self) {
+        let waker = self.0.lock().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What runs inside a stage.
+
+use std::error::Error;
+use std::future::Future;
+
+use crate::batch::Batch;
+use crate::context::Context;
+
+/// What a handler fails with; a [`Terminated`](crate::Terminated) counts the event
+/// as terminated instead.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Async work on the events of a stage that runs `tasks`.
+///
+/// Each worker has a handler of its own, made by the stage's factory, so `self`
+/// is private state that needs no lock. A handler sees events, and never threads,
+/// queues or knobs.
+///
+/// At an await the event that runs may be terminated: the future returned by
+/// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch.
+/// What must not be torn by that is held behind [`Context::shield`].
+pub trait Handler<E: Send + 'static>: Send + 'static {
+    /// Takes events from `batch`, normally until it is empty.
+    ///
+    /// # Errors
+    /// What the event that was taken last failed of; the events not yet taken are
+    /// offered again.
+    fn handle(&mut self, batch: &mut Batch<E>)
+    -> impl Future<Output = Result<(), BoxError>> + Send;
+}
+
+/// Blocking or CPU-bound work on the events of a stage that runs on `threads`.
+///
+/// As [`Handler`], but an event is terminated only where the handler asks
+/// [`Context::checkpoint`] whether it should be.
+pub trait BlockingHandler<E: Send + 'static>: Send + 'static {
+    /// Takes events from `batch`, normally until it is empty.
+    ///
+    /// # Errors
+    /// What the event that was taken last failed of; the events not yet taken are
+    /// offered again.
+    fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError>;
+}
+
+/// A handler made of a function, for the short case: one event at a time, no
+/// private state.
+#[derive(Clone, Copy, Debug)]
+pub struct StageFn<F>(F);
+
+/// Makes a factory of handlers from an async function of one event.
+///
+/// # Examples
+/// ```
+/// use tamarisk_stage::{Context, StageBuilder, stage_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (seen, mut seeing) = tokio::sync::mpsc::unbounded_channel();
+/// let stage = StageBuilder::new("greet").workers(2).tasks(stage_fn(
+///     move |name: String, _cx: Context| {
+///         let seen = seen.clone();
+///         async move { Ok(seen.send(format!("hello, {name}"))?) }
+///     },
+/// ))?;
+/// stage.sink().try_send("world".to_owned())?;
+/// assert_eq!(seeing.recv().await.as_deref(), Some("hello, world"));
+/// # Ok(())
+/// # }
+/// ```
+pub fn stage_fn<E, F, R>(function: F) -> impl Fn() -> StageFn<F> + Send + Sync + 'static
+where
+    E: Send + 'static,
+    F: FnMut(E, Context) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Result<(), BoxError>> + Send,
+{
+    move || StageFn(function.clone())
+}
+
+/// Makes a factory of blocking handlers from a function of one event.
+pub fn blocking_fn<E, F>(function: F) -> impl Fn() -> StageFn<F> + Send + Sync + 'static
+where
+    E: Send + 'static,
+    F: FnMut(E, Context) -> Result<(), BoxError> + Clone + Send + Sync + 'static,
+{
+    move || StageFn(function.clone())
+}
+
+impl<E, F, R> Handler<E> for StageFn<F>
+where
+    E: Send + 'static,
+    F: FnMut(E, Context) -> R + Send + 'static,
+    R: Future<Output = Result<(), BoxError>> + Send,
+{
+    async fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
+        while let Some((event, cx)) = batch.next() {
+            (self.0)(event, cx).await?;
+        }
+        Ok(())
+    }
+}
+
+impl<E, F> BlockingHandler<E> for StageFn<F>
+where
+    E: Send + 'static,
+    F: FnMut(E, Context) -> Result<(), BoxError> + Send + 'static,
+{
+    fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
+        while let Some((event, cx)) = batch.next() {
+            (self.0)(event, cx)?;
+        }
+        Ok(())
+    }
+}

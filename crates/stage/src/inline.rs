@@ -1,0 +1,321 @@
+//! A stage whose handler is a function called on the spot: the papers' *Combine*
+//! pattern, for steps that are short and do not wait [Welsh02 §3.3].
+//!
+//! There is no queue to look at and nothing to share, so crossing the boundary
+//! costs two counters that the calling thread owns. One call in
+//! [`SAMPLED`] is timed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, CLASSES_MAX, ClassId, Classes, Concurrency, Decision, Reason,
+    Rejection,
+};
+use thread_local::ThreadLocal;
+
+use crate::builder::{BuildError, StageBuilder};
+use crate::clock::Clock;
+use crate::ledger::Accounts;
+use crate::observation::{Observer, Phase, StageObservation};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// One call in this many is timed: two readings of the clock cost more than the
+/// whole boundary should.
+pub const SAMPLED: u32 = 64;
+
+/// An inline stage; clones share it.
+///
+/// # Examples
+/// ```
+/// use tamarisk_stage::StageBuilder;
+///
+/// let parse = StageBuilder::new("parse").inline(|line: &str| line.trim().len())?;
+/// assert_eq!(parse.call("  four  ")?, 4);
+/// assert_eq!(parse.observe().total().completed, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Inline<F> {
+    shared: Arc<Shared<F>>,
+}
+
+struct Shared<F> {
+    name: String,
+    function: F,
+    classes: Classes,
+    clock: Clock,
+    closed: AtomicU32,
+    stripes: ThreadLocal<Stripe>,
+    /// Only where a law was asked for: with no queue, only its rate matters.
+    law: Option<Mutex<Box<dyn AdmissionLaw>>>,
+    observer: Mutex<Observer>,
+}
+
+/// Why an inline stage has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InlineError {
+    /// Refused at the door.
+    #[error("rejected: {}", .0.reason)]
+    Rejected(Rejection),
+    /// The handler panicked.
+    #[error("the handler panicked")]
+    Panicked,
+}
+
+impl StageBuilder {
+    /// A stage run on the spot by its callers. Workers, queue and discipline do not
+    /// apply; a law is asked only if one was set, and sees an empty backlog.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    pub fn inline<F>(self, function: F) -> Result<Inline<F>, BuildError> {
+        let asks = self.has_law();
+        let config = self.into_config()?;
+        let now = config.clock.now();
+        let shared = Shared {
+            name: config.name,
+            function,
+            observer: Mutex::new(Observer::new(now, config.classes.len())),
+            classes: config.classes,
+            clock: config.clock,
+            closed: AtomicU32::new(0),
+            stripes: ThreadLocal::new(),
+            law: asks.then(|| Mutex::new(config.law)),
+        };
+        Ok(Inline { shared: Arc::new(shared) })
+    }
+}
+
+impl<F> Inline<F> {
+    /// Runs the handler on an event of the default class.
+    ///
+    /// # Errors
+    /// [`InlineError`] if the event was refused or the handler panicked.
+    #[inline]
+    pub fn call<E, R>(&self, event: E) -> Result<R, InlineError>
+    where
+        F: Fn(E) -> R,
+    {
+        self.call_as(ClassId::DEFAULT, event)
+    }
+
+    /// Runs the handler on an event of `class`.
+    ///
+    /// # Errors
+    /// [`InlineError`] if the event was refused or the handler panicked.
+    #[inline]
+    pub fn call_as<E, R>(&self, class: ClassId, event: E) -> Result<R, InlineError>
+    where
+        F: Fn(E) -> R,
+    {
+        let shared = &*self.shared;
+        let class = shared.classes.resolve(class);
+        let stripe = shared.stripes.get_or(|| Stripe::new(shared.classes.len()));
+        let counts = &stripe.counts[class.index()];
+        counts.offered();
+        if let Err(rejection) = shared.decide(class) {
+            counts.rejected();
+            return Err(InlineError::Rejected(rejection));
+        }
+        let started = stripe.is_sampled().then(|| shared.clock.now());
+        match catch_unwind(AssertUnwindSafe(|| (shared.function)(event))) {
+            Ok(result) => {
+                counts.completed();
+                if let Some(started) = started {
+                    shared.record(class, started);
+                }
+                Ok(result)
+            }
+            Err(_) => {
+                counts.failed();
+                Err(InlineError::Panicked)
+            }
+        }
+    }
+
+    /// The stage at this instant. It has no workers of its own and no queue.
+    pub fn observe(&self) -> StageObservation {
+        let shared = &*self.shared;
+        let observer = shared.observer.lock();
+        let class = |(id, _)| observer.class(id, &shared.classes, shared.accounts(id));
+        StageObservation {
+            name: shared.name.clone(),
+            runs: "inline",
+            phase: if shared.is_closed() { Phase::Closed } else { Phase::Open },
+            workers: 0,
+            busy: tamarisk_control::Ratio::ZERO,
+            queue_capacity: 0,
+            classes: shared.classes.iter().map(class).collect(),
+            rejections: Default::default(),
+            law: shared.law.as_ref().map_or("none", |law| law.lock().name()),
+            readings: Vec::new(),
+            last_failure: None,
+        }
+    }
+
+    /// Refuses every event from now on.
+    pub fn close(&self) {
+        self.shared.closed.store(1, Ordering::Release);
+    }
+}
+
+impl<F> Shared<F> {
+    #[inline]
+    fn decide(&self, class: ClassId) -> Result<(), Rejection> {
+        if self.is_closed() {
+            return Err(Rejection::new(Reason::Closed));
+        }
+        match &self.law {
+            None => Ok(()),
+            Some(law) => self.ask(&mut **law.lock(), class),
+        }
+    }
+
+    #[cold]
+    fn ask(&self, law: &mut dyn AdmissionLaw, class: ClassId) -> Result<(), Rejection> {
+        const NOBODY: &[u32] = &[0; CLASSES_MAX];
+        let backlog = Backlog {
+            queued: &NOBODY[..self.classes.len()],
+            running: &NOBODY[..self.classes.len()],
+            queued_total: 0,
+            running_total: 0,
+            workers: Concurrency::ONE,
+        };
+        match law.on_arrival(self.clock.now(), &Arrival { class, deadline: None }, &backlog) {
+            Decision::Admit => Ok(()),
+            Decision::Reject(rejection) => Err(rejection),
+        }
+    }
+
+    #[cold]
+    fn record(&self, class: ClassId, started: tamarisk_control::Timestamp) {
+        let now = self.clock.now();
+        let took: Duration = now.since(started);
+        let mut observer = self.observer.lock();
+        observer.tick(now, 0);
+        observer.record(class, took, took);
+    }
+
+    /// Outcomes are read before arrivals, and each thread counts an arrival before
+    /// its outcome: what is read as ended was read as offered too, and the rest
+    /// is running.
+    fn accounts(&self, class: ClassId) -> Accounts {
+        let mut total = Accounts::default();
+        for stripe in &self.stripes {
+            stripe.counts[class.index()].add_outcomes(&mut total);
+        }
+        for stripe in &self.stripes {
+            total.offered += stripe.counts[class.index()].offered.load(Ordering::Acquire);
+        }
+        total.running = total.offered - total.rejected - total.completed - total.failed;
+        total
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) != 0
+    }
+}
+
+/// One thread's share of the accounts; only that thread writes it.
+struct Stripe {
+    counts: Box<[Counts]>,
+    until_sample: AtomicU32,
+}
+
+#[derive(Default)]
+struct Counts {
+    offered: AtomicU64,
+    rejected: AtomicU64,
+    completed: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Stripe {
+    fn new(classes: usize) -> Self {
+        Self {
+            counts: std::iter::repeat_with(Counts::default).take(classes).collect(),
+            until_sample: AtomicU32::new(0),
+        }
+    }
+
+    #[inline]
+    fn is_sampled(&self) -> bool {
+        let left = self.until_sample.load(Ordering::Relaxed);
+        self.until_sample.store(if left == 0 { SAMPLED - 1 } else { left - 1 }, Ordering::Relaxed);
+        left == 0
+    }
+}
+
+impl Counts {
+    #[inline]
+    fn offered(&self) {
+        increment(&self.offered);
+    }
+
+    #[inline]
+    fn rejected(&self) {
+        increment(&self.rejected);
+    }
+
+    #[inline]
+    fn completed(&self) {
+        increment(&self.completed);
+    }
+
+    #[inline]
+    fn failed(&self) {
+        increment(&self.failed);
+    }
+
+    fn add_outcomes(&self, total: &mut Accounts) {
+        total.rejected += self.rejected.load(Ordering::Acquire);
+        total.completed += self.completed.load(Ordering::Acquire);
+        total.failed += self.failed.load(Ordering::Acquire);
+    }
+}
+
+/// Adds one to a counter that no other thread writes: no locked instruction.
+#[inline]
+fn increment(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Release);
+}
+
+impl<F> Clone for Inline<F> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+#[cfg(all(test, tamarisk_loom))]
+mod model {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    /// While one thread runs events, another reads the accounts: in no interleaving
+    /// has more ended than was offered.
+    #[test]
+    fn no_outcome_is_seen_before_its_arrival() {
+        loom::model(|| {
+            let counts = Arc::new(Counts::default());
+            let other = {
+                let counts = Arc::clone(&counts);
+                thread::spawn(move || {
+                    for _ in 0..2 {
+                        counts.offered();
+                        counts.completed();
+                    }
+                })
+            };
+            let mut total = Accounts::default();
+            counts.add_outcomes(&mut total);
+            let offered = counts.offered.load(Ordering::Acquire);
+            assert!(total.completed <= offered);
+            other.join().expect("the writer does not panic");
+        });
+    }
+}

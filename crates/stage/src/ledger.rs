@@ -1,0 +1,210 @@
+//! Who came, what became of them, and who is inside: the accounts of a stage.
+//!
+//! Every event has exactly one outcome, and for every class, at every instant,
+//!
+//! ```text
+//! offered = rejected + completed + dropped + terminated + failed + inside
+//! inside  = queued + running
+//! ```
+//!
+//! The outcomes and what is inside are counted apart, each where it happens, so
+//! the equation is a check on the runtime and not a definition.
+
+use std::ops::AddAssign;
+
+use tamarisk_control::{Backlog, ClassId, Concurrency};
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// Refused at the door.
+    Rejected,
+    /// Done.
+    Completed,
+    /// Taken out of the queue: too late to be of use, abandoned, or cut by a drain.
+    Dropped,
+    /// Ended while it ran: overdue, abandoned, or cut by a drain.
+    Terminated,
+    /// The handler erred, panicked, or left a call without its answer.
+    Failed,
+}
+
+/// The accounts of a stage, or of one of its classes, at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accounts {
+    /// All that ever asked to enter.
+    pub offered: u64,
+    /// See [`Outcome::Rejected`].
+    pub rejected: u64,
+    /// See [`Outcome::Completed`].
+    pub completed: u64,
+    /// See [`Outcome::Dropped`].
+    pub dropped: u64,
+    /// See [`Outcome::Terminated`].
+    pub terminated: u64,
+    /// See [`Outcome::Failed`].
+    pub failed: u64,
+    /// In the queue now.
+    pub queued: u64,
+    /// Being worked on now.
+    pub running: u64,
+}
+
+impl Accounts {
+    /// Events that are in the stage now.
+    pub fn inside(&self) -> u64 {
+        self.queued + self.running
+    }
+
+    /// Whether every event offered is accounted for exactly once.
+    pub fn balance(&self) -> bool {
+        let ended = self.rejected + self.completed + self.dropped + self.terminated + self.failed;
+        self.offered == ended + self.inside()
+    }
+}
+
+impl AddAssign for Accounts {
+    fn add_assign(&mut self, other: Self) {
+        self.offered += other.offered;
+        self.rejected += other.rejected;
+        self.completed += other.completed;
+        self.dropped += other.dropped;
+        self.terminated += other.terminated;
+        self.failed += other.failed;
+        self.queued += other.queued;
+        self.running += other.running;
+    }
+}
+
+/// The running accounts, kept under the stage's lock.
+pub(crate) struct Ledger {
+    /// Offered and outcomes, by class; what is inside stands in the fields below.
+    counts: Vec<Accounts>,
+    /// Events queued, and places reserved for events that are still to come.
+    queued: Vec<u32>,
+    running: Vec<u32>,
+    reserved: Vec<u32>,
+    queued_total: u32,
+    running_total: u32,
+}
+
+impl Ledger {
+    pub(crate) fn new(classes: usize) -> Self {
+        Self {
+            counts: vec![Accounts::default(); classes],
+            queued: vec![0; classes],
+            running: vec![0; classes],
+            reserved: vec![0; classes],
+            queued_total: 0,
+            running_total: 0,
+        }
+    }
+
+    pub(crate) fn reject(&mut self, class: ClassId) {
+        let counts = &mut self.counts[class.index()];
+        counts.offered += 1;
+        counts.rejected += 1;
+    }
+
+    /// An event enters the queue.
+    pub(crate) fn enqueue(&mut self, class: ClassId) {
+        self.counts[class.index()].offered += 1;
+        self.queued[class.index()] += 1;
+        self.queued_total += 1;
+    }
+
+    /// A place in the queue is kept for an event that may come.
+    pub(crate) fn reserve(&mut self, class: ClassId) {
+        self.reserved[class.index()] += 1;
+        self.queued[class.index()] += 1;
+        self.queued_total += 1;
+    }
+
+    /// The event for a reserved place came.
+    pub(crate) fn commit(&mut self, class: ClassId) {
+        self.reserved[class.index()] -= 1;
+        self.counts[class.index()].offered += 1;
+    }
+
+    /// The event for a reserved place will not come.
+    pub(crate) fn abort(&mut self, class: ClassId) {
+        self.reserved[class.index()] -= 1;
+        self.queued[class.index()] -= 1;
+        self.queued_total -= 1;
+    }
+
+    /// An event starts to run at once, without having been queued.
+    pub(crate) fn enter(&mut self, class: ClassId) {
+        self.counts[class.index()].offered += 1;
+        self.running[class.index()] += 1;
+        self.running_total += 1;
+    }
+
+    /// A queued event starts to run.
+    pub(crate) fn start(&mut self, class: ClassId) {
+        self.queued[class.index()] -= 1;
+        self.queued_total -= 1;
+        self.running[class.index()] += 1;
+        self.running_total += 1;
+    }
+
+    /// A queued event is taken out without running.
+    pub(crate) fn drop_queued(&mut self, class: ClassId) {
+        self.queued[class.index()] -= 1;
+        self.queued_total -= 1;
+        self.counts[class.index()].dropped += 1;
+    }
+
+    /// An event that was handed out to be run, but not begun, is taken back and dropped.
+    pub(crate) fn drop_running(&mut self, class: ClassId) {
+        self.stop(class).dropped += 1;
+    }
+
+    /// A running event ended.
+    pub(crate) fn finish(&mut self, class: ClassId, outcome: Outcome) {
+        let counts = self.stop(class);
+        match outcome {
+            Outcome::Completed => counts.completed += 1,
+            Outcome::Terminated => counts.terminated += 1,
+            Outcome::Failed => counts.failed += 1,
+            Outcome::Dropped => counts.dropped += 1,
+            Outcome::Rejected => unreachable!("an event that runs was not rejected"),
+        }
+    }
+
+    fn stop(&mut self, class: ClassId) -> &mut Accounts {
+        self.running[class.index()] -= 1;
+        self.running_total -= 1;
+        &mut self.counts[class.index()]
+    }
+
+    /// Queued events and reserved places.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued_total as usize
+    }
+
+    pub(crate) fn running(&self) -> u32 {
+        self.running_total
+    }
+
+    pub(crate) fn backlog(&self, workers: Concurrency) -> Backlog<'_> {
+        Backlog {
+            queued: &self.queued,
+            running: &self.running,
+            queued_total: self.queued_total,
+            running_total: self.running_total,
+            workers,
+        }
+    }
+
+    /// The accounts of one class. A reserved place holds no event yet, so it
+    /// is not inside.
+    pub(crate) fn accounts(&self, class: ClassId) -> Accounts {
+        let index = class.index();
+        Accounts {
+            queued: u64::from(self.queued[index] - self.reserved[index]),
+            running: u64::from(self.running[index]),
+            ..self.counts[index]
+        }
+    }
+}

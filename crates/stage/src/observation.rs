@@ -1,0 +1,313 @@
+//! What a stage shows of itself.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use histogram::Histogram;
+use tamarisk_control::{ClassId, Classes, Ratio, Reason, Timestamp};
+
+use crate::ledger::Accounts;
+
+/// How far back percentiles and the busy share look: at least one window, at
+/// most two.
+pub(crate) const WINDOW: Duration = Duration::from_secs(5);
+
+/// The resolution of recorded times: an inline stage's are of that order.
+const QUARTER_MICROSECOND_NANOS: u128 = 250;
+
+/// A stage at one instant. All numbers are of the same instant, and the
+/// [`Accounts`] balance.
+#[derive(Clone, Debug)]
+pub struct StageObservation {
+    /// The stage's name.
+    pub name: String,
+    /// Where its handler runs: `inline`, `gate`, `tasks` or `threads`.
+    pub runs: &'static str,
+    /// `open`, `draining` or `closed`.
+    pub phase: Phase,
+    /// How many events may be worked on at once.
+    pub workers: u32,
+    /// The share of its workers' time that was spent on events, of late.
+    pub busy: Ratio,
+    /// Bound on the queue, in events.
+    pub queue_capacity: usize,
+    /// Each class, in the stage's order.
+    pub classes: Vec<ClassObservation>,
+    /// Rejections so far, by the rule that said no.
+    pub rejections: BTreeMap<Reason, u64>,
+    /// Name of the admission law.
+    pub law: &'static str,
+    /// The law's knobs and estimates.
+    pub readings: Vec<LawReading>,
+    /// What the latest failed event failed of, cut to 200 characters.
+    pub last_failure: Option<String>,
+}
+
+/// One class of a stage at one instant.
+#[derive(Clone, Debug)]
+pub struct ClassObservation {
+    /// The class's name.
+    pub name: String,
+    /// The promised response time.
+    pub target: Duration,
+    /// At which percentile it is promised, as a ratio.
+    pub percentile: Ratio,
+    /// Arrivals and outcomes since the stage was made, and who is inside.
+    pub accounts: Accounts,
+    /// From leaving the queue to the end, of late.
+    pub service: Option<Percentiles>,
+    /// From entering the stage to the end, of late.
+    pub response: Option<Percentiles>,
+}
+
+/// A knob or estimate of an admission law.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LawReading {
+    /// Snake case, unit last.
+    pub name: String,
+    /// Of which class, where the law keeps one for each.
+    pub class: Option<String>,
+    /// In the unit that the name ends in.
+    pub value: f64,
+}
+
+/// A distribution of times, each right to within 3 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percentiles {
+    /// How many events the others speak of.
+    pub count: u64,
+    /// Half of the events took at most this long.
+    pub p50: Duration,
+    /// Nine tenths did.
+    pub p90: Duration,
+    /// All but one in a hundred did.
+    pub p99: Duration,
+    /// The slowest.
+    pub max: Duration,
+}
+
+/// Whether a stage takes events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It does.
+    Open,
+    /// It takes no new ones and finishes what is inside.
+    Draining,
+    /// It has been destroyed.
+    Closed,
+}
+
+impl Phase {
+    /// Lower case, for status pages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Draining => "draining",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl StageObservation {
+    /// The accounts of all classes together.
+    pub fn total(&self) -> Accounts {
+        let mut total = Accounts::default();
+        for class in &self.classes {
+            total += class.accounts;
+        }
+        total
+    }
+}
+
+/// Times of late, kept under the stage's lock: recording one is an array index
+/// and an addition.
+pub(crate) struct Observer {
+    service: Vec<Windowed>,
+    response: Vec<Windowed>,
+    busy: Busy,
+    rotate_at: Timestamp,
+}
+
+impl Observer {
+    pub(crate) fn new(now: Timestamp, classes: usize) -> Self {
+        let windowed = || std::iter::repeat_with(Windowed::new).take(classes).collect();
+        Self {
+            service: windowed(),
+            response: windowed(),
+            busy: Busy::new(now),
+            rotate_at: now + WINDOW,
+        }
+    }
+
+    /// The number of running events is about to change from `running`.
+    #[inline]
+    pub(crate) fn running_changes(&mut self, now: Timestamp, running: u32) {
+        self.busy.advance(now, running);
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, class: ClassId, service: Duration, response: Duration) {
+        self.service[class.index()].record(service);
+        self.response[class.index()].record(response);
+    }
+
+    pub(crate) fn tick(&mut self, now: Timestamp, running: u32) {
+        if now < self.rotate_at {
+            return;
+        }
+        self.rotate_at = now + WINDOW;
+        self.busy.advance(now, running);
+        self.busy.rotate(now);
+        for windowed in self.service.iter_mut().chain(&mut self.response) {
+            windowed.rotate();
+        }
+    }
+
+    pub(crate) fn busy(&mut self, now: Timestamp, running: u32, workers: u32) -> Ratio {
+        self.busy.advance(now, running);
+        self.busy.share(workers)
+    }
+
+    pub(crate) fn class(
+        &self,
+        id: ClassId,
+        classes: &Classes,
+        accounts: Accounts,
+    ) -> ClassObservation {
+        let class = classes.at(id);
+        ClassObservation {
+            name: class.name.clone(),
+            target: class.target.response_time(),
+            percentile: class.target.at(),
+            accounts,
+            service: self.service[id.index()].percentiles(),
+            response: self.response[id.index()].percentiles(),
+        }
+    }
+}
+
+/// The current window and the one before it.
+pub(crate) struct Windowed {
+    current: Histogram,
+    previous: Histogram,
+}
+
+impl Windowed {
+    /// Quarter microseconds up to 2^32 of them (18 minutes) in 32 steps a power
+    /// of two: 3 % apart, 7 KB each.
+    pub(crate) fn new() -> Self {
+        let histogram = || Histogram::new(5, 32).expect("5 < 32 ≤ 64");
+        Self { current: histogram(), previous: histogram() }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, time: Duration) {
+        let quarters = time.as_nanos() / QUARTER_MICROSECOND_NANOS;
+        let capped = quarters.min(u128::from(u32::MAX)) as u64;
+        self.current.increment(capped).expect("capped to the histogram's range");
+    }
+
+    pub(crate) fn rotate(&mut self) {
+        std::mem::swap(&mut self.current, &mut self.previous);
+        self.current.as_mut_slice().fill(0);
+    }
+
+    pub(crate) fn percentiles(&self) -> Option<Percentiles> {
+        let both = self.current.checked_add(&self.previous).ok()?;
+        let count: u64 = both.as_slice().iter().sum();
+        if count == 0 {
+            return None;
+        }
+        let at = |quantile: f64| {
+            let bucket = both.quantile_bucket(quantile).ok().flatten();
+            let quarters = bucket.map_or(0, |bucket| bucket.end());
+            Duration::from_nanos(quarters * QUARTER_MICROSECOND_NANOS as u64)
+        };
+        Some(Percentiles { count, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) })
+    }
+}
+
+/// Worker time spent on events: the area under the number of running events.
+struct Busy {
+    since: Timestamp,
+    advanced: Timestamp,
+    /// Worker-nanoseconds since `since`.
+    area: u64,
+    previous: (u64, Duration),
+}
+
+impl Busy {
+    fn new(now: Timestamp) -> Self {
+        Self { since: now, advanced: now, area: 0, previous: (0, Duration::ZERO) }
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Timestamp, running: u32) {
+        let passed = now.since(self.advanced).as_nanos() as u64;
+        self.area += passed * u64::from(running);
+        self.advanced = self.advanced.max(now);
+    }
+
+    fn rotate(&mut self, now: Timestamp) {
+        self.previous = (self.area, now.since(self.since));
+        self.since = now;
+        self.area = 0;
+    }
+
+    fn share(&self, workers: u32) -> Ratio {
+        let passed = self.advanced.since(self.since) + self.previous.1;
+        let capacity = passed.as_nanos() as f64 * f64::from(workers);
+        Ratio::saturating((self.area + self.previous.0) as f64 / capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_right_to_within_three_percent() {
+        let mut windowed = Windowed::new();
+        for millis in 1..=1000 {
+            windowed.record(Duration::from_millis(millis));
+        }
+        let seen = windowed.percentiles().unwrap();
+        let within = |seen: Duration, expected: f64| {
+            let ratio = seen.as_secs_f64() / expected;
+            assert!((1.0..1.04).contains(&ratio), "{seen:?} for {expected} s");
+        };
+        assert_eq!(seen.count, 1000);
+        within(seen.p50, 0.5);
+        within(seen.p90, 0.9);
+        within(seen.p99, 0.99);
+        within(seen.max, 1.0);
+    }
+
+    #[test]
+    fn samples_leave_after_the_second_window() {
+        let mut windowed = Windowed::new();
+        windowed.record(Duration::from_millis(1));
+        windowed.rotate();
+        assert_eq!(windowed.percentiles().unwrap().count, 1);
+        windowed.rotate();
+        assert_eq!(windowed.percentiles(), None);
+    }
+
+    #[test]
+    fn a_time_beyond_the_range_is_counted_as_the_longest() {
+        let mut windowed = Windowed::new();
+        windowed.record(Duration::from_secs(1_000_000));
+        assert_eq!(windowed.percentiles().unwrap().count, 1);
+    }
+
+    #[test]
+    fn the_busy_share_is_the_area_under_the_running_events() {
+        let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
+        let mut busy = Busy::new(at(0));
+        busy.advance(at(100), 0); // 100 ms idle,
+        busy.advance(at(200), 4); // 100 ms of four workers,
+        busy.advance(at(400), 1); // 200 ms of one.
+        // (400 + 200) worker-ms of 4 × 400.
+        assert_eq!(busy.share(4).get(), 600.0 / 1600.0);
+    }
+}

@@ -1,0 +1,176 @@
+//! The queue before a stage, and the order in which it is served.
+
+mod fair;
+mod levels;
+mod partitioned;
+mod shortest;
+
+use tamarisk_control::{ClassId, Classes, Order, Timestamp};
+
+use fair::Fair;
+use levels::Levels;
+pub(crate) use partitioned::Lease;
+use partitioned::Partitioned;
+use shortest::Shortest;
+
+/// In which order a stage serves its queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Discipline {
+    /// First in, first out.
+    Fifo,
+    /// Classes of higher priority first; first in, first out within a priority.
+    Priority,
+    /// Classes of higher priority first; within a priority, from the end that
+    /// the admission law names: oldest first in good times, newest first while a
+    /// queue stands, when only the newest can still be answered in time.
+    #[default]
+    AdaptiveLifo,
+    /// Least [`cost`](crate::Entry::cost) first; first in, first out among equals.
+    ShortestFirst,
+    /// Each [`flow`](crate::Entry::flow) in turn, charged by cost, so that one
+    /// client's burst delays that client (start-time fair queueing).
+    FairByFlow,
+}
+
+/// What the queue knows of an event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta {
+    pub(crate) class: ClassId,
+    pub(crate) entered: Timestamp,
+    /// [`Timestamp::MAX`] if there is none.
+    pub(crate) deadline: Timestamp,
+    pub(crate) cost: u32,
+    pub(crate) flow: u64,
+}
+
+impl Meta {
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        (self.deadline != Timestamp::MAX).then_some(self.deadline)
+    }
+}
+
+pub(crate) struct Queued<T> {
+    pub(crate) meta: Meta,
+    pub(crate) item: T,
+}
+
+/// Unbounded by itself: the stage checks its capacity before it pushes.
+pub(crate) enum Queue<T> {
+    Levels { levels: Levels<T>, adaptive: bool },
+    Shortest(Shortest<T>),
+    Fair(Fair<T>),
+    Partitioned(Partitioned<T>),
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new(discipline: Discipline, classes: &Classes) -> Self {
+        match discipline {
+            Discipline::Fifo => Self::Levels { levels: Levels::single(), adaptive: false },
+            Discipline::Priority => {
+                Self::Levels { levels: Levels::by_priority(classes), adaptive: false }
+            }
+            Discipline::AdaptiveLifo => {
+                Self::Levels { levels: Levels::by_priority(classes), adaptive: true }
+            }
+            Discipline::ShortestFirst => Self::Shortest(Shortest::default()),
+            Discipline::FairByFlow => Self::Fair(Fair::default()),
+        }
+    }
+
+    /// First in, first out for each of `partitions` shares of the keys, each
+    /// share served by one worker at a time.
+    pub(crate) fn partitioned(partitions: usize) -> Self {
+        Self::Partitioned(Partitioned::new(partitions))
+    }
+
+    pub(crate) fn push(&mut self, queued: Queued<T>) {
+        match self {
+            Self::Levels { levels, .. } => levels.push(queued),
+            Self::Shortest(heap) => heap.push(queued),
+            Self::Fair(fair) => fair.push(queued),
+            Self::Partitioned(partitions) => partitions.push(queued),
+        }
+    }
+
+    /// Claims the right to pop. `None` if nothing can be served now: the queue
+    /// is empty, or every partition with events is being served already.
+    pub(crate) fn lease(&mut self) -> Option<Lease> {
+        match self {
+            Self::Partitioned(partitions) => partitions.lease(),
+            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) => {
+                (self.len() > 0).then_some(Lease::WHOLE)
+            }
+        }
+    }
+
+    pub(crate) fn pop(&mut self, lease: Lease, order: Order) -> Option<Queued<T>> {
+        match self {
+            Self::Levels { levels, adaptive } => {
+                levels.pop(if *adaptive { order } else { Order::OldestFirst })
+            }
+            Self::Shortest(heap) => heap.pop(),
+            Self::Fair(fair) => fair.pop(),
+            Self::Partitioned(partitions) => partitions.pop(lease),
+        }
+    }
+
+    /// Gives the right back; `true` if there is more to serve under it.
+    pub(crate) fn release(&mut self, lease: Lease) -> bool {
+        match self {
+            Self::Partitioned(partitions) => partitions.release(lease),
+            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) => self.len() > 0,
+        }
+    }
+
+    /// When the event that has waited longest entered, where the shape of the
+    /// queue shows it without a search.
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        match self {
+            Self::Levels { levels, .. } => levels.oldest(),
+            Self::Shortest(_) | Self::Fair(_) | Self::Partitioned(_) => None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Levels { levels, .. } => levels.len(),
+            Self::Shortest(heap) => heap.len(),
+            Self::Fair(fair) => fair.len(),
+            Self::Partitioned(partitions) => partitions.len(),
+        }
+    }
+
+    /// Takes out all events for which `gone` holds; costs a pass over the queue.
+    pub(crate) fn extract(&mut self, gone: impl FnMut(&Queued<T>) -> bool) -> Vec<Queued<T>> {
+        match self {
+            Self::Levels { levels, .. } => levels.extract(gone),
+            Self::Shortest(heap) => heap.extract(gone),
+            Self::Fair(fair) => fair.extract(gone),
+            Self::Partitioned(partitions) => partitions.extract(gone),
+        }
+    }
+}
+
+/// Splits `all` into those that stay and those that are `gone`.
+fn split<C, I>(all: C, gone: impl FnMut(&I) -> bool) -> (C, Vec<I>)
+where
+    C: IntoIterator<Item = I> + FromIterator<I>,
+{
+    let mut gone = gone;
+    let mut out = Vec::new();
+    let stay = all
+        .into_iter()
+        .filter_map(|item| {
+            if gone(&item) {
+                out.push(item);
+                return None;
+            }
+            Some(item)
+        })
+        .collect();
+    (stay, out)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use std::time::Duration;
+
+use tamarisk_control::{Class, Priority, Target};
+
+use super::*;
+
+fn classes(priorities: &[u8]) -> Classes {
+    let target = Target::p90(Duration::from_millis(100)).unwrap();
+    let class = |(index, &priority): (usize, &u8)| Class {
+        name: index.to_string(),
+        target,
+        priority: Priority(priority),
+    };
+    Classes::new(priorities.iter().enumerate().map(class).collect()).unwrap()
+}
+
+/// An event named `item` that entered at instant `item`.
+fn event(item: u64, class: usize, cost: u32, flow: u64) -> Queued<u64> {
+    let meta = Meta {
+        class: ClassId::new(class),
+        entered: Timestamp::from_nanos(item),
+        deadline: Timestamp::MAX,
+        cost,
+        flow,
+    };
+    Queued { meta, item }
+}
+
+fn drain(queue: &mut Queue<u64>, order: Order) -> Vec<u64> {
+    let mut out = Vec::new();
+    while let Some(lease) = queue.lease() {
+        out.extend(queue.pop(lease, order).map(|queued| queued.item));
+        queue.release(lease);
+    }
+    out
+}
+
+fn check(
+    discipline: Discipline,
+    priorities: &[u8],
+    order: Order,
+    events: impl IntoIterator<Item = Queued<u64>>,
+    expected: &[u64],
+) {
+    let mut queue = Queue::new(discipline, &classes(priorities));
+    for event in events {
+        queue.push(event);
+    }
+    assert_eq!(queue.len(), expected.len());
+    assert_eq!(drain(&mut queue, order), expected);
+    assert_eq!(queue.len(), 0);
+}
+
+#[test]
+fn fifo_ignores_class_and_order() {
+    let events = [event(1, 1, 0, 0), event(2, 0, 0, 0), event(3, 1, 0, 0)];
+    check(Discipline::Fifo, &[0, 1], Order::NewestFirst, events, &[1, 2, 3]);
+}
+
+#[test]
+fn priority_serves_the_higher_class_first_and_in_order() {
+    // Class 0 has priority 5, class 1 has priority 2: class 1 goes first.
+    let events = [event(1, 0, 0, 0), event(2, 1, 0, 0), event(3, 0, 0, 0), event(4, 1, 0, 0)];
+    check(Discipline::Priority, &[5, 2], Order::NewestFirst, events, &[2, 4, 1, 3]);
+}
+
+#[test]
+fn adaptive_lifo_serves_the_newest_of_the_highest_class_when_told_to() {
+    let events = || [event(1, 0, 0, 0), event(2, 1, 0, 0), event(3, 0, 0, 0), event(4, 1, 0, 0)];
+    check(Discipline::AdaptiveLifo, &[0, 1], Order::NewestFirst, events(), &[3, 1, 4, 2]);
+    check(Discipline::AdaptiveLifo, &[0, 1], Order::OldestFirst, events(), &[1, 3, 2, 4]);
+}
+
+#[test]
+fn shortest_first_keeps_the_order_of_equals() {
+    let events = [event(1, 0, 9, 0), event(2, 0, 3, 0), event(3, 0, 3, 0), event(4, 0, 1, 0)];
+    check(Discipline::ShortestFirst, &[0], Order::OldestFirst, events, &[4, 2, 3, 1]);
+}
+
+#[test]
+fn a_burst_of_one_flow_does_not_delay_another() {
+    // Flow 7 sends four at once, then flow 8 sends two: they alternate.
+    let events = [
+        event(1, 0, 1, 7),
+        event(2, 0, 1, 7),
+        event(3, 0, 1, 7),
+        event(4, 0, 1, 7),
+        event(5, 0, 1, 8),
+        event(6, 0, 1, 8),
+    ];
+    check(Discipline::FairByFlow, &[0], Order::OldestFirst, events, &[1, 5, 2, 6, 3, 4]);
+}
+
+#[test]
+fn a_flow_of_costly_events_gets_fewer_of_them_served() {
+    // Flow 7's events cost three times as much as flow 8's.
+    let events = [
+        event(1, 0, 3, 7),
+        event(2, 0, 3, 7),
+        event(3, 0, 1, 8),
+        event(4, 0, 1, 8),
+        event(5, 0, 1, 8),
+        event(6, 0, 1, 8),
+    ];
+    // Start tags: 7 → 0, 3; 8 → 0, 1, 2, 3.
+    check(Discipline::FairByFlow, &[0], Order::OldestFirst, events, &[1, 3, 4, 5, 2, 6]);
+}
+
+#[test]
+fn a_flow_that_was_away_has_saved_nothing_up() {
+    let mut queue = Queue::new(Discipline::FairByFlow, &classes(&[0]));
+    for item in 1..=100 {
+        queue.push(event(item, 0, 1, 7));
+    }
+    for _ in 0..50 {
+        queue.pop(Lease::WHOLE, Order::OldestFirst);
+    }
+    // The virtual clock stands at 49: flow 8 starts there, next to flow 7's 50th.
+    queue.push(event(201, 0, 1, 8));
+    queue.push(event(202, 0, 1, 8));
+    let next: Vec<_> = (0..4)
+        .filter_map(|_| queue.pop(Lease::WHOLE, Order::OldestFirst))
+        .map(|queued| queued.item)
+        .collect();
+    assert_eq!(next, [201, 51, 202, 52]);
+}
+
+#[test]
+fn a_flow_that_queues_one_event_at_a_time_gains_nothing_by_it() {
+    let mut queue = Queue::new(Discipline::FairByFlow, &classes(&[0]));
+    for item in 1..=8 {
+        queue.push(event(item, 0, 1, 7));
+    }
+    // Flow 8 sends its next event, of cost 2, whenever the last one was served.
+    let mut of_flow_8 = 0;
+    queue.push(event(100, 0, 2, 8));
+    for _ in 0..9 {
+        let served = queue.pop(Lease::WHOLE, Order::OldestFirst).unwrap();
+        if served.meta.flow == 8 {
+            of_flow_8 += 1;
+            queue.push(event(100, 0, 2, 8));
+        }
+    }
+    assert_eq!(of_flow_8, 3, "a third of the events, half of the work");
+}
+
+#[test]
+fn a_leased_partition_is_served_by_nobody_else() {
+    let mut queue = Queue::partitioned(4);
+    queue.push(event(1, 0, 0, 4)); // Partition 0.
+    queue.push(event(2, 0, 0, 8)); // Partition 0 again.
+    queue.push(event(3, 0, 0, 5)); // Partition 1.
+    let first = queue.lease().unwrap();
+    assert_eq!(queue.pop(first, Order::OldestFirst).unwrap().item, 1);
+    let second = queue.lease().unwrap();
+    assert_eq!(queue.pop(second, Order::OldestFirst).unwrap().item, 3);
+    assert_eq!(queue.lease(), None, "partition 0 still has an event, but it is leased");
+    assert!(queue.release(first));
+    assert_eq!(queue.lease(), Some(first));
+    assert_eq!(queue.pop(first, Order::OldestFirst).unwrap().item, 2);
+}
+
+#[test]
+fn extraction_leaves_the_order_of_the_rest() {
+    for discipline in [Discipline::Fifo, Discipline::ShortestFirst, Discipline::FairByFlow] {
+        let mut queue = Queue::new(discipline, &classes(&[0]));
+        for item in 1..=6 {
+            queue.push(event(item, 0, 1, 0));
+        }
+        let even = queue.extract(|queued| queued.item % 2 == 0);
+        assert_eq!(even.len(), 3);
+        assert_eq!(drain(&mut queue, Order::OldestFirst), [1, 3, 5], "{discipline:?}");
+    }
+}

@@ -1,0 +1,384 @@
+//! The way into a stage.
+//!
+//! A sink speaks like the channels that Rust users know, and is never silent: an
+//! event that is not taken comes back with the reason.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection};
+
+use crate::batch::Payload;
+use crate::call::{CallError, Reply, Request};
+use crate::core::Core;
+use crate::entry::{Entry, Envelope};
+use crate::observation::Phase;
+use crate::queue::Meta;
+
+/// The enqueue end of a stage's queue; clones share it.
+pub struct Sink<E: Send + 'static> {
+    door: Arc<Door<E>>,
+    /// Counts what crosses, where the sink is an edge of a graph.
+    crossed: Option<Arc<AtomicU64>>,
+}
+
+/// A stage's core, and the predicate that its holders may set.
+pub(crate) struct Door<E: Send + 'static> {
+    pub(crate) core: Arc<Core<Payload<E>>>,
+    guarded: AtomicBool,
+    predicate: RwLock<Option<Predicate<E>>>,
+}
+
+/// Decides on one event before the admission law is asked.
+///
+/// It is told what is asked, and the event itself unless a place is being
+/// reserved for one that does not exist yet.
+pub type Predicate<E> = Arc<dyn Fn(&Asking, Option<&E>) -> Decision + Send + Sync>;
+
+/// What a predicate is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// The event's class.
+    pub class: ClassId,
+    /// Its cost, as its sender put it.
+    pub cost: u32,
+    /// A hash of its flow key; zero if it has none.
+    pub flow: u64,
+    /// Events in the queue, and places reserved there.
+    pub queued: usize,
+    /// How many events the stage works on at once.
+    pub workers: Concurrency,
+}
+
+/// An event that was not taken, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rejected: {}", .rejection.reason)]
+pub struct SendError<E> {
+    /// The event, back with its sender.
+    pub event: E,
+    /// Which rule refused it, and when to retry if that is known.
+    pub rejection: Rejection,
+}
+
+/// A place in a queue, reserved for one event: the *prepare* of a transaction.
+/// [`send`](Self::send) commits; dropping it aborts, and nothing was offered.
+#[must_use = "a reserved place is given back when the permit is dropped"]
+pub struct Permit<E: Send + 'static> {
+    sink: Sink<E>,
+    meta: Meta,
+    used: bool,
+}
+
+impl<E: Send + 'static> Sink<E> {
+    pub(crate) fn new(door: Arc<Door<E>>) -> Self {
+        Self { door, crossed: None }
+    }
+
+    /// The same sink, counting what crosses it.
+    pub(crate) fn counted(&self, crossed: Arc<AtomicU64>) -> Self {
+        Self { door: Arc::clone(&self.door), crossed: Some(crossed) }
+    }
+
+    /// Sends an event if the stage admits it now; never waits.
+    ///
+    /// # Errors
+    /// [`SendError`] with the event and the reason.
+    pub fn try_send(&self, event: impl Into<Envelope<E>>) -> Result<(), SendError<E>> {
+        let envelope = event.into();
+        match self.offer(envelope, Refusals::Booked) {
+            Ok(()) => Ok(()),
+            Err((envelope, rejection)) => Err(SendError { event: envelope.event, rejection }),
+        }
+    }
+
+    /// Sends an event, waiting for as long as the stage will not admit it:
+    /// backpressure. The event counts as offered when it is admitted, or when the
+    /// wait ends in vain.
+    ///
+    /// # Errors
+    /// [`SendError`] if the stage is draining or closed, or the event's deadline passes.
+    pub async fn send(&self, event: impl Into<Envelope<E>>) -> Result<(), SendError<E>> {
+        let core = &self.door.core;
+        let mut envelope = event.into();
+        let meta = core.meta(core.clock.now(), &envelope.entry);
+        envelope.entry.due = meta.entry().due;
+        loop {
+            let (back, rejection) = match self.offer(envelope, Refusals::Unbooked) {
+                Ok(()) => return Ok(()),
+                Err(refused) => refused,
+            };
+            let final_ = matches!(rejection.reason, Reason::Draining | Reason::Closed);
+            if final_ || meta.deadline <= core.clock.now() {
+                core.lock().reject(&meta, &rejection);
+                return Err(SendError { event: back.event, rejection });
+            }
+            envelope = back;
+            core.room(rejection.retry_after).await;
+        }
+    }
+
+    /// Sends an event and lets go of it if it is refused; `true` if it was taken.
+    pub fn send_lossy(&self, event: impl Into<Envelope<E>>) -> bool {
+        self.offer(event.into(), Refusals::Booked).is_ok()
+    }
+
+    /// Sends many events at the cost of little more than one. Returns those that
+    /// were refused, each with its reason; all were taken if there are none.
+    pub fn send_many<I>(&self, events: I) -> Vec<SendError<E>>
+    where
+        I: IntoIterator,
+        I::Item: Into<Envelope<E>>,
+    {
+        let core = &self.door.core;
+        // The iterator is the caller's code: it ends before the lock begins.
+        let events: Vec<Envelope<E>> = events.into_iter().map(Into::into).collect();
+        let mut refused = Vec::new();
+        let offered = events.len();
+        let now = core.clock.now();
+        let guarded = self.door.guarded.load(Ordering::Acquire);
+        let mut state = core.lock();
+        for envelope in events {
+            let meta = core.meta(now, &envelope.entry);
+            let decision = if guarded {
+                drop(state);
+                let decision = self.door.ask(&meta, Some(&envelope.event));
+                state = core.lock();
+                decision
+            } else {
+                Ok(())
+            };
+            match decision.and_then(|()| core.decide(&mut state, now, &meta)) {
+                Ok(()) => {
+                    state.ledger.enqueue(meta.class);
+                    core.push(&mut state, meta, Payload(envelope.event));
+                }
+                Err(rejection) => {
+                    state.reject(&meta, &rejection);
+                    refused.push(SendError { event: envelope.event, rejection });
+                }
+            }
+        }
+        core.wake_worker(state);
+        self.count(offered - refused.len());
+        refused
+    }
+
+    /// Reserves a place for an event that is still to be made.
+    ///
+    /// # Errors
+    /// The rejection, if an event like this would be refused.
+    pub fn reserve(&self, entry: Entry) -> Result<Permit<E>, Rejection> {
+        let core = &self.door.core;
+        let now = core.clock.now();
+        let meta = core.meta(now, &entry);
+        let decision = self.door.ask(&meta, None);
+        let mut state = core.lock();
+        if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
+            state.reject(&meta, &rejection);
+            return Err(rejection);
+        }
+        state.ledger.reserve(meta.class);
+        Ok(Permit { sink: self.clone(), meta, used: false })
+    }
+
+    /// How many events are in the queue, and places reserved there.
+    pub fn len(&self) -> usize {
+        self.door.core.lock().ledger.queued()
+    }
+
+    /// Whether the queue is empty and nothing is reserved.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the stage has been destroyed.
+    pub fn is_closed(&self) -> bool {
+        self.door.core.phase() == Phase::Closed
+    }
+
+    /// Puts a predicate before the admission law, or takes it away. It runs in
+    /// the sender, on each event, so it should be short.
+    pub fn set_predicate(&self, predicate: Option<Predicate<E>>) {
+        let mut current = self.door.predicate.write();
+        self.door.guarded.store(predicate.is_some(), Ordering::Release);
+        *current = predicate;
+    }
+
+    /// The predicate in force, if any.
+    pub fn predicate(&self) -> Option<Predicate<E>> {
+        self.door.predicate.read().clone()
+    }
+
+    fn offer(
+        &self,
+        envelope: Envelope<E>,
+        refusals: Refusals,
+    ) -> Result<(), (Envelope<E>, Rejection)> {
+        let core = &self.door.core;
+        let now = core.clock.now();
+        let meta = core.meta(now, &envelope.entry);
+        let decision = self.door.ask(&meta, Some(&envelope.event));
+        let mut state = core.lock();
+        if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
+            if refusals == Refusals::Booked {
+                state.reject(&meta, &rejection);
+            }
+            return Err((envelope, rejection));
+        }
+        state.ledger.enqueue(meta.class);
+        core.push(&mut state, meta, Payload(envelope.event));
+        core.wake_worker(state);
+        self.count(1);
+        Ok(())
+    }
+
+    fn count(&self, events: usize) {
+        if let Some(crossed) = &self.crossed {
+            crossed.fetch_add(events as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a refusal is the end of the event.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refusals {
+    Booked,
+    Unbooked,
+}
+
+impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
+    /// Sends a request and waits for its answer. Exactly one comes, always.
+    ///
+    /// # Errors
+    /// [`CallError`] says which way the request went without one.
+    pub async fn call(&self, body: Q) -> Result<R, CallError> {
+        self.call_as(body, Entry::new()).await
+    }
+
+    /// The same with a class, deadline, cost or flow.
+    ///
+    /// # Errors
+    /// As [`Sink::call`].
+    pub async fn call_as(&self, body: Q, entry: Entry) -> Result<R, CallError> {
+        let (reply, answer) = Reply::new();
+        let request = Envelope::new(Request { body, reply }, entry);
+        if let Err(SendError { rejection, .. }) = self.try_send(request) {
+            return Err(CallError::Rejected(rejection));
+        }
+        answer.await.unwrap_or(Err(CallError::Closed))
+    }
+}
+
+impl<E: Send + 'static> Permit<E> {
+    /// Puts the event into the place that was kept for it.
+    ///
+    /// # Errors
+    /// [`SendError`] with the reason [`Reason::Closed`] if the stage was destroyed
+    /// in the meantime; no other, for the place was promised.
+    pub fn send(mut self, event: E) -> Result<(), SendError<E>> {
+        let core = &self.sink.door.core;
+        let mut state = core.lock();
+        if state.is_closed() {
+            drop(state);
+            let rejection = Rejection::new(Reason::Closed);
+            core.lock().reject(&self.meta, &rejection);
+            return Err(SendError { event, rejection });
+        }
+        state.ledger.commit(self.meta.class);
+        core.push(&mut state, self.meta, Payload(event));
+        core.wake_worker(state);
+        self.sink.count(1);
+        self.used = true;
+        Ok(())
+    }
+}
+
+impl<E: Send + 'static> Drop for Permit<E> {
+    fn drop(&mut self) {
+        if !self.used {
+            self.sink.door.core.abort(&self.meta);
+        }
+    }
+}
+
+/// Sinks among which an enqueue is all or nothing.
+pub trait Reserve {
+    /// A permit for each.
+    type Permits;
+
+    /// Reserves a place in every sink, or in none.
+    ///
+    /// # Errors
+    /// The first refusal; places reserved before it are given back.
+    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection>;
+}
+
+impl<E: Send + 'static> Reserve for &Sink<E> {
+    type Permits = Permit<E>;
+
+    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
+        self.reserve(entry)
+    }
+}
+
+impl<E: Send + 'static> Reserve for &[Sink<E>] {
+    type Permits = Vec<Permit<E>>;
+
+    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
+        self.iter().map(|sink| sink.reserve(entry)).collect()
+    }
+}
+
+macro_rules! reserve_tuple {
+    ($($sink:ident)+) => {
+        impl<$($sink: Reserve),+> Reserve for ($($sink,)+) {
+            type Permits = ($($sink::Permits,)+);
+
+            #[allow(non_snake_case, reason = "one name serves as type and as binding")]
+            fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
+                let ($($sink,)+) = self;
+                Ok(($($sink.reserve_all(entry)?,)+))
+            }
+        }
+    };
+}
+
+reserve_tuple!(A B);
+reserve_tuple!(A B C);
+reserve_tuple!(A B C D);
+
+impl<E: Send + 'static> Door<E> {
+    pub(crate) fn new(core: Core<Payload<E>>) -> Self {
+        Self { core: Arc::new(core), guarded: AtomicBool::new(false), predicate: RwLock::new(None) }
+    }
+
+    fn ask(&self, meta: &Meta, event: Option<&E>) -> Result<(), Rejection> {
+        if !self.guarded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let Some(predicate) = self.predicate.read().clone() else { return Ok(()) };
+        let (queued, workers) = {
+            let state = self.core.lock();
+            (state.ledger.queued(), state.workers())
+        };
+        let asking =
+            Asking { class: meta.class, cost: meta.cost, flow: meta.flow, queued, workers };
+        match predicate(&asking, event) {
+            Decision::Admit => Ok(()),
+            Decision::Reject(rejection) => Err(rejection),
+        }
+    }
+}
+
+impl<E: Send + 'static> Clone for Sink<E> {
+    fn clone(&self) -> Self {
+        Self { door: Arc::clone(&self.door), crossed: self.crossed.clone() }
+    }
+}
+
+impl<E: Send + 'static> std::fmt::Debug for Sink<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sink").field("stage", &self.door.core.name).finish_non_exhaustive()
+    }
+}
