@@ -91,6 +91,16 @@ impl<E> Envelope<E> {
     pub fn new(event: E, entry: Entry) -> Self {
         Self { event, entry }
     }
+
+    /// The event without its entry.
+    pub fn into_event(self) -> E {
+        self.event
+    }
+
+    /// Another event made of this one, entering in the same way.
+    pub fn map<F>(self, make: impl FnOnce(E) -> F) -> Envelope<F> {
+        Envelope { event: make(self.event), entry: self.entry }
+    }
 }
 
 impl<E> From<E> for Envelope<E> {

@@ -1,0 +1,49 @@
+//! What the benchmarks share: CPU time from the system's accounting, and a
+//! result with its spread.
+
+use std::time::Duration;
+
+/// CPU time that this process has used, in user and system mode.
+pub fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// CPU time of another process by its id: the sum over its live threads, right
+/// to within a few milliseconds.
+///
+/// # Panics
+/// If there is no such process.
+pub fn cpu_time_of(process: &str) -> Duration {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
+    let of_thread = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.ok()?.path().join("schedstat");
+        let stat = std::fs::read_to_string(path).ok()?;
+        stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    };
+    tasks.filter_map(of_thread).sum()
+}
+
+/// The median of `repetitions` runs of `run`, with the least and the greatest.
+pub fn repeated(repetitions: usize, mut run: impl FnMut() -> f64) -> Spread {
+    let mut all: Vec<f64> = (0..repetitions).map(|_| run()).collect();
+    all.sort_by(f64::total_cmp);
+    Spread { median: all[all.len() / 2], least: all[0], greatest: all[all.len() - 1] }
+}
+
+/// A result and how far its repetitions lay apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// The one in the middle.
+    pub median: f64,
+    /// The smallest.
+    pub least: f64,
+    /// The largest.
+    pub greatest: f64,
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:8.1}  ({:.1} … {:.1})", self.median, self.least, self.greatest)
+    }
+}
