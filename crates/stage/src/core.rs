@@ -65,7 +65,6 @@ pub(crate) enum Discard {
 
 pub(crate) struct Core<T> {
     pub(crate) name: String,
-    pub(crate) runs: &'static str,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) capacity: usize,
@@ -79,6 +78,7 @@ pub(crate) struct Core<T> {
 }
 
 pub(crate) struct State<T> {
+    runs: &'static str,
     queue: Queue<T>,
     pub(crate) ledger: Ledger,
     law: Box<dyn AdmissionLaw>,
@@ -114,9 +114,10 @@ pub(crate) struct Ended {
 }
 
 impl<T: Item> Core<T> {
-    pub(crate) fn new(config: CoreConfig, runs: &'static str, queue: Queue<T>) -> Self {
+    pub(crate) fn new(config: CoreConfig, queue: Queue<T>) -> Self {
         let now = config.clock.now();
         let state = State {
+            runs: "nowhere yet",
             queue,
             ledger: Ledger::new(config.classes.len()),
             workers: config.law.concurrency().unwrap_or(config.workers),
@@ -131,7 +132,6 @@ impl<T: Item> Core<T> {
         };
         Self {
             name: config.name,
-            runs,
             clock: config.clock,
             classes: config.classes,
             capacity: config.capacity,
@@ -140,6 +140,11 @@ impl<T: Item> Core<T> {
             space: Notify::new(),
             empty: Notify::new(),
         }
+    }
+
+    /// Says where its events run.
+    pub(crate) fn runs(&self, runs: &'static str) {
+        self.lock().runs = runs;
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -453,7 +458,7 @@ impl<T: Item> Core<T> {
         });
         StageObservation {
             name: self.name.clone(),
-            runs: self.runs,
+            runs: state.runs,
             phase: state.phase,
             workers,
             busy: state.observer.busy(now, running, workers),

@@ -86,7 +86,8 @@ impl Gate {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
         let runtime = builder.runtime()?;
         let queue = builder.queue();
-        let core = Arc::new(Core::new(builder.into_config()?, "gate", queue));
+        let core = Arc::new(Core::new(builder.into_config()?, queue));
+        core.runs("gate");
         let governed: std::sync::Weak<Core<Arc<Waiter>>> = Arc::downgrade(&core);
         govern(&runtime, governed);
         Ok(Self { core })

@@ -68,6 +68,6 @@ pub use inline::{Inline, InlineError};
 pub use ledger::{Accounts, Outcome};
 pub use observation::{ClassObservation, LawReading, Percentiles, Phase, StageObservation};
 pub use queue::Discipline;
-pub use sink::{Asking, Permit, Predicate, Reserve, SendError, Sink};
+pub use sink::{Asking, Permit, Predicate, Reserve, SendError, Sink, TrySink};
 pub use stage::Stage;
 pub use termination::{EventId, Terminated};

@@ -3,6 +3,8 @@
 //! A sink speaks like the channels that Rust users know, and is never silent: an
 //! event that is not taken comes back with the reason.
 
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -16,8 +18,13 @@ use crate::entry::{Entry, Envelope};
 use crate::observation::Phase;
 use crate::queue::Meta;
 
-/// The enqueue end of a stage's queue; clones share it.
-pub struct Sink<E: Send + 'static> {
+/// The enqueue end of a stage's queue, for senders that may wait; clones share
+/// it. All that a [`TrySink`] can do, it can.
+pub struct Sink<E: Send + 'static>(TrySink<E>);
+
+/// The enqueue end of a stage's queue, for senders that must not wait: it has
+/// no method that does. Clones share it.
+pub struct TrySink<E: Send + 'static> {
     door: Arc<Door<E>>,
     /// Counts what crosses, where the sink is an edge of a graph.
     crossed: Option<Arc<AtomicU64>>,
@@ -65,31 +72,14 @@ pub struct SendError<E> {
 /// [`send`](Self::send) commits; dropping it aborts, and nothing was offered.
 #[must_use = "a reserved place is given back when the permit is dropped"]
 pub struct Permit<E: Send + 'static> {
-    sink: Sink<E>,
+    sink: TrySink<E>,
     meta: Meta,
     used: bool,
 }
 
 impl<E: Send + 'static> Sink<E> {
-    pub(crate) fn new(door: Arc<Door<E>>) -> Self {
-        Self { door, crossed: None }
-    }
-
-    /// The same sink, counting what crosses it.
-    pub(crate) fn counted(&self, crossed: Arc<AtomicU64>) -> Self {
-        Self { door: Arc::clone(&self.door), crossed: Some(crossed) }
-    }
-
-    /// Sends an event if the stage admits it now; never waits.
-    ///
-    /// # Errors
-    /// [`SendError`] with the event and the reason.
-    pub fn try_send(&self, event: impl Into<Envelope<E>>) -> Result<(), SendError<E>> {
-        let envelope = event.into();
-        match self.offer(envelope, Refusals::Booked) {
-            Ok(()) => Ok(()),
-            Err((envelope, rejection)) => Err(SendError { event: envelope.event, rejection }),
-        }
+    pub(crate) fn new(sink: TrySink<E>) -> Self {
+        Self(sink)
     }
 
     /// Sends an event, waiting for as long as the stage will not admit it:
@@ -115,6 +105,29 @@ impl<E: Send + 'static> Sink<E> {
             }
             envelope = back;
             core.room(rejection.retry_after).await;
+        }
+    }
+}
+
+impl<E: Send + 'static> TrySink<E> {
+    pub(crate) fn new(door: Arc<Door<E>>) -> Self {
+        Self { door, crossed: None }
+    }
+
+    /// The same sink, counting what crosses it.
+    pub(crate) fn counted(door: Arc<Door<E>>, crossed: Arc<AtomicU64>) -> Self {
+        Self { door, crossed: Some(crossed) }
+    }
+
+    /// Sends an event if the stage admits it now; never waits.
+    ///
+    /// # Errors
+    /// [`SendError`] with the event and the reason.
+    pub fn try_send(&self, event: impl Into<Envelope<E>>) -> Result<(), SendError<E>> {
+        let envelope = event.into();
+        match self.offer(envelope, Refusals::Booked) {
+            Ok(()) => Ok(()),
+            Err((envelope, rejection)) => Err(SendError { event: envelope.event, rejection }),
         }
     }
 
@@ -314,6 +327,14 @@ pub trait Reserve {
     fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection>;
 }
 
+impl<E: Send + 'static> Reserve for &TrySink<E> {
+    type Permits = Permit<E>;
+
+    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
+        self.reserve(entry)
+    }
+}
+
 impl<E: Send + 'static> Reserve for &Sink<E> {
     type Permits = Permit<E>;
 
@@ -371,14 +392,34 @@ impl<E: Send + 'static> Door<E> {
     }
 }
 
+impl<E: Send + 'static> Deref for Sink<E> {
+    type Target = TrySink<E>;
+
+    fn deref(&self) -> &TrySink<E> {
+        &self.0
+    }
+}
+
 impl<E: Send + 'static> Clone for Sink<E> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<E: Send + 'static> Clone for TrySink<E> {
     fn clone(&self) -> Self {
         Self { door: Arc::clone(&self.door), crossed: self.crossed.clone() }
     }
 }
 
-impl<E: Send + 'static> std::fmt::Debug for Sink<E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl<E: Send + 'static> fmt::Debug for Sink<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<E: Send + 'static> fmt::Debug for TrySink<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sink").field("stage", &self.door.core.name).finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ use crate::crew::Crew;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observation::StageObservation;
-use crate::sink::{Door, Sink};
+use crate::sink::{Door, Sink, TrySink};
 use crate::termination::EventId;
 
 /// A running stage. Dropping it destroys it: its sinks answer *closed*.
@@ -43,7 +43,7 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        Draft::new(self, "tasks")?.with_tasks(factory)
+        Draft::new(self)?.with_tasks(factory)
     }
 
     /// A stage whose handlers run on threads of their own.
@@ -54,17 +54,17 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        Draft::new(self, "threads")?.with_threads(factory)
+        Draft::new(self)?.with_threads(factory)
     }
 }
 
 impl<E: Send + 'static> Draft<E> {
-    pub(crate) fn new(builder: StageBuilder, runs: &'static str) -> Result<Self, BuildError> {
+    pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
         let runtime = builder.runtime()?;
         let (least, most) = (*builder.range().start(), *builder.range().end());
         let batch = builder.batching();
         let queue = builder.queue();
-        let core = Core::new(builder.into_config()?, runs, queue);
+        let core = Core::new(builder.into_config()?, queue);
         Ok(Self { door: Arc::new(Door::new(core)), least, most, batch, runtime })
     }
 
@@ -73,6 +73,7 @@ impl<E: Send + 'static> Draft<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
         let (core, runtime) = (Arc::clone(&self.door.core), self.runtime.clone());
+        self.door.core.runs("tasks");
         let crew = Crew::of_tasks(core, self.batch, runtime, factory);
         Stage::start(self, crew)
     }
@@ -82,6 +83,7 @@ impl<E: Send + 'static> Draft<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
         let (core, runtime) = (Arc::clone(&self.door.core), self.runtime.clone());
+        self.door.core.runs("threads");
         let crew = Crew::of_threads(core, self.batch, runtime, factory);
         Stage::start(self, crew)
     }
@@ -97,7 +99,7 @@ impl<E: Send + 'static> Stage<E> {
 
     /// A way in.
     pub fn sink(&self) -> Sink<E> {
-        Sink::new(Arc::clone(&self.draft.door))
+        Sink::new(TrySink::new(Arc::clone(&self.draft.door)))
     }
 
     /// The stage at this instant.
@@ -140,6 +142,7 @@ impl<E: Send + 'static> Stage<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
         let (core, runtime) = (Arc::clone(&self.draft.door.core), self.draft.runtime.clone());
+        self.draft.door.core.runs("tasks");
         self.replace(Crew::of_tasks(core, self.draft.batch, runtime, factory))
     }
 
@@ -153,6 +156,7 @@ impl<E: Send + 'static> Stage<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
         let (core, runtime) = (Arc::clone(&self.draft.door.core), self.draft.runtime.clone());
+        self.draft.door.core.runs("threads");
         self.replace(Crew::of_threads(core, self.draft.batch, runtime, factory))
     }
 
