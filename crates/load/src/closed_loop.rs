@@ -33,6 +33,11 @@ async fn live(worker: Rc<Worker>, closed: ClosedLoop, user: usize) {
         worker.sleep_until(planned).await;
         let due = worker.elapsed();
         let lag = due.saturating_sub(planned);
+        if closed.users.next_above(user as f64, due) != Some(due) {
+            // The curtain fell in the moment of waking.
+            ready = due;
+            continue;
+        }
         let (outcome, connection) = worker.ask(Some(user), due, lag, idle.take()).await;
         idle = connection;
         ready = worker.elapsed() + pause(&closed, outcome);

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
@@ -23,6 +24,7 @@ pub(crate) async fn run(
     let (number, threads) = (worker.assignment().number, worker.plan().settings().threads);
     let pool = Rc::new(Pool::new(worker.assignment().connections_max));
     let mut timer = Timer::new()?;
+    worker.sleep_until(Duration::ZERO).await;
     let arrivals = Arrivals::new(&open.rate, open.spacing, worker.plan().seed());
     for due in arrivals.skip(number).step_by(threads) {
         let now = worker.elapsed();

@@ -89,9 +89,13 @@ impl Worker {
         self.assignment.origin.elapsed()
     }
 
-    /// Waits until `at`, to the millisecond.
+    /// Waits until `at`, to the millisecond; not at all if that has passed.
     pub(crate) async fn sleep_until(&self, at: Duration) {
-        sleep_until(self.assignment.origin + at).await;
+        let deadline = self.assignment.origin + at;
+        // Tokio's timers round up, even an instant that is past.
+        if deadline > Instant::now() {
+            sleep_until(deadline).await;
+        }
     }
 
     /// Asks once, over `idle` if that connection still stands, and else over a
