@@ -1,0 +1,263 @@
+//! `tamarisk load`: the load generator on the command line.
+
+mod destination;
+mod progress;
+mod summary;
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use http::{HeaderName, HeaderValue, Method};
+use tamarisk_load::{
+    Change, ClosedLoop, OpenLoop, Plan, Report, RetryAfter, Schedule, Spacing, WeightedUrl,
+    Workload, parse_duration,
+};
+
+use self::destination::{Destination, Results};
+use self::progress::Progress;
+use crate::{Ending, misunderstood};
+
+const EXAMPLES: &str = "\
+Examples:
+  A flash crowd of users who think for 20 ms, and come back 5 s after a rejection:
+    tamarisk load http://127.0.0.1:8080/ --users 3 --spike 1000@10s..40s --think 20ms --after-reject 5s
+  A stream of 500 requests a second, ten times as many between 10 s and 20 s, whatever the service does:
+    tamarisk load http://127.0.0.1:8080/ --rate 500 --spike 5000@10s..20s --target 200ms
+  Users as on the Web, five requests a connection, nine of ten for the front page, results as JSON:
+    tamarisk load 9=http://127.0.0.1:8080/ http://127.0.0.1:8080/search --users 64 --think 1s --requests-per-connection 5 --json -
+
+Latencies run from the instant when a request was due, so that a stalled server is not flattered.
+A status of 503 or 429 is a rejection; any other from 400 on is an error.";
+
+/// Load an HTTP service, and report how it did
+///
+/// The level of the load is a number of users, who wait for an answer before they ask again
+/// (closed loop, `--users`), or a rate in requests a second that does not care how the service is
+/// doing (open loop, `--rate`). `--step`, `--spike` and `--ramp` change it while the run lasts.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Load {
+    /// What to ask for; several URLs of one server are chosen by weight
+    #[arg(required = true, value_name = "[WEIGHT=]URL")]
+    urls: Vec<WeightedUrl>,
+
+    #[command(flatten)]
+    closed: Closed,
+    #[command(flatten)]
+    open: Open,
+    #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
+    request: Request,
+    #[command(flatten)]
+    results: ResultOptions,
+
+    /// Run the generator on this many threads [default: half of the cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Fix the random choices of the run
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Closed loop")]
+struct Closed {
+    /// This many users [default: 1, without --rate]
+    #[arg(long, value_name = "N", conflicts_with = "rate")]
+    users: Option<u32>,
+    /// A user's pause between an answer and the next request
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s", conflicts_with = "rate")]
+    think: Duration,
+    /// A user's pause after a rejection or an error [default: as after an answer]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "rate")]
+    after_reject: Option<Duration>,
+    /// After a rejection, wait for as long as its Retry-After asks
+    #[arg(long, conflicts_with = "rate")]
+    honour_retry_after: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Open loop")]
+struct Open {
+    /// This many requests a second
+    #[arg(long, value_name = "N")]
+    rate: Option<f64>,
+    /// How requests follow one another
+    #[arg(long, value_enum, default_value_t = SpacingOption::Poisson, requires = "rate")]
+    spacing: SpacingOption,
+    /// Connections open at once, at most [default: as the descriptor limit allows, up to 10000]
+    #[arg(long, value_name = "N", requires = "rate")]
+    connections: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SpacingOption {
+    /// Independently, as from a crowd of strangers
+    Poisson,
+    /// At equal distances
+    Constant,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Changes of level (each may be given several times)")]
+struct Changes {
+    /// From TIME on, go to LEVEL: `200@30s`
+    #[arg(long = "step", value_name = "LEVEL@TIME", value_parser = Change::step)]
+    steps: Vec<Change>,
+    /// From START to END, go to LEVEL, then back: `1000@10s..40s`
+    #[arg(long = "spike", value_name = "LEVEL@START..END", value_parser = Change::spike)]
+    spikes: Vec<Change>,
+    /// From START to END, move to LEVEL, and stay: `1000@10s..40s`
+    #[arg(long = "ramp", value_name = "LEVEL@START..END", value_parser = Change::ramp)]
+    ramps: Vec<Change>,
+    /// How long the run lasts [default: 10s after the last change]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Requests")]
+struct Request {
+    /// The method
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
+    method: Method,
+    /// A header; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body
+    #[arg(short, long, value_name = "TEXT")]
+    body: Option<String>,
+    /// The body, from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    body_file: Option<PathBuf>,
+    /// Close each connection after so many requests [default: keep it alive]
+    #[arg(long, value_name = "N")]
+    requests_per_connection: Option<NonZeroU32>,
+    /// Give a request up after this long
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Results")]
+struct ResultOptions {
+    /// Answers within this latency count towards the goodput [default: all do]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    target: Option<Duration>,
+    /// Write the report as JSON (`-` for the standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+    /// Write the time series as CSV (`-` for the standard output)
+    #[arg(long, value_name = "FILE")]
+    csv: Option<Destination>,
+    /// The interval of the time series and of the live line
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    interval: Duration,
+    /// How long requests under way at the end may still take
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    drain: Duration,
+    /// Show no live line
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Load {
+    pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        let plan = self.plan()?;
+        let results = Results::open(&self.results)?;
+        let progress = Progress::new(plan.workload(), self.results.quiet);
+        let report = generate(plan, progress)?;
+        results.write(&report)?;
+        Ok(match report.total.completed + report.total.rejected {
+            _ if report.interrupted => Ending::Interrupted,
+            0 => Ending::Unsuccessful,
+            _ => Ending::Done,
+        })
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let request = &self.request;
+        let mut plan = Plan::builder(self.workload()?, self.urls.clone())
+            .method(request.method.clone())
+            .timeout(request.timeout)
+            .interval(self.results.interval)
+            .drain(self.results.drain)
+            .seed(self.seed);
+        for (name, value) in request.headers.clone() {
+            plan = plan.header(name, value);
+        }
+        if let Some(path) = &request.body_file {
+            let body = std::fs::read(path)
+                .with_context(|| format!("cannot read the body from {}", path.display()))?;
+            plan = plan.body(body);
+        } else if let Some(text) = request.body.clone() {
+            plan = plan.body(text);
+        }
+        if let Some(requests) = request.requests_per_connection {
+            plan = plan.requests_per_connection(requests);
+        }
+        if let Some(target) = self.results.target {
+            plan = plan.target(target);
+        }
+        if let Some(threads) = self.threads {
+            plan = plan.threads(threads);
+        }
+        plan.build().map_err(misunderstood)
+    }
+
+    fn workload(&self) -> anyhow::Result<Workload> {
+        let Changes { steps, spikes, ramps, duration } = &self.changes;
+        let changes = [steps, spikes, ramps].into_iter().flatten().copied().collect();
+        let users = self.closed.users.unwrap_or(1);
+        let base = self.open.rate.unwrap_or_else(|| users.into());
+        let level = Schedule::new(base, changes, *duration).map_err(misunderstood)?;
+        Ok(match self.open.rate {
+            Some(_) => Workload::Open(OpenLoop {
+                rate: level,
+                spacing: match self.open.spacing {
+                    SpacingOption::Poisson => Spacing::Poisson,
+                    SpacingOption::Constant => Spacing::Constant,
+                },
+                connections_max: self.open.connections,
+            }),
+            None => Workload::Closed(ClosedLoop {
+                users: level,
+                think: self.closed.think,
+                after_reject: self.closed.after_reject.unwrap_or(self.closed.think),
+                retry_after: match self.closed.honour_retry_after {
+                    true => RetryAfter::Honour,
+                    false => RetryAfter::Ignore,
+                },
+            }),
+        })
+    }
+}
+
+/// Runs `plan` until its end or Ctrl-C.
+fn generate(plan: Plan, mut progress: Progress) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let interrupt = async {
+            // Without a handler for it, Ctrl-C ends the process as usual.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending().await
+            }
+        };
+        Ok(tamarisk_load::run(plan, interrupt, |interval| progress.show(interval)).await?)
+    })
+}
+
+fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| format!("`{text}` has no colon; write for example `Accept: text/html`"))?;
+    let name = name.trim();
+    let name = name.parse().map_err(|_| format!("`{name}` is not the name of a header"))?;
+    let value = value.trim();
+    let value = value.parse().map_err(|_| format!("`{value}` is not the value of a header"))?;
+    Ok((name, value))
+}

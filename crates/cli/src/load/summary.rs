@@ -1,0 +1,138 @@
+//! The report of a run as text.
+
+use tamarisk_load::{Percentiles, Report, Summary};
+
+use crate::format;
+
+/// A generator whose own lag exceeds this at the 99th percentile is suspected of
+/// being the bottleneck. Tokio's timers and a busy machine explain some
+/// milliseconds.
+const LAG_SUSPECT_SECONDS: f64 = 0.010;
+
+/// The report as text of some twenty lines.
+pub(super) fn render(report: &Report) -> String {
+    let mut out = vec![format!("{} · seed {}", report.urls.join(" "), report.seed)];
+    if let Some(target) = report.target_seconds {
+        out[0] += &format!(" · goodput: answered within {}", format::seconds(target));
+    }
+    if report.interrupted {
+        out.push(format!("Ended early, after {}.", format::seconds(report.total.seconds)));
+    }
+    out.push(String::new());
+    out.extend(table(&phases(report)));
+    out.push(String::new());
+    out.extend(table(&durations(&report.total)));
+    out.push(String::new());
+    out.extend(remarks(report));
+    out.join("\n") + "\n"
+}
+
+fn phases(report: &Report) -> Vec<Vec<String>> {
+    let head = ["phase", report.level_unit, "offered", "answered/s", "goodput/s", "rejected/s"];
+    let head = head.into_iter().chain(["failed/s", "p50", "p90", "p99", "fairness"]);
+    let mut rows = vec![head.map(str::to_owned).collect()];
+    for phase in &report.phases {
+        let level = match (format::rate(phase.level_from), format::rate(phase.level_to)) {
+            (from, to) if from == to => from,
+            (from, to) => format!("{from} → {to}"),
+        };
+        let span = format!("{}–{} s", format::rate(phase.start), format::rate(phase.end));
+        let fairness = phase.fairness.map_or_else(|| "–".to_owned(), |f| format!("{f:.3}"));
+        rows.push(row(span, level, &phase.summary, fairness));
+    }
+    if report.phases.len() > 1 {
+        rows.push(row("all".to_owned(), String::new(), &report.total, String::new()));
+    }
+    rows
+}
+
+fn row(span: String, level: String, summary: &Summary, fairness: String) -> Vec<String> {
+    let per_second = |count: u64| match summary.seconds {
+        s if s > 0.0 => format::rate(count as f64 / s),
+        _ => "–".to_owned(),
+    };
+    let latency = |value| match summary.latency.count {
+        0 => "–".to_owned(),
+        _ => format::seconds(value),
+    };
+    vec![
+        span,
+        level,
+        format::count(summary.offered),
+        format::rate(summary.throughput),
+        format::rate(summary.goodput),
+        per_second(summary.rejected),
+        per_second(summary.failed),
+        latency(summary.latency.p50),
+        latency(summary.latency.p90),
+        latency(summary.latency.p99),
+        fairness,
+    ]
+}
+
+fn durations(total: &Summary) -> Vec<Vec<String>> {
+    let head = ["", "count", "mean", "p50", "p90", "p99", "p99.9", "max", ""];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let lines = [
+        ("latency", &total.latency, "from when a request was due to its full answer"),
+        ("response time", &total.response, "from when it was sent"),
+        ("connecting", &total.connect, "to establish a connection"),
+        ("rejection", &total.rejection, "from when a request was due to its rejection"),
+        ("generator lag", &total.generator_lag, "how late the generator itself was"),
+    ];
+    for (name, percentiles, meaning) in lines {
+        if percentiles.count > 0 {
+            let Percentiles { count, mean, p50, p90, p99, p99_9, max, .. } = *percentiles;
+            let times = [mean, p50, p90, p99, p99_9, max].map(format::seconds);
+            let mut row = vec![name.to_owned(), format::count(count)];
+            row.extend(times);
+            row.push(meaning.to_owned());
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn remarks(report: &Report) -> Vec<String> {
+    let total = &report.total;
+    let mut remarks = vec![format!(
+        "{} offered = {} completed + {} rejected + {} failed + {} unfinished",
+        format::count(total.offered),
+        format::count(total.completed),
+        format::count(total.rejected),
+        format::count(total.failed),
+        format::count(total.unfinished),
+    )];
+    if total.failed > 0 {
+        let kinds = total.errors.iter().map(|(kind, n)| format!("{kind} {}", format::count(*n)));
+        remarks.push(format!("Errors: {}", kinds.collect::<Vec<_>>().join(", ")));
+    }
+    if total.generator_lag.p99 > LAG_SUSPECT_SECONDS {
+        remarks.push(format!(
+            "The generator was late by {} at the 99th percentile: it may have been the bottleneck.",
+            format::seconds(total.generator_lag.p99)
+        ));
+    }
+    remarks
+}
+
+/// Rows with their columns aligned: the first to the left, a last one without a
+/// heading too, the others to the right.
+fn table(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let left = |column: usize| column == 0 || rows[0][column].is_empty();
+    rows.iter()
+        .map(|row| {
+            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+                match left(column) {
+                    true => format!("{cell:<width$}"),
+                    false => format!("{cell:>width$}"),
+                }
+            });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        })
+        .collect()
+}

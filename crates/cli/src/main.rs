@@ -1,0 +1,95 @@
+//! The `tamarisk` command. Each subcommand is a module of its name; this file
+//! says which there are, and what the process's exit code means.
+
+mod completions;
+mod format;
+mod load;
+mod man;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Internet services that stay well-conditioned under more load than they can serve.
+#[derive(Debug, Parser)]
+#[command(name = "tamarisk", version, propagate_version = true, after_help = EXIT_CODES)]
+struct Tamarisk {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Load(Box<load::Load>),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// How a command ended that ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It did what it was asked to.
+    Done,
+    /// It ran to its end, and the end was not a good one.
+    Unsuccessful,
+    /// The user stopped it.
+    Interrupted,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the command failed, or the service under load answered nothing
+  2    the command line is not understood
+  130  ended by Ctrl-C";
+
+fn main() -> ExitCode {
+    match Tamarisk::parse().command.run() {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Unsuccessful) => ExitCode::FAILURE,
+        // As a shell reports a process that SIGINT ended: 128 + 2.
+        Ok(Ending::Interrupted) => ExitCode::from(130),
+        Err(error) => match error.downcast::<clap::Error>() {
+            Ok(misunderstood) => misunderstood.exit(),
+            // Whoever closed the pipe has seen enough.
+            Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<Ending> {
+        match self {
+            Self::Load(load) => load.run(),
+            Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
+        }
+    }
+}
+
+/// An error in what the user wrote that shows only when options are seen
+/// together, reported like those that each option shows by itself.
+fn misunderstood(error: impl std::fmt::Display) -> anyhow::Error {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n")).into()
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.root_cause().downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Tamarisk::command().debug_assert();
+    }
+}
