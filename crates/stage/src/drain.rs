@@ -35,7 +35,7 @@ impl DrainReport {
 pub(crate) async fn drain<T: Item>(
     core: &Core<T>,
     timeout: Duration,
-    terminate: impl AsyncFnOnce(),
+    terminate: impl FnOnce(),
 ) -> DrainReport {
     core.begin_drain();
     let before = core.observe().total();
@@ -44,7 +44,7 @@ pub(crate) async fn drain<T: Item>(
     if tokio::time::timeout(timeout, core.emptied()).await.is_err() {
         terminated_before = core.observe().total().terminated;
         cut = core.close() as u64;
-        terminate().await;
+        terminate();
         // An error is no surprise here: whoever did not end in time is reported as left.
         let _ = tokio::time::timeout(GRACE, core.emptied()).await;
     }

@@ -184,7 +184,7 @@ impl Gate {
     /// then closes. Callers that still run keep running: only they can stop
     /// themselves, and the report counts them as left.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        drain::drain(&self.core, timeout, async || {}).await
+        drain::drain(&self.core, timeout, || {}).await
     }
 
     /// Refuses everyone from now on, those in the queue included.

@@ -2,8 +2,7 @@
 //! pattern, for steps that are short and do not wait [Welsh02 §3.3].
 //!
 //! There is no queue to look at and nothing to share, so crossing the boundary
-//! costs two counters that the calling thread owns. One call in
-//! [`SAMPLED`] is timed.
+//! costs two counters that the calling thread owns. One call in 64 is timed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// One call in this many is timed: two readings of the clock cost more than the
 /// whole boundary should.
-pub const SAMPLED: u32 = 64;
+const SAMPLED: u32 = 64;
 
 /// An inline stage; clones share it.
 ///

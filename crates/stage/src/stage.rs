@@ -181,7 +181,7 @@ impl<E: Send + 'static> Stage<E> {
     /// is queued is dropped and what runs is terminated; then the stage is closed.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
         let crew = Arc::clone(&self.crew.lock());
-        drain::drain(&self.draft.door.core, timeout, async || crew.terminate_all()).await
+        drain::drain(&self.draft.door.core, timeout, || crew.terminate_all()).await
     }
 
     /// Destroys it at once: what is queued is discarded, what runs is told to end.

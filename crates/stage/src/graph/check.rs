@@ -1,0 +1,80 @@
+//! What can be told of a graph before it runs.
+
+use super::{Edge, GraphError, Parts, Waits};
+
+/// Every stage has somebody who reads its sink.
+pub(super) fn readers(parts: &Parts) -> Result<(), GraphError> {
+    let Some(unread) = parts.nodes.iter().position(|node| !node.is_read()) else { return Ok(()) };
+    let name = |index: usize| parts.nodes[index].name().to_owned();
+    let from = parts.edges.iter().filter(|edge| edge.to == unread).map(|edge| name(edge.from));
+    Err(GraphError::NobodyReads { stage: name(unread), from: from.collect() })
+}
+
+/// No stage may wait for itself, by whatever way round.
+pub(super) fn cycles(parts: &Parts) -> Result<(), GraphError> {
+    let mut seen = vec![Mark::New; parts.nodes.len()];
+    for node in 0..parts.nodes.len() {
+        let mut path = Vec::new();
+        if let Some(cycle) = cycle_from(parts, node, &mut seen, &mut path) {
+            let name = |&index: &usize| parts.nodes[index].name().to_owned();
+            return Err(GraphError::BlockingCycle { stages: cycle.iter().map(name).collect() });
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    New,
+    OnPath,
+    Done,
+}
+
+/// Depth first along the edges that wait. A service has tens of stages, so the
+/// recursion is shallow.
+fn cycle_from(
+    parts: &Parts,
+    node: usize,
+    seen: &mut [Mark],
+    path: &mut Vec<usize>,
+) -> Option<Vec<usize>> {
+    path.push(node);
+    match seen[node] {
+        Mark::Done => {}
+        Mark::OnPath => {
+            let start = path.iter().position(|&other| other == node)?;
+            return Some(path[start..].to_vec());
+        }
+        Mark::New => {
+            seen[node] = Mark::OnPath;
+            for edge in waiting(&parts.edges).filter(|edge| edge.from == node) {
+                if let Some(cycle) = cycle_from(parts, edge.to, seen, path) {
+                    return Some(cycle);
+                }
+            }
+            seen[node] = Mark::Done;
+        }
+    }
+    path.pop();
+    None
+}
+
+fn waiting(edges: &[Edge]) -> impl Iterator<Item = &Edge> {
+    edges.iter().filter(|edge| edge.waits == Waits::Sometimes)
+}
+
+/// The stages in an order in which each comes after those that send to it, as far
+/// as there is one; stages on a cycle come in the order of their declaration.
+pub(super) fn senders_first(parts: &Parts) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..parts.nodes.len()).collect();
+    let mut order = Vec::new();
+    while !left.is_empty() {
+        let is_fed = |node: usize| {
+            let mut senders = parts.edges.iter().filter(|edge| edge.to == node);
+            senders.any(|edge| edge.from != node && left.contains(&edge.from))
+        };
+        let next = left.iter().position(|&node| !is_fed(node)).unwrap_or(0);
+        order.push(left.remove(next));
+    }
+    order
+}

@@ -1,0 +1,131 @@
+//! One stage of a graph: declared, given a handler, started.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::builder::BuildError;
+use crate::drain::{self, DrainReport};
+use crate::handler::{BlockingHandler, Handler};
+use crate::observation::StageObservation;
+use crate::sink::{Door, Sink, TrySink};
+use crate::stage::{Draft, Stage};
+
+/// A stage of a graph, with the type of its events; clones name the same one.
+pub struct Node<E: Send + 'static>(Arc<Declared<E>>);
+
+struct Declared<E: Send + 'static> {
+    index: usize,
+    door: Arc<Door<E>>,
+    draft: Mutex<Option<Draft<E>>>,
+    /// Makes the stage of its draft; set by attaching a handler.
+    attached: Mutex<Option<Attach<E>>>,
+    stage: OnceLock<Stage<E>>,
+}
+
+type Attach<E> = Box<dyn FnOnce(Draft<E>) -> Result<Stage<E>, BuildError> + Send>;
+
+/// What a graph does with a stage, whatever its events are.
+pub(super) trait AnyNode: Send + Sync {
+    fn name(&self) -> &str;
+    fn is_read(&self) -> bool;
+    fn start(&self) -> Result<(), BuildError>;
+    fn observe(&self) -> StageObservation;
+    fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>>;
+    fn close(&self);
+}
+
+impl<E: Send + 'static> Node<E> {
+    pub(super) fn new(index: usize, draft: Draft<E>) -> Self {
+        Self(Arc::new(Declared {
+            index,
+            door: Arc::clone(&draft.door),
+            draft: Mutex::new(Some(draft)),
+            attached: Mutex::new(None),
+            stage: OnceLock::new(),
+        }))
+    }
+
+    /// Has its events handled by tasks of the async runtime, once the graph starts.
+    pub fn tasks<H: Handler<E>>(&self, factory: impl Fn() -> H + Send + Sync + 'static) {
+        *self.0.attached.lock() = Some(Box::new(|draft| draft.with_tasks(factory)));
+    }
+
+    /// Has its events handled on threads of their own, once the graph starts.
+    pub fn threads<H: BlockingHandler<E>>(&self, factory: impl Fn() -> H + Send + Sync + 'static) {
+        *self.0.attached.lock() = Some(Box::new(|draft| draft.with_threads(factory)));
+    }
+
+    /// A way in from outside of the graph.
+    pub fn sink(&self) -> Sink<E> {
+        Sink::new(TrySink::new(self.door()))
+    }
+
+    /// The running stage, once the graph has been started; through it the stage is
+    /// resized, given another law or handler, drained or closed.
+    pub fn stage(&self) -> Option<&Stage<E>> {
+        self.0.stage.get()
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.0.index
+    }
+
+    pub(super) fn door(&self) -> Arc<Door<E>> {
+        Arc::clone(&self.0.door)
+    }
+
+    pub(super) fn declared(&self) -> Arc<dyn AnyNode> {
+        Arc::clone(&self.0) as _
+    }
+}
+
+impl<E: Send + 'static> Clone for Node<E> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<E: Send + 'static> AnyNode for Declared<E> {
+    fn name(&self) -> &str {
+        &self.door.core.name
+    }
+
+    fn is_read(&self) -> bool {
+        self.stage.get().is_some() || self.attached.lock().is_some()
+    }
+
+    fn start(&self) -> Result<(), BuildError> {
+        let (Some(draft), Some(attach)) = (self.draft.lock().take(), self.attached.lock().take())
+        else {
+            return Ok(());
+        };
+        let stage = attach(draft)?;
+        let first = self.stage.set(stage).is_ok();
+        debug_assert!(first, "a draft makes one stage");
+        Ok(())
+    }
+
+    fn observe(&self) -> StageObservation {
+        self.door.core.observe()
+    }
+
+    fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
+        Box::pin(async move {
+            match self.stage.get() {
+                Some(stage) => stage.drain(timeout).await,
+                None => drain::drain(&self.door.core, timeout, || {}).await,
+            }
+        })
+    }
+
+    fn close(&self) {
+        match self.stage.get() {
+            Some(stage) => stage.close(),
+            None => drop(self.door.core.close()),
+        }
+    }
+}
