@@ -14,7 +14,6 @@
 //! HTTP/2 needs none of this: its frames say how long they are.
 
 mod chunked;
-mod deadline;
 mod grammar;
 mod head;
 mod limits;

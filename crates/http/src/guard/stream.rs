@@ -9,11 +9,11 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::deadline::Deadline;
 use super::limits::Limits;
 use super::sideband::{Sideband, Verdict};
 use super::violation::Violation;
 use super::watch::Watch;
+use crate::deadline::Deadline;
 
 /// What HTTP/2 clients with prior knowledge send first [RFC9113 §3.4].
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -6,14 +6,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A timer that costs nothing until something has to be waited for.
 #[derive(Debug, Default)]
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     sleep: Option<Pin<Box<Sleep>>>,
     armed: bool,
 }
 
 impl Deadline {
     /// Starts the time, unless it runs already, and asks whether it is over.
-    pub(super) fn poll_over(&mut self, time: Duration, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_over(&mut self, time: Duration, cx: &mut Context<'_>) -> Poll<()> {
         if !self.armed {
             self.armed = true;
             let end = Instant::now() + time;
@@ -25,7 +25,7 @@ impl Deadline {
         self.sleep.as_mut().map_or(Poll::Pending, |sleep| sleep.as_mut().poll(cx))
     }
 
-    pub(super) fn disarm(&mut self) {
+    pub(crate) fn disarm(&mut self) {
         self.armed = false;
     }
 }

@@ -1,0 +1,113 @@
+use std::net::IpAddr;
+
+use http::header::{COOKIE, HeaderName};
+use http::{HeaderMap, HeaderValue};
+use ipnet::IpNet;
+
+/// Something that holds of a request or does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// It has this field, with this value if one is given.
+    Header {
+        /// The field's name.
+        name: HeaderName,
+        /// Any value will do if there is none here.
+        value: Option<HeaderValue>,
+    },
+    /// It has this cookie, with this value if one is given.
+    Cookie {
+        /// The cookie's name.
+        name: String,
+        /// Any value will do if there is none here.
+        value: Option<String>,
+    },
+    /// Its path is this one or below it: `/a` is, and `/a/b`, but not `/ab`.
+    Path(String),
+    /// Its client's address is in this network.
+    Address(IpNet),
+}
+
+impl Condition {
+    pub(super) fn holds(&self, path: &str, headers: &HeaderMap, client: IpAddr) -> bool {
+        match self {
+            Self::Header { name, value: None } => headers.contains_key(name),
+            Self::Header { name, value: Some(value) } => {
+                headers.get_all(name).iter().any(|line| line == value)
+            }
+            Self::Cookie { name, value } => has_cookie(headers, name, value.as_deref()),
+            Self::Path(prefix) => is_below(path, prefix),
+            Self::Address(network) => network.contains(&client),
+        }
+    }
+}
+
+/// Whether `path` is `prefix` or lies below it.
+pub(super) fn is_below(path: &str, prefix: &str) -> bool {
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn has_cookie(headers: &HeaderMap, name: &str, value: Option<&str>) -> bool {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.any(|(key, held)| key.trim() == name && value.is_none_or(|value| held.trim() == value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(condition: Condition, header: (&'static str, &'static str), expected: bool) {
+        let mut headers = HeaderMap::new();
+        headers.insert(header.0, HeaderValue::from_static(header.1));
+        let client = "10.1.2.3".parse().unwrap();
+        assert_eq!(condition.holds("/a/b", &headers, client), expected, "{condition:?} {header:?}");
+    }
+
+    #[test]
+    fn a_header_is_compared_whole() {
+        let plan = |value: Option<&'static str>| Condition::Header {
+            name: HeaderName::from_static("x-plan"),
+            value: value.map(HeaderValue::from_static),
+        };
+        check(plan(None), ("x-plan", "gold"), true);
+        check(plan(Some("gold")), ("x-plan", "gold"), true);
+        check(plan(Some("gold")), ("x-plan", "golden"), false);
+        check(plan(None), ("x-other", "gold"), false);
+    }
+
+    #[test]
+    fn a_cookie_is_found_among_others() {
+        let plan = |value: Option<&str>| Condition::Cookie {
+            name: "plan".to_owned(),
+            value: value.map(str::to_owned),
+        };
+        check(plan(Some("gold")), ("cookie", "a=1; plan=gold;b=2"), true);
+        check(plan(None), ("cookie", "plan="), true);
+        check(plan(Some("gold")), ("cookie", "xplan=gold; plan=goldx"), false);
+        check(plan(None), ("cookie", "plan"), false);
+    }
+
+    #[test]
+    fn a_path_is_compared_by_segments() {
+        for (prefix, expected) in [
+            ("/", true),
+            ("/a", true),
+            ("/a/", true),
+            ("/a/b", true),
+            ("/a/b/c", false),
+            ("/a/bc", false),
+        ] {
+            check(Condition::Path(prefix.to_owned()), ("x", ""), expected);
+        }
+        assert!(!is_below("/ab", "/a"));
+    }
+
+    #[test]
+    fn an_address_is_in_its_network_or_not() {
+        check(Condition::Address("10.0.0.0/8".parse().unwrap()), ("x", ""), true);
+        check(Condition::Address("10.2.0.0/16".parse().unwrap()), ("x", ""), false);
+        check(Condition::Address("::/0".parse().unwrap()), ("x", ""), false);
+    }
+}

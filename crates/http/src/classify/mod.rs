@@ -1,0 +1,15 @@
+//! Telling requests apart: which upstream they go to, and what they are promised.
+//!
+//! Everything here looks at the head alone. The first route whose host, path and
+//! method fit takes the request; in it, the first class with a condition that holds.
+//! Paths are compared as they were sent: a client that spells a path in another way
+//! (`/%61dmin`) gets the class of what it spelled, so classes are for sharing a
+//! service out, never for guarding it.
+
+mod condition;
+mod routes;
+mod timeout;
+
+pub use condition::Condition;
+pub use routes::{Choice, ClassRule, HostPattern, Route, Routes};
+pub(crate) use timeout::timeout;

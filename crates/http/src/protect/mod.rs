@@ -1,0 +1,144 @@
+//! A service under overload control: the server, the gates and the proxy put together.
+
+mod options;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tamarisk_control::OpaqueUpstream;
+use tamarisk_stage::{BuildError, Gate, StageBuilder};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+pub use options::{Options, UpstreamOptions};
+
+use crate::proxy::{Proxy, Site, Upstream};
+use crate::server::{Cores, Drain, DrainTrigger, Server, listen};
+
+/// Connections to upstreams are looked through this often.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Why protection could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address is taken, or not ours to listen on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no threads.
+    #[error("cannot start a thread for each core")]
+    Cores(#[source] io::Error),
+    /// A gate could not be made of its options.
+    #[error(transparent)]
+    Gate(#[from] BuildError),
+}
+
+/// Protection that is running.
+pub struct Running {
+    local_addr: SocketAddr,
+    gates: Vec<Gate>,
+    server: Server,
+    drain: DrainTrigger,
+    served: JoinHandle<usize>,
+}
+
+/// What a shutdown had to cut short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Connections that were still busy.
+    pub connections: usize,
+}
+
+/// Starts to protect the upstreams of `options`, on threads of its own; the
+/// gates are governed on the runtime that it is called on.
+///
+/// # Errors
+/// [`StartError`], before anything serves.
+pub async fn start(options: Options) -> Result<Running, StartError> {
+    let cores = options.cores.get();
+    let listeners = listen(options.listen, cores)
+        .map_err(|source| StartError::Listen { address: options.listen, source })?;
+    let local_addr = listeners[0]
+        .local_addr()
+        .map_err(|source| StartError::Listen { address: options.listen, source })?;
+    let upstreams = options.upstreams.iter().map(upstream).collect::<Result<Vec<_>, _>>()?;
+    let gates = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
+    let site = Site { routes: options.routes, upstreams, trusted: options.trusted };
+    let (trigger, drain) = DrainTrigger::new();
+    let tasks = listeners.into_iter().map(|listener| {
+        let (site, server, drain) = (site.clone(), options.server.clone(), drain.clone());
+        async move || serve(listener, &site, &server, drain).await
+    });
+    let cores = Cores::start(tasks).map_err(StartError::Cores)?;
+    let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
+    Ok(Running { local_addr, gates, server: options.server, drain: trigger, served })
+}
+
+fn upstream(options: &UpstreamOptions) -> Result<Arc<Upstream>, BuildError> {
+    let gate = StageBuilder::new(&options.name)
+        .classes(options.classes.clone())
+        .law(OpaqueUpstream::new(&options.classes))
+        .gate()?;
+    let upstream = Upstream::new(&options.origin, gate)
+        .host_header(options.host_header.clone())
+        .connect_time(options.connect_time)
+        .answer_time(options.answer_time);
+    Ok(Arc::new(upstream))
+}
+
+/// One core's work; how many connections were cut off in the end.
+async fn serve(
+    listener: std::net::TcpListener,
+    site: &Site,
+    server: &Server,
+    drain: Drain,
+) -> usize {
+    let proxy = Proxy::new(site);
+    let mut housekeeping = JoinSet::new();
+    housekeeping.spawn({
+        let proxy = Arc::clone(&proxy);
+        async move {
+            let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+            loop {
+                ticks.tick().await;
+                proxy.sweep();
+            }
+        }
+    });
+    let listener = TcpListener::from_std(listener).expect("a listening socket can be registered");
+    server.serve(listener, |peer| proxy.connect(peer), drain).await
+}
+
+impl Running {
+    /// Where clients are served.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The gates before the upstreams, in the order of the options.
+    pub fn gates(&self) -> &[Gate] {
+        &self.gates
+    }
+
+    /// How many clients are connected.
+    pub fn connections(&self) -> usize {
+        self.server.connections()
+    }
+
+    /// Takes no new connections, lets requests finish within `timeout`, and ends.
+    pub async fn shutdown(self, timeout: Duration) -> Cut {
+        self.drain.drain(timeout);
+        let connections = self.served.await.expect("a core's task does not panic");
+        for gate in &self.gates {
+            gate.close();
+        }
+        Cut { connections }
+    }
+}

@@ -1,0 +1,75 @@
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tamarisk_control::{Classes, Target};
+
+use crate::classify::Routes;
+use crate::proxy::{HostHeader, Origin};
+use crate::server::Server;
+
+/// What to protect, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where clients are served; with port 0, on a free port.
+    pub listen: SocketAddr,
+    /// Where the status is shown, if anywhere.
+    pub status: Option<SocketAddr>,
+    /// How many threads serve.
+    pub cores: NonZeroUsize,
+    /// How connections are served.
+    pub server: Server,
+    /// Which request goes where.
+    pub routes: Routes,
+    /// The services behind, in the order in which the routes count them.
+    pub upstreams: Vec<UpstreamOptions>,
+    /// Proxies in front, whose `X-Forwarded-For` is believed.
+    pub trusted: Vec<IpNet>,
+}
+
+/// A service behind the proxy.
+#[derive(Clone, Debug)]
+pub struct UpstreamOptions {
+    /// What the operator calls it.
+    pub name: String,
+    /// Where it listens.
+    pub origin: Origin,
+    /// The kinds of requests to it, and what each is promised.
+    pub classes: Classes,
+    /// Which `Host` it is told.
+    pub host_header: HostHeader,
+    /// The longest wait for a connection.
+    pub connect_time: Duration,
+    /// The longest wait for the head of an answer.
+    pub answer_time: Duration,
+}
+
+impl Options {
+    /// All requests to one service, with one promise, on all cores.
+    pub fn new(listen: SocketAddr, origin: Origin, target: Target) -> Self {
+        Self {
+            listen,
+            status: None,
+            cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            server: Server::default(),
+            routes: Routes::single(),
+            upstreams: vec![UpstreamOptions::new("upstream", origin, Classes::single(target))],
+            trusted: Vec::new(),
+        }
+    }
+}
+
+impl UpstreamOptions {
+    /// A service with the default times: 5 s to connect, 60 s to answer.
+    pub fn new(name: impl Into<String>, origin: Origin, classes: Classes) -> Self {
+        Self {
+            name: name.into(),
+            origin,
+            classes,
+            host_header: HostHeader::default(),
+            connect_time: Duration::from_secs(5),
+            answer_time: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::line::Line;
+
+/// Idle connections kept to one upstream by one core. More than this many were
+/// in use at once, which the admission law does not allow for long.
+const IDLE_MAX: usize = 256;
+
+/// How many sweeps an idle connection survives.
+const SWEEPS: u64 = 6;
+
+/// One core's idle connections to an upstream. The last one back is the first
+/// one out: its caches are warm, and those too many grow old and go.
+#[derive(Default)]
+pub(super) struct Pool {
+    idle: Mutex<VecDeque<Idle>>,
+    sweeps: AtomicU64,
+}
+
+struct Idle {
+    line: Box<Line>,
+    since: u64,
+}
+
+impl Pool {
+    /// An idle connection that the upstream is not known to have closed.
+    pub(super) fn take(&self) -> Option<Box<Line>> {
+        loop {
+            let mut line = self.idle.lock().pop_back()?.line;
+            if line.is_idle() {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Keeps a connection whose last exchange is complete.
+    pub(super) fn put(&self, line: Box<Line>) {
+        let since = self.sweeps.load(Ordering::Relaxed);
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push_back(Idle { line, since });
+        }
+    }
+
+    /// Drops connections that have been idle for six sweeps, and those that the
+    /// upstream has closed.
+    pub(super) fn sweep(&self) {
+        let now = self.sweeps.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut idle = self.idle.lock();
+        idle.retain_mut(|idle| now - idle.since < SWEEPS && idle.line.is_idle());
+    }
+}

@@ -1,0 +1,250 @@
+//! An upstream, and one core's way to it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Request, Response, Uri};
+use hyper::body::Incoming;
+use tamarisk_stage::Gate;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::answer::Trouble;
+use super::line::{Line, Unanswered};
+use super::pool::Pool;
+use super::request_body::RequestBody;
+
+/// A service behind the proxy, and the gate before it.
+#[derive(Clone)]
+pub struct Upstream {
+    host: String,
+    port: u16,
+    authority: HeaderValue,
+    pub(super) host_header: HostHeader,
+    pub(super) gate: Gate,
+    connect_time: Duration,
+    answer_time: Duration,
+}
+
+/// Which `Host` an upstream is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostHeader {
+    /// The one that the client asked for.
+    #[default]
+    Client,
+    /// The upstream's own, from its URL.
+    Upstream,
+    /// Always this one.
+    Fixed(HeaderValue),
+}
+
+/// Why a URL is none that an upstream can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidUpstream {
+    /// Not a URL at all.
+    #[error("{0:?} is not a URL")]
+    Malformed(String),
+    /// Some other scheme than `http`.
+    #[error("the scheme of {0:?} is not http")]
+    Scheme(String),
+    /// More than a host and a port.
+    #[error("{0:?} has a path, a query or a user: only a host and a port can be given")]
+    NotBare(String),
+}
+
+/// A host and a port, as upstream URLs have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    authority: http::uri::Authority,
+}
+
+impl std::str::FromStr for Origin {
+    type Err = InvalidUpstream;
+
+    /// Reads `http://host` or `http://host:port`.
+    fn from_str(url: &str) -> Result<Self, InvalidUpstream> {
+        let uri: Uri = url.parse().map_err(|_| InvalidUpstream::Malformed(url.to_owned()))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(InvalidUpstream::Scheme(url.to_owned()));
+        }
+        match uri.authority() {
+            Some(authority)
+                if matches!(uri.path_and_query().map(|path| path.as_str()), None | Some("/"))
+                    && !authority.as_str().contains('@') =>
+            {
+                Ok(Self { authority: authority.clone() })
+            }
+            _ => Err(InvalidUpstream::NotBare(url.to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}", self.authority)
+    }
+}
+
+impl Upstream {
+    /// The service at `origin`, admitted to by `gate`. It has 5 s to accept a
+    /// connection and 60 s to begin its answer.
+    pub fn new(origin: &Origin, gate: Gate) -> Self {
+        let authority = &origin.authority;
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        Self {
+            host: host.to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            authority: HeaderValue::from_str(authority.as_str())
+                .expect("an authority is visible characters"),
+            host_header: HostHeader::default(),
+            gate,
+            connect_time: Duration::from_secs(5),
+            answer_time: Duration::from_secs(60),
+        }
+    }
+
+    /// Which `Host` it is told.
+    #[must_use]
+    pub fn host_header(mut self, host: HostHeader) -> Self {
+        self.host_header = host;
+        self
+    }
+
+    /// The longest wait for a connection; after it the client gets a 504.
+    #[must_use]
+    pub fn connect_time(mut self, time: Duration) -> Self {
+        self.connect_time = time;
+        self
+    }
+
+    /// The longest wait for the head of an answer; after it the client gets a 504.
+    #[must_use]
+    pub fn answer_time(mut self, time: Duration) -> Self {
+        self.answer_time = time;
+        self
+    }
+
+    /// The gate before it.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(super) fn authority(&self) -> &HeaderValue {
+        &self.authority
+    }
+}
+
+/// One core's way to an upstream.
+pub(super) struct Reach {
+    pub(super) upstream: Arc<Upstream>,
+    pool: Pool,
+}
+
+/// The head of an answer, and the connection that its body will come over.
+pub(super) type Answered = (Response<Incoming>, Box<Line>);
+
+impl Reach {
+    pub(super) fn new(upstream: Arc<Upstream>) -> Self {
+        Self { upstream, pool: Pool::default() }
+    }
+
+    /// Sends a request and waits for the head of its answer, `at_most` so long.
+    ///
+    /// An idle connection may be closed by the upstream at the very moment at
+    /// which it is used. A request that can be sent again without harm is then
+    /// sent over a new connection.
+    pub(super) async fn forward(
+        &self,
+        mut request: Request<RequestBody>,
+        at_most: Option<Duration>,
+    ) -> Result<Answered, Trouble> {
+        let (time, over) = match at_most {
+            Some(left) if left < self.upstream.answer_time => (left, Trouble::Overdue),
+            _ => (self.upstream.answer_time, Trouble::Silent),
+        };
+        if let Some(line) = self.pool.take() {
+            let again = replayable(&request);
+            match exchange(line, request, time).await.ok_or(over)? {
+                Ok(answered) => return Ok(answered),
+                Err(Unanswered { unsent: Some(unsent), .. }) => request = unsent,
+                Err(failed) => match again {
+                    Some(again) if failed.silent => request = again,
+                    _ => return Err(Trouble::of(&failed.error)),
+                },
+            }
+        }
+        let line = self.connect().await?;
+        let answered = exchange(line, request, time).await.ok_or(over)?;
+        answered.map_err(|failed| Trouble::of(&failed.error))
+    }
+
+    /// Takes back a connection whose exchange is complete.
+    pub(super) fn give_back(&self, line: Box<Line>) {
+        self.pool.put(line);
+    }
+
+    pub(super) fn sweep(&self) {
+        self.pool.sweep();
+    }
+
+    async fn connect(&self) -> Result<Box<Line>, Trouble> {
+        let Upstream { host, port, connect_time, .. } = &*self.upstream;
+        let connected = timeout(*connect_time, TcpStream::connect((host.as_str(), *port))).await;
+        let stream = match connected {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(Trouble::Silent);
+            }
+            Ok(Err(_)) => return Err(Trouble::Unreachable),
+            Err(_) => return Err(Trouble::Silent),
+        };
+        stream.set_nodelay(true).map_err(|_| Trouble::Unreachable)?;
+        Line::open(stream).await.map_err(|_| Trouble::Unreachable)
+    }
+}
+
+/// `None` if the time is over.
+async fn exchange(
+    mut line: Box<Line>,
+    request: Request<RequestBody>,
+    time: Duration,
+) -> Option<Result<Answered, Unanswered>> {
+    let exchanged = timeout(time, line.exchange(request)).await.ok()?;
+    Some(exchanged.map(|answer| (answer, line)))
+}
+
+/// A copy of a request that may be sent twice [RFC9110 §9.2.2].
+fn replayable(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
+    let idempotent = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
+    );
+    if !idempotent || !request.body().is_empty() {
+        return None;
+    }
+    let mut copy = Request::new(RequestBody::Empty);
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    copy.headers_mut().clone_from(request.headers());
+    Some(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_host_and_a_port() {
+        for url in ["http://a", "http://a/", "http://a:3000", "http://[::1]:80"] {
+            assert!(url.parse::<Origin>().is_ok(), "{url}");
+        }
+        let error = |url: &str| url.parse::<Origin>().unwrap_err();
+        assert_eq!(error("a b"), InvalidUpstream::Malformed("a b".to_owned()));
+        assert_eq!(error("a:80"), InvalidUpstream::Scheme("a:80".to_owned()));
+        assert_eq!(error("https://a"), InvalidUpstream::Scheme("https://a".to_owned()));
+        assert_eq!(error("http://a/b"), InvalidUpstream::NotBare("http://a/b".to_owned()));
+        assert_eq!(error("http://u@a"), InvalidUpstream::NotBare("http://u@a".to_owned()));
+    }
+}
