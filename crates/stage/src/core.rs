@@ -296,6 +296,12 @@ impl<T: Item> Core<T> {
     /// waits for room or for the stage to be empty, and only then tells those
     /// that were started or dropped, without the lock.
     fn settle(&self, mut state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
+        let nobody_waits = state.phase == Phase::Open
+            && state.blocked_senders == 0
+            && !(T::BRINGS_WORKER && state.queue.len() > 0);
+        if nobody_waits {
+            return;
+        }
         let mut dropped = Vec::new();
         let started =
             if T::BRINGS_WORKER { state.start_waiting(now, &mut dropped) } else { Vec::new() };

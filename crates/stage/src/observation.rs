@@ -13,7 +13,7 @@ use crate::ledger::Accounts;
 pub(crate) const WINDOW: Duration = Duration::from_secs(5);
 
 /// The resolution of recorded times: an inline stage's are of that order.
-const QUARTER_MICROSECOND_NANOS: u128 = 250;
+const QUARTER_MICROSECOND_NANOS: u64 = 250;
 
 /// A stage at one instant. All numbers are of the same instant, and the
 /// [`Accounts`] balance.
@@ -202,8 +202,8 @@ impl Windowed {
 
     #[inline]
     pub(crate) fn record(&mut self, time: Duration) {
-        let quarters = time.as_nanos() / QUARTER_MICROSECOND_NANOS;
-        let capped = quarters.min(u128::from(u32::MAX)) as u64;
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let capped = (nanos / QUARTER_MICROSECOND_NANOS).min(u64::from(u32::MAX));
         self.current.increment(capped).expect("capped to the histogram's range");
     }
 
@@ -221,7 +221,7 @@ impl Windowed {
         let at = |quantile: f64| {
             let bucket = both.quantile_bucket(quantile).ok().flatten();
             let quarters = bucket.map_or(0, |bucket| bucket.end());
-            Duration::from_nanos(quarters * QUARTER_MICROSECOND_NANOS as u64)
+            Duration::from_nanos(quarters * QUARTER_MICROSECOND_NANOS)
         };
         Some(Percentiles { count, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) })
     }
