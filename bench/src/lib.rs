@@ -1,6 +1,8 @@
 //! What the benchmarks share: CPU time from the system's accounting, and a
 //! result with its spread.
 
+pub mod process;
+
 use std::time::Duration;
 
 /// CPU time that this process has used, in user and system mode.
@@ -24,11 +26,16 @@ pub fn cpu_time_of(process: &str) -> Duration {
     tasks.filter_map(of_thread).sum()
 }
 
-/// The median of `repetitions` runs of `run`, with the least and the greatest.
+/// The results of `repetitions` runs of `run`.
 pub fn repeated(repetitions: usize, mut run: impl FnMut() -> f64) -> Spread {
-    let mut all: Vec<f64> = (0..repetitions).map(|_| run()).collect();
-    all.sort_by(f64::total_cmp);
-    Spread { median: all[all.len() / 2], least: all[0], greatest: all[all.len() - 1] }
+    spread((0..repetitions).map(|_| run()).collect())
+}
+
+/// The median of some results, with the least and the greatest.
+pub fn spread(mut results: Vec<f64>) -> Spread {
+    results.sort_by(f64::total_cmp);
+    let (least, greatest) = (results[0], results[results.len() - 1]);
+    Spread { median: results[results.len() / 2], least, greatest }
 }
 
 /// A result and how far its repetitions lay apart.
@@ -44,6 +51,6 @@ pub struct Spread {
 
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:8.1}  ({:.1} … {:.1})", self.median, self.least, self.greatest)
+        write!(f, "{:8.2}  ({:.2} … {:.2})", self.median, self.least, self.greatest)
     }
 }

@@ -1,0 +1,130 @@
+//! CPU time that a proxied request costs: `tamarisk protect` with all control on,
+//! beside nginx and HAProxy, each on one core, 64 keep-alive connections, tiny answers.
+//!
+//! `cargo build --release && cargo run --release -p tamarisk-bench --bin proxy`
+//!
+//! Needs nginx, haproxy and wrk (Debian's packages). The proxy under test has core 0 to
+//! itself; upstream and load generator share core 1. All three run side by side and
+//! take turns within one run, so that a noisy minute hits all of them.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use tamarisk_bench::process::{Scratch, Server, free_address, pinned, tamarisk};
+use tamarisk_bench::{Spread, spread};
+
+const REPETITIONS: usize = 7;
+const SECONDS: u32 = 4;
+const CONNECTIONS: u32 = 64;
+const PROXY_CORE: usize = 0;
+const OTHER_CORE: usize = 1;
+
+fn main() -> Result<()> {
+    let scratch = Scratch::new("proxy-bench")?;
+    let upstream = nginx(&scratch, "upstream", OTHER_CORE, |address| {
+        format!("server {{ listen {address}; return 200 ok; }}")
+    })?;
+    let proxies = [
+        ("tamarisk", protect(upstream.address)?),
+        ("haproxy", haproxy(&scratch, upstream.address)?),
+        ("nginx", nginx_proxy(&scratch, upstream.address)?),
+    ];
+    let mut costs = vec![Vec::new(); proxies.len()];
+    for (_, proxy) in &proxies {
+        load(proxy, 1)?;
+    }
+    for repetition in 0..REPETITIONS {
+        for (index, (name, proxy)) in proxies.iter().enumerate() {
+            let before = proxy.cpu_time();
+            let requests = load(proxy, SECONDS)?;
+            let micros = (proxy.cpu_time() - before).as_secs_f64() * 1e6 / requests;
+            eprintln!("{}/{REPETITIONS} {name}: {micros:.2} µs", repetition + 1);
+            costs[index].push(micros);
+        }
+    }
+    let per_run = |index: usize| costs[index].iter().zip(&costs[1]).zip(&costs[2]);
+    println!("µs of CPU time a request: median of {REPETITIONS} (least … greatest)");
+    for ((name, _), costs) in proxies.iter().zip(&costs) {
+        println!("  {name:<10}{}", spread(costs.clone()));
+    }
+    let ratios: Vec<f64> =
+        per_run(0).map(|((ours, haproxy), nginx)| ours / haproxy.min(*nginx)).collect();
+    let Spread { median, least, greatest } = spread(ratios);
+    println!("tamarisk ÷ the better of the two, paired: {median:.2}  ({least:.2} … {greatest:.2})");
+    Ok(())
+}
+
+/// Requests answered in so many seconds.
+fn load(proxy: &Server, seconds: u32) -> Result<f64> {
+    let url = format!("http://{}/", proxy.address);
+    let (connections, seconds) = (CONNECTIONS.to_string(), format!("{seconds}s"));
+    let wrk = ["wrk", "--threads", "1", "--connections", &connections, "--duration", &seconds, &url];
+    let output = pinned(OTHER_CORE, &wrk)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("wrk could not be started")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let refused = text.contains("Non-2xx") || text.contains("Socket errors");
+    anyhow::ensure!(!refused, "not every request was answered well:\n{text}");
+    let requests = text.lines().find_map(|line| line.trim().split_once(" requests in "));
+    let (count, _) = requests.with_context(|| format!("wrk said nothing of requests:\n{text}"))?;
+    Ok(count.parse()?)
+}
+
+fn protect(upstream: SocketAddr) -> Result<Server> {
+    let address = free_address()?;
+    let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
+    let upstream = format!("http://{upstream}");
+    let command =
+        [&*command, "protect", &upstream, "--listen", &listen, "--p90", "200ms", "--cores", "1"];
+    Server::start(PROXY_CORE, &command, address)
+}
+
+fn haproxy(scratch: &Scratch, upstream: SocketAddr) -> Result<Server> {
+    let address = free_address()?;
+    let config = scratch.write(
+        "haproxy.cfg",
+        &format!(
+            "global\n  nbthread 1\n\
+             defaults\n  mode http\n  option http-keep-alive\n  http-reuse always\n\
+             \x20 timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
+             frontend front\n  bind {address}\n  option forwardfor\n  default_backend back\n\
+             backend back\n  server upstream {upstream}\n"
+        ),
+    )?;
+    Server::start(PROXY_CORE, &["haproxy", "-db", "-f", &config], address)
+}
+
+fn nginx_proxy(scratch: &Scratch, upstream: SocketAddr) -> Result<Server> {
+    nginx(scratch, "proxy", PROXY_CORE, |address| {
+        format!(
+            "upstream back {{ server {upstream}; keepalive 64; keepalive_requests 1000000; }}\n\
+             server {{ listen {address}; location / {{\n\
+             proxy_pass http://back; proxy_http_version 1.1; proxy_set_header Connection \"\";\n\
+             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }} }}"
+        )
+    })
+}
+
+/// nginx in one process, which is then the one whose CPU time counts.
+fn nginx(
+    scratch: &Scratch,
+    name: &str,
+    core: usize,
+    servers: impl FnOnce(SocketAddr) -> String,
+) -> Result<Server> {
+    let address = free_address()?;
+    let folder = scratch.path().display();
+    let config = scratch.write(
+        &format!("{name}.conf"),
+        &format!(
+            "daemon off; master_process off; worker_processes 1; pid {folder}/{name}.pid;\n\
+             error_log /dev/null;\n\
+             events {{ worker_connections 4096; }}\n\
+             http {{ access_log off; keepalive_requests 1000000000;\n{}\n}}\n",
+            servers(address)
+        ),
+    )?;
+    Server::start(core, &["nginx", "-c", &config], address)
+}

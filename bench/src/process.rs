@@ -1,0 +1,123 @@
+//! Servers and load generators that a benchmark starts, each on a core of its own
+//! choice, and ends.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// How long a server may take to listen.
+const STARTS_WITHIN: Duration = Duration::from_secs(10);
+
+/// A server, ended with this value.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Starts `command` on `core` and waits until it listens on `address`.
+    ///
+    /// # Errors
+    /// If it cannot be started, ends at once, or does not listen in time.
+    pub fn start(core: usize, command: &[&str], address: SocketAddr) -> Result<Self> {
+        let child = pinned(core, command)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{} could not be started", command[0]))?;
+        let mut server = Self { child, address };
+        let deadline = Instant::now() + STARTS_WITHIN;
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = server.child.try_wait()? {
+                bail!("{} ended at once: {status}", command.join(" "));
+            }
+            if Instant::now() > deadline {
+                bail!("{} does not listen on {address}", command.join(" "));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+
+    /// CPU time that it has used so far.
+    pub fn cpu_time(&self) -> Duration {
+        crate::cpu_time_of(&self.child.id().to_string())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `command`, to be run on `core` only.
+pub fn pinned(core: usize, command: &[&str]) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["--cpu-list", &core.to_string()]).args(command);
+    pinned
+}
+
+/// An address that nobody listens on.
+///
+/// # Errors
+/// If the system has no port left.
+pub fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
+    Ok(listener.local_addr()?)
+}
+
+/// The `tamarisk` command, built beside the benchmark.
+///
+/// # Errors
+/// If it has not been built.
+pub fn tamarisk() -> Result<PathBuf> {
+    let beside = std::env::current_exe()?.with_file_name("tamarisk");
+    if !beside.exists() {
+        bail!("{} is not there: run `cargo build --release` first", beside.display());
+    }
+    Ok(beside)
+}
+
+/// A folder for the configuration files of one benchmark, removed afterwards.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// An empty folder.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new(name: &str) -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+
+    /// Writes a file and returns where it is.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.0.join(name);
+        std::fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Left-over files in the system's temporary folder harm nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
