@@ -4,12 +4,53 @@ mod simulated_stage;
 use simulated_stage::{report, run, scenarios};
 use tamarisk_control::*;
 
+struct Traced(Box<dyn AdmissionLaw>, Timestamp);
+impl AdmissionLaw for Traced {
+    fn name(&self) -> &'static str {
+        "t"
+    }
+    fn on_arrival(&mut self, now: Timestamp, a: &Arrival, b: &Backlog<'_>) -> Decision {
+        self.0.on_arrival(now, a, b)
+    }
+    fn on_dequeue(&mut self, now: Timestamp, a: &Waiting, b: &Backlog<'_>) -> Dequeue {
+        self.0.on_dequeue(now, a, b)
+    }
+    fn order(&self, a: std::time::Duration) -> Order {
+        self.0.order(a)
+    }
+    fn on_finish(&mut self, now: Timestamp, a: &Finished, b: &Backlog<'_>) {
+        self.0.on_finish(now, a, b)
+    }
+    fn concurrency(&self) -> Option<Concurrency> {
+        self.0.concurrency()
+    }
+    fn readings(&self, v: &mut dyn FnMut(Reading<'_>)) {
+        self.0.readings(v)
+    }
+    fn on_tick(&mut self, now: Timestamp, b: &Backlog<'_>) {
+        self.0.on_tick(now, b);
+        print!(
+            "{:.1} q{} r{} L{} ",
+            now.as_nanos() as f64 / 1e9,
+            b.queued_total,
+            b.running_total,
+            b.workers
+        );
+        self.0.readings(&mut |r| {
+            if r.class.is_none_or(|c| c.index() == 0) {
+                print!("{}={:.3} ", &r.name[..r.name.len().min(16)], r.value)
+            }
+        });
+        println!();
+    }
+}
 fn make(classes: &Classes) -> Box<dyn AdmissionLaw> {
-    if std::env::var("LAW").is_ok() {
+    let law: Box<dyn AdmissionLaw> = if std::env::var("LAW").is_ok() {
         Box::new(OpaqueUpstream::new(classes))
     } else {
         Box::new(PredictGateTrim::new(classes))
-    }
+    };
+    if std::env::var("TR").is_ok() { Box::new(Traced(law, Timestamp::ZERO)) } else { law }
 }
 
 fn main() {
@@ -30,7 +71,16 @@ fn main() {
         ("u1x10t", scenarios::uniform(1, 0.05, 200, 10.0)),
         ("u8x1.2", scenarios::uniform(8, 0.02, 200, 1.2)),
         ("u400x10", scenarios::uniform(400, 0.4, 3000, 10.0)),
-        ("u100x10", scenarios::uniform(100, 0.1, 200, 10.0)),
+        ("u100x10", scenarios::uniform(100, 0.1, 400, 10.0)),
+        ("cont16", scenarios::contention(16)),
+        ("cont8", scenarios::contention(8)),
+        ("cold8", scenarios::cold(8, 0.02, 200, 10.0)),
+        ("cold1", scenarios::cold(1, 0.02, 200, 10.0)),
+        ("cold1s", scenarios::cold(1, 0.1, 1000, 10.0)),
+        ("cold64", scenarios::cold(64, 0.02, 200, 10.0)),
+        ("cold64.8", scenarios::cold(64, 0.02, 200, 0.8)),
+        ("cold8.8", scenarios::cold(8, 0.02, 200, 0.8)),
+        ("cold200.8", scenarios::cold(200, 0.1, 400, 0.8)),
         ("u100x.8", scenarios::uniform(100, 0.1, 250, 0.8)),
         ("u8x.8", scenarios::uniform(8, 0.02, 200, 0.8)),
     ];
@@ -41,7 +91,7 @@ fn main() {
         }
         let (a, b) = s.measured;
         let w = f64::from(s.upstream.workers);
-        let seeds = 5;
+        let seeds = std::env::var("SEEDS").map_or(5, |v| v.parse().unwrap());
         let mut t = [0.0; 9];
         let mut settle = Vec::new();
         let mut law = make(&s.workload.classes);
@@ -51,7 +101,7 @@ fn main() {
             r = run(&mut *law, &s.upstream, &s.workload, seed);
             let m = report::summarise(&r, &s.workload.classes, None, a, b);
             let f = report::summarise(&r, &s.workload.classes, None, a, a + 2.0);
-            settle.push(report::settling_time(&r, &s.workload.classes, s.capacity(), a, b));
+            settle.push(report::settling_time(&r, &s.workload.classes, a, b));
             for (t, v) in t.iter_mut().zip([
                 m.goodput / s.capacity(),
                 m.good_work / w,

@@ -20,7 +20,7 @@ pub use admission::{
 pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, Priority, Target,
 };
-pub use opaque_upstream::OpaqueUpstream;
+pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
 pub use timestamp::Timestamp;
 pub use token_bucket::TokenBucket;

@@ -70,6 +70,11 @@ impl PerSecond {
         }
     }
 
+    /// `count` events in a thousand seconds; for constants, which any whole number suits.
+    pub const fn from_millis(count: u32) -> Self {
+        Self(count as f64 / 1000.0)
+    }
+
     /// Events a second.
     #[inline]
     pub const fn get(self) -> f64 {

@@ -1,76 +1,114 @@
 //! The form of the default law for an upstream whose workers cannot be seen.
+//!
+//! **Intuition.** A proxy does not know whether eight or four hundred workers
+//! stand behind a port. It only knows what it has sent and what came back. If it
+//! sends everything on, the queue stands at the upstream, first come, first
+//! served, where neither class nor lateness counts. So it holds back all but the
+//! least in flight that keeps the upstream busy; the queue stands *here*, where
+//! [`PredictGateTrim`] judges it.
+//!
+//! **Why the obvious way fails.** A fixed limit is wrong as soon as the service
+//! changes. Limits that compare response times with the best ever seen drift
+//! with the baseline, or shut half of a wide upstream because one answer was
+//! quick; limits that stop to measure a baseline reject requests to do so.
+//!
+//! **Mechanism.** [`knee`] finds the limit: from Little's law and the response
+//! time without queueing while that is known, from probing the throughput where
+//! it is not. A cold start is generous: it sends what comes, within a bound, and
+//! learns before it holds back. While the upstream is not known to be saturated,
+//! waits are predicted for a limit that may yet double.
+//! Events that fail do not count as throughput, so no error is so fast that it
+//! would look like capacity; the judge counts them as late. A stream must be
+//! reported as [`Ending::Untimed`] when its head is out and give up its place then:
+//! what holds a place holds a part of the limit.
+//!
+//! **Source.** Little's law; the ceiling of half a target's worth in flight and
+//! the probing by 1.3 are our own first simulations'. To aim at a multiple of
+//! throughput × response-without-queueing is also how BBR paces a network path.
+//!
+//! **Limits.** Load that swings between classes of very different service times
+//! looks like a service that changes. An upstream whose concurrency does harm is
+//! held back by probing alone, which takes some seconds.
 
+mod base_response;
+mod best_rate;
+mod builder;
 mod knee;
-mod throughput;
+mod stretch;
 
 use std::time::Duration;
 
+pub use builder::{InvalidOpaqueUpstream, OpaqueUpstreamBuilder};
 use knee::Knee;
-use throughput::Throughput;
 
-use crate::predict_gate_trim::PredictGateTrim;
 use crate::{
     AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Ending, Finished,
-    Order, Reading, Timestamp, Waiting,
+    Order, PredictGateTrim, Reading, Timestamp, Waiting,
 };
 
-const FLOOR: f64 = 16.0;
-const LIMIT_START: f64 = 64.0;
+/// While the limit may still grow, the wait for a place is predicted for a limit
+/// of so many times the present one.
+const GROWTH_EXPECTED: f64 = 2.0;
 
 /// Holds the number in flight to an upstream near the least that keeps its
-/// throughput, and judges what waits for a place like [`PredictGateTrim`].
+/// throughput, and judges what waits for a place as [`PredictGateTrim`] does.
 #[derive(Clone, Debug)]
 pub struct OpaqueUpstream {
     judge: PredictGateTrim,
-    throughput: Throughput,
     knee: Knee,
-    target_seconds: f64,
-    limit: Concurrency,
+    limit: u32,
 }
 
 impl OpaqueUpstream {
     /// The law with its default constants.
     pub fn new(classes: &Classes) -> Self {
-        let target = classes.iter().map(|(_, class)| class.target.response_time()).min();
-        Self {
-            judge: PredictGateTrim::new(classes),
-            throughput: Throughput::new(),
-            knee: Knee::new(),
-            target_seconds: target.unwrap_or_default().as_secs_f64(),
-            limit: Concurrency::new(LIMIT_START as u32),
+        Self::builder(classes).law()
+    }
+
+    /// The law with constants of one's own.
+    pub fn builder(classes: &Classes) -> OpaqueUpstreamBuilder<'_> {
+        OpaqueUpstreamBuilder::new(classes)
+    }
+
+    /// Seconds of work, as the judge measures it, that the upstream gets through
+    /// in a second.
+    fn drain(&self) -> f64 {
+        match self.knee.saturated_rate() {
+            Some(rate) => rate * self.judge.service_mean(),
+            None => GROWTH_EXPECTED * f64::from(self.limit),
         }
     }
 
-    fn ceiling(&self) -> f64 {
-        let floor = if self.knee.saturated() { FLOOR } else { LIMIT_START };
-        let base = self.knee.base();
-        let horizon = if base.is_finite() { 2.0 * base } else { 0.0 };
-        let horizon = horizon.clamp(0.5 * self.target_seconds, self.target_seconds);
-        (self.throughput.best() * horizon).max(floor)
-    }
-
-    fn settle_limit(&mut self) {
-        let limit = self.knee.limit().min(self.ceiling());
-        self.limit = Concurrency::new(limit.min(1e9).round() as u32);
-    }
-
-    fn drain(&self) -> f64 {
-        let limit = f64::from(self.limit.get());
-        if self.knee.saturated() { limit } else { 4.0 * limit }
+    fn update_limit(&mut self) {
+        self.limit = self.knee.limit();
+        // Little's law: so long takes what is sent at this limit, whatever the
+        // samples say that were taken at others.
+        let scale = self.knee.saturated_rate().map_or(1.0, |rate| {
+            let expected = f64::from(self.limit) / rate;
+            (expected / self.judge.service_mean().max(1e-9)).clamp(SCALE_MIN, SCALE_MAX)
+        });
+        self.judge.scale_service(scale);
     }
 }
+
+/// The scale of measured to expected service is kept within what a change of the
+/// limit can explain.
+const SCALE_MIN: f64 = 0.01;
+const SCALE_MAX: f64 = 100.0;
 
 impl AdmissionLaw for OpaqueUpstream {
     fn name(&self) -> &'static str {
         "opaque-upstream"
     }
 
+    #[inline]
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
-        let drain = self.drain();
-        self.judge.judge_arrival(now, arrival, backlog, drain)
+        self.knee.observe(now, backlog.running_total);
+        self.judge.judge_arrival(now, arrival, backlog, self.drain())
     }
 
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        self.knee.observe(now, backlog.running_total);
         self.judge.on_dequeue(now, waiting, backlog)
     }
 
@@ -79,39 +117,35 @@ impl AdmissionLaw for OpaqueUpstream {
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
-        self.judge.on_finish(now, finished, backlog);
-        if finished.ending == Ending::Completed {
-            self.throughput.record(now);
-            let ceiling = self.ceiling();
-            self.knee.on_finish(
-                now,
-                finished.service.as_secs_f64(),
-                backlog.queued_total > 0,
-                ceiling,
-                backlog.running_total,
-            );
+        let in_flight = backlog.running_total.saturating_add(1);
+        self.knee.observe(now, in_flight);
+        if !self.knee.is_settling() {
+            self.judge.learn(now, finished);
         }
-        self.settle_limit();
+        if finished.ending == Ending::Completed {
+            let pressed = backlog.queued_total > 0 || in_flight >= self.limit;
+            self.knee.on_completion(now, backlog.running_total, pressed);
+        }
+        self.update_limit();
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
-        self.throughput.advance(now);
-        self.judge.on_tick(now, backlog);
-        self.settle_limit();
+        self.knee.observe(now, backlog.running_total);
+        self.knee.on_tick(now, self.judge.greatest_correction());
+        self.judge.pass_time(now, backlog, self.drain());
+        self.update_limit();
     }
 
     fn concurrency(&self) -> Option<Concurrency> {
-        Some(self.limit)
+        Some(Concurrency::new(self.limit))
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
-        self.judge.readings(visit);
         let mut show = |name, value| visit(Reading { name, class: None, value });
-        show("concurrency_limit_count", f64::from(self.limit.get()));
-        show("throughput_best_per_second", self.throughput.best());
-        show(
-            "response_base_seconds",
-            if self.knee.base().is_finite() { self.knee.base() } else { 0.0 },
-        );
+        show("limit_count", f64::from(self.limit));
+        show("saturated_ratio", f64::from(u8::from(self.knee.saturated_rate().is_some())));
+        show("rate_best_per_second", self.knee.best_rate());
+        show("response_base_seconds", self.knee.base().unwrap_or(0.0));
+        self.judge.readings(visit);
     }
 }

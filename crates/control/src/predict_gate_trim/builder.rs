@@ -8,6 +8,23 @@ use super::service_model::ServiceModel;
 use super::{PredictGateTrim, Promise};
 use crate::{Classes, PerSecond, Ratio};
 
+/// ε. Far below what a user can tell, and above what a tick of the clock or one
+/// short service makes of an almost idle stage.
+const NEGLIGIBLE_WAIT: Ratio = Ratio::saturating(0.02);
+
+/// σ. Deviation: CoDel's 5 ms of 100 ms are a twentieth [RFC8289 §4.2, 4.3]. A
+/// stage at 80 % load with heavy-tailed work has queues of a tenth of the target
+/// for longer than an interval, without any harm; a fifth is rare enough.
+const STANDING_WAIT: Ratio = Ratio::saturating(0.2);
+
+/// κ. Five events are few enough to be believed soon and enough to outweigh one
+/// odd sample.
+const SHRINKAGE: u32 = 5;
+
+/// An event in two seconds is no load for any stage that has a target of seconds,
+/// and makes the 30 samples of a known class in a minute.
+const RESERVE_RATE: PerSecond = PerSecond::from_millis(500);
+
 /// Sets the constants of [`PredictGateTrim`]; each has a default.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -43,11 +60,11 @@ impl<'a> PredictGateTrimBuilder<'a> {
     pub(super) fn new(classes: &'a Classes) -> Self {
         Self {
             classes,
-            negligible_wait: Ratio::saturating(0.02),
-            standing_wait: Ratio::saturating(0.2),
-            shrinkage: 5,
+            negligible_wait: NEGLIGIBLE_WAIT,
+            standing_wait: STANDING_WAIT,
+            shrinkage: SHRINKAGE,
             prior_service: None,
-            reserve_rate: PerSecond::new(0.5).unwrap_or(PerSecond::ZERO),
+            reserve_rate: RESERVE_RATE,
         }
     }
 
@@ -58,7 +75,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
     }
 
     /// σ: a wait that stays above this share of the target is a standing queue.
-    /// Default 0.1.
+    /// Default 0.2.
     pub fn standing_wait(mut self, share: Ratio) -> Self {
         self.standing_wait = share;
         self
@@ -72,7 +89,8 @@ impl<'a> PredictGateTrimBuilder<'a> {
     }
 
     /// The service time assumed before the first sample. Default: a fiftieth of
-    /// the least target.
+    /// the least target, so that a cold stage lets in rather too many than too few;
+    /// those that prove late are dropped at the head of the queue.
     pub fn prior_service(mut self, service: Duration) -> Self {
         self.prior_service = Some(service);
         self
@@ -106,27 +124,25 @@ impl<'a> PredictGateTrimBuilder<'a> {
         }
     }
 
+    /// The law with constants that are known to go together.
     pub(super) fn law(self) -> PredictGateTrim {
         let promises = self.classes.iter().map(|(_, class)| Promise {
-            target: class.target.response_time(),
-            target_seconds: class.target.response_time().as_secs_f64(),
+            target: class.target.response_time().as_secs_f64(),
             percentile: class.target.at().get(),
         });
-        let promises: Box<[_]> = promises.collect();
-        let least = promises.iter().map(|promise| promise.target).min().unwrap_or_default();
-        let prior = self.prior_service.unwrap_or(least / 50);
-        Self::assemble(self, promises, prior)
-    }
-
-    fn assemble(self, promises: Box<[Promise]>, prior: Duration) -> PredictGateTrim {
+        let targets = self.classes.iter().map(|(_, class)| class.target.response_time());
+        let prior = self.prior_service.or_else(|| targets.min().map(|least| least / 50));
         PredictGateTrim {
-            promises,
-            service: ServiceModel::new(self.classes, prior, f64::from(self.shrinkage)),
+            promises: promises.collect(),
+            service: ServiceModel::new(
+                self.classes,
+                prior.unwrap_or_default(),
+                f64::from(self.shrinkage),
+            ),
             levels: Levels::new(self.classes, self.standing_wait.get()),
             reserve: Reserve::new(self.classes, self.reserve_rate),
             negligible_wait: self.negligible_wait.get(),
-            standing_wait: self.standing_wait.get(),
-            room: f64::INFINITY,
+            service_scale: 1.0,
         }
     }
 }

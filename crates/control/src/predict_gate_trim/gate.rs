@@ -18,6 +18,9 @@ const SHARE_MIN: f64 = 0.1;
 /// that a long silence costs no more than these.
 const RECOVERY_STEPS_MAX: u64 = 32;
 
+/// Half of a shorter target is no longer than the clock's own uncertainty.
+const INTERVAL_MIN: Duration = Duration::from_micros(1);
+
 /// The gate of one priority level.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
@@ -31,14 +34,14 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// For the least target among the classes that share the queue; a wait that
-    /// never falls below the share `standing` of it is a standing queue.
+    /// `target` is the least among the classes that share the queue; a wait that
+    /// never falls to the share `standing` of it is a standing queue.
     pub(crate) fn new(target: Duration, standing: f64) -> Self {
         Self {
             share: 1.0,
             least_wait: f64::INFINITY,
             opened: None,
-            interval: target.mul_f64(0.5),
+            interval: (target / 2).max(INTERVAL_MIN),
             standing_wait: standing * target.as_secs_f64(),
         }
     }
@@ -71,10 +74,77 @@ impl Gate {
             self.share = (self.share / 2.0).max(SHARE_MIN);
             return;
         }
+        // A queue that ran empty is proof that the gate is not needed; one that
+        // merely was short may be short because of the gate.
         let gain = if self.least_wait == 0.0 { 2.0 } else { 1.1 };
-        let intervals = elapsed.as_nanos() / self.interval.as_nanos().max(1);
+        let intervals = elapsed.as_nanos() / self.interval.as_nanos();
         for _ in 0..u64::try_from(intervals).unwrap_or(u64::MAX).min(RECOVERY_STEPS_MAX) {
             self.share = (gain * self.share + 0.005).min(1.0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: u64 = 500_000_000;
+
+    /// A gate for a target of 1 s after intervals of these least waits.
+    fn after(waits: &[f64]) -> Gate {
+        let mut gate = Gate::new(Duration::from_secs(1), 0.2);
+        gate.observe(Timestamp::ZERO, waits.first().copied().unwrap_or(0.0));
+        for (index, &wait) in waits.iter().enumerate() {
+            gate.observe(Timestamp::from_nanos((index as u64 + 1) * INTERVAL), wait);
+        }
+        gate
+    }
+
+    #[test]
+    fn it_starts_wide_open() {
+        assert_eq!(after(&[]).share(), 1.0);
+    }
+
+    #[test]
+    fn a_queue_that_stands_for_an_interval_halves_it() {
+        assert_eq!(after(&[0.3]).share(), 0.5);
+        assert_eq!(after(&[0.3, 0.3]).share(), 0.25);
+    }
+
+    #[test]
+    fn it_never_closes_below_a_tenth() {
+        assert_eq!(after(&[0.9; 20]).share(), 0.1);
+    }
+
+    #[test]
+    fn one_short_wait_in_an_interval_is_no_standing_queue() {
+        let mut gate = Gate::new(Duration::from_secs(1), 0.2);
+        gate.observe(Timestamp::ZERO, 0.9);
+        gate.observe(Timestamp::from_nanos(INTERVAL / 2), 0.1);
+        gate.observe(Timestamp::from_nanos(INTERVAL), 0.9);
+        assert_eq!(gate.share(), 1.0);
+    }
+
+    #[test]
+    fn a_short_queue_widens_it_slowly_and_an_empty_one_fast() {
+        // 1.1·0.25 + 0.005 and 2·0.25 + 0.005
+        assert!((after(&[0.3, 0.3, 0.1]).share() - 0.28).abs() < 1e-12);
+        assert!((after(&[0.3, 0.3, 0.0]).share() - 0.505).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_long_silence_opens_it_again() {
+        let mut gate = after(&[0.9; 20]);
+        gate.observe(Timestamp::MAX, 0.0);
+        assert_eq!(gate.share(), 1.0);
+    }
+
+    #[test]
+    fn time_standing_still_ends_no_interval() {
+        let mut gate = Gate::new(Duration::from_secs(1), 0.2);
+        for _ in 0..1000 {
+            assert_eq!(gate.observe(Timestamp::ZERO, 0.9), None);
+        }
+        assert_eq!(gate.share(), 1.0);
     }
 }

@@ -1,4 +1,9 @@
 //! Priority levels: each waits behind itself and those above it, and for nobody else.
+//!
+//! The stage serves a higher level first, so a level sees a faster or slower
+//! stage of its own: its queue is the events of its level and of those above,
+//! and what drains it is what the levels above leave over. Each level therefore
+//! has its own gate and its own trim. With one priority for all there is one level.
 
 use std::time::Duration;
 
@@ -6,8 +11,8 @@ use super::gate::Gate;
 use super::trim::Trim;
 use crate::{Backlog, ClassId, Classes, Timestamp};
 
-/// However busy the levels above are, a level is assumed to get this share of
-/// the stage, so that its predicted wait stays finite.
+/// However busy the levels above are, a level is taken to get this share of the
+/// stage, so that its predicted wait stays finite.
 const SHARE_LEFT_MIN: f64 = 0.02;
 
 /// The levels, most important first, and which one each class is on.
@@ -15,15 +20,19 @@ const SHARE_LEFT_MIN: f64 = 0.02;
 pub(crate) struct Levels {
     level_of: Box<[u8]>,
     levels: Box<[Level]>,
-    least_target_seconds: f64,
+    least_target: f64,
 }
 
 #[derive(Clone, Debug)]
 struct Level {
     gate: Gate,
     trim: Trim,
-    /// The least target of its classes: what its queue is judged by.
-    target_seconds: f64,
+    /// The least target of its classes, in seconds: its queue is judged by it.
+    target: f64,
+    /// The longest wait, in seconds, that leaves every class of the level time to
+    /// be served. Beyond it classes with time to spare would fill the queue, and
+    /// keep those without from ever entering it.
+    room: f64,
     /// Seconds of work admitted since the gate's interval began.
     admitted: f64,
     /// Seconds of work admitted a second, of late.
@@ -42,6 +51,7 @@ pub(crate) struct Wait {
 }
 
 impl Levels {
+    /// `standing` as for [`Gate::new`].
     pub(crate) fn new(classes: &Classes, standing: f64) -> Self {
         let mut priorities: Vec<_> = classes.iter().map(|(_, class)| class.priority).collect();
         priorities.sort_unstable();
@@ -49,31 +59,23 @@ impl Levels {
         let level_of = classes.iter().map(|(_, class)| {
             priorities.partition_point(|&priority| priority < class.priority) as u8
         });
-        let levels = priorities.iter().map(|&priority| {
-            let target = classes
-                .iter()
-                .filter(|(_, class)| class.priority == priority)
-                .map(|(_, class)| class.target.response_time())
-                .min()
-                .unwrap_or(Duration::MAX);
-            Level {
-                gate: Gate::new(target, standing),
-                trim: Trim::new(),
-                target_seconds: target.as_secs_f64(),
-                admitted: 0.0,
-                load: 0.0,
-                load_above: 0.0,
-            }
-        });
-        let levels: Box<[_]> = levels.collect();
-        let least_target_seconds =
-            levels.iter().map(|level| level.target_seconds).fold(f64::INFINITY, f64::min);
-        Self { level_of: level_of.collect(), levels, least_target_seconds }
+        let levels: Box<[Level]> = priorities
+            .iter()
+            .map(|&priority| {
+                let on_level = classes.iter().filter(|(_, class)| class.priority == priority);
+                let targets = on_level.map(|(_, class)| class.target.response_time());
+                Level::new(targets.min().unwrap_or(Duration::MAX), standing)
+            })
+            .collect();
+        let least_target = levels.iter().map(|level| level.target).fold(f64::INFINITY, f64::min);
+        Self { level_of: level_of.collect(), levels, least_target }
     }
 
-    /// How long an event of `class` that arrives now will wait: the work queued
-    /// on its level and those above, and one worker's share of what is running,
-    /// over what the levels above leave of `drain`.
+    /// How long an event of `class` that arrives now will wait, for a stage that
+    /// gets through `drain` seconds of work a second.
+    ///
+    /// Until the first of c equal workers is free takes a c-th of what one of
+    /// them takes for a running event: exact if service is exponential.
     #[inline]
     pub(crate) fn wait(
         &self,
@@ -86,46 +88,45 @@ impl Levels {
         let level = &self.levels[usize::from(own)];
         let (mut queued, mut running) = (0.0, 0.0);
         let counts = backlog.queued.iter().zip(backlog.running);
-        for ((counts, &mean), &of) in counts.zip(means).zip(&self.level_of) {
-            let ahead = if of <= own { *counts.0 } else { 0 };
+        for (((&in_queue, &in_work), &mean), &of) in counts.zip(means).zip(&self.level_of) {
+            let ahead = if of <= own { in_queue } else { 0 };
             queued += f64::from(ahead) * mean;
-            running += f64::from(*counts.1) * mean;
+            running += f64::from(in_work) * mean;
         }
         let left = (drain - level.load_above).max(SHARE_LEFT_MIN * drain);
         let scale = level.trim.correction() / left;
-        let residual = running / f64::from(backlog.running_total.max(1));
-        Wait { queue: scale * queued, total: scale * (queued + residual) }
+        let until_free = running / f64::from(backlog.running_total.max(1));
+        Wait { queue: scale * queued, total: scale * (queued + until_free) }
+    }
+
+    /// Whether a queue that means such a wait is more than the level may have.
+    #[inline]
+    pub(crate) fn is_standing(&self, class: ClassId, wait: Wait) -> bool {
+        let level = self.level(class);
+        wait.queue > level.gate.share() * level.target || wait.total > level.room
     }
 
     /// Takes note of the wait in the queue of the level of `class`.
     #[inline]
     pub(crate) fn observe(&mut self, now: Timestamp, class: ClassId, wait_seconds: f64) {
-        let index = self.level_of[class.index()];
-        self.observe_level(now, usize::from(index), wait_seconds);
-    }
-
-    fn observe_level(&mut self, now: Timestamp, index: usize, wait_seconds: f64) {
-        let level = &mut self.levels[index];
-        if let Some(elapsed) = level.gate.observe(now, wait_seconds) {
-            let load = level.admitted / elapsed.as_secs_f64().max(1e-9);
-            level.load = (level.load + load) / 2.0;
+        let level = self.level_mut(class);
+        if let Some(interval) = level.gate.observe(now, wait_seconds) {
+            let load = level.admitted / interval.as_secs_f64();
+            level.load = f64::midpoint(level.load, load);
             level.admitted = 0.0;
-            let mut above = 0.0;
-            for level in &mut self.levels {
-                level.load_above = above;
-                above += level.load;
-            }
+            self.sum_loads();
         }
     }
 
     /// Counts `work_seconds` of `class` as admitted.
     #[inline]
-    pub(crate) fn admitted(&mut self, class: ClassId, work_seconds: f64) {
-        self.levels[usize::from(self.level_of[class.index()])].admitted += work_seconds;
+    pub(crate) fn admit(&mut self, class: ClassId, work_seconds: f64) {
+        self.level_mut(class).admitted += work_seconds;
     }
 
-    pub(crate) fn record(&mut self, now: Timestamp, class: ClassId, ratio: f64, percentile: f64) {
-        self.level_mut(class).trim.record(now, ratio, percentile);
+    /// Learns from an event whose response time was `ratio` of its target.
+    pub(crate) fn learn(&mut self, now: Timestamp, class: ClassId, ratio: f64, percentile: f64) {
+        self.level_mut(class).trim.learn(now, ratio, percentile);
     }
 
     pub(crate) fn on_tick(
@@ -149,8 +150,18 @@ impl Levels {
         }
     }
 
+    /// Until told otherwise, every class has time for any wait.
+    pub(crate) fn forget_rooms(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.room = f64::INFINITY);
+    }
+
+    /// `class` has time for a wait of `room` seconds and no more.
+    pub(crate) fn lower_room(&mut self, class: ClassId, room: f64) {
+        let level = self.level_mut(class);
+        level.room = level.room.min(room);
+    }
+
     /// θ of the level of `class`.
-    #[inline]
     pub(crate) fn gate_share(&self, class: ClassId) -> f64 {
         self.level(class).gate.share()
     }
@@ -160,18 +171,25 @@ impl Levels {
         self.level(class).trim.correction()
     }
 
-    /// The target in seconds that the queue of the level of `class` is judged by.
-    #[inline]
-    pub(crate) fn target(&self, class: ClassId) -> f64 {
-        self.level(class).target_seconds
+    pub(crate) fn greatest_correction(&self) -> f64 {
+        self.levels.iter().map(|level| level.trim.correction()).fold(0.0, f64::max)
     }
 
+    /// In seconds, over all levels.
     pub(crate) fn least_target(&self) -> f64 {
-        self.least_target_seconds
+        self.least_target
     }
 
-    pub(crate) fn any_gate_narrowed(&self) -> bool {
+    pub(crate) fn any_gate_is_narrow(&self) -> bool {
         self.levels.iter().any(|level| level.gate.share() < 1.0)
+    }
+
+    fn sum_loads(&mut self) {
+        let mut above = 0.0;
+        for level in &mut self.levels {
+            level.load_above = above;
+            above += level.load;
+        }
     }
 
     fn level(&self, class: ClassId) -> &Level {
@@ -180,5 +198,19 @@ impl Levels {
 
     fn level_mut(&mut self, class: ClassId) -> &mut Level {
         &mut self.levels[usize::from(self.level_of[class.index()])]
+    }
+}
+
+impl Level {
+    fn new(target: Duration, standing: f64) -> Self {
+        Self {
+            gate: Gate::new(target, standing),
+            trim: Trim::new(),
+            target: target.as_secs_f64(),
+            room: f64::INFINITY,
+            admitted: 0.0,
+            load: 0.0,
+            load_above: 0.0,
+        }
     }
 }

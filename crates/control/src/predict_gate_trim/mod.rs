@@ -1,4 +1,45 @@
 //! Predict, gate, trim: the default admission law.
+//!
+//! **Intuition.** A guest who asks at the door of a full restaurant wants one
+//! number: how long until there is a table? The host knows who waits, how long a
+//! meal takes and how many tables there are. If the wait and the meal fit into
+//! the guest's evening, welcome; if not, a word at once is worth more than an
+//! hour in the hall. The target is the *only* thing that an operator states.
+//!
+//! **Why the obvious way fails.** Watching response times and closing the door
+//! when they grow reacts a queue too late: what is measured now was let in long
+//! ago, so such a law swings between too much and too little
+//! ([`ResponseTime`](crate::ResponseTime) shows it). A law that steers the
+//! percentile *to* its target fails more quietly: it lets the queue grow until
+//! answers land around the target, and half of what lands around a target lands
+//! behind it. The target is a ceiling, not a set-point.
+//!
+//! **Mechanism.** Three loops, from fast to slow.
+//! 1. *Predict*, for each arrival. With `s_k` the mean service time of class k
+//!    and `ĉ` the workers, `w = g · (Σ queued s + s̄ of the running) ÷ ĉ` is how
+//!    long the arrival would wait; with `q_k` its class's service time at the
+//!    promised percentile it is refused if `w + q_k` exceeds its target or its
+//!    deadline. While a worker is idle `w` is zero: nothing is ever refused by an
+//!    idle stage. Only work of the same or a higher priority counts as ahead.
+//! 2. *Gate*, every half target ([`gate`]): a queue that never empties only adds
+//!    to every response time, so what may stand is narrowed to a share θ of the
+//!    target. A burst may fill the target; a standing queue may not.
+//! 3. *Trim*, every 100 completions ([`trim`]): if the promised percentile of real
+//!    response times exceeds the target, predictions are too rosy and `g` grows.
+//!
+//! A [`reserve`] keeps a trickle of classes flowing that the estimates would shut
+//! out. At the head of the queue an event is dropped if it would come too late,
+//! and while the gate is narrow and the oldest events have used up half of their
+//! time the newest is served first, for it still has time left.
+//!
+//! **Source.** Our own, from parts: prediction per type as in LinkedIn's Bouncer,
+//! the least wait over an interval from CoDel [RFC8289 §3.2], the percentile
+//! target, the 100 samples and the 1 s from [Welsh03 §3.2].
+//!
+//! **Limits.** Workers are taken to be equal, and running events to be done at
+//! an exponential rate. A stage whose real drain rate is not its workers' is off
+//! by what the trim finds out. A class that cannot meet its target even on an
+//! idle stage is served while nobody else waits, and by the reserve.
 
 mod builder;
 mod gate;
@@ -12,14 +53,41 @@ use std::time::Duration;
 pub use builder::{InvalidPredictGateTrim, PredictGateTrimBuilder};
 use level::Levels;
 use reserve::Reserve;
-use service_model::ServiceModel;
+use service_model::{Refreshed, ServiceModel};
 
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ending, Finished, Order,
     Reading, Reason, Rejection, Timestamp, Waiting,
 };
 
-/// Admits an event if it will meet its target, from what is queued ahead of it.
+/// While the gate is narrow, the newest event goes first once the oldest has
+/// used up this share of the target.
+///
+/// Deviation: folly's CoDel turns its queue over as soon as a queue stands. That
+/// starves events that were promised an answer, and a queue that is turned over
+/// at a tenth of the target drops one admitted event in thirty.
+const NEWEST_FIRST_AGE: f64 = 0.5;
+
+/// Admits an event if it will meet its target, judging by what is ahead of it.
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # use tamarisk_control::*;
+/// let classes = Classes::single(Target::p90(Duration::from_millis(200))?);
+/// let mut law = PredictGateTrim::new(&classes);
+///
+/// let idle = Backlog {
+///     queued: &[0],
+///     running: &[3],
+///     queued_total: 0,
+///     running_total: 3,
+///     workers: Concurrency::new(8),
+/// };
+/// let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+/// assert_eq!(law.on_arrival(Timestamp::ZERO, &arrival, &idle), Decision::Admit);
+/// # Ok::<(), InvalidTarget>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PredictGateTrim {
     promises: Box<[Promise]>,
@@ -28,15 +96,15 @@ pub struct PredictGateTrim {
     reserve: Reserve,
     /// ε: a wait of at most this share of the target counts as no wait.
     negligible_wait: f64,
-    standing_wait: f64,
-    room: f64,
+    /// How many times as long service takes now as when it was measured: 1, but
+    /// for an upstream that is sent more, or less, at once than it was then.
+    service_scale: f64,
 }
 
 /// What one class is promised.
 #[derive(Clone, Copy, Debug)]
 struct Promise {
-    target: Duration,
-    target_seconds: f64,
+    target: f64,
     percentile: f64,
 }
 
@@ -61,46 +129,113 @@ impl PredictGateTrim {
         drain: f64,
     ) -> Decision {
         let class = self.resolve(arrival.class);
-        let promise = self.promises[class.index()];
+        let target = self.promises[class.index()].target;
         let remaining = match arrival.deadline {
-            None => promise.target_seconds,
+            None => target,
             Some(deadline) if deadline <= now => {
                 return Decision::Reject(Rejection::new(Reason::PredictedLate));
             }
-            Some(deadline) => promise.target_seconds.min(deadline.since(now).as_secs_f64()),
+            Some(deadline) => target.min(deadline.since(now).as_secs_f64()),
         };
         let means = self.service.means();
         if backlog.has_idle_worker() {
             self.levels.observe(now, class, 0.0);
-            self.levels.admitted(class, means[class.index()]);
+            self.levels.admit(class, means[class.index()]);
             return Decision::Admit;
         }
         let wait = self.levels.wait(class, backlog, means, drain);
         self.levels.observe(now, class, wait.queue);
 
-        let quantile = self.service.quantile(class);
-        let reason = if wait.total <= self.negligible_wait * promise.target_seconds {
+        let quantile = self.quantile(class);
+        let reason = if wait.total <= self.negligible_wait * target {
             None
         } else if wait.total + quantile > remaining {
             Some(Reason::PredictedLate)
-        } else if wait.queue > self.levels.gate_share(class) * self.levels.target(class)
-            || (1.0 > 0.0 && wait.total > self.room)
-        {
+        } else if self.levels.is_standing(class, wait) {
             Some(Reason::StandingQueue)
         } else {
             None
         };
         if let Some(reason) = reason {
-            let feasible = quantile < promise.target_seconds;
-            let share = wait.total / remaining;
-            let samples = self.service.samples(class);
-            if !self.reserve.admits(now, class, share, samples, feasible) {
+            let unknown = self.service.is_unknown(class);
+            let needed = unknown || quantile >= target;
+            if !(needed && self.reserve.admits(now, class, wait.total / remaining)) {
                 let clears = Duration::try_from_secs_f64(wait.total).unwrap_or(Duration::MAX);
                 return Decision::Reject(Rejection::new(reason).retry_after(clears));
             }
         }
-        self.levels.admitted(class, self.service.mean(class));
+        self.levels.admit(class, self.service.mean(class));
         Decision::Admit
+    }
+
+    /// Learns from an event that has run.
+    pub(crate) fn learn(&mut self, now: Timestamp, finished: &Finished) {
+        let class = self.resolve(finished.class);
+        let refreshed = self.service.record(class, finished.service, finished.ending);
+        if refreshed == Refreshed::AllClasses {
+            self.refresh_rooms();
+        }
+        let Promise { target, percentile } = self.promises[class.index()];
+        let ratio = finished.response.as_secs_f64() / target;
+        let ratio = match finished.ending {
+            Ending::Completed => ratio,
+            // An answer without its work done is late, however soon it came.
+            Ending::Failed | Ending::Terminated => ratio.max(1.0),
+            Ending::Untimed => return,
+        };
+        // No correction of the wait can make an infeasible class meet its target.
+        if self.quantile(class) < target {
+            self.levels.learn(now, class, ratio, percentile);
+        }
+    }
+
+    /// Lets time pass in a stage that gets through `drain` seconds of work a second.
+    pub(crate) fn pass_time(&mut self, now: Timestamp, backlog: &Backlog<'_>, drain: f64) {
+        self.refresh_rooms();
+        self.levels.on_tick(now, backlog, self.service.means(), drain);
+    }
+
+    /// From now on service takes `scale` times as long as when it was measured.
+    pub(crate) fn scale_service(&mut self, scale: f64) {
+        self.service_scale = scale;
+    }
+
+    /// The mean measured service time of all events, in seconds.
+    pub(crate) fn service_mean(&self) -> f64 {
+        self.service.stage_mean()
+    }
+
+    /// The largest g of all priority levels.
+    pub(crate) fn greatest_correction(&self) -> f64 {
+        self.levels.greatest_correction()
+    }
+
+    /// How long an event of `class` may wait before it is not worth running, if
+    /// nothing but its target matters.
+    fn patience(&self, class: ClassId, median: f64) -> f64 {
+        let target = self.promises[class.index()].target;
+        if self.quantile(class) < target {
+            target - median
+        } else {
+            // It would be late in any case; it is here by the reserve's leave,
+            // which allows it as long.
+            target * reserve::WAIT_SHARE_MAX
+        }
+    }
+
+    fn quantile(&self, class: ClassId) -> f64 {
+        self.service_scale * self.service.quantile(class)
+    }
+
+    fn refresh_rooms(&mut self) {
+        self.levels.forget_rooms();
+        for index in 0..self.promises.len() {
+            let class = ClassId::new(index);
+            let room = self.promises[index].target - self.quantile(class);
+            if room > 0.0 {
+                self.levels.lower_room(class, room);
+            }
+        }
     }
 
     fn resolve(&self, class: ClassId) -> ClassId {
@@ -119,22 +254,16 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
-        let class = self.resolve(waiting.class);
-        let promise = self.promises[class.index()];
         if waiting.deadline.is_some_and(|deadline| deadline <= now) {
             return Dequeue::Drop;
         }
-        let median = self.service.median(class);
-        let feasible = self.service.quantile(class) < promise.target_seconds;
-        // An infeasible promise cannot be kept by dropping: such events may wait
-        // as long as the reserve lets them.
-        let patience =
-            if feasible { promise.target_seconds - median } else { promise.target_seconds / 2.0 };
+        let class = self.resolve(waiting.class);
+        let median = self.service_scale * self.service.median(class);
         let until_deadline = waiting.deadline.map_or(f64::INFINITY, |deadline| {
             deadline.since(waiting.entered).as_secs_f64() - median
         });
-        let patience =
-            patience.min(until_deadline).max(self.negligible_wait * promise.target_seconds);
+        let negligible = self.negligible_wait * self.promises[class.index()].target;
+        let patience = self.patience(class, median).min(until_deadline).max(negligible);
         if now.since(waiting.entered).as_secs_f64() > patience {
             Dequeue::Drop
         } else {
@@ -143,9 +272,8 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn order(&self, head_age: Duration) -> Order {
-        if self.levels.any_gate_narrowed()
-            && head_age.as_secs_f64() > 0.5 * self.levels.least_target()
-        {
+        let old = NEWEST_FIRST_AGE * self.levels.least_target();
+        if self.levels.any_gate_is_narrow() && head_age.as_secs_f64() > old {
             Order::NewestFirst
         } else {
             Order::OldestFirst
@@ -153,30 +281,11 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, _: &Backlog<'_>) {
-        let class = self.resolve(finished.class);
-        self.service.record(class, finished.service, finished.ending);
-        let promise = self.promises[class.index()];
-        let ratio = finished.response.as_secs_f64() / promise.target_seconds;
-        let ratio = match finished.ending {
-            Ending::Completed => ratio,
-            Ending::Failed | Ending::Terminated => ratio.max(1.0),
-            Ending::Untimed => return,
-        };
-        if self.service.quantile(class) < promise.target_seconds {
-            self.levels.record(now, class, ratio, promise.percentile);
-        }
+        self.learn(now, finished);
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
-        self.room = f64::INFINITY;
-        for i in 0..self.promises.len() {
-            let r = self.promises[i].target_seconds - self.service.quantile(ClassId::new(i));
-            if r > 0.0 {
-                self.room = self.room.min(r);
-            }
-        }
-        let drain = f64::from(backlog.workers.get());
-        self.levels.on_tick(now, backlog, self.service.means(), drain);
+        self.pass_time(now, backlog, f64::from(backlog.workers.get()));
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
@@ -185,9 +294,9 @@ impl AdmissionLaw for PredictGateTrim {
             let mut show = |name, value| visit(Reading { name, class: Some(class), value });
             show("gate_ratio", self.levels.gate_share(class));
             show("trim_ratio", self.levels.correction(class));
-            show("service_mean_seconds", self.service.mean(class));
-            show("service_median_seconds", self.service.median(class));
-            show("service_quantile_seconds", self.service.quantile(class));
+            show("service_mean_seconds", self.service_scale * self.service.mean(class));
+            show("service_median_seconds", self.service_scale * self.service.median(class));
+            show("service_quantile_seconds", self.quantile(class));
         }
     }
 }

@@ -6,14 +6,10 @@
 //! token bucket for these two cases, used only while the queue is short enough
 //! to leave half of the target.
 
-use crate::token_bucket::TokenBucket;
-use crate::{ClassId, Classes, PerSecond, Timestamp};
-
-/// A class counts as unknown until it has so many samples of its own.
-const SAMPLES_KNOWN: usize = 30;
+use crate::{ClassId, Classes, PerSecond, Timestamp, TokenBucket};
 
 /// The reserve serves while the predicted wait is at most this share of the target.
-const WAIT_SHARE_MAX: f64 = 0.5;
+pub(crate) const WAIT_SHARE_MAX: f64 = 0.5;
 
 /// The buckets of all classes.
 #[derive(Clone, Debug)]
@@ -27,19 +23,37 @@ impl Reserve {
         Self { buckets: vec![TokenBucket::new(rate, 1.0); classes.len()].into() }
     }
 
-    /// Whether an event that would be rejected is let in after all; this uses a
-    /// token up. `wait_share` is the predicted wait ÷ the target, `samples` what
-    /// is known of the class, `feasible` whether its service alone keeps its target.
+    /// Whether an event of `class` is let in although it should be refused,
+    /// given the predicted wait ÷ the target. This uses a token up.
     #[cold]
-    pub(crate) fn admits(
-        &mut self,
-        now: Timestamp,
-        class: ClassId,
-        wait_share: f64,
-        samples: usize,
-        feasible: bool,
-    ) -> bool {
-        let needed = samples < SAMPLES_KNOWN || !feasible;
-        needed && wait_share <= WAIT_SHARE_MAX && self.buckets[class.index()].take(now).is_ok()
+    pub(crate) fn admits(&mut self, now: Timestamp, class: ClassId, wait_share: f64) -> bool {
+        wait_share <= WAIT_SHARE_MAX && self.buckets[class.index()].take(now).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Target;
+
+    fn reserve() -> Reserve {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        Reserve::new(&classes, PerSecond::new(0.5).unwrap())
+    }
+
+    #[test]
+    fn one_event_in_two_seconds_is_let_in() {
+        let mut reserve = reserve();
+        let admitted = (0..20_u64)
+            .map(|tenths| Timestamp::from_nanos(tenths * 500_000_000))
+            .filter(|&now| reserve.admits(now, ClassId::DEFAULT, 0.1));
+        assert_eq!(admitted.count(), 5, "0.5/s over the 9.5 s from the first full bucket");
+    }
+
+    #[test]
+    fn a_queue_beyond_half_the_target_closes_the_reserve() {
+        assert!(!reserve().admits(Timestamp::ZERO, ClassId::DEFAULT, 0.51));
     }
 }

@@ -16,9 +16,16 @@ use crate::{ClassId, Classes, Ending};
 /// and a change of the service has replaced them all after 200 events.
 const SAMPLES_KEPT: usize = 200;
 
+/// A class is unknown until it has so many: at p = 0.9 three of them lie above
+/// the quantile, so that no single event decides it.
+const SAMPLES_KNOWN: usize = 30;
+
 /// Estimates of all classes are refreshed once in so many samples of the stage;
 /// the class of a sample at once.
 const REFRESH_EVERY: u32 = 32;
+
+/// A longer service counts as so long: no target is longer, and sums stay finite.
+const SERVICE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Per-class estimates of service time.
 #[derive(Clone, Debug)]
@@ -31,6 +38,14 @@ pub(crate) struct ServiceModel {
     prior_seconds: f64,
     shrinkage: f64,
     until_refresh: u32,
+}
+
+/// Which estimates a sample has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refreshed {
+    Nothing,
+    OneClass,
+    AllClasses,
 }
 
 #[derive(Clone, Debug)]
@@ -63,7 +78,12 @@ impl ServiceModel {
     }
 
     /// Learns from an event of `class` that was in service for `service`.
-    pub(crate) fn record(&mut self, class: ClassId, service: Duration, ending: Ending) {
+    pub(crate) fn record(
+        &mut self,
+        class: ClassId,
+        service: Duration,
+        ending: Ending,
+    ) -> Refreshed {
         let index = class.index();
         let seconds = service.as_secs_f64();
         let known = self.means[index];
@@ -73,16 +93,19 @@ impl ServiceModel {
             Ending::Failed => seconds.max(known),
             // A censored sample: it says something only if it is already long.
             Ending::Terminated if seconds > known => seconds,
-            Ending::Terminated | Ending::Untimed => return,
+            Ending::Terminated | Ending::Untimed => return Refreshed::Nothing,
         };
+        let sample = sample.min(SERVICE_MAX.as_secs_f64());
         self.classes[index].samples.push(sample);
         self.stage.push(sample);
         self.until_refresh -= 1;
         if self.until_refresh == 0 {
             self.until_refresh = REFRESH_EVERY;
             (0..self.classes.len()).for_each(|each| self.refresh(each));
+            Refreshed::AllClasses
         } else {
             self.refresh(index);
+            Refreshed::OneClass
         }
     }
 
@@ -110,10 +133,9 @@ impl ServiceModel {
         self.classes[class.index()].median
     }
 
-    /// n_k: how many samples of its own the class's estimates rest on.
-    #[inline]
-    pub(crate) fn samples(&self, class: ClassId) -> usize {
-        self.classes[class.index()].samples.len()
+    /// Whether the class has too few samples of its own to be judged by them.
+    pub(crate) fn is_unknown(&self, class: ClassId) -> bool {
+        self.classes[class.index()].samples.len() < SAMPLES_KNOWN
     }
 
     /// The mean service time of all classes together, in seconds.
@@ -140,5 +162,85 @@ impl ServiceModel {
     fn shrink(&self, samples: &RecentSamples, own: f64, parent: f64) -> f64 {
         let n = samples.len() as f64;
         (n * own + self.shrinkage * parent) / (n + self.shrinkage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Priority, Target};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn model() -> ServiceModel {
+        let class = |name: &str| Class {
+            name: name.into(),
+            target: Target::p90(Duration::from_secs(1)).unwrap(),
+            priority: Priority(0),
+        };
+        let classes = Classes::new(vec![class("common"), class("rare")]).unwrap();
+        ServiceModel::new(&classes, 10 * MS, 5.0)
+    }
+
+    fn close(actual: f64, expected: f64) -> bool {
+        (actual - expected).abs() < 1e-9
+    }
+
+    #[test]
+    fn the_prior_stands_until_a_sample_comes() {
+        let model = model();
+        assert!(close(model.mean(ClassId::new(1)), 0.010));
+        assert!(close(model.quantile(ClassId::new(1)), 0.010));
+    }
+
+    #[test]
+    fn one_sample_is_shrunk_towards_the_stage_and_the_prior() {
+        let mut model = model();
+        model.record(ClassId::new(0), 70 * MS, Ending::Completed);
+        // Stage: (1·70 + 5·10) ÷ 6 = 20 ms. Class: (1·70 + 5·20) ÷ 6 = 28.33 ms.
+        assert!(close(model.stage_mean(), 0.020));
+        assert!(close(model.mean(ClassId::new(0)), 0.170 / 6.0));
+    }
+
+    #[test]
+    fn a_rare_class_is_judged_by_the_stage_until_it_has_samples() {
+        let mut model = model();
+        for _ in 0..320 {
+            model.record(ClassId::new(0), 20 * MS, Ending::Completed);
+        }
+        // (200·20 + 5·10) ÷ 205 ms
+        assert!(close(model.mean(ClassId::new(1)), 4.05 / 205.0));
+        for _ in 0..5 {
+            model.record(ClassId::new(1), 600 * MS, Ending::Completed);
+        }
+        let mean = model.mean(ClassId::new(1));
+        assert!((0.30..0.33).contains(&mean), "five samples weigh as much as the stage: {mean}");
+    }
+
+    #[test]
+    fn a_fast_failure_does_not_make_the_service_look_fast() {
+        let mut model = model();
+        for _ in 0..50 {
+            model.record(ClassId::new(0), 40 * MS, Ending::Completed);
+        }
+        let before = model.mean(ClassId::new(0));
+        model.record(ClassId::new(0), Duration::ZERO, Ending::Failed);
+        assert!(model.mean(ClassId::new(0)) >= before);
+    }
+
+    #[test]
+    fn a_service_cut_short_counts_only_if_it_was_long_already() {
+        let mut model = model();
+        model.record(ClassId::new(0), 5 * MS, Ending::Terminated);
+        assert!(close(model.mean(ClassId::new(0)), 0.010));
+        model.record(ClassId::new(0), 70 * MS, Ending::Terminated);
+        assert!(model.mean(ClassId::new(0)) > 0.010);
+    }
+
+    #[test]
+    fn an_untimed_event_leaves_no_trace() {
+        let mut model = model();
+        model.record(ClassId::new(0), Duration::from_secs(3600), Ending::Untimed);
+        assert!(close(model.mean(ClassId::new(0)), 0.010));
     }
 }

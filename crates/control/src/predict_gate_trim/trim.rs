@@ -1,4 +1,11 @@
 //! The trim: feedback that corrects the predicted wait by the real percentile.
+//!
+//! The prediction is a model, and a model is wrong where the stage differs from
+//! it: workers that share a processor, a queue inside the handler, batches. What
+//! counts in the end is the promised percentile of real response times. Where it
+//! exceeds the target, predicted waits are multiplied by a larger g; where it
+//! keeps it, g goes back towards 1, slowly, since a percentile below its target
+//! is no sign of a bad model.
 
 use std::time::Duration;
 
@@ -12,6 +19,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// … provided that there are so many samples: fewer than twenty leave less than
 /// two above the 90th percentile, and one slow event would speak for all.
 const SAMPLES_MIN: usize = 20;
+
+/// An answer later than this many targets is just late.
+const RATIO_MAX: f64 = 1e6;
 
 /// g stays in this range, so that no run of bad luck can shut a stage or
 /// blind it to its own queue.
@@ -42,9 +52,9 @@ impl Trim {
     /// Learns from an event whose response time was `ratio` of its target, which
     /// is for `percentile`. Where classes promise different percentiles the
     /// verdict uses their mean: so many late events are allowed in all.
-    pub(crate) fn record(&mut self, now: Timestamp, ratio: f64, percentile: f64) {
+    pub(crate) fn learn(&mut self, now: Timestamp, ratio: f64, percentile: f64) {
         self.since.get_or_insert(now);
-        self.ratios.push(ratio);
+        self.ratios.push(ratio.min(RATIO_MAX));
         self.percentiles += percentile;
         if self.ratios.is_full() {
             self.judge(now);
@@ -71,5 +81,63 @@ impl Trim {
         self.ratios.clear();
         self.percentiles = 0.0;
         self.since = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fed(ratios: impl IntoIterator<Item = f64>) -> Trim {
+        let mut trim = Trim::new();
+        for ratio in ratios {
+            trim.learn(Timestamp::ZERO, ratio, 0.9);
+        }
+        trim
+    }
+
+    #[test]
+    fn a_p90_of_twice_the_target_raises_g_by_e_to_the_0_3() {
+        // e = 2 − 1 = 1: g = exp(min(0.3, 0.4)) = 1.3499
+        assert!((fed([2.0; 100]).correction() - 0.3_f64.exp()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_step_raises_g_by_at_most_e_to_the_0_4() {
+        assert!((fed([1e300; 100]).correction() - 0.4_f64.exp()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn g_never_exceeds_four() {
+        assert_eq!(fed([1e9; 2000]).correction(), 4.0);
+    }
+
+    #[test]
+    fn ten_late_answers_of_a_hundred_keep_a_p90() {
+        let ratios = (0..100).map(|index| if index < 10 { 5.0 } else { 0.5 });
+        assert_eq!(fed(ratios).correction(), 1.0);
+    }
+
+    #[test]
+    fn g_recovers_a_tenth_of_the_way_each_second() {
+        let mut trim = fed([2.0; 100]);
+        trim.on_tick(Timestamp::from_nanos(1_000_000_000));
+        let expected = 0.3_f64.exp() + 0.1 * (1.0 - 0.3_f64.exp());
+        assert!((trim.correction() - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nineteen_slow_answers_in_a_second_raise_nothing() {
+        let mut trim = fed([9.0; 19]);
+        trim.on_tick(Timestamp::from_nanos(1_000_000_000));
+        assert_eq!(trim.correction(), 1.0);
+    }
+
+    #[test]
+    fn time_standing_still_changes_nothing() {
+        let mut trim = fed([2.0; 100]);
+        let before = trim.correction();
+        (0..10).for_each(|_| trim.on_tick(Timestamp::ZERO));
+        assert_eq!(trim.correction(), before);
     }
 }

@@ -69,22 +69,16 @@ pub fn summarise(
 }
 
 /// Seconds from `step` until the stage has settled: from then until `to` at
-/// least 95 % of the half-seconds have a p90 within the target and a goodput of
-/// at least 0.9 of `capacity` a second. Infinite if it never does.
-pub fn settling_time(
-    records: &[Record],
-    classes: &Classes,
-    capacity: f64,
-    step: f64,
-    to: f64,
-) -> f64 {
+/// least 95 % of the half-seconds have answers, with a p90 within the target.
+/// Infinite if it never does.
+pub fn settling_time(records: &[Record], classes: &Classes, step: f64, to: f64) -> f64 {
     const WINDOW: f64 = 0.5;
     let count = ((to - step) / WINDOW) as usize;
     let good: Vec<bool> = (0..count)
         .map(|index| {
             let from = step + index as f64 * WINDOW;
             let window = summarise(records, classes, None, from, from + WINDOW);
-            window.p90 <= 1.0 && window.goodput >= 0.9 * capacity
+            window.goodput > 0.0 && window.p90 <= 1.0
         })
         .collect();
     (0..count)

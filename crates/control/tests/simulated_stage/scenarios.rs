@@ -132,6 +132,22 @@ pub fn uniform(workers: u32, service: f64, target_ms: u64, times: f64) -> Scenar
     }
 }
 
+/// 8 workers of 20 ms whose work slows once more than `knee` are in flight.
+pub fn contention(knee: u32) -> Scenario {
+    let mut scenario = uniform(8, 0.02, 500, 5.0);
+    scenario.upstream.contention_knee = Some(knee);
+    scenario
+}
+
+/// The same from the first instant on, with a law that knows nothing.
+pub fn cold(workers: u32, service: f64, target_ms: u64, times: f64) -> Scenario {
+    let mut scenario = uniform(workers, service, target_ms, times);
+    scenario.workload.phases.remove(0);
+    scenario.workload.phases[0].from_seconds = 0.0;
+    scenario.measured.0 = 0.0;
+    scenario
+}
+
 fn poisson(from_seconds: f64, per_second: f64) -> Phase {
     Phase { from_seconds, load: Load::Poisson { per_second } }
 }
