@@ -1,16 +1,16 @@
 //! Keeps the accounts of one thread: by phase of the schedule, and by interval.
 //!
 //! Pure: told what happened and when, in times since the start of the run. A
-//! request counts towards the phase in which it was *due*, so that a queue built
-//! up in a spike is held against the spike; it counts towards the interval in
-//! which it *ended*, so that the series shows what an onlooker would see.
+//! request's fate and latency count towards the phase in which it was *due*, so
+//! that a queue built up in a spike is held against the spike; rates, and the
+//! intervals of the time series, count what *ended* meanwhile, as an onlooker would.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::tally::{Ended, Tally};
+use crate::tally::{Ended, Flow, Tally};
 
 /// The accounts of one thread.
 pub(crate) struct Recorder {
@@ -20,10 +20,13 @@ pub(crate) struct Recorder {
     finished: Vec<IntervalTally>,
 }
 
-/// The requests due in one phase of the schedule.
+/// One phase of the schedule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PhaseTally {
+    /// The requests that were due in the phase.
     pub(crate) tally: Tally,
+    /// The requests that ended in the phase.
+    pub(crate) flow: Flow,
     /// Requests completed for each user of a closed loop, by number.
     pub(crate) shares: Vec<u32>,
 }
@@ -33,6 +36,7 @@ impl PhaseTally {
     /// on one thread, so at most one of two shares is not zero.
     pub(crate) fn add(&mut self, other: &Self) {
         self.tally.add(&other.tally);
+        self.flow.add(other.flow);
         let users = self.shares.len().max(other.shares.len());
         self.shares.resize(users, 0);
         self.shares.iter_mut().zip(&other.shares).for_each(|(mine, theirs)| *mine += theirs);
@@ -92,6 +96,10 @@ impl Recorder {
     pub(crate) fn on_end(&mut self, ended: &Ended) {
         self.advance(ended.at);
         let target = self.plan.target();
+        if ended.at < self.plan.workload().schedule().duration() {
+            let phase = self.phase(ended.at);
+            self.phases[phase].flow.on_end(ended, target);
+        }
         let phase = self.phase(ended.due);
         let phase = &mut self.phases[phase];
         phase.tally.on_end(ended, target);
@@ -183,9 +191,19 @@ mod tests {
         assert_eq!(intervals.iter().map(|i| i.tally.offered).collect::<Vec<_>>(), [0, 1, 0]);
         assert_eq!(intervals.iter().map(|i| i.tally.completed).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(phases.iter().map(|p| p.tally.completed).collect::<Vec<_>>(), [0, 1, 0]);
+        assert_eq!(phases.iter().map(|p| p.flow.completed).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(phases[1].tally.good, 0, "600 ms is beyond the target");
         assert_eq!(phases[1].tally.lag.max().as_millis(), 50);
         assert_eq!(phases[1].shares, [0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn what_ends_after_the_schedule_is_in_no_rate() {
+        let mut recorder = recorder();
+        recorder.on_start(s(2.9), s(2.9), s(0.0));
+        recorder.on_end(&completed(0, 2.9, 3.1));
+        let (_, phases) = recorder.finish(s(4.0));
+        assert_eq!((phases[2].tally.completed, phases[2].flow.completed), (1, 0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::fairness::fairness_index;
 use crate::plan::Plan;
 use crate::recorder::{IntervalTally, PhaseTally};
 use crate::schedule::Phase;
-use crate::tally::{Durations, Tally};
+use crate::tally::{Durations, Flow, Tally};
 use crate::workload::Workload;
 
 /// The result of a run. All times are in seconds, all rates per second.
@@ -31,17 +31,18 @@ pub struct Report {
     pub interrupted: bool,
     /// The whole run.
     pub total: Summary,
-    /// The run by the phases of its schedule, each with the requests *due* in it.
+    /// The run by the phases of its schedule.
     pub phases: Vec<PhaseSummary>,
     /// The run over time, each interval with the requests that *ended* in it.
     pub series: Vec<Interval>,
 }
 
-/// What became of a set of requests.
+/// What a stretch of time saw: counts and latencies of the requests that were
+/// *due* in it, and rates at which requests *ended* in it.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The time that the rates refer to.
+    /// Its length.
     pub seconds: f64,
     /// Requests that were due: completed, rejected, failed and unfinished ones.
     pub offered: u64,
@@ -63,6 +64,10 @@ pub struct Summary {
     pub throughput: f64,
     /// Requests completed within the target, a second.
     pub goodput: f64,
+    /// Requests rejected a second.
+    pub reject_rate: f64,
+    /// Requests failed a second.
+    pub failure_rate: f64,
     /// From the instant when a request was due to the end of its complete answer.
     pub latency: Percentiles,
     /// From sending a request to the end of its complete answer.
@@ -111,7 +116,7 @@ pub struct PhaseSummary {
     /// Jain's fairness index over the users' completed requests: 1 is perfectly
     /// fair. Absent for an open loop, and for a ramp, whose users were not all there.
     pub fairness: Option<f64>,
-    /// The requests that were due in it.
+    /// What it saw.
     #[serde(flatten)]
     pub summary: Summary,
 }
@@ -156,8 +161,11 @@ impl Report {
     ) -> Self {
         let schedule = plan.workload().schedule();
         let lasted = elapsed.min(schedule.duration());
-        let mut total = Tally::default();
-        phases.iter().for_each(|phase| total.add(&phase.tally));
+        let (mut total, mut flow) = (Tally::default(), Flow::default());
+        for phase in phases {
+            total.add(&phase.tally);
+            flow.add(phase.flow);
+        }
         let phases = schedule.phases().iter().zip(phases);
         Self {
             urls: plan.urls().iter().map(ToString::to_string).collect(),
@@ -168,7 +176,7 @@ impl Report {
             seed: plan.seed(),
             target_seconds: plan.target().map(|target| target.as_secs_f64()),
             interrupted,
-            total: Summary::new(&total, lasted),
+            total: Summary::new(&total, flow, lasted),
             phases: phases
                 .filter(|(phase, _)| phase.start < lasted)
                 .map(|(phase, tally)| PhaseSummary::new(phase, tally, lasted))
@@ -188,7 +196,7 @@ impl Report {
 }
 
 impl Summary {
-    fn new(tally: &Tally, time: Duration) -> Self {
+    fn new(tally: &Tally, flow: Flow, time: Duration) -> Self {
         let seconds = time.as_secs_f64();
         Self {
             seconds,
@@ -200,8 +208,10 @@ impl Summary {
             unfinished: tally.unfinished(),
             errors: tally.errors.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
             bytes: tally.bytes,
-            throughput: rate(tally.completed, seconds),
-            goodput: rate(tally.good, seconds),
+            throughput: rate(flow.completed, seconds),
+            goodput: rate(flow.good, seconds),
+            reject_rate: rate(flow.rejected, seconds),
+            failure_rate: rate(flow.failed, seconds),
             latency: Percentiles::of(&tally.latency),
             response: Percentiles::of(&tally.response),
             connect: Percentiles::of(&tally.connect),
@@ -220,7 +230,7 @@ impl PhaseSummary {
             level_from: phase.from,
             level_to: phase.to,
             fairness: fairness_index(&tally.shares).filter(|_| !phase.is_ramp()),
-            summary: Summary::new(&tally.tally, end - phase.start),
+            summary: Summary::new(&tally.tally, tally.flow, end - phase.start),
         }
     }
 }

@@ -41,6 +41,16 @@ pub(crate) struct Tally {
     pub(crate) lag: Durations,
 }
 
+/// How many requests ended in a stretch of time, whenever they were due: what an
+/// onlooker counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) completed: u64,
+    pub(crate) good: u64,
+    pub(crate) rejected: u64,
+    pub(crate) failed: u64,
+}
+
 /// A request that has ended, in times since the start of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
@@ -85,12 +95,12 @@ impl Tally {
     }
 
     pub(crate) fn on_end(&mut self, ended: &Ended, target: Option<Duration>) {
-        let latency = ended.at.saturating_sub(ended.due);
+        let latency = ended.latency();
         self.bytes += ended.bytes;
         match ended.outcome {
             Outcome::Completed => {
                 self.completed += 1;
-                self.good += u64::from(target.is_none_or(|target| latency <= target));
+                self.good += u64::from(ended.is_good(target));
                 self.latency.record(latency);
                 if let Some(sent) = ended.sent {
                     self.response.record(ended.at.saturating_sub(sent));
@@ -102,6 +112,34 @@ impl Tally {
             }
             Outcome::Failed(kind) => *self.errors.entry(kind).or_default() += 1,
         }
+    }
+}
+
+impl Flow {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.completed += other.completed;
+        self.good += other.good;
+        self.rejected += other.rejected;
+        self.failed += other.failed;
+    }
+
+    pub(crate) fn on_end(&mut self, ended: &Ended, target: Option<Duration>) {
+        match ended.outcome {
+            Outcome::Completed => self.completed += 1,
+            Outcome::Rejected { .. } => self.rejected += 1,
+            Outcome::Failed(_) => self.failed += 1,
+        }
+        self.good += u64::from(ended.is_good(target));
+    }
+}
+
+impl Ended {
+    fn latency(&self) -> Duration {
+        self.at.saturating_sub(self.due)
+    }
+
+    fn is_good(&self, target: Option<Duration>) -> bool {
+        self.outcome == Outcome::Completed && target.is_none_or(|target| self.latency() <= target)
     }
 }
 
