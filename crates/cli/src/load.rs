@@ -1,6 +1,7 @@
 //! `tamarisk load`: the load generator on the command line.
 
 mod destination;
+pub(crate) mod plot;
 mod progress;
 mod summary;
 
@@ -18,6 +19,7 @@ use tamarisk_load::{
 
 use self::destination::{Destination, Results};
 use self::progress::Progress;
+use crate::interrupt::interrupted;
 use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
@@ -154,6 +156,9 @@ struct ResultOptions {
     /// Write the time series as CSV (`-` for the standard output)
     #[arg(long, value_name = "FILE")]
     csv: Option<Destination>,
+    /// Draw the run over time, as SVG, or PNG if the name ends in `.png`
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// The interval of the time series and of the live line
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     interval: Duration,
@@ -172,6 +177,9 @@ impl Load {
         let progress = Progress::new(plan.workload(), self.results.quiet);
         let report = generate(plan, progress)?;
         results.write(&report)?;
+        if let Some(path) = &self.results.plot {
+            plot::figure(&report).save(path)?;
+        }
         Ok(match report.total.completed + report.total.rejected {
             _ if report.interrupted => Ending::Interrupted,
             0 => Ending::Unsuccessful,
@@ -241,13 +249,7 @@ impl Load {
 fn generate(plan: Plan, mut progress: Progress) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let interrupt = async {
-            // Without a handler for it, Ctrl-C ends the process as usual.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending().await
-            }
-        };
-        Ok(tamarisk_load::run(plan, interrupt, |interval| progress.show(interval)).await?)
+        Ok(tamarisk_load::run(plan, interrupted(), |interval| progress.show(interval)).await?)
     })
 }
 

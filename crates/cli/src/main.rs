@@ -3,8 +3,10 @@
 
 mod completions;
 mod format;
+mod interrupt;
 mod load;
 mod man;
+mod plot;
 
 use std::io;
 use std::process::ExitCode;

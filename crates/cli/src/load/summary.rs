@@ -47,10 +47,6 @@ fn phases(report: &Report) -> Vec<Vec<String>> {
 }
 
 fn row(span: String, level: String, summary: &Summary, fairness: String) -> Vec<String> {
-    let per_second = |count: u64| match summary.seconds {
-        s if s > 0.0 => format::rate(count as f64 / s),
-        _ => "–".to_owned(),
-    };
     let latency = |value| match summary.latency.count {
         0 => "–".to_owned(),
         _ => format::seconds(value),
@@ -61,8 +57,8 @@ fn row(span: String, level: String, summary: &Summary, fairness: String) -> Vec<
         format::count(summary.offered),
         format::rate(summary.throughput),
         format::rate(summary.goodput),
-        per_second(summary.rejected),
-        per_second(summary.failed),
+        format::rate(summary.reject_rate),
+        format::rate(summary.failure_rate),
         latency(summary.latency.p50),
         latency(summary.latency.p90),
         latency(summary.latency.p99),

@@ -1,0 +1,131 @@
+//! Value axes: where a value lies between bottom and top, and which values are labelled.
+
+use crate::format;
+
+/// How values are spread over an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Evenly, from zero.
+    Linear,
+    /// By their logarithm, from the decade of the least.
+    Log,
+}
+
+/// What the values of an axis are, which decides how they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Plain numbers: requests, users, rates.
+    Count,
+    /// Durations in seconds.
+    Seconds,
+}
+
+/// An axis for a set of values.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    scale: Scale,
+    unit: Unit,
+    bottom: f64,
+    top: f64,
+    /// The labelled values, rising.
+    pub(super) ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// An axis on which all finite `values` have a place.
+    pub(super) fn new(scale: Scale, unit: Unit, values: impl Iterator<Item = f64>) -> Self {
+        let values = values.filter(|value| value.is_finite());
+        match scale {
+            Scale::Linear => Self::linear(unit, values.fold(0.0, f64::max)),
+            Scale::Log => {
+                let positive = values.filter(|value| *value > 0.0);
+                let (least, greatest) = positive
+                    .fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
+                match least.is_finite() {
+                    true => Self::log(unit, least, greatest),
+                    false => Self::log(unit, 1.0, 1.0),
+                }
+            }
+        }
+    }
+
+    /// Where `value` lies: 0 at the bottom, 1 at the top, cut at both.
+    pub(super) fn position(&self, value: f64) -> f64 {
+        let position = match self.scale {
+            Scale::Linear => value / self.top,
+            Scale::Log => {
+                (value.max(self.bottom) / self.bottom).ln() / (self.top / self.bottom).ln()
+            }
+        };
+        position.clamp(0.0, 1.0)
+    }
+
+    /// How `value` is written beside the axis.
+    pub(super) fn label(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Seconds => format::seconds(value),
+            Unit::Count => format::rate(value),
+        }
+    }
+
+    fn linear(unit: Unit, greatest: f64) -> Self {
+        let greatest = if greatest > 0.0 { greatest } else { 1.0 };
+        let step = round_step(greatest / 4.0);
+        let count = (greatest / step).ceil();
+        let ticks = (0..=count as usize).map(|n| n as f64 * step).collect();
+        Self { scale: Scale::Linear, unit, bottom: 0.0, top: count * step, ticks }
+    }
+
+    fn log(unit: Unit, least: f64, greatest: f64) -> Self {
+        let low = least.log10().floor() as i32;
+        let high = (greatest.log10().ceil() as i32).max(low + 1);
+        Self {
+            scale: Scale::Log,
+            unit,
+            bottom: 10f64.powi(low),
+            top: 10f64.powi(high),
+            ticks: (low..=high).map(|exponent| 10f64.powi(exponent)).collect(),
+        }
+    }
+}
+
+/// The least of 1, 2, 2.5 and 5 times a power of ten that is at least `step`.
+pub(super) fn round_step(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    let mantissas = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let mantissa = mantissas.into_iter().find(|m| m * power >= step * (1.0 - 1e-9));
+    mantissa.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(scale: Scale, values: &[f64]) -> Vec<f64> {
+        Axis::new(scale, Unit::Count, values.iter().copied()).ticks
+    }
+
+    #[test]
+    fn linear_ticks_are_round_and_cover_all_values() {
+        assert_eq!(ticks(Scale::Linear, &[3.0, 390.0]), [0.0, 100.0, 200.0, 300.0, 400.0]);
+        assert_eq!(ticks(Scale::Linear, &[1000.0]), [0.0, 250.0, 500.0, 750.0, 1000.0]);
+        assert_eq!(ticks(Scale::Linear, &[]), [0.0, 0.25, 0.5, 0.75, 1.0]);
+    }
+
+    #[test]
+    fn log_ticks_are_decades_and_cover_all_values() {
+        assert_eq!(ticks(Scale::Log, &[20.0, 3000.0]), [10.0, 100.0, 1000.0, 10_000.0]);
+        assert_eq!(ticks(Scale::Log, &[100.0, 100.0]), [100.0, 1000.0]);
+        assert_eq!(ticks(Scale::Log, &[0.0]), [1.0, 10.0], "zero has no logarithm");
+    }
+
+    #[test]
+    fn a_value_lies_where_its_scale_says() {
+        let linear = Axis::new(Scale::Linear, Unit::Count, [400.0].into_iter());
+        assert_eq!(linear.position(100.0), 0.25);
+        let log = Axis::new(Scale::Log, Unit::Count, [1.0, 100.0].into_iter());
+        assert_eq!(log.position(10.0), 0.5);
+        assert_eq!(log.position(0.0), 0.0);
+        assert_eq!(log.position(1e9), 1.0);
+    }
+}
