@@ -73,7 +73,8 @@ impl RecentSamples {
         if self.len == 0 {
             return 0.0;
         }
-        let rank = (share * self.len as f64).ceil() as usize;
+        // Nine tenths of a hundred are ninety, whatever binary fractions make of it.
+        let rank = (share * self.len as f64 - 1e-9).ceil() as usize;
         self.sorted[rank.clamp(1, self.len) - 1]
     }
 

@@ -32,9 +32,9 @@ pub(crate) struct BaseResponse {
 enum Evidence {
     /// The least response of any stretch so far; there may be queueing in it.
     LeastSeen,
-    /// With more in flight throughput grew as much, so that at this response
-    /// there was none. Since then the estimate may have been lowered.
-    ThroughputFollowed { response: f64 },
+    /// With more in flight throughput grew as much, so that there was none;
+    /// since then the estimate may have been lowered.
+    ThroughputFollowed,
     /// Stretches in which the limit pressed nobody.
     Unpressed,
 }
@@ -53,23 +53,14 @@ impl BaseResponse {
         self.estimate
     }
 
-    /// Whether there is more behind the estimate than the least response seen.
-    pub(crate) fn is_measured(&self) -> bool {
-        self.evidence != Evidence::LeastSeen
-    }
-
-    /// A response without queueing that was measured, if one was.
+    /// The estimate, if more is behind it than the least response seen.
     pub(crate) fn measured(&self) -> Option<f64> {
-        match self.evidence {
-            Evidence::LeastSeen => None,
-            Evidence::ThroughputFollowed { response } => Some(response),
-            Evidence::Unpressed => self.estimate,
-        }
+        self.estimate.filter(|_| self.evidence != Evidence::LeastSeen)
     }
 
     /// A stretch under whatever pressure took `response` on average.
     pub(crate) fn see(&mut self, response: f64) {
-        if !self.is_measured() {
+        if self.evidence == Evidence::LeastSeen {
             self.estimate = Some(self.estimate.unwrap_or(f64::INFINITY).min(response));
         }
     }
@@ -88,7 +79,7 @@ impl BaseResponse {
     /// Throughput grew with what was in flight while events took `response`.
     pub(crate) fn throughput_followed(&mut self, response: f64) {
         self.estimate = Some(response.max(self.estimate.unwrap_or(0.0)));
-        self.evidence = Evidence::ThroughputFollowed { response };
+        self.evidence = Evidence::ThroughputFollowed;
     }
 
     /// Throughput did not grow with what was in flight: perhaps less will do.
@@ -152,7 +143,6 @@ mod tests {
         assert_eq!(base.get(), Some(0.05));
         base.throughput_stayed();
         assert_eq!(base.get(), Some(0.85 * 0.05));
-        assert_eq!(base.measured(), Some(0.05));
     }
 
     #[test]

@@ -76,13 +76,12 @@ const STEP_DOWN: f64 = 0.7;
 /// this share, but never less than [`ROOM_MIN`]·b (it must not run dry between an
 /// answer and the next request) nor more than [`ROOM_MAX`]·b.
 const ROOM_SHARE: f64 = 0.1;
-const ROOM_MIN: f64 = 0.2;
+const ROOM_MIN: f64 = 0.3;
 const ROOM_MAX: f64 = 1.0;
 
-/// A step in gain when concurrency does harm, and where that ends.
-const GAIN_DOWN: f64 = 0.8;
-const GAIN_MIN: f64 = 0.6;
-const GAIN_UP: f64 = 0.02;
+/// Where concurrency does harm the room is halved, and recovers in such steps.
+const ROOM_LEFT_DOWN: f64 = 0.5;
+const ROOM_LEFT_UP: f64 = 0.05;
 
 /// Waiting for the events of a former limit to come out ends after so many of
 /// their response times: some may hold their place for hours.
@@ -103,7 +102,8 @@ pub(crate) struct Knee {
     lower: Measurement,
     limit: f64,
     probe_limit: f64,
-    gain: f64,
+    /// How much of the room is used: less than 1 where concurrency does harm.
+    room_left: f64,
     /// The last probe's throughput followed, once.
     followed: bool,
     /// g of the judge: how much longer waits are than predicted.
@@ -139,7 +139,7 @@ impl Knee {
             lower: Measurement::default(),
             limit: bounds.initial,
             probe_limit: bounds.initial,
-            gain: 1.0,
+            room_left: 1.0,
             followed: false,
             correction: 1.0,
         }
@@ -217,10 +217,11 @@ impl Knee {
     fn watch(&mut self, now: Timestamp, in_flight: u32) {
         let Measurement { rate, response, .. } = self.stretch.measure();
         let (count, length) = (self.stretch.completions(), self.stretch.length());
-        let enough = if self.base.is_measured() { COMPLETIONS_FEW } else { COMPLETIONS };
-        let queueing = self.stretch.is_pressed()
-            && count >= enough
-            && self.base.get().is_some_and(|base| response >= QUEUEING * base);
+        // Of an upstream that is not known yet, only what comes too late is known
+        // to be too much.
+        let too_long = self.base.measured().map_or(self.bounds.target, |base| QUEUEING * base);
+        let queueing =
+            self.stretch.is_pressed() && count >= COMPLETIONS_FEW && response >= too_long;
         let complete = (count >= COMPLETIONS && length >= response)
             || (count >= COMPLETIONS_FEW && length >= STRETCH_LONG);
         if !queueing && !complete {
@@ -241,10 +242,13 @@ impl Knee {
     // its end, while all places are taken.
     fn saturate(&mut self, now: Timestamp, in_flight: u32) {
         let measured = self.stretch.measure();
-        // The stretch may be short, and its rate a matter of luck.
-        self.lower = Measurement { rate: measured.rate.max(self.best.get()), ..measured };
+        self.lower = measured;
+        if self.stretch.completions() < COMPLETIONS {
+            // So short a stretch may be bad luck.
+            self.lower.rate = measured.rate.max(self.best.get());
+        }
         self.followed = false;
-        self.limit = self.aim().max(STEP_DOWN * f64::from(in_flight));
+        self.limit = self.aim().max(STEP_DOWN * f64::from(in_flight)).min(self.ceiling());
         self.enter(now, Phase::Settling(Limit::Held));
     }
 
@@ -299,15 +303,16 @@ impl Knee {
         let followed = elasticity > ELASTICITY_FOLLOWED;
         if followed && (self.followed || elasticity > ELASTICITY_CLEAR) {
             self.base.throughput_followed(self.lower.response);
+            self.room_left = 1.0;
             self.limit = self.aim();
         } else if followed {
             // Once may be chance: the same again.
         } else if elasticity < -ELASTICITY_FOLLOWED {
-            self.gain = (GAIN_DOWN * self.gain).max(GAIN_MIN);
+            self.room_left = ROOM_LEFT_DOWN * self.room_left;
             self.limit = self.aim();
         } else {
             self.base.throughput_stayed();
-            self.gain = (self.gain + GAIN_UP).min(1.0);
+            self.room_left = (self.room_left + ROOM_LEFT_UP).min(1.0);
             self.lower.rate = self.lower.rate.max(upper.rate);
             self.limit = self.aim();
         }
@@ -347,12 +352,12 @@ impl Knee {
         }
     }
 
-    /// `room · X·b`, below the ceiling and not too far down at once.
+    /// `(1 + room) · X·b`, below the ceiling and not too far down at once.
     fn aim(&self) -> f64 {
         let base = self.base.get().unwrap_or(0.0);
         let spare = ROOM_SHARE * (self.bounds.target - base) / base.max(1e-9);
-        let room = 1.0 + spare.clamp(ROOM_MIN, ROOM_MAX);
-        let aim = self.gain * room * self.lower.rate * base;
+        let room = self.room_left * spare.clamp(ROOM_MIN, ROOM_MAX);
+        let aim = (1.0 + room) * self.lower.rate * base;
         let least = if self.phase == Phase::Open { 1.0 } else { STEP_DOWN * self.limit };
         aim.max(least).min(self.ceiling())
     }
@@ -368,7 +373,7 @@ impl Knee {
         let target = self.bounds.target;
         match self.base.measured() {
             None => 0.5 * target,
-            Some(base) => (2.0 * base).clamp(0.5 * target, target.max(1.5 * base)),
+            Some(base) => (2.0 * base).clamp(0.5 * target, 0.75 * target).max(1.5 * base),
         }
     }
 
