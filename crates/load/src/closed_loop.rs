@@ -40,7 +40,8 @@ async fn live(worker: Rc<Worker>, closed: ClosedLoop, user: usize) {
         }
         let (outcome, connection) = worker.ask(Some(user), due, lag, idle.take()).await;
         idle = connection;
-        ready = worker.elapsed() + pause(&closed, outcome);
+        let pause = closed.spread.vary(pause(&closed, outcome), worker.draw());
+        ready = worker.elapsed() + pause;
     }
 }
 

@@ -15,7 +15,7 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use tamarisk_load::{ClosedLoop, Plan, RetryAfter, Schedule, Workload};
+//! use tamarisk_load::{ClosedLoop, Plan, RetryAfter, Schedule, Spread, Workload};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let crowd = Workload::Closed(ClosedLoop {
@@ -23,6 +23,7 @@
 //!     think: Duration::from_millis(20),
 //!     after_reject: Duration::from_secs(5),
 //!     retry_after: RetryAfter::Ignore,
+//!     spread: Spread::new(0.5)?,
 //! });
 //! let plan = Plan::builder(crowd, vec!["http://127.0.0.1:8080/".parse()?])
 //!     .target(Duration::from_millis(200))
@@ -71,4 +72,4 @@ pub use report::{Interval, Percentiles, PhaseSummary, Report, Summary};
 pub use run::{RunError, run};
 pub use schedule::{Change, Schedule};
 pub use url::{InvalidUrl, WeightedUrl};
-pub use workload::{ClosedLoop, OpenLoop, RetryAfter, Workload};
+pub use workload::{ClosedLoop, InvalidSpread, OpenLoop, RetryAfter, Spread, Workload};

@@ -247,7 +247,7 @@ fn request(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClosedLoop, RetryAfter, Schedule};
+    use crate::{ClosedLoop, RetryAfter, Schedule, Spread};
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 
@@ -257,6 +257,7 @@ mod tests {
             think: Duration::ZERO,
             after_reject: Duration::ZERO,
             retry_after: RetryAfter::Ignore,
+            spread: Spread::default(),
         });
         Plan::builder(workload, urls.iter().map(|url| url.parse().unwrap()).collect())
     }

@@ -158,7 +158,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClosedLoop, RetryAfter, Schedule, Workload};
+    use crate::{ClosedLoop, RetryAfter, Schedule, Spread, Workload};
 
     fn s(seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds)
@@ -172,6 +172,7 @@ mod tests {
             think: Duration::ZERO,
             after_reject: Duration::ZERO,
             retry_after: RetryAfter::Ignore,
+            spread: Spread::default(),
         });
         let plan = Plan::builder(workload, vec!["http://h/".parse().unwrap()]);
         Recorder::new(Arc::new(plan.target(s(0.2)).build().unwrap()))

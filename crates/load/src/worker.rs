@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -82,6 +82,11 @@ impl Worker {
 
     pub(crate) fn plan(&self) -> &Plan {
         &self.assignment.plan
+    }
+
+    /// A random number from `0.0..1.0`.
+    pub(crate) fn draw(&self) -> f64 {
+        self.random.borrow_mut().random()
     }
 
     /// The time since the start of the run.

@@ -25,6 +25,34 @@ pub struct ClosedLoop {
     pub after_reject: Duration,
     /// What a `Retry-After` does to that pause.
     pub retry_after: RetryAfter,
+    /// How much pauses vary: each is drawn evenly from its length less and its
+    /// length plus this share of it. With none, users who were refused together
+    /// come back together, forever in step.
+    pub spread: Spread,
+}
+
+/// A share by which pauses vary, in `0.0..=1.0`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Spread(f64);
+
+/// A share that is not between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("a spread of {0} is out of range: give a share from 0 to 1")]
+pub struct InvalidSpread(f64);
+
+impl Spread {
+    /// Pauses vary by up to `share` of their length, either way.
+    ///
+    /// # Errors
+    /// [`InvalidSpread`] unless `share` lies in `0.0..=1.0`.
+    pub fn new(share: f64) -> Result<Self, InvalidSpread> {
+        if (0.0..=1.0).contains(&share) { Ok(Self(share)) } else { Err(InvalidSpread(share)) }
+    }
+
+    /// `pause`, varied by a `draw` from `0.0..1.0`.
+    pub(crate) fn vary(self, pause: Duration, draw: f64) -> Duration {
+        pause.mul_f64(1.0 + self.0 * (2.0 * draw - 1.0))
+    }
 }
 
 /// What a user makes of the `Retry-After` of a rejection.
@@ -64,5 +92,27 @@ impl ClosedLoop {
     /// The highest number of users at any time.
     pub(crate) fn users_max(&self) -> usize {
         self.users.level_max().ceil() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_reaches_as_far_below_as_above() {
+        let spread = Spread::new(0.5).unwrap();
+        let second = Duration::from_secs(1);
+        assert_eq!(spread.vary(second, 0.0), Duration::from_millis(500));
+        assert_eq!(spread.vary(second, 0.5), second);
+        assert!(spread.vary(second, 0.999) < Duration::from_millis(1500));
+        assert_eq!(Spread::default().vary(second, 0.0), second);
+    }
+
+    #[test]
+    fn a_spread_is_a_share() {
+        for share in [-0.1, 1.1, f64::NAN] {
+            assert!(Spread::new(share).is_err());
+        }
     }
 }

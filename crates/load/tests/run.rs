@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use service::{Service, status};
 use tamarisk_load::{
     ClosedLoop, OpenLoop, Plan, PlanBuilder, Report, RetryAfter, RunError, Schedule, Spacing,
-    Workload, run,
+    Spread, Workload, run,
 };
 
 fn ms(ms: u64) -> Duration {
@@ -27,7 +27,13 @@ fn level(base: f64, changes: &[&str], lasting: Duration) -> Schedule {
 }
 
 fn users(users: Schedule) -> ClosedLoop {
-    ClosedLoop { users, think: ms(10), after_reject: ms(10), retry_after: RetryAfter::Ignore }
+    ClosedLoop {
+        users,
+        think: ms(10),
+        after_reject: ms(10),
+        retry_after: RetryAfter::Ignore,
+        spread: Spread::default(),
+    }
 }
 
 fn constant(rate: f64, lasting: Duration) -> OpenLoop {
