@@ -13,7 +13,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use http::{HeaderName, HeaderValue, Method};
 use tamarisk_load::{
-    Change, ClosedLoop, OpenLoop, Plan, Report, RetryAfter, Schedule, Spacing, WeightedUrl,
+    Change, ClosedLoop, OpenLoop, Plan, Report, RetryAfter, Schedule, Spacing, Spread, WeightedUrl,
     Workload, parse_duration,
 };
 
@@ -80,6 +80,9 @@ struct Closed {
     /// After a rejection, wait for as long as its Retry-After asks
     #[arg(long, conflicts_with = "rate")]
     honour_retry_after: bool,
+    /// Vary a user's pauses by up to this share, either way
+    #[arg(long, value_name = "SHARE", value_parser = parse_spread, default_value = "0", conflicts_with = "rate")]
+    spread: Spread,
 }
 
 #[derive(Debug, Args)]
@@ -240,6 +243,7 @@ impl Load {
                     true => RetryAfter::Honour,
                     false => RetryAfter::Ignore,
                 },
+                spread: self.closed.spread,
             }),
         })
     }
@@ -262,4 +266,9 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let value = value.trim();
     let value = value.parse().map_err(|_| format!("`{value}` is not the value of a header"))?;
     Ok((name, value))
+}
+
+fn parse_spread(text: &str) -> Result<Spread, String> {
+    let share = text.parse().map_err(|_| "write a share from 0 to 1, for example `0.5`")?;
+    Spread::new(share).map_err(|error| error.to_string())
 }

@@ -2,6 +2,7 @@
 //! says which there are, and what the process's exit code means.
 
 mod completions;
+mod demo;
 mod format;
 mod interrupt;
 mod load;
@@ -23,6 +24,7 @@ struct Tamarisk {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Load(Box<load::Load>),
     Completions(completions::Completions),
     Man(man::Man),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
 impl Command {
     fn run(self) -> anyhow::Result<Ending> {
         match self {
+            Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),

@@ -1,0 +1,119 @@
+//! `tamarisk demo`: a flash crowd against a slow service, with and without control.
+
+mod comparison;
+mod service;
+mod table;
+
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tamarisk_control::Target;
+use tamarisk_http::protect::{self, Options, Running};
+use tamarisk_http::proxy::Origin;
+use tamarisk_load::{Change, ClosedLoop, Plan, Report, RetryAfter, Schedule, Spread, Workload};
+
+use self::comparison::Comparison;
+use self::service::Service;
+use self::table::Table;
+use crate::Ending;
+use crate::interrupt::interrupted;
+
+const EXAMPLES: &str = "\
+Examples:
+  tamarisk demo
+  tamarisk demo --quick --out /var/tmp";
+
+/// The promise to clients: the service itself takes 20 ms at the mean, and 46 ms
+/// at the 90th percentile.
+const TARGET: Duration = Duration::from_millis(200);
+const CALM_USERS: f64 = 3.0;
+const CROWD_USERS: f64 = 1000.0;
+const THINK: Duration = Duration::from_millis(20);
+/// About; a refused user is back soon, so that 1000 of them ask for several times
+/// what the service can do.
+const AFTER_REJECT: Duration = Duration::from_secs(1);
+
+/// Send a flash crowd at a slow service, without control and with it
+///
+/// Starts a service of 8 workers that can answer about 400 requests a second, and lets 3 users
+/// become 1,000 and 3 again: first directly, then behind `tamarisk protect`. Shows both as they
+/// happen, compares them, and saves a plot.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Demo {
+    /// Take a third of the time
+    #[arg(long)]
+    quick: bool,
+    /// Save the plot, `flash-crowd.svg` and `flash-crowd.png`, in this directory
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        std::fs::create_dir_all(&self.out)
+            .with_context(|| format!("cannot make the directory {}", self.out.display()))?;
+        let service = Service::start()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(self.compare(&service))
+    }
+
+    async fn compare(&self, service: &Service) -> anyhow::Result<Ending> {
+        let directly = self.crowd("Directly", service.address()).await?;
+        if directly.interrupted {
+            return Ok(Ending::Interrupted);
+        }
+        println!();
+        let front = front(service.address()).await?;
+        let protected = self.crowd("Behind tamarisk protect", front.local_addr()).await?;
+        if protected.interrupted {
+            return Ok(Ending::Interrupted);
+        }
+        let comparison = Comparison { directly: &directly, protected: &protected };
+        write!(io::stdout(), "\n{}\n", comparison.table())?;
+        let figure = comparison.figure();
+        for name in ["flash-crowd.svg", "flash-crowd.png"] {
+            let path = self.out.join(name);
+            figure.save(&path)?;
+            writeln!(io::stdout(), "Saved {}", path.display())?;
+        }
+        Ok(Ending::Done)
+    }
+
+    /// Sends the crowd to `address`, and shows it live under `title`.
+    async fn crowd(&self, title: &str, address: SocketAddr) -> anyhow::Result<Report> {
+        let ms = Duration::from_millis;
+        let (calm, crowd, interval) = if self.quick {
+            (ms(2000), ms(4000), ms(500))
+        } else {
+            (ms(6000), ms(12_000), ms(1000))
+        };
+        let spike = Change::Spike { to: CROWD_USERS, from: calm, until: calm + crowd };
+        let users = Schedule::new(CALM_USERS, vec![spike], Some(calm + crowd + calm))?;
+        let workload = Workload::Closed(ClosedLoop {
+            users,
+            think: THINK,
+            after_reject: AFTER_REJECT,
+            retry_after: RetryAfter::Ignore,
+            spread: Spread::new(0.5)?,
+        });
+        let plan = Plan::builder(workload, vec![format!("http://{address}/").parse()?])
+            .target(TARGET)
+            .interval(interval)
+            .threads(1)
+            .build()?;
+        let table = Table::begin(title, service::CAPACITY_PER_SECOND);
+        Ok(tamarisk_load::run(plan, interrupted(), |interval| table.add(interval)).await?)
+    }
+}
+
+/// Puts `upstream` under overload control, on a free port.
+async fn front(upstream: SocketAddr) -> anyhow::Result<Running> {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let origin: Origin = format!("http://{upstream}").parse()?;
+    Ok(protect::start(Options::new(listen, origin, Target::p90(TARGET)?)).await?)
+}
