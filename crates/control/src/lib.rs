@@ -2,13 +2,69 @@
 //!
 //! A law is a small state machine: observations and an instant in, a decision
 //! out. This crate has no clock, thread, lock, socket, log or randomness; the
-//! same types drive the live runtime and the simulator.
+//! same types drive the live runtime and the simulator, so a law can be proven in
+//! virtual time before it meets a request. It does not keep accounts either: who
+//! is queued and who runs is told to a law, by whoever knows.
+//!
+//! # Example
+//! A stage with two workers, both busy, and more in the queue than can be
+//! answered within the target:
+//! ```
+//! use std::time::Duration;
+//! use tamarisk_control::*;
+//!
+//! let classes = Classes::single(Target::p90(Duration::from_millis(100))?);
+//! let mut law = PredictGateTrim::new(&classes);
+//!
+//! let now = Timestamp::ZERO;
+//! let empty = Backlog {
+//!     queued: &[0],
+//!     running: &[2],
+//!     queued_total: 0,
+//!     running_total: 2,
+//!     workers: Concurrency::new(2),
+//! };
+//! // Thirty events have taken 20 ms each …
+//! for _ in 0..30 {
+//!     let finished = Finished {
+//!         class: ClassId::DEFAULT,
+//!         service: Duration::from_millis(20),
+//!         response: Duration::from_millis(25),
+//!         ending: Ending::Completed,
+//!     };
+//!     law.on_finish(now, &finished, &empty);
+//! }
+//! // … so behind forty of them a newcomer would wait for some 400 ms.
+//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+//! let crowded = Backlog { queued: &[40], queued_total: 40, ..empty };
+//! let Decision::Reject(rejection) = law.on_arrival(now, &arrival, &crowded) else {
+//!     unreachable!("it cannot be answered within 100 ms");
+//! };
+//! assert_eq!(rejection.reason, Reason::PredictedLate);
+//! assert!(rejection.retry_after > Some(Duration::from_millis(300)));
+//! # Ok::<(), InvalidTarget>(())
+//! ```
+//!
+//! # Modules, in reading order
+//! - `timestamp`, `units`, `class`: what numbers mean here.
+//! - `admission`: what every law is told and what it answers, [`AdmissionLaw`].
+//! - `open`, `threshold`, `token_bucket`, `rate_limit`: the simplest laws.
+//! - `response_time`: the papers' controller.
+//! - `predict_gate_trim`: the default law, a file for each of its parts.
+//! - `opaque_upstream`: its form for a proxy.
+//!
+//! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
+//! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
 
 mod admission;
 mod class;
 mod opaque_upstream;
+mod open;
 mod predict_gate_trim;
+mod rate_limit;
 mod recent_samples;
+mod response_time;
+mod threshold;
 mod timestamp;
 mod token_bucket;
 mod units;
@@ -21,7 +77,11 @@ pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, Priority, Target,
 };
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
+pub use open::Open;
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
+pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
+pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
+pub use threshold::Threshold;
 pub use timestamp::Timestamp;
 pub use token_bucket::TokenBucket;
 pub use units::{Concurrency, OutOfRange, PerSecond, Ratio};

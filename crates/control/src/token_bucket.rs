@@ -74,3 +74,71 @@ impl TokenBucket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(millis * 1_000_000)
+    }
+
+    fn bucket(rate: f64, depth: f64) -> TokenBucket {
+        TokenBucket::new(PerSecond::new(rate).unwrap(), depth)
+    }
+
+    #[test]
+    fn it_starts_full_and_keeps_no_more_than_its_depth() {
+        let mut bucket = bucket(100.0, 3.0);
+        let taken =
+            |bucket: &mut TokenBucket, at| (0..10).filter(|_| bucket.take(at).is_ok()).count();
+        assert_eq!(taken(&mut bucket, at(0)), 3);
+        assert_eq!(taken(&mut bucket, at(3_600_000)), 3);
+    }
+
+    #[test]
+    fn over_any_time_no_more_pass_than_the_depth_and_the_rate_times_it() {
+        let mut bucket = bucket(100.0, 5.0);
+        let passed = (0..10_000).filter(|&millis| bucket.take(at(millis)).is_ok()).count();
+        assert_eq!(passed, 5 + 999, "5 at once, and 100/s · 9.999 s");
+    }
+
+    #[test]
+    fn a_refusal_tells_the_deficit_over_the_rate() {
+        let mut bucket = bucket(4.0, 1.0);
+        bucket.take(at(0)).unwrap();
+        assert_eq!(bucket.take(at(50)), Err(Duration::from_millis(200)));
+    }
+
+    #[test]
+    fn at_rate_zero_the_wait_is_bounded() {
+        let mut bucket = bucket(0.0, 1.0);
+        bucket.take(at(0)).unwrap();
+        assert_eq!(bucket.take(at(1)), Err(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn time_that_stands_still_or_steps_back_brings_no_token() {
+        let mut bucket = bucket(1000.0, 1.0);
+        bucket.take(at(1000)).unwrap();
+        assert!(bucket.take(at(1000)).is_err());
+        assert!(bucket.take(at(0)).is_err());
+        assert!(bucket.take(at(1000)).is_err(), "and what was passed once is not passed again");
+        assert!(bucket.take(at(1001)).is_ok());
+    }
+
+    #[test]
+    fn a_new_rate_counts_from_now_on() {
+        let mut bucket = bucket(1.0, 10.0);
+        (0..10).for_each(|_| bucket.take(at(0)).unwrap());
+        bucket.set_rate(at(1000), PerSecond::new(100.0).unwrap());
+        bucket.take(at(1000)).unwrap();
+        assert_eq!(bucket.take(at(1000)), Err(Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn a_depth_that_is_no_number_is_one() {
+        assert_eq!(bucket(1.0, f64::NAN).tokens(), 1.0);
+        assert_eq!(bucket(1.0, -5.0).tokens(), 1.0);
+    }
+}

@@ -308,7 +308,7 @@ impl Knee {
         } else if followed {
             // Once may be chance: the same again.
         } else if elasticity < -ELASTICITY_FOLLOWED {
-            self.room_left = ROOM_LEFT_DOWN * self.room_left;
+            self.room_left *= ROOM_LEFT_DOWN;
             self.limit = self.aim();
         } else {
             self.base.throughput_stayed();

@@ -25,6 +25,7 @@ use tamarisk_control::{
     Order, Reason, Timestamp, Waiting,
 };
 
+use scenarios::Scenario;
 use workload::{Load, Workload};
 
 /// How often the simulated governor ticks.
@@ -105,14 +106,9 @@ enum ThinkAfter {
     Rejection,
 }
 
-/// Runs `law` in front of `upstream` under `workload`, and tells every event's story.
-pub fn run(
-    law: &mut dyn AdmissionLaw,
-    upstream: &Upstream,
-    workload: &Workload,
-    seed: u64,
-) -> Vec<Record> {
-    Simulation::new(law, upstream, workload, seed).run()
+/// Puts `law` into `scenario`, and tells every event's story.
+pub fn run(law: &mut dyn AdmissionLaw, scenario: &Scenario, seed: u64) -> Vec<Record> {
+    Simulation::new(law, scenario, seed).run()
 }
 
 struct Simulation<'a> {
@@ -135,12 +131,8 @@ struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(
-        law: &'a mut dyn AdmissionLaw,
-        upstream: &'a Upstream,
-        workload: &'a Workload,
-        seed: u64,
-    ) -> Self {
+    fn new(law: &'a mut dyn AdmissionLaw, scenario: &'a Scenario, seed: u64) -> Self {
+        let Scenario { workload, upstream, .. } = scenario;
         let classes = workload.classes.len();
         let mut simulation = Self {
             law,

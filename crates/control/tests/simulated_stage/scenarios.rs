@@ -116,35 +116,35 @@ pub fn priorities(high: f64) -> Scenario {
     }
 }
 
-/// One class of exponential service on an upstream of `workers`, idle at 30 %
-/// for 5 s and then offered `times` its capacity.
-pub fn uniform(workers: u32, service: f64, target_ms: u64, times: f64) -> Scenario {
-    let capacity = f64::from(workers) / service;
+/// 8 workers of 20 ms (exponential), target 200 ms: 30 % of capacity for 5 s, and
+/// then `times` the capacity of 400 a second.
+pub fn uniform(times: f64) -> Scenario {
     Scenario {
         workload: Workload {
-            classes: classes(vec![class("request", target_ms, 0)]),
-            mix: vec![(1.0, Service::Exponential(service))],
-            phases: vec![poisson(0.0, 0.3 * capacity), poisson(5.0, times * capacity)],
+            classes: classes(vec![class("request", 200, 0)]),
+            mix: vec![(1.0, Service::Exponential(0.02))],
+            phases: vec![poisson(0.0, 0.3 * 400.0), poisson(5.0, times * 400.0)],
             until_seconds: 25.0,
         },
-        upstream: Upstream::steady(workers),
+        upstream: Upstream::steady(8),
         measured: (5.0, 25.0),
     }
 }
 
-/// 8 workers of 20 ms whose work slows once more than `knee` are in flight.
-pub fn contention(knee: u32) -> Scenario {
-    let mut scenario = uniform(8, 0.02, 500, 5.0);
-    scenario.upstream.contention_knee = Some(knee);
-    scenario
-}
-
-/// The same from the first instant on, with a law that knows nothing.
-pub fn cold(workers: u32, service: f64, target_ms: u64, times: f64) -> Scenario {
-    let mut scenario = uniform(workers, service, target_ms, times);
+/// The same at 10 times the capacity from the first instant on.
+pub fn cold() -> Scenario {
+    let mut scenario = uniform(10.0);
     scenario.workload.phases.remove(0);
     scenario.workload.phases[0].from_seconds = 0.0;
     scenario.measured.0 = 0.0;
+    scenario
+}
+
+/// The same workers at 5 times their capacity, but each event beyond 16 in flight
+/// slows all that begin.
+pub fn contended() -> Scenario {
+    let mut scenario = uniform(5.0);
+    scenario.upstream.contention_knee = Some(16);
     scenario
 }
 
