@@ -3,6 +3,11 @@
 pub mod classify;
 mod deadline;
 pub mod guard;
+mod hold;
+mod layer;
 pub mod protect;
 pub mod proxy;
+mod refusal;
 pub mod server;
+
+pub use layer::{StageBody, StageLayer, StageService};

@@ -1,4 +1,5 @@
 //! What the upstream and the client get to see of each other through the proxy.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod support;
 
@@ -475,7 +476,7 @@ async fn an_answer_that_breaks_off_never_looks_complete() {
             .unwrap();
     });
     let answer = exchange(front.local_addr(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert!(answer.ends_with("2\r\nok\r\n"), "{answer}");
+    assert!(!answer.contains("0\r\n\r\n"), "{answer}");
     assert_eq!(front.gates()[0].observe().total().failed, 1);
 }
 

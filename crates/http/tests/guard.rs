@@ -1,4 +1,5 @@
 //! The framing watch: what it releases, what it refuses, however the bytes are cut.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use proptest::prelude::*;
 use tamarisk_http::guard::{Limits, Violation, Watch};

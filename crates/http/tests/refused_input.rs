@@ -1,5 +1,6 @@
 //! Malformed requests as raw bytes, through the whole proxy: the client gets its
 //! status and a closed connection, and the upstream hears nothing of it.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod support;
 

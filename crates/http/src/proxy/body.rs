@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-use super::hold::Hold;
 use super::line::Line;
 use super::upstream::Reach;
+use crate::hold::Hold;
 
 /// The body of an answer: the upstream's, passed on as it comes, or one of ours.
 pub struct ProxyBody(Source);
@@ -27,10 +27,6 @@ struct Passage {
 }
 
 impl ProxyBody {
-    pub(super) fn fixed(text: &'static str) -> Self {
-        Self(Source::Fixed(text))
-    }
-
     /// The body of an answer that came over `line`, which goes back to the pool
     /// of `reach` when the body has been read to its end.
     pub(super) fn passing(body: Incoming, line: Box<Line>, reach: Arc<Reach>, hold: Hold) -> Self {
@@ -39,6 +35,12 @@ impl ProxyBody {
             passage.finish();
         }
         Self(Source::Upstream(passage))
+    }
+}
+
+impl From<&'static str> for ProxyBody {
+    fn from(text: &'static str) -> Self {
+        Self(Source::Fixed(text))
     }
 }
 
@@ -56,19 +58,14 @@ impl Passage {
             line.drive(cx);
             polled = Pin::new(&mut self.body).poll_frame(&mut quiet);
         }
+        self.hold.follow(&polled, cx);
         match &polled {
-            Poll::Pending => self.hold.waits(cx),
-            Poll::Ready(Some(Ok(frame))) => {
-                self.hold.passes(frame.data_ref().map_or(0, Bytes::len));
-                if self.body.is_end_stream() {
-                    self.finish();
-                }
-            }
-            Poll::Ready(Some(Err(_))) => {
-                self.line = None;
-                self.hold.fails();
-            }
+            Poll::Ready(Some(Err(_))) => self.line = None,
             Poll::Ready(None) => self.finish(),
+            Poll::Ready(Some(Ok(frame))) if frame.is_trailers() || self.body.is_end_stream() => {
+                self.finish();
+            }
+            _ => {}
         }
         polled
     }

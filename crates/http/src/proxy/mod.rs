@@ -7,15 +7,15 @@
 //! One [`Proxy`] serves one core: its connections to the upstreams are its own. The
 //! gates are shared by all cores.
 
-mod answer;
 mod body;
 mod forwarded;
-mod hold;
+
 mod hop_by_hop;
 mod line;
 mod pool;
 mod request_body;
 mod request_id;
+mod trouble;
 mod upgrade;
 mod upstream;
 
@@ -30,14 +30,16 @@ use hyper::service::{Service, service_fn};
 use ipnet::IpNet;
 use tamarisk_stage::{Entry, GatePermit};
 
-use self::answer::{Form, Trouble};
 use self::forwarded::Peer;
-use self::hold::Hold;
+use self::trouble::Trouble;
+
 use self::request_body::RequestBody;
 use self::request_id::{RequestIds, X_REQUEST_ID};
 use self::upgrade::Wish;
 use self::upstream::{Answered, Reach};
 use crate::classify::{self, Choice, Routes};
+use crate::hold::Hold;
+use crate::refusal::{self, Form};
 
 pub use body::ProxyBody;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
@@ -112,7 +114,7 @@ impl Proxy {
         }
         let permit = match reach.upstream.gate.enter(entry).await {
             Ok(permit) => permit,
-            Err(refused) => return answer::refused(&refused, Form::of(request.headers())),
+            Err(refused) => return refusal::refused(&refused, Form::of(request.headers())),
         };
         let accept = request.headers().get(ACCEPT).cloned();
         match self.pass(peer, reach, request, permit).await {
@@ -257,7 +259,7 @@ fn switch(
         upgrade::write(answer.headers_mut(), protocols);
     }
     answer.extensions_mut().insert(wish.grant(line));
-    answer.map(|_| ProxyBody::fixed(""))
+    answer.map(|_| ProxyBody::from(""))
 }
 
 /// Whether a transfer coding was used that we never said we could read.

@@ -10,10 +10,10 @@ use tamarisk_stage::Gate;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::answer::Trouble;
 use super::line::{Line, Unanswered};
 use super::pool::Pool;
 use super::request_body::RequestBody;
+use super::trouble::Trouble;
 
 /// A service behind the proxy, and the gate before it.
 #[derive(Clone)]

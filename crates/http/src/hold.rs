@@ -1,8 +1,10 @@
 //! How long a request holds its place in the gate.
 
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::Frame;
 use tamarisk_stage::GatePermit;
 
 use crate::deadline::Deadline;
@@ -17,7 +19,7 @@ const READY_BYTES: usize = 64 * 1024;
 const STREAM_TIME: Duration = Duration::from_secs(5);
 
 /// A permit, from the head of an answer to the moment it counts as ready.
-pub(super) struct Hold {
+pub(crate) struct Hold {
     permit: Option<GatePermit>,
     /// The answer says by its status that the upstream did not do its work.
     failed: bool,
@@ -26,20 +28,43 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    pub(super) fn new(permit: GatePermit, failed: bool) -> Self {
+    pub(crate) fn new(permit: GatePermit, failed: bool) -> Self {
         Self { permit: Some(permit), failed, bytes: 0, patience: Deadline::default() }
     }
 
-    /// So many bytes of the body have come.
-    pub(super) fn passes(&mut self, bytes: usize) {
+    /// Follows what a poll of the answer's body has brought.
+    pub(crate) fn follow<E>(
+        &mut self,
+        polled: &Poll<Option<Result<Frame<Bytes>, E>>>,
+        cx: &mut Context<'_>,
+    ) {
+        match polled {
+            Poll::Pending => self.waits(cx),
+            Poll::Ready(Some(Err(_))) => self.breaks(),
+            Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
+                self.passes(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(Some(Ok(_)) | None) => self.ends(),
+        }
+    }
+
+    /// The answer is ready.
+    pub(crate) fn ends(&mut self) {
+        match self.permit.take() {
+            Some(permit) if self.failed => permit.fail(),
+            Some(permit) => permit.complete(),
+            None => {}
+        }
+    }
+
+    fn passes(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > READY_BYTES {
             self.ends();
         }
     }
 
-    /// The upstream has nothing for now.
-    pub(super) fn waits(&mut self, cx: &mut Context<'_>) {
+    fn waits(&mut self, cx: &mut Context<'_>) {
         if self.permit.is_some()
             && self.patience.poll_over(STREAM_TIME, cx).is_ready()
             && let Some(mut permit) = self.permit.take()
@@ -49,17 +74,7 @@ impl Hold {
         }
     }
 
-    /// The answer is ready.
-    pub(super) fn ends(&mut self) {
-        match self.permit.take() {
-            Some(permit) if self.failed => permit.fail(),
-            Some(permit) => permit.complete(),
-            None => {}
-        }
-    }
-
-    /// The upstream broke off.
-    pub(super) fn fails(&mut self) {
+    fn breaks(&mut self) {
         if let Some(permit) = self.permit.take() {
             permit.fail();
         }

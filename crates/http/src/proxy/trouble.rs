@@ -1,0 +1,64 @@
+use std::error::Error;
+use std::io;
+
+use http::header::CONNECTION;
+use http::{HeaderValue, Response};
+
+use super::body::ProxyBody;
+use crate::guard::Violation;
+use crate::refusal::{Form, Message, message};
+
+/// Why there is no answer of the upstream's.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Trouble {
+    /// No route takes the request.
+    NoRoute,
+    /// `CONNECT` and `TRACE`, which a proxy in front of a site has no use for.
+    Method,
+    /// No connection could be made.
+    Unreachable,
+    /// It closed the connection, or what it sent was no answer.
+    Broken,
+    /// It took too long to connect or to answer.
+    Silent,
+    /// The client's own deadline passed.
+    Overdue,
+    /// The client's request body turned out to be malformed.
+    Client(Violation),
+}
+
+impl Trouble {
+    /// What a failed exchange comes down to: the client's doing, or the upstream's.
+    pub(super) fn of(error: &hyper::Error) -> Self {
+        let mut source: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(error) = source {
+            let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            if let Some(violation) = inner.and_then(|error| error.downcast_ref::<Violation>()) {
+                return Self::Client(*violation);
+            }
+            source = error.source();
+        }
+        Self::Broken
+    }
+
+    pub(super) fn answer(self, form: Form) -> Response<ProxyBody> {
+        let Self::Client(violation) = self else { return self.message().answer(form) };
+        let mut answer = self.message().answer(form);
+        *answer.status_mut() = violation.status();
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        answer
+    }
+
+    #[rustfmt::skip]
+    fn message(self) -> Message {
+        match self {
+            Self::NoRoute => message!(NOT_FOUND, 404, "no_route", "no route takes this request"),
+            Self::Method => message!(METHOD_NOT_ALLOWED, 405, "method", "this method is not served here"),
+            Self::Unreachable => message!(BAD_GATEWAY, 502, "unreachable", "the service behind this proxy cannot be reached"),
+            Self::Broken => message!(BAD_GATEWAY, 502, "broken", "the service behind this proxy broke off or gave no proper answer"),
+            Self::Silent => message!(GATEWAY_TIMEOUT, 504, "silent", "the service behind this proxy did not answer in time"),
+            Self::Overdue => message!(GATEWAY_TIMEOUT, 504, "overdue", "the deadline that the request itself set has passed"),
+            Self::Client(_) => message!(BAD_REQUEST, 400, "body", "the request body was malformed, too large or too slow"),
+        }
+    }
+}
