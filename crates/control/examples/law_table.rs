@@ -4,6 +4,8 @@
 //! cargo run --release -p tamarisk-control --example law_table
 //! ```
 
+#![allow(clippy::disallowed_macros, reason = "it prints a table")]
+
 #[path = "../tests/simulated_stage/mod.rs"]
 mod simulated_stage;
 

@@ -9,7 +9,7 @@ fn at(millis: u64) -> Timestamp {
 }
 
 fn classes() -> Classes {
-    Classes::single(Target::p90(Duration::from_secs(1)).unwrap())
+    Classes::single(Target::p90(Duration::from_secs(1)).expect("a second is a target"))
 }
 
 fn limit(law: &OpaqueUpstream) -> u32 {

@@ -11,13 +11,18 @@ fn at(millis: u64) -> Timestamp {
 }
 
 fn class(name: &str, target: Duration, priority: u8) -> Class {
-    Class { name: name.into(), target: Target::p90(target).unwrap(), priority: Priority(priority) }
+    Class {
+        name: name.into(),
+        target: Target::p90(target).expect("targets are not zero"),
+        priority: Priority(priority),
+    }
 }
 
 /// A stage of four workers with a target of 1 s for both classes.
 fn classes(priorities: [u8; 2]) -> Classes {
     let [a, b] = priorities;
-    Classes::new(vec![class("a", 1000 * MS, a), class("b", 1000 * MS, b)]).unwrap()
+    let list = vec![class("a", 1000 * MS, a), class("b", 1000 * MS, b)];
+    Classes::new(list).expect("the names differ")
 }
 
 fn backlog<'a>(queued: &'a [u32; 2], running: &'a [u32; 2]) -> Backlog<'a> {
