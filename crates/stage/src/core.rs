@@ -263,8 +263,7 @@ impl<T: Item> Core<T> {
             {
                 let mut state = self.lock();
                 // Whatever came since the look above must not be slept on.
-                if let Some(lease) = state.queue.lease() {
-                    state.queue.release(lease);
+                if state.queue.is_ready() {
                     continue;
                 }
                 if state.phase == Phase::Closed || retired() {
@@ -611,8 +610,10 @@ impl<T: Item> State<T> {
         }
     }
 
+    /// Whether to wake a worker: one that could take nothing would only wake the
+    /// next, and that one the first again.
     fn claim_idle_worker(&mut self) -> bool {
-        let claimed = self.idle_workers > 0 && self.queue.len() > 0;
+        let claimed = self.idle_workers > 0 && self.queue.is_ready();
         self.idle_workers -= u32::from(claimed);
         claimed
     }

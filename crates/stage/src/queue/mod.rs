@@ -99,7 +99,7 @@ impl<T> Queue<T> {
         match self {
             Self::Partitioned(partitions) => partitions.lease(),
             Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) => {
-                (self.len() > 0).then_some(Lease::WHOLE)
+                self.is_ready().then_some(Lease::WHOLE)
             }
         }
     }
@@ -115,10 +115,17 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Gives the right back; `true` if there is more to serve under it.
-    pub(crate) fn release(&mut self, lease: Lease) -> bool {
+    /// Gives the right back.
+    pub(crate) fn release(&mut self, lease: Lease) {
+        if let Self::Partitioned(partitions) = self {
+            partitions.release(lease);
+        }
+    }
+
+    /// Whether there is something that could be leased now.
+    pub(crate) fn is_ready(&self) -> bool {
         match self {
-            Self::Partitioned(partitions) => partitions.release(lease),
+            Self::Partitioned(partitions) => partitions.is_ready(),
             Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) => self.len() > 0,
         }
     }

@@ -59,12 +59,15 @@ impl<T> Partitioned<T> {
         Some(queued)
     }
 
-    pub(super) fn release(&mut self, lease: Lease) -> bool {
+    pub(super) fn release(&mut self, lease: Lease) {
         let partition = &mut self.partitions[lease.0];
         partition.leased = false;
         if !partition.events.is_empty() {
             self.ready.push_back(lease.0);
         }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 

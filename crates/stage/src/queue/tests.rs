@@ -155,7 +155,9 @@ fn a_leased_partition_is_served_by_nobody_else() {
     let second = queue.lease().unwrap();
     assert_eq!(queue.pop(second, Order::OldestFirst).unwrap().item, 3);
     assert_eq!(queue.lease(), None, "partition 0 still has an event, but it is leased");
-    assert!(queue.release(first));
+    assert!(!queue.is_ready());
+    queue.release(first);
+    assert!(queue.is_ready());
     assert_eq!(queue.lease(), Some(first));
     assert_eq!(queue.pop(first, Order::OldestFirst).unwrap().item, 2);
 }
