@@ -9,5 +9,6 @@ pub mod protect;
 pub mod proxy;
 mod refusal;
 pub mod server;
+pub mod status;
 
 pub use layer::{StageBody, StageLayer, StageService};

@@ -16,6 +16,7 @@ pub use options::{Options, UpstreamOptions};
 
 use crate::proxy::{Proxy, Site, Upstream};
 use crate::server::{Cores, Drain, DrainTrigger, Server, listen};
+use crate::status::{self, Board};
 
 /// Connections to upstreams are looked through this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -43,10 +44,12 @@ pub enum StartError {
 /// Protection that is running.
 pub struct Running {
     local_addr: SocketAddr,
+    status_addr: Option<SocketAddr>,
     gates: Vec<Gate>,
     server: Server,
     drain: DrainTrigger,
     served: JoinHandle<usize>,
+    status: JoinSet<()>,
 }
 
 /// What a shutdown had to cut short.
@@ -62,14 +65,10 @@ pub struct Cut {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    let cores = options.cores.get();
-    let listeners = listen(options.listen, cores)
-        .map_err(|source| StartError::Listen { address: options.listen, source })?;
-    let local_addr = listeners[0]
-        .local_addr()
-        .map_err(|source| StartError::Listen { address: options.listen, source })?;
+    let (listeners, local_addr) = bind(options.listen, options.cores.get())?;
+    let status = options.status.map(|address| bind(address, 1)).transpose()?;
     let upstreams = options.upstreams.iter().map(upstream).collect::<Result<Vec<_>, _>>()?;
-    let gates = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
+    let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
     let site = Site { routes: options.routes, upstreams, trusted: options.trusted };
     let (trigger, drain) = DrainTrigger::new();
     let tasks = listeners.into_iter().map(|listener| {
@@ -77,8 +76,32 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
         async move || serve(listener, &site, &server, drain).await
     });
     let cores = Cores::start(tasks).map_err(StartError::Cores)?;
-    let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
-    Ok(Running { local_addr, gates, server: options.server, drain: trigger, served })
+    let mut running = Running {
+        local_addr,
+        status_addr: None,
+        gates,
+        server: options.server,
+        drain: trigger,
+        served: tokio::task::spawn_blocking(move || cores.join().into_iter().sum()),
+        status: JoinSet::new(),
+    };
+    if let Some((listeners, address)) = status {
+        running.status_addr = Some(address);
+        running.show_status(listeners, &drain);
+    }
+    Ok(running)
+}
+
+/// Listeners on one address, and the port that they got.
+fn bind(
+    address: SocketAddr,
+    count: usize,
+) -> Result<(Vec<std::net::TcpListener>, SocketAddr), StartError> {
+    let bound = listen(address, count).and_then(|listeners| {
+        let local_addr = listeners[0].local_addr()?;
+        Ok((listeners, local_addr))
+    });
+    bound.map_err(|source| StartError::Listen { address, source })
 }
 
 fn upstream(options: &UpstreamOptions) -> Result<Arc<Upstream>, BuildError> {
@@ -112,14 +135,36 @@ async fn serve(
             }
         }
     });
-    let listener = TcpListener::from_std(listener).expect("a listening socket can be registered");
-    server.serve(listener, |peer| proxy.connect(peer), drain).await
+    server.serve(registered(listener), |peer| proxy.connect(peer), drain).await
+}
+
+fn registered(listener: std::net::TcpListener) -> TcpListener {
+    TcpListener::from_std(listener).expect("a fresh listening socket can be registered")
 }
 
 impl Running {
+    /// Shows the status until the very end, the drain included.
+    fn show_status(&mut self, listeners: Vec<std::net::TcpListener>, drain: &Drain) {
+        let board = Board::new().server(&self.server).drain(drain);
+        let board = Arc::new(self.gates.iter().fold(board, Board::gate));
+        for listener in listeners {
+            let board = Arc::clone(&board);
+            self.status.spawn(async move {
+                // Never triggered: dropping the task closes what is open.
+                let (_open, drain) = DrainTrigger::new();
+                status::serve(board, registered(listener), drain).await;
+            });
+        }
+    }
+
     /// Where clients are served.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// Where the status is shown.
+    pub fn status_addr(&self) -> Option<SocketAddr> {
+        self.status_addr
     }
 
     /// The gates before the upstreams, in the order of the options.

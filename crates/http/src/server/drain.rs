@@ -25,6 +25,11 @@ impl DrainTrigger {
 }
 
 impl Drain {
+    /// Whether it has started.
+    pub fn has_started(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
     /// Waits for the drain to start; when it ends. A trigger that is gone
     /// drains at once: nobody is left who could.
     pub async fn started(&mut self) -> Instant {

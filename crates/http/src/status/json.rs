@@ -1,0 +1,160 @@
+//! The status as JSON. Times are in seconds and shares in 0 to 1.
+
+use serde::Serialize;
+use tamarisk_stage::{Accounts, ClassObservation, Percentiles, StageObservation};
+
+use super::Board;
+
+#[derive(Serialize)]
+struct Status {
+    version: &'static str,
+    uptime_seconds: f64,
+    connections: Option<usize>,
+    stages: Vec<Stage>,
+}
+
+#[derive(Serialize)]
+struct Stage {
+    name: String,
+    runs: &'static str,
+    phase: &'static str,
+    workers: u32,
+    busy_ratio: f64,
+    queue_capacity: usize,
+    total: Totals,
+    rejections: std::collections::BTreeMap<&'static str, u64>,
+    classes: Vec<Class>,
+    law: Law,
+    last_failure: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Class {
+    name: String,
+    target: Target,
+    accounts: Totals,
+    service: Option<Times>,
+    response: Option<Times>,
+}
+
+#[derive(Serialize)]
+struct Target {
+    percentile_ratio: f64,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Totals {
+    offered: u64,
+    rejected: u64,
+    completed: u64,
+    dropped: u64,
+    terminated: u64,
+    failed: u64,
+    queued: u64,
+    running: u64,
+}
+
+#[derive(Serialize)]
+struct Times {
+    count: u64,
+    p50_seconds: f64,
+    p90_seconds: f64,
+    p99_seconds: f64,
+    max_seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Law {
+    name: &'static str,
+    readings: Vec<Reading>,
+}
+
+#[derive(Serialize)]
+struct Reading {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
+    value: f64,
+}
+
+pub(super) fn render(board: &Board) -> String {
+    let status = Status {
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: board.uptime().as_secs_f64(),
+        connections: board.connections(),
+        stages: board.observe().into_iter().map(Stage::from).collect(),
+    };
+    serde_json::to_string(&status).expect("numbers and strings are JSON")
+}
+
+impl From<StageObservation> for Stage {
+    fn from(seen: StageObservation) -> Self {
+        Self {
+            total: seen.total().into(),
+            name: seen.name,
+            runs: seen.runs,
+            phase: seen.phase.as_str(),
+            workers: seen.workers,
+            busy_ratio: seen.busy.get(),
+            queue_capacity: seen.queue_capacity,
+            rejections: seen.rejections.iter().map(|(why, count)| (why.as_str(), *count)).collect(),
+            classes: seen.classes.into_iter().map(Class::from).collect(),
+            law: Law {
+                name: seen.law,
+                readings: seen
+                    .readings
+                    .into_iter()
+                    .map(|reading| Reading {
+                        name: reading.name,
+                        class: reading.class,
+                        value: reading.value,
+                    })
+                    .collect(),
+            },
+            last_failure: seen.last_failure,
+        }
+    }
+}
+
+impl From<ClassObservation> for Class {
+    fn from(seen: ClassObservation) -> Self {
+        Self {
+            name: seen.name,
+            target: Target {
+                percentile_ratio: seen.percentile.get(),
+                seconds: seen.target.as_secs_f64(),
+            },
+            accounts: seen.accounts.into(),
+            service: seen.service.map(Times::from),
+            response: seen.response.map(Times::from),
+        }
+    }
+}
+
+impl From<Accounts> for Totals {
+    fn from(accounts: Accounts) -> Self {
+        Self {
+            offered: accounts.offered,
+            rejected: accounts.rejected,
+            completed: accounts.completed,
+            dropped: accounts.dropped,
+            terminated: accounts.terminated,
+            failed: accounts.failed,
+            queued: accounts.queued,
+            running: accounts.running,
+        }
+    }
+}
+
+impl From<Percentiles> for Times {
+    fn from(times: Percentiles) -> Self {
+        Self {
+            count: times.count,
+            p50_seconds: times.p50.as_secs_f64(),
+            p90_seconds: times.p90.as_secs_f64(),
+            p99_seconds: times.p99.as_secs_f64(),
+            max_seconds: times.max.as_secs_f64(),
+        }
+    }
+}

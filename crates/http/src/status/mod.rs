@@ -1,0 +1,91 @@
+//! What every stage is doing, on a port of its own: a page for people, JSON for
+//! programs, text for Prometheus.
+//!
+//! | path | content |
+//! | --- | --- |
+//! | `/` | a page that refreshes itself |
+//! | `/status` | JSON |
+//! | `/metrics` | Prometheus text |
+//! | `/health` | `ok`, or 503 while draining |
+
+mod board;
+mod json;
+mod prometheus;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use tokio::net::TcpListener;
+
+pub use board::Board;
+
+use crate::server::{Drain, Server};
+
+const PAGE: &str = include_str!("page.html");
+
+/// Operators look on with a few browsers and scrapers; a port left open to the
+/// world must not become a way to exhaust the process.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Shows `board` to whoever connects to `listener`, until `drain` is triggered.
+pub async fn serve(board: Arc<Board>, listener: TcpListener, drain: Drain) {
+    let server = Server::default().connections_max(CONNECTIONS_MAX);
+    let connect = |_peer| {
+        let board = Arc::clone(&board);
+        service_fn(move |request| {
+            let answer = answer(&board, &request);
+            async { Ok::<_, Infallible>(answer) }
+        })
+    };
+    server.serve(listener, connect, drain).await;
+}
+
+fn answer(board: &Board, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405: only GET and HEAD\n");
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return answer;
+    }
+    let ok = StatusCode::OK;
+    match request.uri().path() {
+        "/" => content(ok, "text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes())),
+        "/status" => content(ok, "application/json", json::render(board).into()),
+        "/metrics" => content(
+            ok,
+            "text/plain; version=0.0.4; charset=utf-8",
+            prometheus::render(board).into(),
+        ),
+        "/health" if board.is_open() => text(ok, "ok\n"),
+        "/health" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+        _ => text(StatusCode::NOT_FOUND, "404: there are /, /status, /metrics and /health\n"),
+    }
+}
+
+fn text(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    content(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
+}
+
+fn content(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    const SAFETY: [(HeaderName, &str); 3] = [
+        (CACHE_CONTROL, "no-store"),
+        (http::header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        // The page brings its own script and style, and talks to its own origin alone.
+        (
+            http::header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+             connect-src 'self'; frame-ancestors 'none'",
+        ),
+    ];
+    let mut answer = Response::new(Full::new(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    for (name, value) in SAFETY {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}

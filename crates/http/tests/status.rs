@@ -1,0 +1,98 @@
+//! What the status port shows.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use support::{Recorder, any_port, curl, exchange, options, within};
+use tamarisk_http::protect::{self, Running};
+
+async fn shown() -> (Running, String) {
+    let mut options = options(Recorder::ok().await.address);
+    options.status = Some(any_port());
+    let running = protect::start(options).await.unwrap();
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    for _ in 0..3 {
+        assert!(exchange(running.local_addr(), request).await.ends_with("ok"));
+    }
+    let url = format!("http://{}", running.status_addr().unwrap());
+    (running, url)
+}
+
+#[tokio::test]
+async fn json_tells_every_stages_accounts_times_and_knobs() {
+    let (_running, url) = shown().await;
+    let status: Value = serde_json::from_str(&curl(&[&format!("{url}/status")]).await).unwrap();
+    assert_eq!(status["connections"], 0);
+    let stage = &status["stages"][0];
+    assert_eq!((&stage["name"], &stage["runs"]), (&"upstream".into(), &"gate".into()));
+    assert_eq!(stage["phase"], "open");
+    assert_eq!(stage["total"]["offered"], 3);
+    let class = &stage["classes"][0];
+    assert_eq!(class["name"], "default");
+    assert_eq!(class["target"], serde_json::json!({ "percentile_ratio": 0.9, "seconds": 10.0 }));
+    assert_eq!(class["accounts"]["completed"], 3);
+    assert_eq!(class["response"]["count"], 3);
+    assert!(class["response"]["p90_seconds"].as_f64().unwrap() < 10.0);
+    assert_eq!(stage["law"]["name"], "opaque-upstream");
+    assert!(!stage["law"]["readings"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn prometheus_finds_every_family_described_once_and_every_sample_in_one() {
+    let (_running, url) = shown().await;
+    let metrics = curl(&[&format!("{url}/metrics")]).await;
+    assert!(metrics.contains(
+        "tamarisk_outcomes_total{stage=\"upstream\",class=\"default\",outcome=\"completed\"} 3\n"
+    ));
+    let mut families = BTreeSet::new();
+    let mut current = "";
+    for line in metrics.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(families.insert(name), "{name} twice");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+            current = name;
+        } else if !line.starts_with('#') {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            assert_eq!(series.split('{').next().unwrap(), current);
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+    }
+    assert!(families.len() > 10);
+}
+
+#[tokio::test]
+async fn the_page_brings_all_it_needs() {
+    let (_running, url) = shown().await;
+    let answer = curl(&["-i", &url]).await;
+    let (head, page) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("content-type: text/html"), "{head}");
+    assert!(!page.contains("http://") || page.matches("http://www.w3.org/2000/svg").count() == 1);
+    assert!(!page.contains("https://") && !page.contains("src="));
+    assert_eq!(curl(&["-o", "/dev/null", "-w", "%{http_code}", &format!("{url}/no")]).await, "404");
+    let posted = curl(&["-d", "", "-o", "/dev/null", "-w", "%{http_code}", &url]).await;
+    assert_eq!(posted, "405");
+}
+
+#[tokio::test]
+async fn health_turns_bad_when_the_drain_starts() {
+    let (running, url) = shown().await;
+    assert_eq!(curl(&[&format!("{url}/health")]).await, "ok\n");
+    // A request in flight keeps the drain going.
+    let mut client = tokio::net::TcpStream::connect(running.local_addr()).await.unwrap();
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n";
+    tokio::io::AsyncWriteExt::write_all(&mut client, head.as_bytes()).await.unwrap();
+    support::read_until(&mut client, "ok").await;
+    let shutdown = tokio::spawn(running.shutdown(support::PATIENCE));
+    let draining = async {
+        while curl(&[&format!("{url}/health")]).await != "draining\n" {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(draining).await;
+    drop(client);
+    assert_eq!(within(shutdown).await.unwrap().connections, 0);
+}
