@@ -83,10 +83,10 @@ impl<R> Reply<R> {
 impl<R> Drop for Reply<R> {
     fn drop(&mut self) {
         let Some(caller) = self.caller.take() else { return };
-        let error = if std::thread::panicking() {
-            CallError::Panicked
-        } else if let Some(cause) = CAUSE.get() {
+        let error = if let Some(cause) = CAUSE.get() {
             cause
+        } else if std::thread::panicking() {
+            CallError::Panicked
         } else {
             UNANSWERED.set(true);
             CallError::Unanswered

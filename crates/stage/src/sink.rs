@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection};
 
 use crate::batch::Payload;
-use crate::call::{CallError, Reply, Request};
+use crate::call::{CallError, Reply, Request, with_cause};
 use crate::core::Core;
 use crate::entry::{Entry, Envelope};
 use crate::observation::Phase;
@@ -276,8 +276,11 @@ impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
     pub async fn call_as(&self, body: Q, entry: Entry) -> Result<R, CallError> {
         let (reply, answer) = Reply::new();
         let request = Envelope::new(Request { body, reply }, entry);
-        if let Err(SendError { rejection, .. }) = self.try_send(request) {
-            return Err(CallError::Rejected(rejection));
+        if let Err(SendError { event, rejection }) = self.try_send(request) {
+            // A handler that calls another stage has not let go of its own reply.
+            let refused = CallError::Rejected(rejection);
+            with_cause(refused, || drop(event));
+            return Err(refused);
         }
         answer.await.unwrap_or(Err(CallError::Closed))
     }
