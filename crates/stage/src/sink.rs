@@ -143,32 +143,27 @@ impl<E: Send + 'static> TrySink<E> {
         I: IntoIterator,
         I::Item: Into<Envelope<E>>,
     {
-        let core = &self.door.core;
-        // The iterator is the caller's code: it ends before the lock begins.
+        // The iterator and the predicate are the caller's code: neither runs
+        // under the lock, nor may a panic of theirs leave events unannounced.
         let events: Vec<Envelope<E>> = events.into_iter().map(Into::into).collect();
+        if self.door.guarded.load(Ordering::Acquire) {
+            return events.into_iter().filter_map(|event| self.try_send(event).err()).collect();
+        }
+        let core = &self.door.core;
         let mut refused = Vec::new();
         let offered = events.len();
         let now = core.clock.now();
-        let guarded = self.door.guarded.load(Ordering::Acquire);
         let mut state = core.lock();
-        for envelope in events {
-            let meta = core.meta(now, &envelope.entry);
-            let decision = if guarded {
-                drop(state);
-                let decision = self.door.ask(&meta, Some(&envelope.event));
-                state = core.lock();
-                decision
-            } else {
-                Ok(())
-            };
-            match decision.and_then(|()| core.decide(&mut state, now, &meta)) {
+        for Envelope { event, entry } in events {
+            let meta = core.meta(now, &entry);
+            match core.decide(&mut state, now, &meta) {
                 Ok(()) => {
                     state.ledger.enqueue(meta.class);
-                    core.push(&mut state, meta, Payload(envelope.event));
+                    core.push(&mut state, meta, Payload(event));
                 }
                 Err(rejection) => {
                     state.reject(&meta, &rejection);
-                    refused.push(SendError { event: envelope.event, rejection });
+                    refused.push(SendError { event, rejection });
                 }
             }
         }
@@ -215,7 +210,10 @@ impl<E: Send + 'static> TrySink<E> {
     pub fn set_predicate(&self, predicate: Option<Predicate<E>>) {
         let mut current = self.door.predicate.write();
         self.door.guarded.store(predicate.is_some(), Ordering::Release);
-        *current = predicate;
+        let before = std::mem::replace(&mut *current, predicate);
+        // What it holds may use this sink when it is dropped.
+        drop(current);
+        drop(before);
     }
 
     /// The predicate in force, if any.
@@ -296,9 +294,9 @@ impl<E: Send + 'static> Permit<E> {
         let core = &self.sink.door.core;
         let mut state = core.lock();
         if state.is_closed() {
-            drop(state);
             let rejection = Rejection::new(Reason::Closed);
-            core.lock().reject(&self.meta, &rejection);
+            state.reject(&self.meta, &rejection);
+            drop(state);
             return Err(SendError { event, rejection });
         }
         state.ledger.commit(self.meta.class);
