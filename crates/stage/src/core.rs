@@ -7,6 +7,7 @@
 //! before, and events that are discarded are destroyed after.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -73,6 +74,7 @@ pub(crate) struct Core<T> {
     work: Notify,
     /// Senders under backpressure wait here.
     space: Notify,
+    freed: AtomicU64,
     /// Whoever drains waits here for the stage to be empty.
     empty: Notify,
 }
@@ -138,6 +140,7 @@ impl<T: Item> Core<T> {
             state: Mutex::new(state),
             work: Notify::new(),
             space: Notify::new(),
+            freed: AtomicU64::new(0),
             empty: Notify::new(),
         }
     }
@@ -295,6 +298,10 @@ impl<T: Item> Core<T> {
     /// waits for room or for the stage to be empty, and only then tells those
     /// that were started or dropped, without the lock.
     fn settle(&self, mut state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
+        if freed > 0 {
+            // Written under the lock only.
+            self.freed.store(self.freed() + freed as u64, Ordering::Release);
+        }
         let nobody_waits = state.phase == Phase::Open
             && state.blocked_senders == 0
             && !(T::BRINGS_WORKER && state.queue.len() > 0);
@@ -337,15 +344,30 @@ impl<T: Item> Core<T> {
         self.settle(state, now, 1);
     }
 
-    /// Waits until the queue may have room; for senders under backpressure.
-    pub(crate) async fn room(&self, hint: Option<Duration>) {
+    /// How many places in the queue have become free so far.
+    pub(crate) fn freed(&self) -> u64 {
+        self.freed.load(Ordering::Acquire)
+    }
+
+    /// Waits until the queue may have room, at most until `deadline`; for senders
+    /// under backpressure, which looked at [`freed`](Self::freed) before they were
+    /// refused.
+    pub(crate) async fn room(&self, freed: u64, hint: Option<Duration>, deadline: Timestamp) {
         let notified = std::pin::pin!(self.space.notified());
         let mut notified = notified;
         notified.as_mut().enable();
-        self.lock().blocked_senders += 1;
+        {
+            let mut state = self.lock();
+            // What changed since the refusal sends no wake-up any more.
+            if state.phase != Phase::Open || self.freed() != freed {
+                return;
+            }
+            state.blocked_senders += 1;
+        }
         // A law may open with time alone, so nobody waits longer than a tick or
         // the law's own estimate.
         let longest = hint.unwrap_or(TICK).clamp(Duration::from_millis(1), TICK);
+        let longest = longest.min(deadline.since(self.clock.now()));
         if tokio::time::timeout(longest, notified).await.is_err() {
             let mut state = self.lock();
             state.blocked_senders = state.blocked_senders.saturating_sub(1);
@@ -421,8 +443,8 @@ impl<T: Item> Core<T> {
     }
 
     /// Destroys the stage: the queue is discarded, workers end, and whoever
-    /// knocks is told that it is closed. Returns how many queued events were cut.
-    pub(crate) fn close(&self) -> usize {
+    /// knocks is told that it is closed.
+    pub(crate) fn close(&self) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.phase = Phase::Closed;
@@ -435,12 +457,10 @@ impl<T: Item> Core<T> {
         }
         state.gone = 0;
         drop(state);
-        let count = cut.len();
         discard(cut, Discard::Closed);
         self.wake_all_workers();
         self.space.notify_waiters();
         self.empty.notify_waiters();
-        count
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -632,8 +652,9 @@ impl<T: Item> State<T> {
         self.workers
     }
 
+    /// A reserved place keeps a stage from being empty until it is closed.
     fn is_empty(&self) -> bool {
-        self.ledger.queued() == 0 && self.ledger.running() == 0
+        (self.ledger.queued() == 0 || self.is_closed()) && self.ledger.running() == 0
     }
 }
 

@@ -13,11 +13,11 @@ const GRACE: Duration = Duration::from_millis(500);
 pub struct DrainReport {
     /// The stage.
     pub stage: String,
-    /// Events that ended by themselves while it drained.
+    /// Events that completed or failed while it drained.
     pub finished: u64,
-    /// Events cut from the queue.
+    /// Events taken out before they began: too late, or cut.
     pub dropped: u64,
-    /// Events ended while they ran.
+    /// Events ended while they ran: overdue, or cut.
     pub terminated: u64,
     /// Events that still ran when it closed: they could not be ended.
     pub left: u64,
@@ -39,23 +39,19 @@ pub(crate) async fn drain<T: Item>(
 ) -> DrainReport {
     core.begin_drain();
     let before = core.observe().total();
-    let mut cut = 0;
-    let mut terminated_before = before.terminated;
     if tokio::time::timeout(timeout, core.emptied()).await.is_err() {
-        terminated_before = core.observe().total().terminated;
-        cut = core.close() as u64;
+        core.close();
         terminate();
         // An error is no surprise here: whoever did not end in time is reported as left.
         let _ = tokio::time::timeout(GRACE, core.emptied()).await;
     }
     core.close();
     let after = core.observe().total();
-    let terminated = after.terminated - terminated_before;
     DrainReport {
         stage: core.name.clone(),
-        finished: before.inside() - cut - terminated - after.running,
-        dropped: cut,
-        terminated,
+        finished: after.completed + after.failed - before.completed - before.failed,
+        dropped: after.dropped - before.dropped,
+        terminated: after.terminated - before.terminated,
         left: after.running,
     }
 }

@@ -94,6 +94,7 @@ impl<E: Send + 'static> Sink<E> {
         let meta = core.meta(core.clock.now(), &envelope.entry);
         envelope.entry.due = meta.entry().due;
         loop {
+            let freed = core.freed();
             let (back, rejection) = match self.offer(envelope, Refusals::Unbooked) {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
@@ -104,7 +105,7 @@ impl<E: Send + 'static> Sink<E> {
                 return Err(SendError { event: back.event, rejection });
             }
             envelope = back;
-            core.room(rejection.retry_after).await;
+            core.room(freed, rejection.retry_after, meta.deadline).await;
         }
     }
 }

@@ -125,7 +125,7 @@ impl<E: Send + 'static> AnyNode for Declared<E> {
     fn close(&self) {
         match self.stage.get() {
             Some(stage) => stage.close(),
-            None => drop(self.door.core.close()),
+            None => self.door.core.close(),
         }
     }
 }
