@@ -23,6 +23,8 @@ pub trait AdmissionLaw: Send {
 
     /// The event that is next to run, about to leave the queue; `backlog` still
     /// counts it as queued. The answer says whether running it is still of use.
+    /// A stage may ask about any queued event, at any time, to clear out those
+    /// that wait behind a higher priority and never become next.
     fn on_dequeue(
         &mut self,
         _now: Timestamp,
@@ -52,7 +54,9 @@ pub trait AdmissionLaw: Send {
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>);
 
     /// How many events the law wants in progress at once, if it has a say
-    /// (a law for an upstream whose workers it cannot see).
+    /// (a law for an upstream whose workers it cannot see). The answer may change
+    /// with every call above; the stage starts no event beyond it, ends none
+    /// because of it, and passes it as `backlog.workers`.
     fn concurrency(&self) -> Option<Concurrency> {
         None
     }
@@ -117,7 +121,8 @@ pub enum Ending {
     /// Ended early, overdue or abandoned: it took at least this long.
     Terminated,
     /// It no longer counts towards response times (a stream or tunnel after
-    /// its head), but it did hold its place until now.
+    /// its head), but it did hold its place until now. Reported when the head is
+    /// out: an event that keeps its place keeps it from others.
     Untimed,
 }
 

@@ -48,25 +48,26 @@
 //! # Modules, in reading order
 //! - `timestamp`, `units`, `class`: what numbers mean here.
 //! - `admission`: what every law is told and what it answers, [`AdmissionLaw`].
-//! - `open`, `threshold`, `token_bucket`, `rate_limit`: the simplest laws.
-//! - `response_time`: the papers' controller.
-//! - `predict_gate_trim`: the default law, a file for each of its parts.
-//! - `opaque_upstream`: its form for a proxy.
+//! - [`open`], [`threshold`], [`token_bucket`], [`rate_limit`]: the simplest laws.
+//! - [`response_time`]: the papers' controller.
+//! - [`predict_gate_trim`]: the default law, a file for each of its parts.
+//! - [`opaque_upstream`]: its form for a proxy.
 //!
 //! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
 
 mod admission;
 mod class;
-mod opaque_upstream;
-mod open;
+pub mod opaque_upstream;
+pub mod open;
+pub mod period_samples;
 mod predict_gate_trim;
-mod rate_limit;
+pub mod rate_limit;
 mod recent_samples;
-mod response_time;
-mod threshold;
+pub mod response_time;
+pub mod threshold;
 mod timestamp;
-mod token_bucket;
+pub mod token_bucket;
 mod units;
 
 pub use admission::{

@@ -32,13 +32,6 @@ impl RecentSamples {
         self.len == self.arrived.len()
     }
 
-    /// Forgets every sample.
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
-        self.oldest = 0;
-        self.sum = 0.0;
-    }
-
     /// Adds `sample`, in place of the oldest one if the window is full.
     pub(crate) fn push(&mut self, sample: f64) {
         debug_assert!(sample.is_finite() && sample >= 0.0, "not a sample: {sample}");

@@ -17,6 +17,8 @@ const STRETCHES_QUANTILE: f64 = 0.25;
 /// While the throughput shows no need of it, an estimate that was not measured
 /// without pressure is lowered to this, once in each probe.
 const LOWERING: f64 = 0.85;
+/// The same for a mere guess, which is likely to be far too high.
+const LOWERING_GUESS: f64 = 0.7;
 
 /// The mean response time in seconds without queueing, as well as it is known.
 #[derive(Clone, Debug)]
@@ -87,7 +89,8 @@ impl BaseResponse {
         if self.evidence == Evidence::Unpressed {
             return;
         }
-        let lowered = self.estimate.map(|estimate| LOWERING * estimate);
+        let step = if self.evidence == Evidence::LeastSeen { LOWERING_GUESS } else { LOWERING };
+        let lowered = self.estimate.map(|estimate| step * estimate);
         let known = self.unpressed.quantile(STRETCHES_QUANTILE);
         self.estimate = lowered.map(|lowered| lowered.max(known));
         if self.estimate == Some(known) {

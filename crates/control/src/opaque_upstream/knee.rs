@@ -160,11 +160,6 @@ impl Knee {
         (self.phase != Phase::Open).then_some(self.lower.rate)
     }
 
-    /// Whether events that end now were sent under another limit.
-    pub(crate) fn is_settling(&self) -> bool {
-        matches!(self.phase, Phase::Settling(_))
-    }
-
     /// b, in seconds, if anything is known of it.
     pub(crate) fn base(&self) -> Option<f64> {
         self.base.get()

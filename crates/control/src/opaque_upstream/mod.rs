@@ -12,7 +12,7 @@
 //! with the baseline, or shut half of a wide upstream because one answer was
 //! quick; limits that stop to measure a baseline reject requests to do so.
 //!
-//! **Mechanism.** [`knee`] finds the limit: from Little's law and the response
+//! **Mechanism.** `knee.rs` finds the limit: from Little's law and the response
 //! time without queueing while that is known, from probing the throughput where
 //! it is not. A cold start is generous: it sends what comes, within a bound, and
 //! learns before it holds back. While the upstream is not known to be saturated,
@@ -28,7 +28,9 @@
 //!
 //! **Limits.** Load that swings between classes of very different service times
 //! looks like a service that changes. An upstream whose concurrency does harm is
-//! held back by probing alone, which takes some seconds.
+//! held back by probing alone, which takes some seconds. One that refuses by
+//! itself beyond some number in flight never looks saturated: its refusals give
+//! up their places at once, and all but what it can do is left to it to refuse.
 
 mod base_response;
 mod best_rate;
@@ -119,9 +121,7 @@ impl AdmissionLaw for OpaqueUpstream {
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let in_flight = backlog.running_total.saturating_add(1);
         self.knee.observe(now, in_flight);
-        if !self.knee.is_settling() {
-            self.judge.learn(now, finished);
-        }
+        self.judge.learn(now, finished);
         if finished.ending == Ending::Completed {
             let pressed = backlog.queued_total > 0 || in_flight >= self.limit;
             self.knee.on_completion(now, backlog.running_total, pressed);

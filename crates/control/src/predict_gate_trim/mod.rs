@@ -21,13 +21,13 @@
 //!    promised percentile it is refused if `w + q_k` exceeds its target or its
 //!    deadline. While a worker is idle `w` is zero: nothing is ever refused by an
 //!    idle stage. Only work of the same or a higher priority counts as ahead.
-//! 2. *Gate*, every half target ([`gate`]): a queue that never empties only adds
+//! 2. *Gate*, every half target (`gate.rs`): a queue that never empties only adds
 //!    to every response time, so what may stand is narrowed to a share θ of the
 //!    target. A burst may fill the target; a standing queue may not.
-//! 3. *Trim*, every 100 completions ([`trim`]): if the promised percentile of real
+//! 3. *Trim*, every 100 completions (`trim.rs`): if the promised percentile of real
 //!    response times exceeds the target, predictions are too rosy and `g` grows.
 //!
-//! A [`reserve`] keeps a trickle of classes flowing that the estimates would shut
+//! A reserve keeps a trickle of classes flowing that the estimates would shut
 //! out. At the head of the queue an event is dropped if it would come too late,
 //! and while the gate is narrow and the oldest events have used up half of their
 //! time the newest is served first, for it still has time left.
@@ -171,7 +171,7 @@ impl PredictGateTrim {
     /// Learns from an event that has run.
     pub(crate) fn learn(&mut self, now: Timestamp, finished: &Finished) {
         let class = self.resolve(finished.class);
-        let refreshed = self.service.record(class, finished.service, finished.ending);
+        let refreshed = self.service.record(now, class, finished.service, finished.ending);
         if refreshed == Refreshed::AllClasses {
             self.refresh_rooms();
         }

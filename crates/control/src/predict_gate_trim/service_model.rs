@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::recent_samples::RecentSamples;
-use crate::{ClassId, Classes, Ending};
+use crate::{ClassId, Classes, Ending, Timestamp};
 
 /// How many of a class's latest service times are kept. At p = 0.9 twenty of
 /// 200 lie above the quantile, enough to tell it within a few per cent of rank,
@@ -23,6 +23,11 @@ const SAMPLES_KNOWN: usize = 30;
 /// Estimates of all classes are refreshed once in so many samples of the stage;
 /// the class of a sample at once.
 const REFRESH_EVERY: u32 = 32;
+
+/// A class that is known already takes a sample at most so often: 200 of them
+/// then speak of at least ten milliseconds, and a stage that is crossed a million
+/// times a second spends no more than a few thousandths of its time on learning.
+const SAMPLES_APART: Duration = Duration::from_micros(50);
 
 /// A longer service counts as so long: no target is longer, and sums stay finite.
 const SERVICE_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -51,6 +56,7 @@ pub(crate) enum Refreshed {
 #[derive(Clone, Debug)]
 struct ClassModel {
     samples: RecentSamples,
+    sampled_at: Timestamp,
     percentile: f64,
     quantile: f64,
     median: f64,
@@ -63,6 +69,7 @@ impl ServiceModel {
         let prior_seconds = prior.as_secs_f64();
         let models = classes.iter().map(|(_, class)| ClassModel {
             samples: RecentSamples::new(SAMPLES_KEPT),
+            sampled_at: Timestamp::ZERO,
             percentile: class.target.at().get(),
             quantile: prior_seconds,
             median: prior_seconds,
@@ -80,11 +87,17 @@ impl ServiceModel {
     /// Learns from an event of `class` that was in service for `service`.
     pub(crate) fn record(
         &mut self,
+        now: Timestamp,
         class: ClassId,
         service: Duration,
         ending: Ending,
     ) -> Refreshed {
         let index = class.index();
+        let model = &mut self.classes[index];
+        if model.samples.is_full() && now.since(model.sampled_at) < SAMPLES_APART {
+            return Refreshed::Nothing;
+        }
+        model.sampled_at = now;
         let seconds = service.as_secs_f64();
         let known = self.means[index];
         let sample = match ending {
@@ -196,7 +209,7 @@ mod tests {
     #[test]
     fn one_sample_is_shrunk_towards_the_stage_and_the_prior() {
         let mut model = model();
-        model.record(ClassId::new(0), 70 * MS, Ending::Completed);
+        model.record(Timestamp::ZERO, ClassId::new(0), 70 * MS, Ending::Completed);
         // Stage: (1·70 + 5·10) ÷ 6 = 20 ms. Class: (1·70 + 5·20) ÷ 6 = 28.33 ms.
         assert!(close(model.stage_mean(), 0.020));
         assert!(close(model.mean(ClassId::new(0)), 0.170 / 6.0));
@@ -206,12 +219,12 @@ mod tests {
     fn a_rare_class_is_judged_by_the_stage_until_it_has_samples() {
         let mut model = model();
         for _ in 0..320 {
-            model.record(ClassId::new(0), 20 * MS, Ending::Completed);
+            model.record(Timestamp::ZERO, ClassId::new(0), 20 * MS, Ending::Completed);
         }
         // (200·20 + 5·10) ÷ 205 ms
         assert!(close(model.mean(ClassId::new(1)), 4.05 / 205.0));
         for _ in 0..5 {
-            model.record(ClassId::new(1), 600 * MS, Ending::Completed);
+            model.record(Timestamp::ZERO, ClassId::new(1), 600 * MS, Ending::Completed);
         }
         let mean = model.mean(ClassId::new(1));
         assert!((0.30..0.33).contains(&mean), "five samples weigh as much as the stage: {mean}");
@@ -221,26 +234,26 @@ mod tests {
     fn a_fast_failure_does_not_make_the_service_look_fast() {
         let mut model = model();
         for _ in 0..50 {
-            model.record(ClassId::new(0), 40 * MS, Ending::Completed);
+            model.record(Timestamp::ZERO, ClassId::new(0), 40 * MS, Ending::Completed);
         }
         let before = model.mean(ClassId::new(0));
-        model.record(ClassId::new(0), Duration::ZERO, Ending::Failed);
+        model.record(Timestamp::ZERO, ClassId::new(0), Duration::ZERO, Ending::Failed);
         assert!(model.mean(ClassId::new(0)) >= before);
     }
 
     #[test]
     fn a_service_cut_short_counts_only_if_it_was_long_already() {
         let mut model = model();
-        model.record(ClassId::new(0), 5 * MS, Ending::Terminated);
+        model.record(Timestamp::ZERO, ClassId::new(0), 5 * MS, Ending::Terminated);
         assert!(close(model.mean(ClassId::new(0)), 0.010));
-        model.record(ClassId::new(0), 70 * MS, Ending::Terminated);
+        model.record(Timestamp::ZERO, ClassId::new(0), 70 * MS, Ending::Terminated);
         assert!(model.mean(ClassId::new(0)) > 0.010);
     }
 
     #[test]
     fn an_untimed_event_leaves_no_trace() {
         let mut model = model();
-        model.record(ClassId::new(0), Duration::from_secs(3600), Ending::Untimed);
+        model.record(Timestamp::ZERO, ClassId::new(0), Duration::from_secs(3600), Ending::Untimed);
         assert!(close(model.mean(ClassId::new(0)), 0.010));
     }
 }

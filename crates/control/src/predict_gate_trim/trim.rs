@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::Timestamp;
-use crate::recent_samples::RecentSamples;
+use crate::period_samples::PeriodSamples;
 
 /// The correction is reconsidered after so many completions [Welsh03 fig. 4: nreq] …
 const SAMPLES: usize = 100;
@@ -33,14 +33,14 @@ const CORRECTION_MAX: f64 = 4.0;
 pub(crate) struct Trim {
     correction: f64,
     /// Response time ÷ target of the events since the last verdict.
-    ratios: RecentSamples,
+    ratios: PeriodSamples,
     percentiles: f64,
     since: Option<Timestamp>,
 }
 
 impl Trim {
     pub(crate) fn new() -> Self {
-        Self { correction: 1.0, ratios: RecentSamples::new(SAMPLES), percentiles: 0.0, since: None }
+        Self { correction: 1.0, ratios: PeriodSamples::new(SAMPLES), percentiles: 0.0, since: None }
     }
 
     /// g: real wait ÷ predicted wait, as far as the percentile can tell.
@@ -71,14 +71,13 @@ impl Trim {
     fn judge(&mut self, now: Timestamp) {
         let count = self.ratios.len();
         let percentile = self.percentiles / count.max(1) as f64;
-        let error = self.ratios.quantile(percentile) - 1.0;
+        let error = self.ratios.take_quantile(percentile) - 1.0;
         if count >= SAMPLES_MIN && error > 0.0 {
             self.correction *= (0.3 * error).min(0.4).exp();
         } else {
             self.correction += 0.1 * (1.0 - self.correction);
         }
         self.correction = self.correction.clamp(CORRECTION_MIN, CORRECTION_MAX);
-        self.ratios.clear();
         self.percentiles = 0.0;
         self.since = Some(now);
     }

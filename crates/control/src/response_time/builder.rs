@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Controller, DEPTH, Parameters, ResponseTime};
-use crate::recent_samples::RecentSamples;
+use crate::period_samples::PeriodSamples;
 use crate::{Classes, PerSecond, Ratio, TokenBucket};
 
 /// More samples than this between two runs are no control any more, and memory
@@ -179,7 +179,7 @@ impl<'a> ResponseTimeBuilder<'a> {
         let controllers = self.classes.iter().map(|(_, class)| Controller {
             target: class.target.response_time().as_secs_f64(),
             percentile: class.target.at().get(),
-            samples: RecentSamples::new(self.parameters.nreq as usize),
+            samples: PeriodSamples::new(self.parameters.nreq as usize),
             cur: None,
             ran: None,
             bucket: TokenBucket::new(rate_max, DEPTH),

@@ -22,7 +22,7 @@
 //!
 //! **What the papers leave open, and we chose.**
 //! - The first rate is `rate_max`: a law that has seen nothing refuses nothing.
-//! - The bucket holds [`DEPTH`] tokens.
+//! - The bucket holds ten tokens.
 //! - The first percentile is taken as it is, not averaged with an initial zero.
 //! - An interval without completions changes nothing: an idle stage keeps its rate.
 //! - An event that failed or was terminated counts as no sooner than the target:
@@ -34,7 +34,7 @@ use std::time::Duration;
 
 pub use builder::{InvalidResponseTime, ResponseTimeBuilder};
 
-use crate::recent_samples::RecentSamples;
+use crate::period_samples::PeriodSamples;
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Ending, Finished, PerSecond,
     Reading, Reason, Rejection, Timestamp, TokenBucket,
@@ -70,7 +70,7 @@ struct Parameters {
 struct Controller {
     target: f64,
     percentile: f64,
-    samples: RecentSamples,
+    samples: PeriodSamples,
     cur: Option<f64>,
     ran: Option<Timestamp>,
     bucket: TokenBucket,
@@ -113,8 +113,7 @@ impl Controller {
         if self.samples.len() == 0 {
             return;
         }
-        let samp = self.samples.quantile(self.percentile);
-        self.samples.clear();
+        let samp = self.samples.take_quantile(self.percentile);
         let Parameters { alpha, err_i, err_d, adj_i, adj_d, c_i, rate_min, rate_max, .. } =
             *parameters;
         let cur = self.cur.map_or(samp, |cur| alpha * cur + (1.0 - alpha) * samp);
