@@ -166,6 +166,10 @@ impl StageBuilder {
         }
     }
 
+    pub(crate) fn is_partitioned(&self) -> bool {
+        matches!(self.line, Line::Partitioned(_))
+    }
+
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, BuildError> {
         tokio::runtime::Handle::try_current()
             .map_err(|_| BuildError::NoRuntime { stage: self.name.clone() })
@@ -223,6 +227,15 @@ pub enum BuildError {
     /// Its workers would take nothing.
     #[error("stage {stage:?} has a batching factor of zero: give it at least one")]
     NoBatch {
+        /// The stage.
+        stage: String,
+    },
+    /// Order by key needs workers that take turns, and a gate has none.
+    #[error(
+        "stage {stage:?} is a gate and cannot keep order by key: build it as tasks or threads, \
+         or leave out what makes it partitioned or single-threaded"
+    )]
+    PartitionedGate {
         /// The stage.
         stage: String,
     },

@@ -172,22 +172,30 @@ impl<T: Item> Core<T> {
         now: Timestamp,
         meta: &Meta,
     ) -> Result<(), Rejection> {
-        match state.phase {
-            Phase::Open => {}
-            Phase::Draining => return Err(Rejection::new(Reason::Draining)),
-            Phase::Closed => return Err(Rejection::new(Reason::Closed)),
-        }
-        if meta.deadline <= now {
-            return Err(Rejection::new(Reason::PredictedLate));
-        }
-        if state.ledger.queued() >= self.capacity {
-            return Err(Rejection::new(Reason::QueueFull));
-        }
+        self.check(state, now, meta)?;
         let arrival = Arrival { class: meta.class, deadline: meta.deadline() };
         match state.law.on_arrival(now, &arrival, &state.ledger.backlog(state.workers)) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }
+    }
+
+    /// What refuses an event whatever the law says, so that the law is not asked:
+    /// its admission would be binding.
+    pub(crate) fn check(
+        &self,
+        state: &State<T>,
+        now: Timestamp,
+        meta: &Meta,
+    ) -> Result<(), Rejection> {
+        let reason = match state.phase {
+            Phase::Draining => Reason::Draining,
+            Phase::Closed => Reason::Closed,
+            Phase::Open if meta.deadline <= now => Reason::PredictedLate,
+            Phase::Open if state.ledger.queued() >= self.capacity => Reason::QueueFull,
+            Phase::Open => return Ok(()),
+        };
+        Err(Rejection::new(reason))
     }
 
     /// Puts an admitted event into the queue; the ledger knows of it already.
@@ -554,9 +562,14 @@ impl<T: Item> State<T> {
         started
     }
 
+    /// Whether an event that arrives now need not queue.
+    pub(crate) fn has_place(&self) -> bool {
+        self.ledger.queued() == 0 && self.ledger.running() < self.workers.get()
+    }
+
     /// Lets an admitted event run at once if it need not queue.
     pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> bool {
-        let free = self.ledger.queued() == 0 && self.ledger.running() < self.workers.get();
+        let free = self.has_place();
         if free {
             self.running_changes(now);
             self.ledger.enter(meta.class);

@@ -85,8 +85,12 @@ pub enum RunError {
 impl Gate {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
         let runtime = builder.runtime()?;
-        let queue = builder.queue();
-        let core = Arc::new(Core::new(builder.into_config()?, queue));
+        let (queue, partitioned) = (builder.queue(), builder.is_partitioned());
+        let config = builder.into_config()?;
+        if partitioned {
+            return Err(BuildError::PartitionedGate { stage: config.name });
+        }
+        let core = Arc::new(Core::new(config, queue));
         core.runs("gate");
         let governed: std::sync::Weak<Core<Arc<Waiter>>> = Arc::downgrade(&core);
         govern(&runtime, governed);
@@ -101,13 +105,19 @@ impl Gate {
         let now = self.core.clock.now();
         let meta = self.core.meta(now, &entry);
         let mut state = self.core.lock();
-        let decision = self.core.decide(&mut state, now, &meta);
-        if decision.is_ok() && state.enter(now, &meta) {
-            return Ok(self.permit(meta, now));
+        let decision = if state.has_place() {
+            self.core.decide(&mut state, now, &meta)
+        } else {
+            let must_wait = Rejection::new(Reason::QueueFull);
+            self.core.check(&state, now, &meta).and(Err(must_wait))
+        };
+        if let Err(rejection) = decision {
+            state.reject(&meta, &rejection);
+            return Err(rejection);
         }
-        let rejection = decision.err().unwrap_or(Rejection::new(Reason::QueueFull));
-        state.reject(&meta, &rejection);
-        Err(rejection)
+        let entered = state.enter(now, &meta);
+        debug_assert!(entered, "there was a place under the same lock");
+        Ok(self.permit(meta, now))
     }
 
     /// A permit, after waiting for one if need be. Dropping the future leaves
