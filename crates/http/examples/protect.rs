@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (service, listen, millis) = (next()?.parse()?, next()?.parse()?, next()?.parse()?);
     let target = Target::p90(Duration::from_millis(millis))?;
 
-    let mut options = Options::new(listen, service, target);
+    let mut options = Options::single(listen, service, target);
     if let Ok(cores) = next() {
         options.cores = cores.parse()?;
     }

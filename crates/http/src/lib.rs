@@ -1,6 +1,7 @@
 //! The HTTP front of Tamarisk.
 
 pub mod classify;
+pub mod config;
 mod deadline;
 pub mod guard;
 mod hold;

@@ -59,18 +59,6 @@ impl Routes {
         Self(routes)
     }
 
-    /// Everything goes to the first upstream, as its first class.
-    pub fn single() -> Self {
-        Self(vec![Route {
-            host: None,
-            path: "/".to_owned(),
-            methods: Vec::new(),
-            upstream: 0,
-            classes: Vec::new(),
-            otherwise: ClassId::DEFAULT,
-        }])
-    }
-
     /// Where a request goes and as what; `None` if no route takes it.
     ///
     /// `client` is asked for only if a condition needs the client's address.
@@ -96,6 +84,18 @@ impl Routes {
 }
 
 impl Route {
+    /// The route that takes every request, to `upstream` as its first class.
+    pub fn everything(upstream: usize) -> Self {
+        Self {
+            host: None,
+            path: "/".to_owned(),
+            methods: Vec::new(),
+            upstream,
+            classes: Vec::new(),
+            otherwise: ClassId::DEFAULT,
+        }
+    }
+
     fn takes(&self, method: &Method, host: Option<&str>, path: &str) -> bool {
         let host_fits = |pattern: &HostPattern| host.is_some_and(|host| pattern.fits(host));
         (self.methods.is_empty() || self.methods.contains(method))
@@ -154,10 +154,9 @@ mod tests {
             any: vec![Condition::Path(prefix.to_owned())],
             class: ClassId::new(index),
         };
-        let mut posts = Routes::single().0.remove(0);
+        let mut posts = Route::everything(1);
         posts.methods = vec![Method::POST];
-        posts.upstream = 1;
-        let mut rest = Routes::single().0.remove(0);
+        let mut rest = Route::everything(0);
         rest.path = "/a".to_owned();
         rest.classes = vec![class(1, "/a/b"), class(2, "/a")];
         let routes = Routes::new(vec![posts, rest]);

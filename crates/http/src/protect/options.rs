@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tamarisk_control::{Classes, Target};
 
-use crate::classify::Routes;
+use crate::classify::{Route, Routes};
 use crate::proxy::{HostHeader, Origin};
 use crate::server::Server;
 
@@ -46,17 +46,23 @@ pub struct UpstreamOptions {
 }
 
 impl Options {
-    /// All requests to one service, with one promise, on all cores.
-    pub fn new(listen: SocketAddr, origin: Origin, target: Target) -> Self {
+    /// Requests to `upstreams` as `routes` say, with the default limits, on all cores.
+    pub fn new(listen: SocketAddr, routes: Routes, upstreams: Vec<UpstreamOptions>) -> Self {
         Self {
             listen,
             status: None,
             cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             server: Server::default(),
-            routes: Routes::single(),
-            upstreams: vec![UpstreamOptions::new("upstream", origin, Classes::single(target))],
+            routes,
+            upstreams,
             trusted: Vec::new(),
         }
+    }
+
+    /// All requests to one service, with one promise.
+    pub fn single(listen: SocketAddr, origin: Origin, target: Target) -> Self {
+        let upstream = UpstreamOptions::new("upstream", origin, Classes::single(target));
+        Self::new(listen, Routes::new(vec![Route::everything(0)]), vec![upstream])
     }
 }
 

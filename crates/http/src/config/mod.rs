@@ -1,0 +1,92 @@
+//! `protect` from a file.
+//!
+//! ```toml
+//! listen = "127.0.0.1:8080"
+//! status = "127.0.0.1:9090"             # the status page; none by default
+//! cores = 2                             # all by default
+//! trusted_proxies = ["10.0.0.0/8"]      # whose X-Forwarded-For is believed
+//! p90 = "200ms"                         # or p50, p95, p99, p999 …: what is promised
+//!
+//! [limits]                              # all of them optional
+//! request_line = "8KiB"
+//! head = "32KiB"
+//! body = "10MiB"                        # any size by default
+//! head_time = "10s"
+//! stall_time = "60s"
+//! idle_time = "75s"
+//! connections = 10000
+//!
+//! [upstreams.shop]
+//! url = "http://127.0.0.1:3000"
+//! host = "client"                       # or "upstream", or a name of its own
+//! connect_time = "5s"
+//! answer_time = "60s"
+//!
+//! [classes.paying]                      # tried from top to bottom
+//! any = [{ cookie = "plan", value = "gold" }, { address = "192.0.2.0/24" }]
+//! priority = 0                          # 1 by default; lower ones go first
+//!
+//! [classes.robots]
+//! any = [{ header = "x-robot" }, { path = "/feed" }]
+//! priority = 2
+//! p90 = "2s"
+//!
+//! [[routes]]                            # tried from top to bottom
+//! name = "search"
+//! path = "/search"
+//! host = "*.example.org"
+//! methods = ["GET"]
+//! upstream = "shop"                     # may be left out if there is one only
+//! classes = ["paying"]                  # all of them by default
+//! p90 = "1s"
+//!
+//! [[routes]]
+//! name = "rest"
+//! path = "/"
+//! ```
+//!
+//! A route's own target comes before its classes' targets, and those before the
+//! file's. `[classes.default]` sets the priority and the target of requests that no
+//! class takes. Without routes, everything goes to the one upstream.
+//!
+//! A mistake is shown where it stands, with what was expected there; an unknown key
+//! is a mistake.
+
+mod assemble;
+mod error;
+mod section;
+mod target;
+mod values;
+
+use std::fs;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use crate::protect::Options;
+
+pub use error::ConfigError;
+use section::Fault;
+
+/// Reads the options of `protect` from the file at `path`.
+///
+/// # Errors
+/// [`ConfigError`]: the file cannot be read, or says something that cannot be.
+pub fn load(path: &Path) -> Result<Options, ConfigError> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { file: name.clone(), source })?;
+    parse(&name, &text)
+}
+
+/// Reads the options of `protect` from `text`, which errors call `name`.
+///
+/// # Errors
+/// [`ConfigError::Invalid`] if it says something that cannot be.
+pub fn parse(name: &str, text: &str) -> Result<Options, ConfigError> {
+    let options = match DeTable::parse(text) {
+        Ok(document) => assemble::options(&document),
+        Err(error) => Err(Fault::of_syntax(&error)),
+    };
+    options.map_err(|fault| ConfigError::invalid(name, text, fault))
+}

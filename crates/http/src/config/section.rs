@@ -1,0 +1,157 @@
+//! Tables whose keys are known, and what is wrong with them.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// A mistake in the text.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// Where: in bytes.
+    pub(super) span: Range<usize>,
+    /// What is wrong.
+    pub(super) message: String,
+    /// What was expected instead, shown at the place.
+    pub(super) expected: String,
+    /// What to do, if that is not obvious.
+    pub(super) help: Option<String>,
+}
+
+impl Fault {
+    pub(super) fn new(
+        span: Range<usize>,
+        message: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self { span, message: message.into(), expected: expected.into(), help: None }
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(super) fn of_syntax(error: &toml::de::Error) -> Self {
+        let span = error.span().unwrap_or(0..0);
+        Self::new(span, "this is not TOML", error.message())
+    }
+}
+
+pub(super) type Value<'a> = Spanned<DeValue<'a>>;
+
+/// A table of which every key is known.
+pub(super) struct Section<'a> {
+    table: &'a DeTable<'a>,
+    span: Range<usize>,
+}
+
+impl<'a> Section<'a> {
+    /// The table `value`, unless it has a key that is neither `known` nor accepted by `also`.
+    pub(super) fn new(
+        value: &'a Value<'a>,
+        known: &[&str],
+        also: fn(&str) -> bool,
+    ) -> Result<Self, Fault> {
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(wrong_type(value, "a table"));
+        };
+        Self::of(table, value.span(), known, also)
+    }
+
+    pub(super) fn of(
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        known: &[&str],
+        also: fn(&str) -> bool,
+    ) -> Result<Self, Fault> {
+        for (key, _) in in_order(table) {
+            let name: &str = key.get_ref();
+            if !known.contains(&name) && !also(name) {
+                return Err(unknown_key(key, known));
+            }
+        }
+        Ok(Self { table, span })
+    }
+
+    /// Where the section begins.
+    pub(super) fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    pub(super) fn value(&self, key: &str) -> Option<&'a Value<'a>> {
+        self.table.get(key)
+    }
+
+    /// What `key` says, if anything.
+    pub(super) fn read<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&'a Value<'a>) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        self.value(key).map(read).transpose()
+    }
+
+    /// What `key` says, which it must.
+    pub(super) fn require<T>(
+        &self,
+        key: &str,
+        example: &str,
+        read: impl FnOnce(&'a Value<'a>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let missing = || {
+            Fault::new(
+                self.span(),
+                format!("{key:?} is missing"),
+                format!("needs `{key} = {example}`"),
+            )
+        };
+        self.read(key, read)?.ok_or_else(missing)
+    }
+
+    /// Its keys and values in the order of the text.
+    pub(super) fn entries(&self) -> Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)> {
+        in_order(self.table)
+    }
+
+    /// The tables that it holds, by name, in the order of the text.
+    pub(super) fn tables(
+        value: &'a Value<'a>,
+    ) -> Result<Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)>, Fault> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(in_order(table)),
+            _ => Err(wrong_type(value, "a table")),
+        }
+    }
+}
+
+fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+fn unknown_key(key: &Spanned<DeString<'_>>, known: &[&str]) -> Fault {
+    let name: &str = key.get_ref();
+    let fault = Fault::new(
+        key.span(),
+        format!("unknown key {name:?}"),
+        format!("expected one of: {}", known.join(", ")),
+    );
+    match nearest(name, known) {
+        Some(similar) => fault.help(format!("did you mean {similar:?}?")),
+        None => fault,
+    }
+}
+
+/// The known name that was probably meant: at least 70 % alike.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let alike = |candidate: &&'a str| (strsim::jaro_winkler(name, candidate), *candidate);
+    let best = known.iter().map(alike).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= 0.7).then_some(best.1)
+}
+
+pub(super) fn wrong_type(value: &Value<'_>, expected: &str) -> Fault {
+    let found = value.get_ref().type_str();
+    Fault::new(value.span(), format!("this is of type {found}"), format!("expected {expected}"))
+}

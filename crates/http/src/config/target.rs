@@ -1,0 +1,54 @@
+//! `p90 = "200ms"`: a response-time target as a key and a value.
+
+use tamarisk_control::{Ratio, Target};
+
+use super::section::{Fault, Section};
+use super::values;
+
+/// Whether a key names a percentile: `p50`, `p95`, `p999` (99.9 %) and so on.
+pub(super) fn is_percentile(key: &str) -> bool {
+    percentile(key).is_some()
+}
+
+/// `p` and the digits behind the decimal point of the ratio: two of them as a
+/// rule, more to be finer. `p5` is rejected: it could mean 5 % or 50 %.
+fn percentile(key: &str) -> Option<Ratio> {
+    let digits = key.strip_prefix('p')?;
+    let plain = (2..=5).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let ratio = plain.then(|| format!("0.{digits}"))?.parse().ok()?;
+    Ratio::new(ratio).ok().filter(|ratio| *ratio > Ratio::ZERO)
+}
+
+/// The target that a section states, if it does; at most one.
+pub(super) fn of(section: &Section<'_>) -> Result<Option<Target>, Fault> {
+    let mut target = None;
+    for (key, value) in section.entries() {
+        let Some(percentile) = percentile(key.get_ref()) else { continue };
+        if target.is_some() {
+            let message = "two targets for the same requests";
+            return Err(Fault::new(key.span(), message, "expected one percentile alone"));
+        }
+        let time = values::duration(value)?;
+        let stated = Target::percentile(percentile, time)
+            .map_err(|error| Fault::new(value.span(), error.to_string(), "expected at most 24h"))?;
+        target = Some(stated);
+    }
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_the_digits_of_their_ratio() {
+        for (key, ratio) in
+            [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("p01", 0.01)]
+        {
+            assert_eq!(percentile(key).map(Ratio::get), Some(ratio), "{key}");
+        }
+        for key in ["p", "p9", "p00", "p9x", "90", "path", "p999999"] {
+            assert_eq!(percentile(key), None, "{key}");
+        }
+    }
+}
