@@ -40,11 +40,17 @@ impl PeriodSamples {
         if samples.is_empty() {
             return 0.0;
         }
-        let rank = (share * samples.len() as f64).ceil() as usize;
-        let (_, quantile, _) =
-            samples.select_nth_unstable_by(rank.clamp(1, samples.len()) - 1, f64::total_cmp);
+        let index = nearest_rank(share, samples.len());
+        let (_, quantile, _) = samples.select_nth_unstable_by(index, f64::total_cmp);
         *quantile
     }
+}
+
+/// Where the nearest-rank quantile stands in `count` sorted samples, at least one.
+pub(crate) fn nearest_rank(share: f64, count: usize) -> usize {
+    // Nine tenths of a hundred are ninety, whatever binary fractions make of it.
+    let rank = (share * count as f64 - 1e-9).ceil() as usize;
+    rank.clamp(1, count) - 1
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! hundred samples kept both in order of arrival and in order of size give it
 //! exactly: a new sample moves part of a short sorted array, and reading is a load.
 
+use crate::period_samples::nearest_rank;
+
 /// A window over the most recent samples; all of them finite and not negative.
 #[derive(Clone, Debug)]
 pub(crate) struct RecentSamples {
@@ -66,9 +68,7 @@ impl RecentSamples {
         if self.len == 0 {
             return 0.0;
         }
-        // Nine tenths of a hundred are ninety, whatever binary fractions make of it.
-        let rank = (share * self.len as f64 - 1e-9).ceil() as usize;
-        self.sorted[rank.clamp(1, self.len) - 1]
+        self.sorted[nearest_rank(share, self.len)]
     }
 
     /// How many samples are less than `sample`.

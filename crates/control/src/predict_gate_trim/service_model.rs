@@ -218,8 +218,9 @@ mod tests {
     #[test]
     fn a_rare_class_is_judged_by_the_stage_until_it_has_samples() {
         let mut model = model();
-        for _ in 0..320 {
-            model.record(Timestamp::ZERO, ClassId::new(0), 20 * MS, Ending::Completed);
+        for event in 0..320 {
+            let now = Timestamp::ZERO + event * MS;
+            model.record(now, ClassId::new(0), 20 * MS, Ending::Completed);
         }
         // (200·20 + 5·10) ÷ 205 ms
         assert!(close(model.mean(ClassId::new(1)), 4.05 / 205.0));
@@ -248,6 +249,20 @@ mod tests {
         assert!(close(model.mean(ClassId::new(0)), 0.010));
         model.record(Timestamp::ZERO, ClassId::new(0), 70 * MS, Ending::Terminated);
         assert!(model.mean(ClassId::new(0)) > 0.010);
+    }
+
+    #[test]
+    fn a_class_that_is_known_learns_only_now_and_then() {
+        let (mut model, class) = (model(), ClassId::new(0));
+        let mut record = |micros: u64, service| {
+            let now = Timestamp::from_nanos(micros * 1000);
+            model.record(now, class, service, Ending::Completed)
+        };
+        for sample in 0..200 {
+            assert_ne!(record(sample, 20 * MS), Refreshed::Nothing, "sample {sample} is wanted");
+        }
+        assert_eq!(record(200, 70 * MS), Refreshed::Nothing, "1 µs after the last one");
+        assert_ne!(record(249, 70 * MS), Refreshed::Nothing, "50 µs after it");
     }
 
     #[test]
