@@ -21,11 +21,18 @@ use self::service::Service;
 use self::table::Table;
 use crate::Ending;
 use crate::interrupt::interrupted;
+use crate::plot::Format;
 
 const EXAMPLES: &str = "\
 Examples:
   tamarisk demo
   tamarisk demo --quick --out /var/tmp";
+
+const STORY: &str = "\
+A service has 8 workers, needs 20 ms for a request, and so answers 400 a second at best.
+3 users become 1,000 in one instant, and 3 again. Each waits for an answer, thinks for 20 ms,
+and asks again; whoever is refused comes back after about a second.
+What counts is an answer within 200 ms.";
 
 /// The promise to clients: the service itself takes 20 ms at the mean, and 46 ms
 /// at the 90th percentile.
@@ -63,11 +70,12 @@ impl Demo {
     }
 
     async fn compare(&self, service: &Service) -> anyhow::Result<Ending> {
+        writeln!(io::stdout(), "{STORY}\n")?;
         let directly = self.crowd("Directly", service.address()).await?;
         if directly.interrupted {
             return Ok(Ending::Interrupted);
         }
-        println!();
+        writeln!(io::stdout())?;
         let front = front(service.address()).await?;
         let protected = self.crowd("Behind tamarisk protect", front.local_addr()).await?;
         if protected.interrupted {
@@ -78,7 +86,9 @@ impl Demo {
         let figure = comparison.figure();
         for name in ["flash-crowd.svg", "flash-crowd.png"] {
             let path = self.out.join(name);
-            figure.save(&path)?;
+            let bytes = figure.encode(Format::of(&path))?;
+            std::fs::write(&path, bytes)
+                .with_context(|| format!("cannot write {}", path.display()))?;
             writeln!(io::stdout(), "Saved {}", path.display())?;
         }
         Ok(Ending::Done)
@@ -115,5 +125,5 @@ impl Demo {
 async fn front(upstream: SocketAddr) -> anyhow::Result<Running> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let origin: Origin = format!("http://{upstream}").parse()?;
-    Ok(protect::start(Options::new(listen, origin, Target::p90(TARGET)?)).await?)
+    Ok(protect::start(Options::single(listen, origin, Target::p90(TARGET)?)).await?)
 }

@@ -8,6 +8,7 @@ mod interrupt;
 mod load;
 mod man;
 mod plot;
+mod protect;
 
 use std::io;
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ struct Tamarisk {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Protect(Box<protect::Protect>),
     Demo(demo::Demo),
     Load(Box<load::Load>),
     Completions(completions::Completions),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
 impl Command {
     fn run(self) -> anyhow::Result<Ending> {
         match self {
+            Self::Protect(protect) => protect.run(),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
             Self::Completions(completions) => completions.run(),

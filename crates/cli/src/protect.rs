@@ -1,0 +1,131 @@
+//! `tamarisk protect`: overload control before any HTTP service.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tamarisk_control::{Ratio, Target};
+use tamarisk_http::config::{self, ConfigError};
+use tamarisk_http::protect::{self, Options, Running};
+use tamarisk_http::proxy::Origin;
+use tamarisk_load::parse_duration;
+
+use crate::interrupt::{asked_to_end, interrupted};
+use crate::{Ending, misunderstood};
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const DEFAULT_TARGET: Duration = Duration::from_secs(1);
+
+const EXAMPLES: &str = "\
+Examples:
+  A service on port 3000, nine of ten answers within 200 ms:
+    tamarisk protect http://127.0.0.1:3000 --listen 127.0.0.1:8080 --p90 200ms
+  The same at another percentile, with a status page and metrics for Prometheus:
+    tamarisk protect http://127.0.0.1:3000 --p99 1s --status 127.0.0.1:9090
+  Routes with their own targets, and classes of clients:
+    tamarisk protect --config protect.toml
+
+Requests that could not be answered in time are refused at once, with 503 and Retry-After.
+SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
+
+/// Put any HTTP service under overload control
+///
+/// State what its clients are promised; how many requests it can take, when to let them wait and
+/// when to refuse is found by control.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Protect {
+    /// The service, as `http://HOST:PORT`
+    #[arg(value_name = "URL", required_unless_present = "config")]
+    upstream: Option<Origin>,
+    /// Serve clients here [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Promise that half of the answers come within TIME
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
+    p50: Option<Duration>,
+    /// Promise that nine of ten answers come within TIME [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
+    p90: Option<Duration>,
+    /// Promise that 99 of 100 answers come within TIME
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
+    p99: Option<Duration>,
+    /// Show status (/status, /metrics, and a page) here
+    #[arg(long, value_name = "ADDRESS")]
+    status: Option<SocketAddr>,
+    /// Read routes, classes and targets from a TOML file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "target"])]
+    config: Option<PathBuf>,
+    /// Serve on this many threads [default: one for each core]
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZeroUsize>,
+    /// Let requests under way finish for this long when shutting down
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    drain: Duration,
+}
+
+impl Protect {
+    pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        let drain = self.drain;
+        let options = match self.options()? {
+            Ok(options) => options,
+            Err(mistake) => {
+                // Shows the place in the file.
+                eprintln!("{:?}", miette::Report::new(mistake));
+                return Ok(Ending::Unsuccessful);
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let running = protect::start(options).await?;
+            announce(&running);
+            asked_to_end().await;
+            eprintln!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
+            let cut = tokio::select! {
+                cut = running.shutdown(drain) => cut,
+                () = interrupted() => return Ok(Ending::Interrupted),
+            };
+            match cut.connections {
+                0 => eprintln!("Drained: every request under way was finished."),
+                count => eprintln!("Drained: {count} busy connections were cut."),
+            }
+            Ok(Ending::Done)
+        })
+    }
+
+    fn options(self) -> anyhow::Result<Result<Options, ConfigError>> {
+        let target = self.target()?;
+        let mut options = match (self.config, self.upstream) {
+            (Some(file), _) => match config::load(&file) {
+                Ok(options) => options,
+                Err(mistake) => return Ok(Err(mistake)),
+            },
+            (None, Some(origin)) => Options::single(DEFAULT_LISTEN, origin, target),
+            (None, None) => {
+                return Err(misunderstood("name the service to protect, or a --config"));
+            }
+        };
+        options.listen = self.listen.unwrap_or(options.listen);
+        options.status = self.status.or(options.status);
+        options.cores = self.cores.unwrap_or(options.cores);
+        Ok(Ok(options))
+    }
+
+    fn target(&self) -> anyhow::Result<Target> {
+        let (percentile, time) = match (self.p50, self.p90, self.p99) {
+            (Some(time), ..) => (0.5, time),
+            (_, _, Some(time)) => (0.99, time),
+            (_, time, _) => (0.9, time.unwrap_or(DEFAULT_TARGET)),
+        };
+        Target::percentile(Ratio::saturating(percentile), time).map_err(misunderstood)
+    }
+}
+
+fn announce(running: &Running) {
+    eprintln!("Protecting on http://{}", running.local_addr());
+    if let Some(address) = running.status_addr() {
+        eprintln!("Status on http://{address}/");
+    }
+}
