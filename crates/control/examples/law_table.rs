@@ -43,6 +43,7 @@ fn main() {
     overload("3 → 1000 → 3 users, 8 workers", &scenarios::spike());
     overload("Open loop, 0.3 → 2 × capacity", &scenarios::step(2.0));
     overload("Open loop, 0.3 → 10 × capacity", &scenarios::step(10.0));
+    overload("The same with 8 workers of 20 ms, target 200 ms", &scenarios::uniform(10.0));
     overload("0.8 × capacity, service 2.5 × slower for 40 s", &scenarios::slowdown());
     overload("From cold at 10 × capacity, 8 workers of 20 ms, target 200 ms", &scenarios::cold());
     overload("400 workers of 0.4 s, from cold at 2 × capacity", &scenarios::wide(2.0));

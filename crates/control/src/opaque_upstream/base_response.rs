@@ -14,6 +14,8 @@ const STRETCH_EVERY: Duration = Duration::from_millis(250);
 /// already queued in the upstream, and the quick ones are those that did not.
 const STRETCHES_QUANTILE: f64 = 0.25;
 
+/// One probe raises a measured estimate by no more than this: it may be luck.
+const RAISING_MAX: f64 = 1.5;
 /// While the throughput shows no need of it, an estimate that was not measured
 /// without pressure is lowered to this, once in each probe.
 const LOWERING: f64 = 0.85;
@@ -80,7 +82,10 @@ impl BaseResponse {
 
     /// Throughput grew with what was in flight while events took `response`.
     pub(crate) fn throughput_followed(&mut self, response: f64) {
-        self.estimate = Some(response.max(self.estimate.unwrap_or(0.0)));
+        let before = self.estimate.unwrap_or(response);
+        let most =
+            if self.evidence == Evidence::LeastSeen { response } else { RAISING_MAX * before };
+        self.estimate = Some(response.min(most).max(before));
         self.evidence = Evidence::ThroughputFollowed;
     }
 
@@ -141,11 +146,29 @@ mod tests {
     #[test]
     fn throughput_that_follows_raises_the_estimate_and_one_that_does_not_lowers_it() {
         let mut base = BaseResponse::new();
-        base.learn_unpressed(at(0), 0.02);
+        base.learn_unpressed(at(0), 0.04);
         base.throughput_followed(0.05);
         assert_eq!(base.get(), Some(0.05));
         base.throughput_stayed();
         assert_eq!(base.get(), Some(0.85 * 0.05));
+    }
+
+    #[test]
+    fn a_measured_estimate_is_raised_by_half_at_most_and_a_guess_by_any_factor() {
+        let mut base = BaseResponse::new();
+        base.see(0.01);
+        base.throughput_followed(0.1);
+        assert_eq!(base.get(), Some(0.1));
+        base.throughput_followed(9.0);
+        assert!((base.get().unwrap() - 0.15).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_guess_is_lowered_faster_than_a_measurement() {
+        let mut base = BaseResponse::new();
+        base.see(0.1);
+        base.throughput_stayed();
+        assert_eq!(base.get(), Some(0.7 * 0.1));
     }
 
     #[test]

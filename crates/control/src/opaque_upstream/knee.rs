@@ -52,12 +52,13 @@ const OPEN_LIMIT_MIN: f64 = 4.0;
 
 /// A probe holds so many times the limit.
 const PROBE: f64 = 1.3;
-/// Rates of so many completions differ by chance by a tenth, where throughput
-/// that follows a probe differs by a quarter …
+/// A rate counts as measured after so many completions, if they differ by so
+/// little that its error is a fifth of what a probe makes of it below the knee …
 const COMPLETIONS_PROBE: u32 = 200;
-/// … or of as many as come in [`PROBE_LONG`], from an upstream that is slow.
-const COMPLETIONS_PROBE_MIN: u32 = 16;
+const RATE_ERROR: f64 = 0.05;
 const PROBE_SHORT: f64 = 0.25;
+/// … or after so long.
+const COMPLETIONS_PROBE_MIN: u32 = 16;
 const PROBE_LONG: f64 = 5.0;
 /// After so many completions a limit that is far too low can be told.
 const COMPLETIONS_COARSE: u32 = 64;
@@ -318,7 +319,9 @@ impl Knee {
     fn is_measured(&self) -> bool {
         let (count, length) = (self.stretch.completions(), self.stretch.length());
         let response = self.stretch.response();
-        (count >= COMPLETIONS_PROBE && length >= (2.0 * response).max(PROBE_SHORT))
+        (count >= COMPLETIONS_PROBE
+            && length >= (2.0 * response).max(PROBE_SHORT)
+            && self.stretch.rate_error() <= RATE_ERROR)
             || (count >= COMPLETIONS_PROBE_MIN && length >= PROBE_LONG)
     }
 

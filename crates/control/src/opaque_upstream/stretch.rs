@@ -16,7 +16,22 @@ pub(crate) struct Stretch {
     /// Completions while every place was taken, or somebody waited for one.
     pressed: u32,
     in_flight_seconds: f64,
+    batches: Batches,
 }
+
+/// How long batches of completions took: how far apart they are says how much of
+/// a rate is luck, also where events are as unlike as a page and an export.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batches {
+    began: Timestamp,
+    completions: u32,
+    count: u32,
+    sum: f64,
+    sum_of_squares: f64,
+}
+
+/// Completions in a batch. Ten batches are two hundred completions.
+const BATCH: u32 = 20;
 
 /// A stretch in three numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,7 +46,8 @@ pub(crate) struct Measurement {
 
 impl Stretch {
     pub(crate) fn beginning(now: Timestamp) -> Self {
-        Self { began: now, observed: now, ..Self::default() }
+        let batches = Batches { began: now, ..Batches::default() };
+        Self { began: now, observed: now, batches, ..Self::default() }
     }
 
     /// `in_flight` have been in flight since the last observation.
@@ -46,6 +62,7 @@ impl Stretch {
     pub(crate) fn complete(&mut self, pressed: bool) {
         self.completions = self.completions.saturating_add(1);
         self.pressed = self.pressed.saturating_add(u32::from(pressed));
+        self.batches.complete(self.observed);
     }
 
     pub(crate) fn completions(&self) -> u32 {
@@ -72,6 +89,18 @@ impl Stretch {
         self.pressed == 0
     }
 
+    /// The standard error of the rate, relative to it; infinite of two batches or less.
+    pub(crate) fn rate_error(&self) -> f64 {
+        let Batches { count, sum, sum_of_squares, .. } = self.batches;
+        if count < 3 || sum <= 0.0 {
+            return f64::INFINITY;
+        }
+        let count = f64::from(count);
+        let mean = sum / count;
+        let variance = (sum_of_squares / count - mean * mean).max(0.0);
+        (variance / (count - 1.0)).sqrt() / mean
+    }
+
     pub(crate) fn measure(&self) -> Measurement {
         // A stretch of no length, with the clock standing still, is one nanosecond.
         let length = self.length().max(1e-9);
@@ -79,6 +108,20 @@ impl Stretch {
             rate: f64::from(self.completions) / length,
             in_flight: self.in_flight_seconds / length,
             response: self.response(),
+        }
+    }
+}
+
+impl Batches {
+    fn complete(&mut self, now: Timestamp) {
+        self.completions += 1;
+        if self.completions == BATCH {
+            let took = now.since(self.began).as_secs_f64();
+            self.count = self.count.saturating_add(1);
+            self.sum += took;
+            self.sum_of_squares += took * took;
+            self.completions = 0;
+            self.began = now;
         }
     }
 }
@@ -127,5 +170,30 @@ mod tests {
         assert!(stretch.is_pressed());
         stretch.complete(false);
         assert!(!stretch.is_pressed() && !stretch.is_unpressed());
+    }
+
+    #[test]
+    fn a_steady_rate_has_no_error_and_batches_of_one_and_three_seconds_have_a_quarter() {
+        let stretch = |millis_of: fn(u32) -> u64| {
+            let mut now = 0;
+            let mut stretch = Stretch::beginning(at(0));
+            for index in 0..100 {
+                now += millis_of(index / BATCH);
+                stretch.observe(at(now), 1);
+                stretch.complete(true);
+            }
+            stretch.rate_error()
+        };
+        assert!(stretch(|_| 50) < 1e-6);
+        // 1, 3, 1, 3, 1 s: mean 1.8, variance 0.96, error √(0.96 ÷ 4) ÷ 1.8 = 0.272
+        let error = stretch(|batch| if batch % 2 == 0 { 50 } else { 150 });
+        assert!((error - 0.272).abs() < 1e-3, "{error}");
+    }
+
+    #[test]
+    fn a_few_completions_tell_no_rate() {
+        let mut stretch = Stretch::beginning(at(0));
+        (0..2 * BATCH).for_each(|_| stretch.complete(true));
+        assert_eq!(stretch.rate_error(), f64::INFINITY);
     }
 }
