@@ -75,11 +75,11 @@ impl<E: Send + 'static> Batch<E> {
         self.conclude_at(now, Outcome::Completed);
         self.started = now;
         let latest = self.pending.iter().map(|queued| queued.meta).max_by_key(|meta| meta.deadline);
-        if let Some(meta) = latest {
-            self.worker.begin(&meta);
-        }
         std::iter::from_fn(move || {
             let queued = self.pop(now)?;
+            if self.begun.is_empty() {
+                self.worker.begin(&latest.unwrap_or(queued.meta));
+            }
             self.begun.push(queued.meta);
             Some(Envelope::new(queued.item.0, queued.meta.entry()))
         })

@@ -84,9 +84,10 @@ impl Context {
 
     /// While the guard lives the event is not terminated: for as long as
     /// something is held that must not be torn, or a response is being written.
+    /// Once the event has ended there is nothing to shield.
     pub fn shield(&self) -> Shield {
-        self.worker.slot.raise_shield();
-        Shield { worker: Arc::clone(&self.worker), sequence: self.sequence }
+        let raised = self.worker.slot.raise_shield(self.sequence);
+        Shield { worker: raised.then(|| Arc::clone(&self.worker)), sequence: self.sequence }
     }
 
     /// Where a blocking handler can be ended.
@@ -112,16 +113,15 @@ impl Context {
 /// Holds termination off; see [`Context::shield`].
 #[must_use = "the shield is lowered when this is dropped"]
 pub struct Shield {
-    worker: Arc<Worker>,
+    /// Whose event it shields, if it does.
+    worker: Option<Arc<Worker>>,
     sequence: u64,
 }
 
 impl Drop for Shield {
     fn drop(&mut self) {
-        // Beginning an event clears the shields of the one before it, so a shield
-        // that outlived its event holds nothing any more.
-        if self.worker.slot.running() == Some(self.sequence) {
-            self.worker.slot.lower_shield();
+        if let Some(worker) = &self.worker {
+            worker.slot.lower_shield(self.sequence);
         }
     }
 }

@@ -7,10 +7,9 @@
 //! checkpoint, neither behind a shield [SERT06 §3].
 
 use std::fmt;
+use std::task::Waker;
 
-use futures_util::task::AtomicWaker;
-
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, AtomicWaker, Ordering};
 
 /// A running event: which worker runs it, and as its how-manieth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,77 +26,123 @@ pub struct Terminated;
 
 /// What one worker runs now.
 pub(crate) struct Slot {
-    /// Sequence number × 4 + flags: one word, so that a request and the end of
-    /// the event it names cannot miss each other.
+    /// One word, so that a request, a shield and the end of the event they name
+    /// cannot miss each other: sequence number, shields, flags.
     word: AtomicU64,
-    shields: AtomicU32,
     waker: AtomicWaker,
 }
 
 const RUNNING: u64 = 1;
-const REQUESTED: u64 = 2;
+const REQUESTED: u64 = 1 << 1;
+/// Whatever runs is to end, and nothing else is to begin.
+const STOPPED: u64 = 1 << 2;
+const FLAGS: u32 = 3;
+
+const SHIELD: u64 = 1 << FLAGS;
+/// Shields that one event may hold at once; those beyond shield no further.
+const SHIELDS_MAX: u64 = (1 << 16) - 1;
+const SHIELDS: u64 = SHIELDS_MAX << FLAGS;
+
+/// 45 bits of sequence numbers: at ten million events a second, 40 days until one
+/// comes again.
+const SEQUENCE: u32 = FLAGS + 16;
 
 impl Slot {
     pub(crate) fn new() -> Self {
-        Self { word: AtomicU64::new(0), shields: AtomicU32::new(0), waker: AtomicWaker::new() }
+        Self { word: AtomicU64::new(0), waker: AtomicWaker::new() }
     }
 
     /// The worker begins its next event; returns the event's sequence number.
     pub(crate) fn begin(&self) -> u64 {
-        let sequence = (self.word.load(Ordering::Relaxed) >> 2) + 1;
-        self.shields.store(0, Ordering::Relaxed);
-        self.word.store((sequence << 2) | RUNNING, Ordering::Release);
-        sequence
+        // All but the sequence and the order to stop was cleared when the last
+        // event ended, and nobody else sets it between events.
+        let before = self.word.fetch_add((1 << SEQUENCE) | RUNNING, Ordering::AcqRel);
+        debug_assert_eq!(before & (RUNNING | REQUESTED | SHIELDS), 0, "an event runs already");
+        (before >> SEQUENCE).wrapping_add(1) & (u64::MAX >> SEQUENCE)
     }
 
     /// The event that the worker runs has ended.
     pub(crate) fn end(&self) {
-        self.word.fetch_and(!(RUNNING | REQUESTED), Ordering::AcqRel);
+        self.word.fetch_and(!(RUNNING | REQUESTED | SHIELDS), Ordering::AcqRel);
     }
 
     /// Asks the event with this number to end; `false` if it no longer runs.
     pub(crate) fn request(&self, sequence: u64) -> bool {
-        let running = (sequence << 2) | RUNNING;
-        let requested = running | REQUESTED;
-        let answer =
-            self.word.compare_exchange(running, requested, Ordering::AcqRel, Ordering::Acquire);
-        match answer {
-            Ok(_) => {
-                self.waker.wake();
-                true
-            }
-            Err(word) => word == requested,
+        let Some((before, _)) = self.change(sequence, |word| Some(word | REQUESTED)) else {
+            return false;
+        };
+        if before & REQUESTED == 0 {
+            self.waker.wake();
         }
+        true
+    }
+
+    /// Asks whatever runs to end, and the worker to begin nothing else.
+    pub(crate) fn stop(&self) {
+        self.word.fetch_or(STOPPED, Ordering::AcqRel);
+        self.waker.wake();
     }
 
     /// The number of the event that runs now, if any.
     pub(crate) fn running(&self) -> Option<u64> {
         let word = self.word.load(Ordering::Acquire);
-        (word & RUNNING != 0).then_some(word >> 2)
+        (word & RUNNING != 0).then_some(word >> SEQUENCE)
     }
 
-    /// Whether the running event is to end here and now.
+    /// Whether what the worker does is to end here and now.
     pub(crate) fn is_due(&self) -> bool {
-        self.word.load(Ordering::Acquire) & REQUESTED != 0
-            && self.shields.load(Ordering::Acquire) == 0
+        is_due(self.word.load(Ordering::Acquire))
+    }
+
+    /// Whether the worker is to begin nothing else.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.word.load(Ordering::Acquire) & STOPPED != 0
     }
 
     /// Whom to wake when a request comes.
-    pub(crate) fn register(&self, waker: &std::task::Waker) {
+    pub(crate) fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
-    pub(crate) fn raise_shield(&self) {
-        self.shields.fetch_add(1, Ordering::AcqRel);
+    /// Shields the event with this number; `false` if it no longer runs.
+    pub(crate) fn raise_shield(&self, sequence: u64) -> bool {
+        let raised = |word| (word & SHIELDS != SHIELDS).then_some(word + SHIELD);
+        self.change(sequence, raised).is_some()
     }
 
-    pub(crate) fn lower_shield(&self) {
-        self.shields.fetch_sub(1, Ordering::AcqRel);
+    /// Lowers a shield that was raised; does nothing if its event has ended.
+    pub(crate) fn lower_shield(&self, sequence: u64) {
+        let lowered = self.change(sequence, |word| Some(word - SHIELD));
+        if lowered.is_some_and(|(_, word)| is_due(word)) {
+            self.waker.wake();
+        }
     }
 
     pub(crate) fn is_shielded(&self) -> bool {
-        self.shields.load(Ordering::Acquire) > 0
+        self.word.load(Ordering::Acquire) & SHIELDS != 0
     }
+
+    /// Changes the word while the event with this number runs; returns what it
+    /// was and is.
+    fn change(&self, sequence: u64, change: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            if word >> SEQUENCE != sequence || word & RUNNING == 0 {
+                return None;
+            }
+            let changed = change(word)?;
+            let swapped =
+                self.word.compare_exchange_weak(word, changed, Ordering::AcqRel, Ordering::Acquire);
+            match swapped {
+                Ok(_) => return Some((word, changed)),
+                Err(current) => word = current,
+            }
+        }
+    }
+}
+
+fn is_due(word: u64) -> bool {
+    word & (REQUESTED | STOPPED) != 0 && word & SHIELDS == 0
 }
 
 impl fmt::Display for EventId {
@@ -126,11 +171,37 @@ mod tests {
     fn a_shield_puts_the_request_off() {
         let slot = Slot::new();
         let event = slot.begin();
-        slot.raise_shield();
+        assert!(slot.raise_shield(event));
         assert!(slot.request(event));
         assert!(!slot.is_due());
-        slot.lower_shield();
+        slot.lower_shield(event);
         assert!(slot.is_due());
+    }
+
+    #[test]
+    fn a_shield_of_an_event_that_ended_holds_nothing() {
+        let slot = Slot::new();
+        let first = slot.begin();
+        assert!(slot.raise_shield(first));
+        slot.end();
+        let second = slot.begin();
+        assert!(!slot.is_shielded());
+        assert!(!slot.raise_shield(first));
+        assert!(slot.raise_shield(second));
+        slot.lower_shield(first);
+        assert!(slot.is_shielded());
+    }
+
+    #[test]
+    fn more_shields_than_can_be_counted_still_shield() {
+        let slot = Slot::new();
+        let event = slot.begin();
+        let raised = (0..SHIELDS_MAX + 5).filter(|_| slot.raise_shield(event)).count();
+        assert_eq!(raised as u64, SHIELDS_MAX);
+        assert!(slot.request(event) && !slot.is_due());
+        (0..raised).for_each(|_| slot.lower_shield(event));
+        assert!(slot.is_due());
+        assert_eq!(slot.running(), Some(event));
     }
 
     #[test]
@@ -140,6 +211,15 @@ mod tests {
         slot.end();
         assert!(!slot.request(event));
         assert_eq!(slot.running(), None);
+    }
+
+    #[test]
+    fn a_worker_told_to_stop_is_due_whatever_it_begins() {
+        let slot = Slot::new();
+        slot.stop();
+        assert!(slot.is_due() && slot.is_stopped());
+        let event = slot.begin();
+        assert_eq!((slot.running(), slot.is_due()), (Some(event), true));
     }
 }
 
@@ -167,6 +247,84 @@ mod model {
             assert!(!slot.is_due(), "the second event was never asked to end");
             let accepted = other.join().expect("the requester does not panic");
             assert!(!ended_by_request || accepted);
+        });
+    }
+
+    /// A shield is raised and lowered elsewhere while its event ends: the next one
+    /// is neither shielded by it nor robbed of its own.
+    #[test]
+    fn a_shield_never_covers_the_next_event() {
+        loom::model(|| {
+            let slot = Arc::new(Slot::new());
+            let first = slot.begin();
+            let other = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || {
+                    if slot.raise_shield(first) {
+                        slot.lower_shield(first);
+                    }
+                })
+            };
+            slot.end();
+            let second = slot.begin();
+            assert!(!slot.is_shielded());
+            assert!(slot.raise_shield(second));
+            other.join().expect("the shield-bearer does not panic");
+            assert!(slot.is_shielded());
+        });
+    }
+
+    /// A worker begins an event while its stage is closed: it hears of it.
+    #[test]
+    fn an_order_to_stop_is_never_lost() {
+        loom::model(|| {
+            let slot = Arc::new(Slot::new());
+            slot.begin();
+            let other = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || slot.stop())
+            };
+            slot.end();
+            slot.begin();
+            other.join().expect("who stops it does not panic");
+            assert!(slot.is_due());
+        });
+    }
+
+    /// A worker that found nothing due and went to sleep is woken by a request.
+    #[test]
+    fn a_request_wakes_a_worker_that_waits() {
+        loom::model(|| {
+            let slot = Arc::new(Slot::new());
+            let event = slot.begin();
+            let other = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || assert!(slot.request(event)))
+            };
+            loom::future::block_on(std::future::poll_fn(|cx| {
+                slot.register(cx.waker());
+                if slot.is_due() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            }));
+            other.join().expect("the requester does not panic");
+        });
+    }
+
+    /// The same when the request came first and a shield was in its way.
+    #[test]
+    fn a_lowered_shield_wakes_a_worker_that_waits() {
+        loom::model(|| {
+            let slot = Arc::new(Slot::new());
+            let event = slot.begin();
+            assert!(slot.raise_shield(event) && slot.request(event));
+            let other = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || slot.lower_shield(event))
+            };
+            loom::future::block_on(std::future::poll_fn(|cx| {
+                slot.register(cx.waker());
+                if slot.is_due() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            }));
+            other.join().expect("the shield-bearer does not panic");
         });
     }
 }

@@ -103,10 +103,9 @@ impl Alarm {
             self.set = Some((deadline, Box::pin(tokio::time::sleep(left))));
         }
         let Some((_, sleep)) = &mut self.set else { return false };
-        if sleep.as_mut().poll(cx).is_pending() {
+        if !sleep.is_elapsed() && sleep.as_mut().poll(cx).is_pending() {
             return false;
         }
-        self.set = None;
         self.worker.slot.request(sequence);
         self.worker.slot.is_due()
     }
