@@ -96,12 +96,14 @@ fn the_opaque_form_keeps_both_when_service_becomes_slower() {
 
 #[test]
 fn the_opaque_form_learns_under_overload_what_it_could_not_learn_before() {
-    check(&scenarios::cold(), opaque_law, 0.93, 0.9, 5.0);
+    check(&scenarios::cold(), opaque_law, 0.93, 0.85, 2.0);
 }
 
 #[test]
 fn the_opaque_form_finds_four_hundred_workers_from_cold() {
-    check(&scenarios::wide(2.0), opaque_law, 0.9, 0.9, 2.0);
+    // A second of it passes before the first of 400 places is known to be there,
+    // and what was let in meanwhile may still be late some seconds on.
+    check(&scenarios::wide(2.0), opaque_law, 0.88, 0.9, 7.0);
 }
 
 #[test]

@@ -279,8 +279,8 @@ impl Knee {
             return;
         }
         self.lower = self.stretch.measure();
-        let probe = (PROBE * self.limit).ceil().min(self.ceiling().floor());
-        if probe > self.limit.round() {
+        let probe = (PROBE * self.limit).ceil();
+        if probe <= self.ceiling().ceil() {
             self.probe_limit = probe;
             self.enter(now, Phase::Settling(Limit::Probed));
         } else {
@@ -357,7 +357,8 @@ impl Knee {
         let room = self.room_left * spare.clamp(ROOM_MIN, ROOM_MAX);
         let aim = (1.0 + room) * self.lower.rate * base;
         let least = if self.phase == Phase::Open { 1.0 } else { STEP_DOWN * self.limit };
-        aim.max(least).min(self.ceiling())
+        // Room for a whole probe: half of one tells nothing.
+        aim.max(least).min(self.ceiling() / PROBE).max(1.0)
     }
 
     /// In flight × time never exceeds half of the target, unless the base leaves
