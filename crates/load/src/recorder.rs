@@ -72,12 +72,22 @@ impl Recorder {
         Self { plan, phases: vec![PhaseTally::default(); phases], current: first, finished: vec![] }
     }
 
-    /// Work on a request that was due at `due` begins at `at`; the generator
-    /// itself is late by `lag`.
-    pub(crate) fn on_start(&mut self, due: Duration, at: Duration, lag: Duration) {
+    /// Work on a request of `user` that was due at `due` begins at `at`; the
+    /// generator itself is late by `lag`.
+    pub(crate) fn on_start(
+        &mut self,
+        user: Option<usize>,
+        due: Duration,
+        at: Duration,
+        lag: Duration,
+    ) {
         self.advance(at);
         let phase = self.phase(due);
-        for tally in [&mut self.phases[phase].tally, &mut self.current.tally] {
+        let phase = &mut self.phases[phase];
+        if let Some(user) = user.filter(|user| *user >= phase.shares.len()) {
+            phase.shares.resize(user + 1, 0);
+        }
+        for tally in [&mut phase.tally, &mut self.current.tally] {
             tally.offered += 1;
             tally.lag.record(lag);
         }
@@ -105,12 +115,8 @@ impl Recorder {
         phase.tally.on_end(ended, target);
         self.current.tally.on_end(ended, target);
         self.current.in_flight -= 1;
-        if let Some(user) = ended.user {
-            if phase.shares.len() <= user {
-                phase.shares.resize(user + 1, 0);
-            }
-            let completed = ended.outcome == Outcome::Completed;
-            phase.shares[user] += u32::from(completed);
+        if let (Some(user), Outcome::Completed) = (ended.user, ended.outcome) {
+            phase.shares[user] += 1;
         }
     }
 
@@ -186,7 +192,7 @@ mod tests {
     #[test]
     fn a_request_counts_towards_the_phase_it_was_due_in_and_the_interval_it_ended_in() {
         let mut recorder = recorder();
-        recorder.on_start(s(1.9), s(1.95), s(0.05));
+        recorder.on_start(Some(4), s(1.9), s(1.95), s(0.05));
         recorder.on_end(&completed(4, 1.9, 2.5));
         let (intervals, phases) = recorder.finish(s(3.0));
         assert_eq!(intervals.iter().map(|i| i.tally.offered).collect::<Vec<_>>(), [0, 1, 0]);
@@ -201,17 +207,26 @@ mod tests {
     #[test]
     fn what_ends_after_the_schedule_is_in_no_rate() {
         let mut recorder = recorder();
-        recorder.on_start(s(2.9), s(2.9), s(0.0));
+        recorder.on_start(Some(0), s(2.9), s(2.9), s(0.0));
         recorder.on_end(&completed(0, 2.9, 3.1));
         let (_, phases) = recorder.finish(s(4.0));
         assert_eq!((phases[2].tally.completed, phases[2].flow.completed), (1, 0));
     }
 
     #[test]
+    fn a_user_who_is_never_answered_has_a_share_of_nothing() {
+        let mut recorder = recorder();
+        recorder.on_start(Some(0), s(0.1), s(0.1), s(0.0));
+        recorder.on_start(Some(1), s(0.1), s(0.1), s(0.0));
+        recorder.on_end(&completed(0, 0.1, 0.2));
+        assert_eq!(recorder.finish(s(1.0)).1[0].shares, [1, 0]);
+    }
+
+    #[test]
     fn requests_under_way_are_carried_from_interval_to_interval() {
         let mut recorder = recorder();
-        recorder.on_start(s(0.1), s(0.1), s(0.0));
-        recorder.on_start(s(0.2), s(0.2), s(0.0));
+        recorder.on_start(Some(0), s(0.1), s(0.1), s(0.0));
+        recorder.on_start(Some(1), s(0.2), s(0.2), s(0.0));
         recorder.on_end(&completed(0, 0.1, 2.1));
         assert_eq!(recorder.in_flight(), 1);
         let finished = recorder.take_finished(s(2.1));

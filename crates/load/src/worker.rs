@@ -112,7 +112,7 @@ impl Worker {
         lag: Duration,
         idle: Option<Connection>,
     ) -> (Outcome, Option<Connection>) {
-        self.recorder.borrow_mut().on_start(due, self.elapsed(), lag);
+        self.recorder.borrow_mut().on_start(user, due, self.elapsed(), lag);
         let mut sent = None;
         let deadline = self.assignment.origin + due + self.plan().settings().timeout;
         let answer = timeout_at(deadline, self.exchange(due, idle, &mut sent)).await;
@@ -132,7 +132,7 @@ impl Worker {
         let at = self.elapsed();
         let outcome = Outcome::Failed(ErrorKind::NotSent);
         let mut recorder = self.recorder.borrow_mut();
-        recorder.on_start(due, at, at.saturating_sub(due));
+        recorder.on_start(None, due, at, at.saturating_sub(due));
         recorder.on_end(&Ended { user: None, due, sent: None, at, outcome, bytes: 0 });
     }
 

@@ -101,6 +101,21 @@ async fn a_stall_delays_every_request_that_was_due_in_it() {
     assert!(report.total.latency.p50 >= 0.05, "{:?}", report.total.latency);
 }
 
+/// A listener with room for two connections that have not been accepted, and a
+/// while before it accepts any: the kernel drops the others' first packets, and
+/// they try again after a second.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn latency_runs_from_when_a_request_was_due_and_response_time_from_when_it_was_sent() {
+    let service = service::late_to_accept(1, ms(100)).await;
+    let report = report(open(&service, constant(100.0, ms(100))).drain(ms(2500))).await;
+    let total = &report.total;
+    assert_eq!((total.completed, total.latency.count, total.response.count), (10, 10, 10));
+    assert!(total.connect.max > 0.9, "{:?}", total.connect);
+    assert!(total.latency.max > 0.9, "{:?}", total.latency);
+    assert!(total.response.max < 0.5, "{:?}", total.response);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_closed_loop_waits_a_stall_out() {
     let service = stalling(ms(100), ms(500)).await;
@@ -152,7 +167,9 @@ async fn a_spike_brings_users_and_takes_them_away_again() {
     assert!(inside_max[0] <= 2, "{inside_max:?}");
     assert!(inside_max[2] > 2 && inside_max.iter().all(|n| *n <= 12), "{inside_max:?}");
     assert!(inside_max[5] <= 2, "{inside_max:?}");
-    assert!(report.phases[1].fairness.unwrap() > 0.9, "{:?}", report.phases[1].fairness);
+    for phase in &report.phases {
+        assert!(phase.fairness.unwrap() > 0.8, "{phase:?}");
+    }
     assert!(report.phases[1].summary.throughput > report.phases[0].summary.throughput);
 }
 

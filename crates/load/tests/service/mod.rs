@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -12,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// What a service has seen.
 #[derive(Debug, Default)]
@@ -91,14 +92,39 @@ pub(crate) async fn raw(bytes: &'static [u8]) -> Service {
     .await
 }
 
+/// A service that answers at once, but does not accept connections before `wait`
+/// is over, and has little room for those that wait: `backlog`.
+pub(crate) async fn late_to_accept(backlog: u32, wait: Duration) -> Service {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(backlog).unwrap();
+    serve(listener, wait, |mut stream, _| async move {
+        let mut head = [0; 4096];
+        while stream.read(&mut head).await.is_ok_and(|n| n > 0) {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        }
+    })
+}
+
 async fn connections<C>(handle: impl Fn(TcpStream, Arc<Seen>) -> C + Send + 'static) -> Service
 where
     C: Future<Output = ()> + Send + 'static,
 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    serve(TcpListener::bind("127.0.0.1:0").await.unwrap(), Duration::ZERO, handle)
+}
+
+fn serve<C>(
+    listener: TcpListener,
+    wait: Duration,
+    handle: impl Fn(TcpStream, Arc<Seen>) -> C + Send + 'static,
+) -> Service
+where
+    C: Future<Output = ()> + Send + 'static,
+{
     let service = Service { address: listener.local_addr().unwrap(), seen: Arc::default() };
     let seen = Arc::clone(&service.seen);
     tokio::spawn(async move {
+        tokio::time::sleep(wait).await;
         while let Ok((stream, _)) = listener.accept().await {
             seen.connections.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(handle(stream, Arc::clone(&seen)));
