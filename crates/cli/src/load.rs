@@ -180,9 +180,6 @@ impl Load {
         let progress = Progress::new(plan.workload(), self.results.quiet);
         let report = generate(plan, progress)?;
         results.write(&report)?;
-        if let Some(path) = &self.results.plot {
-            plot::figure(&report).save(path)?;
-        }
         Ok(match report.total.completed + report.total.rejected {
             _ if report.interrupted => Ending::Interrupted,
             0 => Ending::Unsuccessful,

@@ -1,7 +1,7 @@
 //! Plots of time series: stacked panels over one time axis, as SVG or PNG.
 //!
 //! A [`Figure`] is plain data; [`Figure::to_svg`] draws it the same way every
-//! time, to the byte, and [`Figure::save`] writes that, or its PNG rendering
+//! time, to the byte, and [`Figure::encode`] gives that, or its PNG rendering
 //! with the fonts that are built in.
 
 mod axis;
@@ -10,8 +10,6 @@ mod raster;
 mod text;
 
 use std::path::Path;
-
-use anyhow::Context;
 
 pub(crate) use self::axis::{Scale, Unit};
 
@@ -63,6 +61,13 @@ pub(crate) struct Level {
     pub(crate) label: String,
 }
 
+/// How a figure is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Svg,
+    Png,
+}
+
 /// Colours that people with any colour vision can tell apart [Okabe and Ito, 2008].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
@@ -79,14 +84,22 @@ impl Figure {
         drawing::draw(self)
     }
 
-    /// Writes the figure to `path`, as PNG if it ends in `.png`, else as SVG.
-    pub(crate) fn save(&self, path: &Path) -> anyhow::Result<()> {
-        let svg = self.to_svg();
-        let bytes = match path.extension().is_some_and(|extension| extension == "png") {
-            true => raster::png(&svg)?,
-            false => svg.into_bytes(),
-        };
-        std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    /// The figure as a file of this format.
+    pub(crate) fn encode(&self, format: Format) -> anyhow::Result<Vec<u8>> {
+        match format {
+            Format::Svg => Ok(self.to_svg().into_bytes()),
+            Format::Png => raster::png(&self.to_svg()),
+        }
+    }
+}
+
+impl Format {
+    /// What the name of a file asks for: PNG if it ends in `.png`, else SVG.
+    pub(crate) fn of(path: &Path) -> Self {
+        match path.extension().is_some_and(|extension| extension == "png") {
+            true => Self::Png,
+            false => Self::Svg,
+        }
     }
 }
 

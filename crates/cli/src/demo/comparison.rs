@@ -2,9 +2,10 @@
 
 use tamarisk_load::{Interval, PhaseSummary, Report};
 
+use super::service::CAPACITY_PER_SECOND;
 use crate::format;
 use crate::load::plot::{line, spans, target};
-use crate::plot::{Colour, Figure, Line, Panel, Scale, Unit};
+use crate::plot::{Colour, Figure, Level, Line, Panel, Scale, Unit};
 
 /// What the same crowd got from the same service on two ways to it.
 pub(super) struct Comparison<'a> {
@@ -59,7 +60,7 @@ impl Comparison<'_> {
                     unit: Unit::Count,
                     scale: Scale::Linear,
                     lines: self.lines(|i| Some(i.rate(i.good))),
-                    levels: vec![],
+                    levels: vec![Level { value: CAPACITY_PER_SECOND, label: "capacity".into() }],
                 },
                 Panel {
                     title: "Latency of the answers, 90th percentile".into(),

@@ -34,8 +34,8 @@ pub(crate) fn spans(report: &Report) -> Vec<Span> {
     above.map(span).collect()
 }
 
-/// A line with a point in the middle of each interval of the run. What little
-/// happens while the run drains would make rates of no meaning.
+/// A line that keeps the value of each interval for its length. What little
+/// happens while the run drains would make rates of no meaning, and is left out.
 pub(crate) fn line(
     report: &Report,
     name: &str,
@@ -43,8 +43,8 @@ pub(crate) fn line(
     value: impl Fn(&Interval) -> Option<f64>,
 ) -> Line {
     let within = report.series.iter().filter(|i| i.start + i.seconds / 2.0 < report.total.seconds);
-    let points = within.map(|i| (i.start + i.seconds / 2.0, value(i))).collect();
-    Line { name: name.to_owned(), colour, points }
+    let edges = |i: &Interval| [i.start, i.start + i.seconds].map(|at| (at, value(i)));
+    Line { name: name.to_owned(), colour, points: within.flat_map(edges).collect() }
 }
 
 fn rates(report: &Report) -> Panel {

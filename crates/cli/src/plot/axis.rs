@@ -70,7 +70,7 @@ impl Axis {
 
     fn linear(unit: Unit, greatest: f64) -> Self {
         let greatest = if greatest > 0.0 { greatest } else { 1.0 };
-        let step = round_step(greatest / 4.0);
+        let step = round_step(greatest / 5.0);
         let count = (greatest / step).ceil();
         let ticks = (0..=count as usize).map(|n| n as f64 * step).collect();
         Self { scale: Scale::Linear, unit, bottom: 0.0, top: count * step, ticks }
@@ -89,10 +89,10 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 2.5 and 5 times a power of ten that is at least `step`.
+/// The least of 1, 2 and 5 times a power of ten that is at least `step`.
 pub(super) fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
-    let mantissas = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let mantissas = [1.0, 2.0, 5.0];
     let mantissa = mantissas.into_iter().find(|m| m * power >= step * (1.0 - 1e-9));
     mantissa.unwrap_or(10.0) * power
 }
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn linear_ticks_are_round_and_cover_all_values() {
         assert_eq!(ticks(Scale::Linear, &[3.0, 390.0]), [0.0, 100.0, 200.0, 300.0, 400.0]);
-        assert_eq!(ticks(Scale::Linear, &[1000.0]), [0.0, 250.0, 500.0, 750.0, 1000.0]);
-        assert_eq!(ticks(Scale::Linear, &[]), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(ticks(Scale::Linear, &[100.5]), [0.0, 50.0, 100.0, 150.0]);
+        assert_eq!(ticks(Scale::Linear, &[]).len(), 6, "0 to 1 in fifths");
     }
 
     #[test]

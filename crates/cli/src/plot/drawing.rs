@@ -195,7 +195,7 @@ impl Frame {
     }
 
     fn write_time_axis(&self, out: &mut String) -> fmt::Result {
-        let step = round_step(self.seconds / 10.0);
+        let step = round_step(self.seconds / 12.0);
         let y = self.bottom();
         for n in 0..=(self.seconds / step + 1e-9) as usize {
             let seconds = n as f64 * step;
