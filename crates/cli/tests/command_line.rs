@@ -132,7 +132,7 @@ fn a_result_that_cannot_be_written_is_an_error_before_the_run() {
     for option in ["--json", "--csv", "--plot"] {
         let url = "http://127.0.0.1:1/";
         let output =
-            tamarisk(&["load", url, "--duration", "1h", option, nowhere.to_str().unwrap()]);
+            tamarisk(&["load", url, "--duration", "1s", option, nowhere.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).starts_with("error: cannot write"), "{}", stderr(&output));
     }

@@ -9,8 +9,9 @@ use std::str::FromStr;
 use anyhow::Context;
 use tamarisk_load::Report;
 
-use super::{ResultOptions, summary};
+use super::{ResultOptions, plot, summary};
 use crate::misunderstood;
+use crate::plot::Format;
 
 /// A file, or the standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub(super) enum Destination {
 pub(super) struct Results {
     json: Option<Box<dyn Write>>,
     csv: Option<Box<dyn Write>>,
+    plot: Option<(Format, Box<dyn Write>)>,
     /// The text gives way to a machine that reads the standard output.
     text: Box<dyn Write>,
 }
@@ -50,7 +52,7 @@ impl FromStr for Destination {
 
 impl Results {
     pub(super) fn open(options: &ResultOptions) -> anyhow::Result<Self> {
-        let ResultOptions { json, csv, .. } = options;
+        let ResultOptions { json, csv, plot, .. } = options;
         let to_stdout = |option: &Option<_>| *option == Some(Destination::Stdout);
         let text: Box<dyn Write> = match (to_stdout(json), to_stdout(csv)) {
             (true, true) => return Err(misunderstood("--json and --csv cannot both be `-`")),
@@ -59,7 +61,11 @@ impl Results {
         };
         let open =
             |option: &Option<Destination>| option.as_ref().map(Destination::open).transpose();
-        Ok(Self { json: open(json)?, csv: open(csv)?, text })
+        let plot = match plot {
+            Some(path) => Some((Format::of(path), Destination::File(path.clone()).open()?)),
+            None => None,
+        };
+        Ok(Self { json: open(json)?, csv: open(csv)?, plot, text })
     }
 
     pub(super) fn write(mut self, report: &Report) -> anyhow::Result<()> {
@@ -77,6 +83,10 @@ impl Results {
                 .write_csv(&mut out)
                 .and_then(|()| out.flush())
                 .context("cannot write the CSV")?;
+        }
+        if let Some((format, mut out)) = self.plot {
+            out.write_all(&plot::figure(report).encode(format)?)
+                .context("cannot write the plot")?;
         }
         self.text.write_all(summary::render(report).as_bytes()).context("cannot write the summary")
     }
