@@ -24,7 +24,18 @@ impl Server {
     /// # Errors
     /// If it cannot be started, ends at once, or does not listen in time.
     pub fn start(core: usize, command: &[&str], address: SocketAddr) -> Result<Self> {
-        let child = pinned(core, command)
+        let core = core.to_string();
+        let pinned = [&["taskset", "--cpu-list", &core], command].concat();
+        Self::start_anywhere(&pinned, address)
+    }
+
+    /// Starts `command` on whatever core and waits until it listens on `address`.
+    ///
+    /// # Errors
+    /// As for [`Server::start`].
+    pub fn start_anywhere(command: &[&str], address: SocketAddr) -> Result<Self> {
+        let child = Command::new(command[0])
+            .args(&command[1..])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -36,9 +36,8 @@ fn main() -> Result<()> {
     }
     for repetition in 0..REPETITIONS {
         for (index, (name, proxy)) in proxies.iter().enumerate() {
-            let before = proxy.cpu_time();
-            let requests = load(proxy, SECONDS)?;
-            let micros = (proxy.cpu_time() - before).as_secs_f64() * 1e6 / requests;
+            let (micros, load) = cost(proxy)?;
+            anyhow::ensure!(load.refused == 0.0, "{name} refused {} requests", load.refused);
             eprintln!("{}/{REPETITIONS} {name}: {micros:.2} µs", repetition + 1);
             costs[index].push(micros);
         }
@@ -52,24 +51,72 @@ fn main() -> Result<()> {
         per_run(0).map(|((ours, haproxy), nginx)| ours / haproxy.min(*nginx)).collect();
     let Spread { median, least, greatest } = spread(ratios);
     println!("tamarisk ÷ the better of the two, paired: {median:.2}  ({least:.2} … {greatest:.2})");
+    refusing(&proxies[0].1)
+}
+
+/// The same proxy with nearly everything refused, beside it with everything passed on.
+fn refusing(passing: &Server) -> Result<()> {
+    let slow = demo_service()?;
+    let refusing = protect(slow.address)?;
+    let mut ratios = Vec::new();
+    let mut costs = Vec::new();
+    load(&refusing, 2)?;
+    for _ in 0..REPETITIONS {
+        let (passed, _) = cost(passing)?;
+        let before = refusing.cpu_time();
+        let load = load(&refusing, SECONDS)?;
+        let micros = (refusing.cpu_time() - before).as_secs_f64() * 1e6;
+        // What was passed on in the meantime is not what is measured here.
+        let refused = (micros - passed * (load.requests - load.refused)) / load.refused;
+        costs.push(refused);
+        ratios.push(refused / passed);
+    }
+    println!("  refusing  {}", spread(costs));
+    let Spread { median, least, greatest } = spread(ratios);
+    println!("refusing ÷ passing on, paired: {median:.2}  ({least:.2} … {greatest:.2})");
     Ok(())
 }
 
-/// Requests answered in so many seconds.
-fn load(proxy: &Server, seconds: u32) -> Result<f64> {
+/// Microseconds of CPU time a request, and what was asked.
+fn cost(proxy: &Server) -> Result<(f64, Load)> {
+    let before = proxy.cpu_time();
+    let load = load(proxy, SECONDS)?;
+    let micros = (proxy.cpu_time() - before).as_secs_f64() * 1e6 / load.requests;
+    Ok((micros, load))
+}
+
+struct Load {
+    requests: f64,
+    /// Those answered with something else than success.
+    refused: f64,
+}
+
+/// Asks for so many seconds, on all connections.
+fn load(proxy: &Server, seconds: u32) -> Result<Load> {
     let url = format!("http://{}/", proxy.address);
     let (connections, seconds) = (CONNECTIONS.to_string(), format!("{seconds}s"));
-    let wrk = ["wrk", "--threads", "1", "--connections", &connections, "--duration", &seconds, &url];
+    let wrk =
+        ["wrk", "--threads", "1", "--connections", &connections, "--duration", &seconds, &url];
     let output = pinned(OTHER_CORE, &wrk)
         .stderr(Stdio::inherit())
         .output()
         .context("wrk could not be started")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let refused = text.contains("Non-2xx") || text.contains("Socket errors");
-    anyhow::ensure!(!refused, "not every request was answered well:\n{text}");
-    let requests = text.lines().find_map(|line| line.trim().split_once(" requests in "));
-    let (count, _) = requests.with_context(|| format!("wrk said nothing of requests:\n{text}"))?;
-    Ok(count.parse()?)
+    anyhow::ensure!(!text.contains("Socket errors"), "connections failed:\n{text}");
+    let line = |part: &str| text.lines().find(|line| line.contains(part));
+    let requests = line(" requests in ").and_then(|line| line.split_whitespace().next());
+    let refused = line("Non-2xx").and_then(|line| line.split_whitespace().last());
+    Ok(Load {
+        requests: requests.with_context(|| format!("wrk counted nothing:\n{text}"))?.parse()?,
+        refused: refused.unwrap_or("0").parse()?,
+    })
+}
+
+/// A service that can answer 400 requests a second.
+fn demo_service() -> Result<Server> {
+    let address = free_address()?;
+    let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
+    Server::start(OTHER_CORE, &[&command, "demo", "--serve", &listen], address)
 }
 
 fn protect(upstream: SocketAddr) -> Result<Server> {
