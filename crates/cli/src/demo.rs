@@ -20,13 +20,18 @@ use self::comparison::Comparison;
 use self::service::Service;
 use self::table::Table;
 use crate::Ending;
-use crate::interrupt::interrupted;
+use crate::interrupt::{asked_to_end, interrupted};
 use crate::plot::Format;
 
 const EXAMPLES: &str = "\
 Examples:
   tamarisk demo
-  tamarisk demo --quick --out /var/tmp";
+  tamarisk demo --quick --out /var/tmp
+
+By hand, each in a terminal of its own:
+  tamarisk demo --serve 127.0.0.1:3000
+  tamarisk protect http://127.0.0.1:3000 --p90 200ms --status 127.0.0.1:9090
+  tamarisk load http://127.0.0.1:8080/ --users 1000 --think 20ms --target 200ms";
 
 const STORY: &str = "\
 A service has 8 workers, needs 20 ms for a request, and so answers 400 a second at best.
@@ -58,13 +63,19 @@ pub(crate) struct Demo {
     /// Save the plot, `flash-crowd.svg` and `flash-crowd.png`, in this directory
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
+    /// Only run the slow service, here, to try `protect` and `load` on it by hand
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["quick", "out"])]
+    serve: Option<SocketAddr>,
 }
 
 impl Demo {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        if let Some(address) = self.serve {
+            return serve(address);
+        }
         std::fs::create_dir_all(&self.out)
             .with_context(|| format!("cannot make the directory {}", self.out.display()))?;
-        let service = Service::start()?;
+        let service = Service::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(self.compare(&service))
     }
@@ -119,6 +130,18 @@ impl Demo {
         let table = Table::begin(title, service::CAPACITY_PER_SECOND);
         Ok(tamarisk_load::run(plan, interrupted(), |interval| table.add(interval)).await?)
     }
+}
+
+/// Runs the slow service until the user ends it.
+fn serve(address: SocketAddr) -> anyhow::Result<Ending> {
+    let service = Service::start(address)?;
+    eprintln!(
+        "A service that answers 400 requests a second at best: http://{}/",
+        service.address()
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(asked_to_end());
+    Ok(Ending::Done)
 }
 
 /// Puts `upstream` under overload control, on a free port.

@@ -1,7 +1,7 @@
 //! A slow service, of the kind that a flash crowd brings down.
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,12 +37,12 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts the service on a thread of its own and a free port.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    /// Starts the service on a thread of its own.
+    pub(super) fn start(address: SocketAddr) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime
-            .block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
-            .context("the service finds no free port")?;
+            .block_on(TcpListener::bind(address))
+            .with_context(|| format!("the service cannot listen on {address}"))?;
         let address = listener.local_addr()?;
         std::thread::Builder::new()
             .name("slow-service".to_owned())
