@@ -108,15 +108,15 @@ enum SpacingOption {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Changes of level (each may be given several times)")]
+#[command(next_help_heading = "Schedule")]
 struct Changes {
-    /// From TIME on, go to LEVEL: `200@30s`
+    /// From TIME on, go to LEVEL: `200@30s`; may be given several times
     #[arg(long = "step", value_name = "LEVEL@TIME", value_parser = Change::step)]
     steps: Vec<Change>,
-    /// From START to END, go to LEVEL, then back: `1000@10s..40s`
+    /// From START to END, go to LEVEL, then back: `1000@10s..40s`; may be given several times
     #[arg(long = "spike", value_name = "LEVEL@START..END", value_parser = Change::spike)]
     spikes: Vec<Change>,
-    /// From START to END, move to LEVEL, and stay: `1000@10s..40s`
+    /// From START to END, move to LEVEL, and stay: `1000@10s..40s`; may be given several times
     #[arg(long = "ramp", value_name = "LEVEL@START..END", value_parser = Change::ramp)]
     ramps: Vec<Change>,
     /// How long the run lasts [default: 10s after the last change]

@@ -51,7 +51,7 @@ impl Comparison<'_> {
         let within = format::seconds(target_seconds);
         Figure {
             title: "A flash crowd, and a service that can answer 400 requests a second".into(),
-            subtitle: "The same crowd of users who wait for an answer, think for 20 ms and ask again; who is refused waits for a second.".into(),
+            subtitle: "The same crowd of users who wait for an answer, think for 20 ms and ask again; the refused are back in about a second.".into(),
             seconds: self.directly.total.seconds,
             spans: spans(self.directly),
             panels: vec![

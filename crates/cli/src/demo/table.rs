@@ -24,8 +24,12 @@ impl Table {
         Self { capacity }
     }
 
-    /// Writes the line of an interval.
+    /// Writes the line of an interval; what little there is after the last user
+    /// has gone, while requests drain, is left out.
     pub(super) fn add(&self, interval: &Interval) {
+        if interval.level == 0.0 {
+            return;
+        }
         let rate = |count| format::rate(interval.rate(count).round());
         let p90 = match interval.latency.count {
             0 => "–".to_owned(),
