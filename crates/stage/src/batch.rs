@@ -9,6 +9,7 @@ use tamarisk_control::Timestamp;
 use crate::call::{CallError, take_unanswered, with_cause};
 use crate::context::{Context, Worker, context};
 use crate::core::{Core, Discard, Ended, Item};
+use crate::crew::contained;
 use crate::entry::Envelope;
 use crate::ledger::Outcome;
 use crate::queue::{Lease, Meta, Queued};
@@ -32,6 +33,12 @@ pub struct Batch<E: Send + 'static> {
 /// An event in a queue.
 pub(crate) struct Payload<E>(pub(crate) E);
 
+/// Drops an event; a destructor that panics harms nobody else.
+fn destroy<E>(event: E, cause: CallError) {
+    // The panic has been reported by its hook; there is nothing to add.
+    let _ = contained(|| with_cause(cause, || drop(event)));
+}
+
 impl<E: Send> Item for Payload<E> {
     fn discard(self, why: Discard) {
         let cause = match why {
@@ -39,7 +46,7 @@ impl<E: Send> Item for Payload<E> {
             Discard::Terminated => CallError::Terminated,
             Discard::Closed => CallError::Closed,
         };
-        with_cause(cause, || drop(self.0));
+        destroy(self.0, cause);
     }
 }
 
@@ -95,8 +102,11 @@ impl<E: Send + 'static> Batch<E> {
         self.pending.is_empty()
     }
 
-    /// The next event that is not overdue by now.
+    /// The next event that is not overdue by now; none once the stage is closed.
     fn pop(&mut self, now: Timestamp) -> Option<Queued<Payload<E>>> {
+        if self.worker.slot.is_stopped() {
+            self.core.drop_unbegun(self.pending.drain(..), Discard::Closed);
+        }
         loop {
             let queued = self.pending.pop_front()?;
             if queued.meta.deadline > now {
@@ -107,7 +117,11 @@ impl<E: Send + 'static> Batch<E> {
     }
 
     /// Waits for events; `false` when the worker is to end.
-    pub(crate) async fn fill(&mut self, most: usize, retired: impl Fn() -> bool) -> bool {
+    pub(crate) async fn fill(
+        &mut self,
+        most: impl Fn() -> usize,
+        retired: impl FnMut() -> bool,
+    ) -> bool {
         self.lease = self.core.take_when_ready(most, &mut self.pending, retired).await;
         self.lease.is_some()
     }
@@ -139,11 +153,10 @@ impl<E: Send + 'static> Batch<E> {
         self.core.finish(now, ended);
     }
 
-    /// A handler that takes nothing would be offered the same events for ever:
-    /// the first of them fails in its stead.
-    pub(crate) fn fail_next(&mut self) {
+    /// The next event fails without having been handled.
+    pub(crate) fn fail_next(&mut self, cause: CallError) {
         if let Some((event, _)) = self.next() {
-            drop(event);
+            destroy(event, cause);
             self.conclude(Outcome::Failed);
         }
     }

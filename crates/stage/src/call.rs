@@ -88,8 +88,7 @@ impl<R> Drop for Reply<R> {
         } else if std::thread::panicking() {
             CallError::Panicked
         } else {
-            UNANSWERED.set(true);
-            CallError::Unanswered
+            let_go()
         };
         // The caller may have left; then there is nobody to tell.
         let _ = caller.send(Err(error));
@@ -99,8 +98,16 @@ impl<R> Drop for Reply<R> {
 thread_local! {
     /// Why events are being destroyed on this thread at the moment, if they are.
     static CAUSE: Cell<Option<CallError>> = const { Cell::new(None) };
-    /// Whether a reply was let go of on this thread since the flag was last taken.
-    static UNANSWERED: Cell<bool> = const { Cell::new(false) };
+    /// What the handler that runs on this thread did, if one does.
+    static WATCH: Cell<Option<Watch>> = const { Cell::new(None) };
+}
+
+#[derive(Clone, Copy, Default)]
+struct Watch {
+    /// It let go of a reply without using it.
+    unanswered: bool,
+    /// It was told at a checkpoint that its event is to end.
+    terminated: bool,
 }
 
 /// Runs `destroy`; replies that it drops tell their callers `cause`.
@@ -115,7 +122,41 @@ pub(crate) fn with_cause(cause: CallError, destroy: impl FnOnce()) {
     destroy();
 }
 
-/// Whether a reply was dropped unanswered on this thread since the last call.
+/// Runs a handler; tells whether it let go of a reply since
+/// [`take_unanswered`] was last called.
+pub(crate) fn watched<R>(handler: impl FnOnce() -> R) -> (R, bool) {
+    struct Restore(Option<Watch>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            WATCH.set(self.0);
+        }
+    }
+    let _restore = Restore(WATCH.replace(Some(Watch::default())));
+    let result = handler();
+    (result, take_unanswered())
+}
+
+/// Whether the handler that runs let go of a reply since the last call; what it
+/// does from now on concerns another event.
 pub(crate) fn take_unanswered() -> bool {
-    UNANSWERED.replace(false)
+    let watch = WATCH.get();
+    WATCH.set(watch.map(|_| Watch::default()));
+    watch.is_some_and(|watch| watch.unanswered)
+}
+
+/// The handler that runs was told that its event is to end: replies that it lets
+/// go of now tell their callers so.
+pub(crate) fn note_terminated() {
+    WATCH.set(WATCH.get().map(|watch| Watch { terminated: true, ..watch }));
+}
+
+/// A reply is let go of without a cause that is known from elsewhere.
+fn let_go() -> CallError {
+    let watch = WATCH.get();
+    WATCH.set(watch.map(|watch| Watch { unanswered: true, ..watch }));
+    if watch.is_some_and(|watch| watch.terminated) {
+        CallError::Terminated
+    } else {
+        CallError::Unanswered
+    }
 }

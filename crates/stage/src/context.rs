@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tamarisk_control::{ClassId, Timestamp};
 
+use crate::call::note_terminated;
 use crate::clock::Clock;
 use crate::entry::{Due, Entry, Envelope};
 use crate::observation::StageObservation;
@@ -104,6 +105,7 @@ impl Context {
                 && self.worker.stage.clock().now() >= self.meta.deadline
         };
         if slot.is_due() || (!slot.is_shielded() && overdue()) {
+            note_terminated();
             return Err(Terminated);
         }
         Ok(())

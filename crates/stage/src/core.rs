@@ -255,15 +255,15 @@ impl<T: Item> Core<T> {
     /// `retired` says that this worker is no longer needed.
     pub(crate) async fn take_when_ready(
         &self,
-        most: usize,
+        most: impl Fn() -> usize,
         batch: &mut VecDeque<Queued<T>>,
-        retired: impl Fn() -> bool,
+        mut retired: impl FnMut() -> bool,
     ) -> Option<Lease> {
         loop {
             if retired() {
                 return None;
             }
-            match self.take(most, batch) {
+            match self.take(most(), batch) {
                 Take::Batch(lease) => return Some(lease),
                 Take::Closed => return None,
                 Take::Idle => {}
@@ -416,15 +416,13 @@ impl<T: Item> Core<T> {
         self.settle(state, now, 0);
     }
 
-    pub(crate) fn workers(&self) -> Concurrency {
-        self.lock().workers
-    }
-
-    pub(crate) fn note_failure(&self, what: &dyn std::fmt::Display) {
+    pub(crate) fn note_failure(&self, mut what: String) {
         /// Enough for a status page; a handler's error may hold a whole request.
         const LENGTH_MAX: usize = 200;
-        let text: String = what.to_string().chars().take(LENGTH_MAX).collect();
-        self.lock().last_failure = Some(text);
+        if let Some((end, _)) = what.char_indices().nth(LENGTH_MAX) {
+            what.truncate(end);
+        }
+        self.lock().last_failure = Some(what);
     }
 
     /// Admits nothing more.

@@ -11,7 +11,7 @@ use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
 use crate::context::{Observed, Running};
 use crate::core::{Core, govern};
-use crate::crew::Crew;
+use crate::crew::{Crew, Roster};
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observation::StageObservation;
@@ -27,9 +27,10 @@ pub struct Stage<E: Send + 'static> {
 /// A stage that has a queue, and no workers yet.
 pub(crate) struct Draft<E: Send + 'static> {
     pub(crate) door: Arc<Door<E>>,
+    roster: Arc<Roster>,
     least: u32,
     most: u32,
-    batch: usize,
+    batch: u32,
     runtime: tokio::runtime::Handle,
 }
 
@@ -62,19 +63,18 @@ impl<E: Send + 'static> Draft<E> {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
         let runtime = builder.runtime()?;
         let (least, most) = (*builder.range().start(), *builder.range().end());
-        let batch = builder.batching();
+        let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
         let queue = builder.queue();
         let core = Core::new(builder.into_config()?, queue);
-        Ok(Self { door: Arc::new(Door::new(core)), least, most, batch, runtime })
+        let (door, roster) = (Arc::new(Door::new(core)), Arc::default());
+        Ok(Self { door, roster, least, most, batch, runtime })
     }
 
     pub(crate) fn with_tasks<H: Handler<E>>(
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let (core, runtime) = (Arc::clone(&self.door.core), self.runtime.clone());
-        self.door.core.runs("tasks");
-        let crew = Crew::of_tasks(core, self.batch, runtime, factory);
+        let crew = self.tasks(self.batch, factory);
         Stage::start(self, crew)
     }
 
@@ -82,10 +82,28 @@ impl<E: Send + 'static> Draft<E> {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let (core, runtime) = (Arc::clone(&self.door.core), self.runtime.clone());
-        self.door.core.runs("threads");
-        let crew = Crew::of_threads(core, self.batch, runtime, factory);
+        let crew = self.threads(self.batch, factory);
         Stage::start(self, crew)
+    }
+
+    fn tasks<H: Handler<E>>(
+        &self,
+        batch: u32,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Arc<Crew<E>> {
+        let (core, roster) = (Arc::clone(&self.door.core), Arc::clone(&self.roster));
+        core.runs("tasks");
+        Crew::of_tasks(core, roster, batch, self.runtime.clone(), factory)
+    }
+
+    fn threads<H: BlockingHandler<E>>(
+        &self,
+        batch: u32,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Arc<Crew<E>> {
+        let (core, roster) = (Arc::clone(&self.door.core), Arc::clone(&self.roster));
+        core.runs("threads");
+        Crew::of_threads(core, roster, batch, self.runtime.clone(), factory)
     }
 }
 
@@ -93,8 +111,11 @@ impl<E: Send + 'static> Stage<E> {
     fn start(draft: Draft<E>, crew: Arc<Crew<E>>) -> Result<Self, BuildError> {
         let core: std::sync::Weak<Core<Payload<E>>> = Arc::downgrade(&draft.door.core);
         govern(&draft.runtime, core);
-        crew.resize(draft.least)?;
-        Ok(Self { draft, crew: Mutex::new(crew) })
+        let least = draft.least;
+        let stage = Self { draft, crew: Mutex::new(crew) };
+        // If not all can start, dropping the stage ends those that did.
+        stage.crew.lock().resize(least)?;
+        Ok(stage)
     }
 
     /// A way in.
@@ -116,9 +137,9 @@ impl<E: Send + 'static> Stage<E> {
     /// there are go on.
     pub fn set_workers(&self, workers: u32) -> Result<u32, BuildError> {
         let workers = workers.clamp(self.draft.least, self.draft.most);
-        self.draft.door.core.set_workers(Concurrency::new(workers));
-        let crew = Arc::clone(&self.crew.lock());
+        let crew = self.crew.lock();
         crew.resize(workers)?;
+        self.draft.door.core.set_workers(Concurrency::new(workers));
         Ok(workers)
     }
 
@@ -141,9 +162,7 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        let (core, runtime) = (Arc::clone(&self.draft.door.core), self.draft.runtime.clone());
-        self.draft.door.core.runs("tasks");
-        self.replace(Crew::of_tasks(core, self.draft.batch, runtime, factory))
+        self.replace(|batch| self.draft.tasks(batch, factory))
     }
 
     /// Replaces the handlers by ones that run on threads; see
@@ -155,39 +174,42 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        let (core, runtime) = (Arc::clone(&self.draft.door.core), self.draft.runtime.clone());
-        self.draft.door.core.runs("threads");
-        self.replace(Crew::of_threads(core, self.draft.batch, runtime, factory))
+        self.replace(|batch| self.draft.threads(batch, factory))
     }
 
-    fn replace(&self, crew: Arc<Crew<E>>) -> Result<(), BuildError> {
-        crew.resize(self.draft.door.core.workers().get())?;
-        let old = std::mem::replace(&mut *self.crew.lock(), crew);
+    /// As many workers as there should be, of the crew that `make` makes with the
+    /// batching factor that there is.
+    fn replace(&self, make: impl FnOnce(u32) -> Arc<Crew<E>>) -> Result<(), BuildError> {
+        let mut crew = self.crew.lock();
+        let new = make(crew.batch());
+        if let Err(error) = new.resize(crew.wanted()) {
+            new.resize(0)?;
+            return Err(error);
+        }
+        let old = std::mem::replace(&mut *crew, new);
         old.resize(0)
     }
 
     /// The events that run now, for whoever judges which of them have overstayed.
     pub fn running(&self) -> Vec<Running> {
-        let crew = Arc::clone(&self.crew.lock());
-        crew.running(self.draft.door.core.clock.now())
+        self.draft.roster.running(self.draft.door.core.clock.now())
     }
 
     /// Asks a running event to end; `false` if it has ended by itself.
     pub fn terminate(&self, event: EventId) -> bool {
-        self.crew.lock().terminate(event)
+        self.draft.roster.terminate(event)
     }
 
     /// Admits nothing more and waits until nothing is inside. After `timeout`, what
     /// is queued is dropped and what runs is terminated; then the stage is closed.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        let crew = Arc::clone(&self.crew.lock());
-        drain::drain(&self.draft.door.core, timeout, || crew.terminate_all()).await
+        drain::drain(&self.draft.door.core, timeout, || self.draft.roster.stop_all()).await
     }
 
     /// Destroys it at once: what is queued is discarded, what runs is told to end.
     pub fn close(&self) {
         self.draft.door.core.close();
-        self.crew.lock().terminate_all();
+        self.draft.roster.stop_all();
     }
 }
 

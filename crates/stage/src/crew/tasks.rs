@@ -1,7 +1,6 @@
 //! A worker on the async runtime.
 
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,56 +9,61 @@ use std::task::{Context, Poll};
 use tamarisk_control::Timestamp;
 use tokio::time::Sleep;
 
-use super::{Crew, Ran, settle};
+use super::panics::{Panic, contained};
+use super::seat::Seat;
+use super::{Member, Ran, settle};
 use crate::batch::Batch;
-use crate::call::{CallError, take_unanswered, with_cause};
+use crate::call::{CallError, watched, with_cause};
 use crate::context::Worker;
 use crate::handler::Handler;
 
-pub(super) async fn serve<E, H, F>(crew: Arc<Crew<E>>, worker: Arc<Worker>, factory: Arc<F>)
+pub(super) async fn serve<E, H, F>(mut member: Member<E>, factory: Arc<F>)
 where
     E: Send + 'static,
     H: Handler<E>,
     F: Fn() -> H + Send + Sync,
 {
-    let mut batch = Batch::new(Arc::clone(&crew.core), Arc::clone(&worker));
-    let mut alarm =
-        Alarm { worker: Arc::clone(&worker), clock: crew.core.clock.clone(), set: None };
-    let mut handler = factory();
-    while batch.fill(crew.batching(), || crew.retires()).await {
+    let mut batch = member.batch();
+    let mut seat = Seat::new(&*factory, &batch);
+    let worker = Arc::clone(&member.worker);
+    let mut alarm = Alarm { worker: &worker, clock: member.crew.core.clock.clone(), set: None };
+    while member.fill(&mut batch).await {
         while !batch.is_empty() {
             let offered = batch.len();
-            let ran = run(&mut handler, &mut batch, &worker, &mut alarm).await;
+            let Some(handler) = seat.handler(&mut batch) else { continue };
+            let ran = run(handler, &mut batch, &mut alarm).await;
             if !settle(&mut batch, ran, offered) {
-                handler = factory();
+                seat.renew(&batch);
             }
         }
         batch.release();
         // A worker that always finds work must let others of its thread run.
         tokio::task::coop::consume_budget().await;
     }
-    crew.leave(&worker);
 }
 
 /// Runs the handler until it returns, panics, or is told to end.
 async fn run<E: Send + 'static>(
     handler: &mut impl Handler<E>,
     batch: &mut Batch<E>,
-    worker: &Worker,
-    alarm: &mut Alarm,
+    alarm: &mut Alarm<'_>,
 ) -> Ran {
-    let mut work = pin!(Some(handler.handle(batch)));
+    let worker = alarm.worker;
+    // A handler that is no `async fn` may panic before it has made its future.
+    let (work, unanswered) = watched(|| contained(move || handler.handle(batch)));
+    worker.unanswered.fetch_or(unanswered, Ordering::Relaxed);
+    let mut work = match work {
+        Ok(work) => pin!(Some(work)),
+        Err(panic) => return Ran::Panicked(panic),
+    };
+    let mut work = Work(work.as_mut());
     let ran = poll_fn(|cx| {
         worker.slot.register(cx.waker());
         if worker.slot.is_due() {
             return Poll::Ready(Ran::Terminated);
         }
-        let work = work.as_mut().as_pin_mut().expect("it is dropped only after the end");
-        take_unanswered();
-        let polled = catch_unwind(AssertUnwindSafe(|| work.poll(cx)));
-        if polled.as_ref().is_ok_and(Poll::is_pending) && take_unanswered() {
-            worker.unanswered.store(true, Ordering::Relaxed);
-        }
+        let (polled, unanswered) = watched(|| contained(|| work.poll(cx)));
+        worker.unanswered.fetch_or(unanswered, Ordering::Relaxed);
         match polled {
             Err(panic) => Poll::Ready(Ran::Panicked(panic)),
             Ok(Poll::Ready(result)) => Poll::Ready(Ran::Returned(result)),
@@ -70,27 +74,46 @@ async fn run<E: Send + 'static>(
         }
     })
     .await;
-    if matches!(ran, Ran::Terminated) {
-        // Destructors are the user's too: a panic in one ends this event only.
-        let destroyed = catch_unwind(AssertUnwindSafe(|| {
-            with_cause(CallError::Terminated, || work.set(None));
-        }));
-        if let Err(panic) = destroyed {
-            return Ran::Panicked(panic);
-        }
+    let cause = match &ran {
+        Ran::Returned(_) => CallError::Unanswered,
+        Ran::Terminated => CallError::Terminated,
+        Ran::Panicked(_) => CallError::Panicked,
+    };
+    work.end(cause).map_or_else(Ran::Panicked, |()| ran)
+}
+
+/// A handler's future. Destroying it is the user's code too, and what it held is
+/// told why it goes: terminated, if the worker's own task is being dropped.
+struct Work<'a, F>(Pin<&'a mut Option<F>>);
+
+impl<F: Future> Work<'_, F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.0.as_mut().as_pin_mut().expect("it is destroyed only after the end").poll(cx)
     }
-    ran
+}
+
+impl<F> Work<'_, F> {
+    fn end(&mut self, cause: CallError) -> Result<(), Panic> {
+        contained(|| with_cause(cause, || self.0.set(None)))
+    }
+}
+
+impl<F> Drop for Work<'_, F> {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a panic.
+        let _ = self.end(CallError::Terminated);
+    }
 }
 
 /// Goes off at the deadline of the running event. Set only when the event has to
 /// wait for something, so that events that do not wait cost no timer.
-struct Alarm {
-    worker: Arc<Worker>,
+struct Alarm<'a> {
+    worker: &'a Worker,
     clock: crate::Clock,
     set: Option<(Timestamp, Pin<Box<Sleep>>)>,
 }
 
-impl Alarm {
+impl Alarm<'_> {
     /// Whether the running event is overdue and may be ended.
     fn rings(&mut self, cx: &mut Context<'_>) -> bool {
         let deadline = self.worker.deadline();

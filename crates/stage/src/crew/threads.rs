@@ -1,34 +1,34 @@
 //! A worker on a thread of its own.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_executor::block_on;
 
-use super::{Crew, Ran, settle};
-use crate::batch::Batch;
-use crate::call::take_unanswered;
-use crate::context::Worker;
+use super::panics::contained;
+use super::seat::Seat;
+use super::{Member, Ran, settle};
+use crate::call::watched;
 use crate::handler::BlockingHandler;
 
-pub(super) fn serve<E, H>(crew: &Crew<E>, worker: Arc<Worker>, factory: &dyn Fn() -> H)
+pub(super) fn serve<E, H, F>(mut member: Member<E>, factory: &F)
 where
     E: Send + 'static,
     H: BlockingHandler<E>,
+    F: Fn() -> H,
 {
-    let mut batch = Batch::new(Arc::clone(&crew.core), Arc::clone(&worker));
-    let mut handler = factory();
-    while block_on(batch.fill(crew.batching(), || crew.retires())) {
+    let mut batch = member.batch();
+    let mut seat = Seat::new(factory, &batch);
+    while block_on(member.fill(&mut batch)) {
         while !batch.is_empty() {
             let offered = batch.len();
-            take_unanswered();
-            let ran = catch_unwind(AssertUnwindSafe(|| handler.handle(&mut batch)));
+            let Some(handler) = seat.handler(&mut batch) else { continue };
+            let (ran, unanswered) = watched(|| contained(|| handler.handle(&mut batch)));
+            member.worker.unanswered.fetch_or(unanswered, Ordering::Relaxed);
             let ran = ran.map_or_else(Ran::Panicked, Ran::Returned);
             if !settle(&mut batch, ran, offered) {
-                handler = factory();
+                seat.renew(&batch);
             }
         }
         batch.release();
     }
-    crew.leave(&worker);
 }
