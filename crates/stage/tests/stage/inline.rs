@@ -1,0 +1,85 @@
+//! Inline stages: a function with accounts.
+
+use tamarisk_control::{ClassId, Reason, Rejection};
+use tamarisk_stage::{InlineError, Phase, StageBuilder};
+
+use crate::rig::{self, Law};
+
+#[test]
+fn a_call_returns_what_the_function_returns() {
+    let double = StageBuilder::new("double").inline(|number: u32| number * 2).unwrap();
+    assert_eq!(double.call(21), Ok(42));
+    let observation = double.observe();
+    assert_eq!((observation.runs, observation.total().completed), ("inline", 1));
+}
+
+#[test]
+fn a_panic_is_an_error_and_the_stage_goes_on() {
+    let picky = StageBuilder::new("picky").inline(|number: u32| {
+        assert_ne!(number, 13, "unlucky");
+        number
+    });
+    let picky = picky.unwrap();
+    assert_eq!(picky.call(13), Err(InlineError::Panicked));
+    assert_eq!(picky.call(14), Ok(14));
+    let accounts = picky.observe().total();
+    assert_eq!((accounts.failed, accounts.completed, accounts.inside()), (1, 1, 0));
+    assert!(accounts.balance());
+}
+
+#[test]
+fn a_law_is_asked_where_one_was_set() {
+    let law = Law::default();
+    let stage = StageBuilder::new("strict").law(law.clone()).inline(|number: u32| number).unwrap();
+    assert_eq!(stage.call(1), Ok(1));
+    let no = Rejection::new(Reason::RateExceeded);
+    law.script().refuses = Some(no);
+    assert_eq!(stage.call(1), Err(InlineError::Rejected(no)));
+    assert_eq!(stage.observe().law, "scripted");
+    assert_eq!(stage.observe().total().rejected, 1);
+}
+
+#[test]
+fn a_closed_stage_refuses() {
+    let stage = StageBuilder::new("closed").inline(|number: u32| number).unwrap();
+    stage.clone().close();
+    assert_eq!(stage.call(1), Err(InlineError::Rejected(Rejection::new(Reason::Closed))));
+    assert_eq!(stage.observe().phase, Phase::Closed);
+}
+
+#[test]
+fn an_event_seen_from_inside_is_running() {
+    let counted = StageBuilder::new("seen").inline(|inner: &dyn Fn() -> u64| inner()).unwrap();
+    let seen = counted.call(&|| counted.observe().total().running);
+    assert_eq!(seen, Ok(1));
+    let nested = counted.call(&|| counted.call(&|| counted.observe().total().running).unwrap());
+    assert_eq!(nested, Ok(2));
+}
+
+#[test]
+fn threads_that_come_and_go_leave_their_counts() {
+    let stage =
+        StageBuilder::new("threads").classes(rig::classes(&[0, 0])).inline(|n: u64| n).unwrap();
+    for round in 0..4 {
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let stage = &stage;
+                scope.spawn(move || {
+                    for number in 0..500 {
+                        stage.call_as(ClassId::new(thread % 2), number).unwrap();
+                    }
+                });
+            }
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let observation = stage.observe();
+                    assert!(observation.classes.iter().all(|class| class.accounts.balance()));
+                }
+            });
+        });
+        let observation = stage.observe();
+        for class in &observation.classes {
+            assert_eq!((class.accounts.completed, class.accounts.running), ((round + 1) * 1000, 0));
+        }
+    }
+}
