@@ -65,8 +65,8 @@ const COMPLETIONS_COARSE: u32 = 64;
 const TOO_LOW: f64 = 1.25;
 
 /// Elasticity, log(X₂÷X₁) ÷ log(N₂÷N₁): 1 below the knee, 0 above it, negative
-/// where concurrency does harm.
-const ELASTICITY_FOLLOWED: f64 = 0.4;
+/// where concurrency does harm. Nearer to 0 than this is 0.
+const ELASTICITY_MIN: f64 = 0.4;
 /// So clear that it need not be seen twice.
 const ELASTICITY_CLEAR: f64 = 0.9;
 
@@ -105,8 +105,8 @@ pub(crate) struct Knee {
     probe_limit: f64,
     /// How much of the room is used: less than 1 where concurrency does harm.
     room_left: f64,
-    /// The last probe's throughput followed, once.
-    followed: bool,
+    /// What the last probe showed.
+    verdict: Option<Verdict>,
     /// g of the judge: how much longer waits are than predicted.
     correction: f64,
 }
@@ -127,6 +127,26 @@ enum Limit {
     Probed,
 }
 
+/// What throughput did when more was in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Followed,
+    Stayed,
+    Fell,
+}
+
+impl Verdict {
+    fn of(elasticity: f64) -> Self {
+        if elasticity > ELASTICITY_MIN {
+            Self::Followed
+        } else if elasticity < -ELASTICITY_MIN {
+            Self::Fell
+        } else {
+            Self::Stayed
+        }
+    }
+}
+
 impl Knee {
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
@@ -141,7 +161,7 @@ impl Knee {
             limit: bounds.initial,
             probe_limit: bounds.initial,
             room_left: 1.0,
-            followed: false,
+            verdict: None,
             correction: 1.0,
         }
     }
@@ -243,7 +263,7 @@ impl Knee {
             // So short a stretch may be bad luck.
             self.lower.rate = measured.rate.max(self.best.get());
         }
-        self.followed = false;
+        self.verdict = None;
         self.limit = self.aim().max(STEP_DOWN * f64::from(in_flight)).min(self.ceiling());
         self.enter(now, Phase::Settling(Limit::Held));
     }
@@ -279,8 +299,8 @@ impl Knee {
             return;
         }
         self.lower = self.stretch.measure();
-        let probe = (PROBE * self.limit).ceil();
-        if probe <= self.ceiling().ceil() {
+        let probe = (PROBE * self.limit).floor().max(self.limit.round() + 1.0);
+        if probe <= self.ceiling().floor() {
             self.probe_limit = probe;
             self.enter(now, Phase::Settling(Limit::Probed));
         } else {
@@ -296,23 +316,28 @@ impl Knee {
         let upper = self.stretch.measure();
         let step = (upper.in_flight / self.lower.in_flight).ln();
         let elasticity = if step > 0.05 { (upper.rate / self.lower.rate).ln() / step } else { 0.0 };
-        let followed = elasticity > ELASTICITY_FOLLOWED;
-        if followed && (self.followed || elasticity > ELASTICITY_CLEAR) {
-            self.base.throughput_followed(self.lower.response);
-            self.room_left = 1.0;
-            self.limit = self.aim();
-        } else if followed {
-            // Once may be chance: the same again.
-        } else if elasticity < -ELASTICITY_FOLLOWED {
-            self.room_left *= ROOM_LEFT_DOWN;
-            self.limit = self.aim();
-        } else {
-            self.base.throughput_stayed();
-            self.room_left = (self.room_left + ROOM_LEFT_UP).min(1.0);
-            self.lower.rate = self.lower.rate.max(upper.rate);
-            self.limit = self.aim();
+        let verdict = Verdict::of(elasticity);
+        let confirmed =
+            self.verdict.replace(verdict) == Some(verdict) || elasticity.abs() > ELASTICITY_CLEAR;
+        match verdict {
+            Verdict::Stayed => {
+                self.base.throughput_stayed();
+                self.room_left = (self.room_left + ROOM_LEFT_UP).min(1.0);
+                self.lower.rate = self.lower.rate.max(upper.rate);
+                self.limit = self.aim();
+            }
+            // Once may be luck: the same again.
+            _ if !confirmed => {}
+            Verdict::Followed => {
+                self.base.throughput_followed(self.lower.response);
+                self.room_left = 1.0;
+                self.limit = self.aim();
+            }
+            Verdict::Fell => {
+                self.room_left *= ROOM_LEFT_DOWN;
+                self.limit = self.aim();
+            }
         }
-        self.followed = followed;
         self.enter(now, Phase::Settling(Limit::Held));
     }
 

@@ -22,9 +22,9 @@
 //! reported as [`Ending::Untimed`] when its head is out and give up its place then:
 //! what holds a place holds a part of the limit.
 //!
-//! **Source.** Little's law; the ceiling of half a target's worth in flight and
+//! **Source.** Little's law \[Little61\]; the ceiling of half a target's worth in flight and
 //! the probing by 1.3 are our own first simulations'. To aim at a multiple of
-//! throughput × response-without-queueing is also how BBR paces a network path.
+//! throughput × response-without-queueing is also how BBR paces a network path \[BBR16\].
 //!
 //! **Limits.** Load that swings between classes of very different service times
 //! looks like a service that changes. An upstream whose concurrency does harm is

@@ -12,7 +12,7 @@ use crate::{Classes, PerSecond, Ratio};
 /// short service makes of an almost idle stage.
 const NEGLIGIBLE_WAIT: Ratio = Ratio::saturating(0.02);
 
-/// σ. Deviation: CoDel's 5 ms of 100 ms are a twentieth [RFC8289 §4.2, 4.3]. A
+/// σ. Deviation: CoDel's 5 ms of 100 ms are a twentieth [RFC8289 §4]. A
 /// stage at 80 % load with heavy-tailed work has queues of a tenth of the target
 /// for longer than an interval, without any harm; a fifth is rare enough.
 const STANDING_WAIT: Ratio = Ratio::saturating(0.2);

@@ -3,7 +3,7 @@
 //! A queue that empties now and then absorbs bursts and does good. A queue that
 //! never empties only adds its length to every response time: the throughput
 //! would be the same without it. The two look alike at any instant and are told
-//! apart by the *least* wait over a while: this is CoDel's idea [RFC8289 §3.2],
+//! apart by the *least* wait over a while: this is CoDel's idea [RFC8289 §3],
 //! here scaled to the target instead of fixed in milliseconds, and used to bound
 //! what enters instead of dropping what has waited.
 

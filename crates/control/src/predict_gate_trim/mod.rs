@@ -32,8 +32,8 @@
 //! and while the gate is narrow and the oldest events have used up half of their
 //! time the newest is served first, for it still has time left.
 //!
-//! **Source.** Our own, from parts: prediction per type as in LinkedIn's Bouncer,
-//! the least wait over an interval from CoDel [RFC8289 §3.2], the percentile
+//! **Source.** Our own, from parts: prediction per type as in Bouncer \[Bouncer24\],
+//! the least wait over an interval from CoDel [RFC8289 §3], the percentile
 //! target, the 100 samples and the 1 s from [Welsh03 §3.2].
 //!
 //! **Limits.** Workers are taken to be equal, and running events to be done at
@@ -63,9 +63,10 @@ use crate::{
 /// While the gate is narrow, the newest event goes first once the oldest has
 /// used up this share of the target.
 ///
-/// Deviation: folly's CoDel turns its queue over as soon as a queue stands. That
-/// starves events that were promised an answer, and a queue that is turned over
-/// at a tenth of the target drops one admitted event in thirty.
+/// Deviation: \[Maurer15\] turns the queue over as soon as one stands. That starves
+/// events that were promised an answer: turned over at a tenth of the target, a
+/// flash crowd's queue drops one admitted event in eleven, at half of it one in
+/// eighty.
 const NEWEST_FIRST_AGE: f64 = 0.5;
 
 /// Admits an event if it will meet its target, judging by what is ahead of it.
