@@ -23,6 +23,8 @@ pub(crate) async fn run(
 ) -> io::Result<()> {
     let (number, threads) = (worker.assignment().number, worker.plan().settings().threads);
     let pool = Rc::new(Pool::new(worker.assignment().connections_max));
+    // Sent even later, a request could not be answered before the run ends.
+    let too_late = open.rate.duration() + worker.plan().settings().drain / 2;
     let mut timer = Timer::new()?;
     worker.sleep_until(Duration::ZERO).await;
     let arrivals = Arrivals::new(&open.rate, open.spacing, worker.plan().seed());
@@ -34,7 +36,7 @@ pub(crate) async fn run(
             // Behind the schedule; the answers must be read all the same.
             tokio::task::yield_now().await;
         }
-        if worker.elapsed() >= open.rate.duration() {
+        if worker.elapsed() >= too_late {
             worker.give_up(due);
             continue;
         }

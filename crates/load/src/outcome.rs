@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum ErrorKind {
     /// Never sent: all the connections that the generator may open were in use,
-    /// or it was still behind its schedule when the run ended.
+    /// or it was far behind its schedule when that ended.
     NotSent,
     /// The machine of the generator has no free port or descriptor left.
     NoLocalResources,

@@ -15,7 +15,7 @@ use crate::workload::Workload;
 /// tens of megabytes.
 const INTERVALS_MAX: u128 = 200_000;
 
-/// A valid plan of a run. Built by [`Plan::builder`], executed by [`run`](crate::run).
+/// A valid plan of a run. Built by [`Plan::builder`], executed by [`run`](crate::run()).
 #[derive(Clone, Debug)]
 pub struct Plan {
     urls: Vec<WeightedUrl>,
