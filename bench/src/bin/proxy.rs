@@ -124,7 +124,7 @@ fn protect(upstream: SocketAddr) -> Result<Server> {
     let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
     let upstream = format!("http://{upstream}");
     let command =
-        [&*command, "protect", &upstream, "--listen", &listen, "--p90", "200ms", "--cores", "1"];
+        [&*command, "protect", &upstream, "--listen", &listen, "--p90", "1s", "--cores", "1"];
     Server::start(PROXY_CORE, &command, address)
 }
 
