@@ -105,7 +105,7 @@ fn requests_find_their_route_and_class() {
         headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
         let client: IpAddr = client.parse().unwrap();
         let choice =
-            options.routes.choose(&Method::GET, Some(host), path, &headers, || client).unwrap();
+            options.routes.choose(&Method::GET, || Some(host), path, &headers, || client).unwrap();
         let upstream = &options.upstreams[choice.upstream];
         upstream.classes.at(choice.class).name.clone()
     };
@@ -182,7 +182,7 @@ fn unknown_keys_come_with_a_suggestion() {
         36,
         &["no upstream \"blogg\"", "did you mean \"blog\"?"],
     );
-    wrong("[\"paying\"]", "[\"payers\"]", 49, &["no class \"payers\"", "did you mean \"paying\"?"]);
+    wrong("[\"paying\"]", "[\"payin\"]", 49, &["no class \"payin\"", "did you mean \"paying\"?"]);
 }
 
 #[test]

@@ -61,16 +61,16 @@ impl Routes {
 
     /// Where a request goes and as what; `None` if no route takes it.
     ///
-    /// `client` is asked for only if a condition needs the client's address.
-    pub fn choose(
+    /// `host` and `client`, its client's address, are asked for only if needed.
+    pub fn choose<'h>(
         &self,
         method: &Method,
-        host: Option<&str>,
+        host: impl Fn() -> Option<&'h str>,
         path: &str,
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Option<Choice> {
-        let route = self.0.iter().find(|route| route.takes(method, host, path))?;
+        let route = self.0.iter().find(|route| route.takes(method, &host, path))?;
         let class = if route.classes.is_empty() {
             route.otherwise
         } else {
@@ -96,8 +96,8 @@ impl Route {
         }
     }
 
-    fn takes(&self, method: &Method, host: Option<&str>, path: &str) -> bool {
-        let host_fits = |pattern: &HostPattern| host.is_some_and(|host| pattern.fits(host));
+    fn takes<'h>(&self, method: &Method, host: impl Fn() -> Option<&'h str>, path: &str) -> bool {
+        let host_fits = |pattern: &HostPattern| host().is_some_and(|host| pattern.fits(host));
         (self.methods.is_empty() || self.methods.contains(method))
             && self.host.as_ref().is_none_or(host_fits)
             // The one target that is no path: `OPTIONS *`.
@@ -162,7 +162,7 @@ mod tests {
         let routes = Routes::new(vec![posts, rest]);
         let choose = |method: Method, path: &str| {
             let client = || "192.0.2.1".parse().unwrap();
-            let choice = routes.choose(&method, None, path, &HeaderMap::new(), client);
+            let choice = routes.choose(&method, || None, path, &HeaderMap::new(), client);
             choice.map(|choice| (choice.upstream, choice.class.index()))
         };
         assert_eq!(choose(Method::POST, "/a/b"), Some((1, 0)));

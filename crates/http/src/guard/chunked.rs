@@ -7,7 +7,7 @@ use super::violation::Violation;
 
 /// Where in a chunked body its reader is.
 #[derive(Debug)]
-pub(super) struct Chunked {
+pub(crate) struct Chunked {
     place: Place,
     /// Bytes of data announced so far.
     data: u64,
@@ -34,37 +34,52 @@ enum Place {
     EndLf,
 }
 
-/// How far a slice went.
+/// What the next bytes of a chunked body are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// All of it was body, and more body follows.
-    All,
-    /// The body ended after this many bytes.
-    End(usize),
+pub(crate) enum Part {
+    /// Sizes, extensions and line ends.
+    Framing,
+    /// Data, within one chunk.
+    Data,
+    /// Trailer fields with their line ends.
+    Trailers,
+    /// The rest of the trailers, and the empty line that ends the body.
+    End,
 }
 
 impl Chunked {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { place: Place::SizeStart, data: 0, line: 0, trailers: 0 }
     }
 
-    /// Reads on through `bytes`, of which each is shown once.
-    pub(super) fn advance(&mut self, bytes: &[u8], limits: &Limits) -> Result<Reach, Violation> {
-        let mut at = 0;
-        while at < bytes.len() {
-            if let Place::Data(left) = self.place {
-                let here = left.min((bytes.len() - at) as u64);
-                at += here as usize;
-                self.place = if here == left { Place::DataCr } else { Place::Data(left - here) };
-                continue;
-            }
-            let Some(next) = self.step(bytes[at], limits)? else {
-                return Ok(Reach::End(at + 1));
+    /// Reads on at `bytes`, which must not be empty: how many of them are of
+    /// which part.
+    pub(crate) fn next(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+    ) -> Result<(usize, Part), Violation> {
+        if let Place::Data(left) = self.place {
+            let here = left.min(bytes.len() as u64);
+            self.place = if here == left { Place::DataCr } else { Place::Data(left - here) };
+            return Ok((here as usize, Part::Data));
+        }
+        let in_trailers = self.is_in_trailers();
+        for (index, byte) in bytes.iter().enumerate() {
+            let Some(next) = self.step(*byte, limits)? else {
+                return Ok((index + 1, Part::End));
             };
             self.place = next;
-            at += 1;
+            if matches!(next, Place::Data(_)) || self.is_in_trailers() != in_trailers {
+                return Ok((index + 1, Part::Framing));
+            }
         }
-        Ok(Reach::All)
+        Ok((bytes.len(), if in_trailers { Part::Trailers } else { Part::Framing }))
+    }
+
+    fn is_in_trailers(&self) -> bool {
+        use Place::{EndLf, TrailerLf, TrailerName, TrailerStart, TrailerValue};
+        matches!(self.place, TrailerStart | TrailerName | TrailerValue | TrailerLf | EndLf)
     }
 
     /// The place after `byte`, `None` after the body's last one.
@@ -135,21 +150,45 @@ fn hex(byte: u8) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<Reach, Violation> {
-        Chunked::new().advance(bytes, &Limits::default().body(Some(64)))
+    /// The data and the trailers of a body, and its length if it has come to its end.
+    fn read(bytes: &[u8]) -> Result<(String, String, Option<usize>), Violation> {
+        let limits = Limits::default().body(Some(64));
+        let mut chunked = Chunked::new();
+        let (mut data, mut trailers, mut at) = (String::new(), String::new(), 0);
+        while at < bytes.len() {
+            let (count, part) = chunked.next(&bytes[at..], &limits)?;
+            let text = std::str::from_utf8(&bytes[at..at + count]).unwrap();
+            at += count;
+            match part {
+                Part::Framing => {}
+                Part::Data => data += text,
+                Part::Trailers => trailers += text,
+                Part::End => return Ok((data, trailers + text, Some(at))),
+            }
+        }
+        Ok((data, trailers, None))
+    }
+
+    fn refused(bytes: &[u8]) -> Option<Violation> {
+        read(bytes).err()
     }
 
     #[test]
     fn a_body_ends_after_its_last_empty_line() {
-        for body in [
-            &b"0\r\n\r\n"[..],
-            b"5\r\nhello\r\n0\r\n\r\n",
-            b"05;name=\"value\"\r\nhello\r\n000\r\n\r\n",
-            b"a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\nX-Sum: 20\r\nEmpty:\r\n\r\n",
+        for (body, data, trailers) in [
+            ("0\r\n\r\n", "", "\r\n"),
+            ("5\r\nhello\r\n0\r\n\r\n", "hello", "\r\n"),
+            ("05;name=\"value\"\r\nhello\r\n000\r\n\r\n", "hello", "\r\n"),
+            (
+                "1\r\na\r\nA\r\n0123456789\r\n0\r\nX: 1\r\nY:\r\n\r\n",
+                "a0123456789",
+                "X: 1\r\nY:\r\n\r\n",
+            ),
         ] {
-            let followed = [body, b"GET"].concat();
-            assert_eq!(read(&followed), Ok(Reach::End(body.len())), "{body:?}");
-            assert_eq!(read(&body[..body.len() - 1]), Ok(Reach::All));
+            let followed = [body.as_bytes(), b"GET"].concat();
+            let expected = (data.to_owned(), trailers.to_owned(), Some(body.len()));
+            assert_eq!(read(&followed), Ok(expected), "{body:?}");
+            assert_eq!(read(&body.as_bytes()[..body.len() - 1]).unwrap().2, None);
         }
     }
 
@@ -177,7 +216,12 @@ mod tests {
             b"0\r\nname: \0\r\n",
             b"0\r\nname: 1\n",
         ] {
-            assert_eq!(read(body), Err(Violation::Chunk), "{:?}", String::from_utf8_lossy(body));
+            assert_eq!(
+                refused(body),
+                Some(Violation::Chunk),
+                "{:?}",
+                String::from_utf8_lossy(body)
+            );
         }
     }
 
@@ -186,17 +230,17 @@ mod tests {
         let chunk = |size: usize| format!("{size:x}\r\n{}\r\n", "x".repeat(size));
         let fits = [chunk(32), chunk(32)].concat();
         let over = [chunk(32), chunk(33)].concat();
-        assert_eq!(read(fits.as_bytes()), Ok(Reach::All));
-        assert_eq!(read(over.as_bytes()), Err(Violation::BodyTooLarge));
+        assert_eq!(refused(fits.as_bytes()), None);
+        assert_eq!(refused(over.as_bytes()), Some(Violation::BodyTooLarge));
     }
 
     #[test]
     fn long_extensions_and_long_trailers_are_refused() {
         let extension = format!("1;{}\r\n", "x".repeat(256));
-        assert_eq!(read(extension.as_bytes()), Err(Violation::Chunk));
+        assert_eq!(refused(extension.as_bytes()), Some(Violation::Chunk));
         let trailer = format!("0\r\nname: {}\r\n", "x".repeat(32 * 1024));
-        assert_eq!(read(trailer.as_bytes()), Err(Violation::HeadTooLarge));
+        assert_eq!(refused(trailer.as_bytes()), Some(Violation::HeadTooLarge));
         let many = format!("0\r\n{}", "a:1\r\n".repeat(101));
-        assert_eq!(read(many.as_bytes()), Err(Violation::TooManyFields));
+        assert_eq!(refused(many.as_bytes()), Some(Violation::TooManyFields));
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn field_line(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
 }
 
 /// A value of digits alone, within 64 bits.
-pub(super) fn decimal(value: &[u8]) -> Option<u64> {
+pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }

@@ -18,19 +18,23 @@ pub struct Limits {
     pub(crate) stall_time: Duration,
 }
 
+impl Limits {
+    pub(crate) const DEFAULT: Self = Self {
+        // [RFC9112 §3] asks for at least 8000 octets.
+        request_line_max: 8 * 1024,
+        head_max: 32 * 1024,
+        // A body is streamed, never gathered: its length costs no memory.
+        body_max: None,
+        head_time: Duration::from_secs(10),
+        stall_time: Duration::from_secs(60),
+    };
+}
+
 impl Default for Limits {
     /// A request line of 8 KiB, a head of 32 KiB and 10 s, bodies of any
     /// length that never stand still for 60 s.
     fn default() -> Self {
-        Self {
-            // [RFC9112 §3] asks for at least 8000 octets.
-            request_line_max: 8 * 1024,
-            head_max: 32 * 1024,
-            // A body is streamed, never gathered: its length costs no memory.
-            body_max: None,
-            head_time: Duration::from_secs(10),
-            stall_time: Duration::from_secs(60),
-        }
+        Self::DEFAULT
     }
 }
 

@@ -22,6 +22,8 @@ mod stream;
 mod violation;
 mod watch;
 
+pub(crate) use chunked::{Chunked, Part};
+pub(crate) use grammar::decimal;
 pub use limits::Limits;
 pub(crate) use sideband::{Notice, Sideband, Verdict};
 pub use stream::{Guarded, Protocol};

@@ -134,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         match scanned {
             Ok(released) => {
                 if released > 0 {
-                    self.reading.disarm();
+                    self.reading.stop();
                     if self.watch.asks_upgrade() {
                         self.sideband.ask_upgrade(self.watch.requests());
                     }
@@ -204,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            self.writing.disarm();
+            self.writing.stop();
             return written;
         }
         ready!(self.writing.poll_over(self.limits.stall_time, cx));

@@ -1,6 +1,6 @@
 //! The watch over a connection's bytes: where each request ends and the next begins.
 
-use super::chunked::{Chunked, Reach};
+use super::chunked::{Chunked, Part};
 use super::head::{Framing, Head, HeadScan};
 use super::limits::Limits;
 use super::violation::Violation;
@@ -147,13 +147,13 @@ impl Watch {
                 }
                 Ok(bytes)
             }
-            Place::Chunked { reader, then } => match reader.advance(held, &self.limits)? {
-                Reach::All => Ok(held.len()),
-                Reach::End(bytes) => {
+            Place::Chunked { reader, then } => {
+                let (bytes, part) = reader.next(held, &self.limits)?;
+                if part == Part::End {
                     self.place = then.place();
-                    Ok(bytes)
                 }
-            },
+                Ok(bytes)
+            }
             Place::Undecided => Ok(0),
             Place::Tunnel => Ok(held.len()),
             Place::Refused { violation, .. } => Err(*violation),

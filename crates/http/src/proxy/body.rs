@@ -1,12 +1,11 @@
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
-use super::line::Line;
+use super::line::{Line, LineError};
 use super::upstream::Reach;
 use crate::hold::Hold;
 
@@ -20,20 +19,17 @@ enum Source {
 
 /// An answer on its way, with what it takes up until its end.
 struct Passage {
-    body: Incoming,
     line: Option<Box<Line>>,
     reach: Arc<Reach>,
     hold: Hold,
 }
 
 impl ProxyBody {
-    /// The body of an answer that came over `line`, which goes back to the pool
-    /// of `reach` when the body has been read to its end.
-    pub(super) fn passing(body: Incoming, line: Box<Line>, reach: Arc<Reach>, hold: Hold) -> Self {
-        let mut passage = Passage { body, line: Some(line), reach, hold };
-        if passage.body.is_end_stream() {
-            passage.finish();
-        }
+    /// The body of the answer on `line`, which goes back to the pool of `reach`
+    /// when the body has been read to its end.
+    pub(super) fn passing(line: Box<Line>, reach: Arc<Reach>, hold: Hold) -> Self {
+        let mut passage = Passage { line: Some(line), reach, hold };
+        passage.finish_if_done();
         Self(Source::Upstream(passage))
     }
 }
@@ -48,31 +44,21 @@ impl Passage {
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        // Asking the body tells the connection, driven next, to read on; only
-        // driving it can bring something. So the body itself need wake nobody.
-        let mut quiet = Context::from_waker(Waker::noop());
-        let mut polled = Pin::new(&mut self.body).poll_frame(&mut quiet);
-        if polled.is_pending() {
-            let Some(line) = &mut self.line else { return Poll::Pending };
-            line.drive(cx);
-            polled = Pin::new(&mut self.body).poll_frame(&mut quiet);
-        }
+    ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
+        let Some(line) = &mut self.line else { return Poll::Ready(None) };
+        let polled = line.poll_frame(cx);
         self.hold.follow(&polled, cx);
         match &polled {
+            Poll::Pending => {}
             Poll::Ready(Some(Err(_))) => self.line = None,
-            Poll::Ready(None) => self.finish(),
-            Poll::Ready(Some(Ok(frame))) if frame.is_trailers() || self.body.is_end_stream() => {
-                self.finish();
-            }
-            _ => {}
+            Poll::Ready(_) => self.finish_if_done(),
         }
         polled
     }
 
-    fn finish(&mut self) {
-        self.hold.ends();
-        if let Some(line) = self.line.take() {
+    fn finish_if_done(&mut self) {
+        if let Some(line) = self.line.take_if(|line| line.left() == Some(0)) {
+            self.hold.ends();
             self.reach.give_back(line);
         }
     }
@@ -80,12 +66,12 @@ impl Passage {
 
 impl Body for ProxyBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = LineError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
         match &mut self.get_mut().0 {
             Source::Fixed("") => Poll::Ready(None),
             Source::Fixed(text) => {
@@ -99,14 +85,18 @@ impl Body for ProxyBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Source::Fixed(text) => text.is_empty(),
-            Source::Upstream(passage) => passage.body.is_end_stream(),
+            Source::Upstream(passage) => passage.line.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Source::Fixed(text) => SizeHint::with_exact(text.len() as u64),
-            Source::Upstream(passage) => passage.body.size_hint(),
+            Source::Upstream(passage) => match passage.line.as_ref().map(|line| line.left()) {
+                Some(None) => SizeHint::default(),
+                Some(Some(left)) => SizeHint::with_exact(left),
+                None => SizeHint::with_exact(0),
+            },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Telling the upstream about the client: `Forwarded` [RFC7239], `X-Forwarded-*`, `Via`.
+//! Telling the upstream about the client: `Forwarded` [RFC7239] and `X-Forwarded-*`.
 //!
 //! What a client says of this itself is dropped, because anyone can claim an address.
 //! Only what a trusted proxy in front of us says is kept and added to.
@@ -6,47 +6,61 @@
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use http::header::{FORWARDED, HeaderName, VIA};
-use http::{HeaderMap, HeaderValue, Version};
+use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use parking_lot::Mutex;
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const HTTP: HeaderValue = HeaderValue::from_static("http");
-
 /// The other end of a client's connection.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(super) struct Peer {
     address: IpAddr,
     trusted: bool,
-    address_value: HeaderValue,
-    /// `Forwarded` for the host last asked for: most connections ask for one.
-    forwarded: Mutex<Option<(HeaderValue, HeaderValue)>>,
+    /// What was announced for the host last asked for: most connections ask for one.
+    last: Mutex<(Option<HeaderValue>, Announcement)>,
+}
+
+/// The lines for one host, ready to be written.
+#[derive(Debug, Default)]
+struct Announcement {
+    /// `X-Forwarded-For` and `Forwarded`.
+    lists: String,
+    /// `X-Forwarded-Proto`.
+    proto: &'static str,
+    /// `X-Forwarded-Host`.
+    host: String,
+}
+
+/// Which of the fields that are no lists a trusted proxy has set already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kept {
+    pub(super) proto: bool,
+    pub(super) host: bool,
 }
 
 impl Peer {
     /// The peer at `address`, which is believed if it is in one of `trusted`.
-    pub(crate) fn new(address: SocketAddr, trusted: &[IpNet]) -> Self {
+    pub(super) fn new(address: SocketAddr, trusted: &[IpNet]) -> Self {
         // An IPv4 client of an IPv6 socket is still an IPv4 client.
         let address = address.ip().to_canonical();
         Self {
             address,
             trusted: trusted.iter().any(|network| network.contains(&address)),
-            address_value: value(address.to_string()),
-            forwarded: Mutex::new(None),
+            last: Mutex::new((None, Announcement::of(address, None))),
         }
+    }
+
+    pub(super) fn is_trusted(&self) -> bool {
+        self.trusted
     }
 
     /// The client's address: the peer's own, or, if a trusted peer passes on
     /// requests of others, the last one that `X-Forwarded-For` names outside
     /// of `trusted`.
-    pub(crate) fn client(&self, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    pub(super) fn client(&self, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
         if !self.trusted {
             return self.address;
         }
-        let lines: Vec<_> = headers.get_all(X_FORWARDED_FOR).iter().collect();
+        let lines: Vec<_> = headers.get_all("x-forwarded-for").iter().collect();
         let named = lines.iter().rev().flat_map(|line| line.to_str().unwrap_or("").rsplit(','));
         let mut client = self.address;
         for name in named {
@@ -59,132 +73,100 @@ impl Peer {
         client
     }
 
-    /// Writes the fields that tell the upstream where a request comes from.
-    pub(super) fn announce(&self, headers: &mut HeaderMap, host: Option<&HeaderValue>) {
-        if self.trusted {
-            // Another line of a list field is another element of the list.
-            headers.append(X_FORWARDED_FOR, self.address_value.clone());
-            headers.append(FORWARDED, self.forwarded(host));
-            headers.entry(X_FORWARDED_PROTO).or_insert(HTTP);
-            if let Some(host) = host {
-                headers.entry(X_FORWARDED_HOST).or_insert_with(|| host.clone());
-            }
-            return;
+    /// Writes the lines that tell the upstream where a request comes from: in
+    /// place of the client's own, or behind those that are `kept` of it.
+    pub(super) fn announce(&self, out: &mut Vec<u8>, host: Option<&HeaderValue>, kept: Kept) {
+        let mut last = self.last.lock();
+        if last.0.as_ref() != host {
+            *last = (host.cloned(), Announcement::of(self.address, host));
         }
-        headers.insert(X_FORWARDED_FOR, self.address_value.clone());
-        headers.insert(X_FORWARDED_PROTO, HTTP);
-        headers.insert(FORWARDED, self.forwarded(host));
-        match host {
-            Some(host) => headers.insert(X_FORWARDED_HOST, host.clone()),
-            None => headers.remove(X_FORWARDED_HOST),
-        };
-    }
-
-    fn forwarded(&self, host: Option<&HeaderValue>) -> HeaderValue {
-        let Some(host) = host else { return self.element(None) };
-        let mut last = self.forwarded.lock();
-        match &*last {
-            Some((known, forwarded)) if known == host => forwarded.clone(),
-            _ => {
-                let forwarded = self.element(Some(host));
-                *last = Some((host.clone(), forwarded.clone()));
-                forwarded
-            }
+        let announcement = &last.1;
+        // Another line of a list field is another element of the list.
+        out.extend_from_slice(announcement.lists.as_bytes());
+        if !kept.proto {
+            out.extend_from_slice(announcement.proto.as_bytes());
+        }
+        if !kept.host {
+            out.extend_from_slice(announcement.host.as_bytes());
         }
     }
+}
 
-    /// `for=192.0.2.1;host="example.org";proto=http`
-    fn element(&self, host: Option<&HeaderValue>) -> HeaderValue {
-        let client = match self.address {
+impl Announcement {
+    fn of(client: IpAddr, host: Option<&HeaderValue>) -> Self {
+        let node = match client {
             IpAddr::V4(address) => format!("for={address}"),
             IpAddr::V6(address) => format!("for=\"[{address}]\""),
         };
-        match host.and_then(|host| host.to_str().ok()) {
-            // A host has no quotes or backslashes: the guard and hyper see to it.
-            Some(host) if !host.contains(['"', '\\']) => {
-                value(format!("{client};host=\"{host}\";proto=http"))
-            }
-            _ => value(format!("{client};proto=http")),
+        let text = host.and_then(|host| host.to_str().ok());
+        let (element, host) = match text {
+            // The guard and hyper let no quote or backslash into a host.
+            Some(host) if !host.contains(['"', '\\']) => (
+                format!("{node};host=\"{host}\";proto=http"),
+                format!("x-forwarded-host: {host}\r\n"),
+            ),
+            _ => (format!("{node};proto=http"), String::new()),
+        };
+        Self {
+            lists: format!("x-forwarded-for: {client}\r\nforwarded: {element}\r\n"),
+            proto: "x-forwarded-proto: http\r\n",
+            host,
         }
     }
-}
-
-/// Adds us to the list of those who passed the message on [RFC9110 §7.6.3].
-pub(super) fn via(headers: &mut HeaderMap, version: Version) {
-    let us = HeaderValue::from_static(match version {
-        Version::HTTP_10 => "1.0 tamarisk",
-        Version::HTTP_2 => "2 tamarisk",
-        _ => "1.1 tamarisk",
-    });
-    headers.append(VIA, us);
-}
-
-fn value(text: String) -> HeaderValue {
-    HeaderValue::try_from(text).expect("addresses and checked hosts are visible characters")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn peer(trusted: &[IpNet]) -> Peer {
-        Peer::new("[::ffff:192.0.2.7]:4711".parse().unwrap(), trusted)
+    fn peer(address: &str, trusted: &[IpNet]) -> Peer {
+        Peer::new(address.parse().unwrap(), trusted)
     }
 
-    fn claims() -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(X_FORWARDED_FOR, HeaderValue::from_static("198.51.100.1, 203.0.113.9"));
-        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
-        headers.insert(FORWARDED, HeaderValue::from_static("for=198.51.100.1"));
-        headers
-    }
-
-    fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Vec<&'a str> {
-        headers.get_all(name).iter().map(|line| line.to_str().unwrap()).collect()
+    fn announced(peer: &Peer, host: Option<&'static str>, kept: Kept) -> Vec<String> {
+        let mut out = Vec::new();
+        peer.announce(&mut out, host.map(HeaderValue::from_static).as_ref(), kept);
+        String::from_utf8(out).unwrap().split_terminator("\r\n").map(str::to_owned).collect()
     }
 
     #[test]
-    fn what_a_stranger_claims_is_replaced() {
-        let mut headers = claims();
-        let host = HeaderValue::from_static("a.example:80");
-        peer(&[]).announce(&mut headers, Some(&host));
-        assert_eq!(lines(&headers, &X_FORWARDED_FOR), ["192.0.2.7"]);
-        assert_eq!(lines(&headers, &X_FORWARDED_PROTO), ["http"]);
-        assert_eq!(lines(&headers, &X_FORWARDED_HOST), ["a.example:80"]);
-        assert_eq!(lines(&headers, &FORWARDED), ["for=192.0.2.7;host=\"a.example:80\";proto=http"]);
-        assert_eq!(peer(&[]).client(&claims(), &[]).to_string(), "192.0.2.7");
-    }
-
-    #[test]
-    fn what_a_trusted_proxy_says_is_added_to() {
-        let trusted = ["192.0.2.0/24".parse().unwrap(), "203.0.113.0/24".parse().unwrap()];
-        let mut headers = claims();
-        peer(&trusted).announce(&mut headers, None);
-        assert_eq!(lines(&headers, &X_FORWARDED_FOR), ["198.51.100.1, 203.0.113.9", "192.0.2.7"]);
-        assert_eq!(lines(&headers, &X_FORWARDED_PROTO), ["https"]);
-        assert_eq!(lines(&headers, &FORWARDED), ["for=198.51.100.1", "for=192.0.2.7;proto=http"]);
-        assert_eq!(peer(&trusted).client(&claims(), &trusted).to_string(), "198.51.100.1");
-    }
-
-    #[test]
-    fn nonsense_in_the_list_ends_the_belief() {
-        let trusted = ["192.0.2.0/24".parse().unwrap()];
-        let mut headers = HeaderMap::new();
-        headers.insert(X_FORWARDED_FOR, HeaderValue::from_static("10.0.0.1, unknown"));
-        assert_eq!(peer(&trusted).client(&headers, &trusted).to_string(), "192.0.2.7");
+    fn the_client_is_named_with_the_host_it_asked_for() {
+        let peer = peer("[::ffff:192.0.2.7]:4711", &[]);
+        for host in ["a.example:80", "b.example"] {
+            assert_eq!(
+                announced(&peer, Some(host), Kept::default()),
+                [
+                    "x-forwarded-for: 192.0.2.7".to_owned(),
+                    format!("forwarded: for=192.0.2.7;host=\"{host}\";proto=http"),
+                    "x-forwarded-proto: http".to_owned(),
+                    format!("x-forwarded-host: {host}"),
+                ]
+            );
+        }
     }
 
     #[test]
     fn an_ipv6_client_is_quoted() {
-        let peer = Peer::new("[2001:db8::1]:1".parse().unwrap(), &[]);
-        assert_eq!(peer.element(None), "for=\"[2001:db8::1]\";proto=http");
+        let lines =
+            announced(&peer("[2001:db8::1]:1", &[]), None, Kept { proto: true, host: true });
+        let expected =
+            ["x-forwarded-for: 2001:db8::1", "forwarded: for=\"[2001:db8::1]\";proto=http"];
+        assert_eq!(lines, expected);
     }
 
     #[test]
-    fn each_message_says_by_which_protocol_it_came() {
-        let mut headers = HeaderMap::new();
-        headers.insert(VIA, HeaderValue::from_static("1.1 before"));
-        via(&mut headers, Version::HTTP_2);
-        assert_eq!(lines(&headers, &VIA), ["1.1 before", "2 tamarisk"]);
+    fn only_a_trusted_proxy_is_believed_about_the_client() {
+        let client = |line: &'static str, trusted: &[&str]| {
+            let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", HeaderValue::from_static(line));
+            peer("192.0.2.7:1", &trusted).client(&headers, &trusted).to_string()
+        };
+        let line = "198.51.100.1, 203.0.113.9";
+        assert_eq!(client(line, &[]), "192.0.2.7");
+        assert_eq!(client(line, &["192.0.2.0/24"]), "203.0.113.9");
+        assert_eq!(client(line, &["192.0.2.0/24", "203.0.113.0/24"]), "198.51.100.1");
+        // Nonsense in the list ends the belief.
+        assert_eq!(client("10.0.0.1, unknown", &["192.0.2.0/24"]), "192.0.2.7");
     }
 }

@@ -1,153 +1,246 @@
 //! One connection to an upstream, driven by whoever holds it.
 //!
-//! hyper's connection is a future beside the request, usually run as a task of its
-//! own, so that each request crosses tasks four times. Here the request itself polls
-//! the connection, and a connection that nobody uses is polled by nobody. While it is
-//! idle it wakes nobody either: whether the upstream has closed it is found out
-//! when it is next looked at.
+//! An HTTP client is usually a task beside the request, so that every request crosses
+//! tasks four times. Here the request's own task reads and writes the connection. One
+//! that nobody holds is watched by nobody: whether the upstream has closed it is found
+//! out when it is next looked at.
+//!
+//! It is written by hand, not with hyper's client, for what a proxy wants and a client
+//! library does not have: a head that is written in one pass from the client's, and can be
+//! written again when a kept connection turns out to be dead; `100 Continue` passed on
+//! when it comes; and an answer that is read while the request is still being sent.
 
-use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::io;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{self, Connection, Parts, SendRequest};
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
+use http_body::Frame;
 use tokio::net::TcpStream;
+use tokio_util::io::poll_read_buf;
 
+use super::answer_body::AnswerBody;
+use super::answer_head::{AnswerHead, AnswerScan, Malformed};
+use super::output::Output;
 use super::request_body::RequestBody;
+use crate::deadline::Deadline;
 
-/// hyper's buffer for each direction, as on the client's side.
-const BUFFER_MAX: usize = 64 * 1024;
+/// Room for a usual head with a small body, and the most that is read at once
+/// of a long one.
+const READ_MIN: usize = 8 * 1024;
+const READ_MAX: usize = 64 * 1024;
 
 /// A connection to an upstream.
 pub(super) struct Line {
-    sender: SendRequest<RequestBody>,
-    connection: Connection<TokioIo<Witness>, RequestBody>,
-    ended: bool,
-    answering: Arc<AtomicBool>,
+    stream: TcpStream,
+    input: BytesMut,
+    scan: AnswerScan,
+    receiving: AnswerBody,
+    output: Output,
+    sending: Option<RequestBody>,
+    /// The request was a `HEAD`.
+    to_head: bool,
+    /// Some byte of the answer has come.
+    heard: bool,
+    /// Another request may follow.
+    keep: bool,
+    deadline: Deadline,
 }
 
-/// Why a request has no answer.
-pub(super) struct Unanswered {
-    pub(super) error: hyper::Error,
-    /// The request, if no byte of it was sent.
-    pub(super) unsent: Option<Request<RequestBody>>,
-    /// No byte of an answer came.
-    pub(super) silent: bool,
+/// Why there is no answer, or no more of it.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// The upstream closed the connection, or it broke.
+    #[error("the upstream's connection ended")]
+    Ended,
+    /// What it sent is no answer.
+    #[error("the upstream's answer is malformed")]
+    Malformed,
+    /// The time for it is over.
+    #[error("the upstream took too long")]
+    Late,
+    /// The client's request body broke off.
+    #[error("the request body ended early")]
+    Client(#[source] hyper::Error),
+}
+
+impl From<Malformed> for LineError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
 }
 
 impl Line {
-    pub(super) async fn open(stream: TcpStream) -> hyper::Result<Box<Self>> {
-        let answering = Arc::new(AtomicBool::new(false));
-        let io = TokioIo::new(Witness { stream, seen: Arc::clone(&answering) });
-        let (sender, connection) =
-            http1::Builder::new().max_buf_size(BUFFER_MAX).handshake(io).await?;
-        let mut line = Box::new(Self { sender, connection, ended: false, answering });
-        line.drive(&mut Context::from_waker(Waker::noop()));
-        Ok(line)
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            input: BytesMut::new(),
+            scan: AnswerScan::default(),
+            receiving: AnswerBody::Done,
+            output: Output::default(),
+            sending: None,
+            to_head: false,
+            heard: false,
+            keep: true,
+            deadline: Deadline::default(),
+        }
     }
 
-    /// Lets the connection do what it can.
-    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
-        // An error goes to whoever waits for an answer or a body; with nobody
-        // waiting it only means that the connection is over.
-        self.ended = self.ended || self.connection.poll_without_shutdown(cx).is_ready();
+    /// Whether it can take a request: the last exchange is complete, and the
+    /// upstream has neither closed nor sent anything since.
+    pub(super) fn is_idle(&self) -> bool {
+        let quiet = || {
+            let nothing = self.stream.try_read(&mut [0]);
+            nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        self.keep
+            && self.receiving.is_done()
+            && self.sending.is_none()
+            && self.output.is_written()
+            && self.input.is_empty()
+            && quiet()
     }
 
-    /// Whether it can take a request: the last exchange is complete and the
-    /// upstream has not closed.
-    pub(super) fn is_idle(&mut self) -> bool {
-        self.drive(&mut Context::from_waker(Waker::noop()));
-        !self.ended && self.sender.is_ready()
-    }
-
-    /// Sends a request and waits for the head of its answer.
-    pub(super) async fn exchange(
+    /// Begins an exchange on an idle connection: the head that `write` appends
+    /// to an empty vector, and the body behind it.
+    pub(super) fn begin<T>(
         &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Unanswered> {
-        self.answering.store(false, Ordering::Relaxed);
-        let mut answer = pin!(self.sender.try_send_request(request));
-        let (connection, ended) = (&mut self.connection, &mut self.ended);
-        let answered = std::future::poll_fn(|cx| {
-            *ended = *ended || connection.poll_without_shutdown(cx).is_ready();
-            // Only the connection, just polled, can have changed the answer.
-            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        to_head: bool,
+        body: Option<RequestBody>,
+        write: impl FnOnce(&mut Vec<u8>) -> T,
+    ) -> T {
+        self.to_head = to_head;
+        self.sending = body;
+        self.heard = false;
+        self.output.begin(write)
+    }
+
+    /// Begins the exchange that `other` could not complete, a request without a body.
+    pub(super) fn begin_again(&mut self, mut other: Self) {
+        self.to_head = other.to_head;
+        self.heard = false;
+        self.output.begin_again(&mut other.output);
+    }
+
+    /// Whether nothing has come of an answer.
+    pub(super) fn is_silent(&self) -> bool {
+        !self.heard
+    }
+
+    /// The head of the answer, if it comes in `time`. Its fields go into `spare`,
+    /// an empty map.
+    pub(super) async fn answer(
+        &mut self,
+        time: Duration,
+        spare: &mut HeaderMap,
+    ) -> Result<AnswerHead, LineError> {
+        self.deadline.start(time);
+        let answer = std::future::poll_fn(|cx| match self.poll_answer(spare, cx) {
+            Poll::Pending => self.deadline.poll(cx).map(|()| Err(LineError::Late)),
+            answered => answered,
         })
         .await;
-        answered.map_err(|error: TrySendError<_>| {
-            let silent = !self.answering.load(Ordering::Relaxed);
-            let mut error = error;
-            Unanswered { unsent: error.take_message(), error: error.into_error(), silent }
-        })
+        self.deadline.stop();
+        answer
+    }
+
+    fn poll_answer(
+        &mut self,
+        spare: &mut HeaderMap,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<AnswerHead, LineError>> {
+        loop {
+            self.send(cx)?;
+            let Some(head) = self.scan.advance(&mut self.input, self.to_head, spare)? else {
+                if ready!(self.poll_read(cx)) == 0 {
+                    return Poll::Ready(Err(LineError::Ended));
+                }
+                continue;
+            };
+            match head.status {
+                StatusCode::CONTINUE => {
+                    if let Some(body) = &mut self.sending {
+                        body.continues();
+                    }
+                }
+                StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
+                status if status.is_informational() => {}
+                _ => {
+                    self.receiving = AnswerBody::new(head.body);
+                    self.keep &= head.keep;
+                    return Poll::Ready(Ok(head));
+                }
+            }
+        }
+    }
+
+    /// The next part of the answer's body; `None` at its end.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
+        self.send(cx)?;
+        loop {
+            if let Some(frame) = self.receiving.next(&mut self.input).map_err(LineError::from)? {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if self.receiving.is_done() {
+                return Poll::Ready(None);
+            }
+            if ready!(self.poll_read(cx)) == 0 {
+                self.receiving.end().map_err(|_| LineError::Ended)?;
+            }
+        }
+    }
+
+    /// How many bytes of the answer's body are still to come, if that is known.
+    pub(super) fn left(&self) -> Option<u64> {
+        self.receiving.left()
     }
 
     /// The bare connection after an upgrade, and what was read beyond its head.
-    pub(super) async fn into_stream(mut self: Box<Self>) -> (TcpStream, Bytes) {
-        std::future::poll_fn(|cx| {
-            self.drive(cx);
-            if self.ended { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-        let Parts { io, read_buf, .. } = self.connection.into_parts();
-        (io.into_inner().stream, read_buf)
+    pub(super) fn into_stream(self) -> (TcpStream, Bytes) {
+        (self.stream, self.input.freeze())
     }
-}
 
-/// A socket that remembers whether anything came.
-struct Witness {
-    stream: TcpStream,
-    seen: Arc<AtomicBool>,
-}
-
-impl AsyncRead for Witness {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.seen.store(true, Ordering::Relaxed);
+    /// Sends what can be sent.
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), LineError> {
+        loop {
+            let mut filled = false;
+            if let Some(body) = &mut self.sending
+                && self.output.has_room()
+                && let Poll::Ready(more) = body.poll_part(&mut self.output, cx)
+            {
+                filled = true;
+                if !more.map_err(LineError::Client)? {
+                    self.sending = None;
+                }
+            }
+            match self.output.poll_write(&mut self.stream, cx) {
+                Poll::Ready(Ok(())) if filled => {}
+                Poll::Ready(Ok(())) | Poll::Pending => return Ok(()),
+                // The upstream wants no more of it; it may have said why.
+                Poll::Ready(Err(_)) => {
+                    self.keep = false;
+                    self.sending = None;
+                    self.output.begin(|_| ());
+                    return Ok(());
+                }
+            }
         }
-        read
-    }
-}
-
-impl AsyncWrite for Witness {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    /// Reads on; 0 at the end. A connection that breaks has ended.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        let more = self.left().map_or(READ_MAX, |left| left.min(READ_MAX as u64) as usize);
+        if self.input.capacity() - self.input.len() < READ_MIN {
+            self.input.reserve(more.max(READ_MIN));
+        }
+        let stream = std::pin::Pin::new(&mut self.stream);
+        let count = ready!(poll_read_buf(stream, cx, &mut self.input)).unwrap_or(0);
+        self.heard |= count > 0;
+        self.keep &= count > 0;
+        Poll::Ready(count)
     }
 }

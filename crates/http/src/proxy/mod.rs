@@ -7,41 +7,47 @@
 //! One [`Proxy`] serves one core: its connections to the upstreams are its own. The
 //! gates are shared by all cores.
 
+mod answer_body;
+mod answer_head;
 mod body;
 mod forwarded;
-
 mod hop_by_hop;
 mod line;
+mod output;
 mod pool;
 mod request_body;
+mod request_head;
 mod request_id;
 mod trouble;
-mod upgrade;
 mod upstream;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::header::{ACCEPT, CONTENT_LENGTH, COOKIE, HOST, TE, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use tamarisk_stage::{Entry, GatePermit};
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
+use self::answer_head::AnswerHead;
 use self::forwarded::Peer;
+use self::request_id::RequestIds;
 use self::trouble::Trouble;
-
-use self::request_body::RequestBody;
-use self::request_id::{RequestIds, X_REQUEST_ID};
-use self::upgrade::Wish;
-use self::upstream::{Answered, Reach};
+use self::upstream::{Answered, Outgoing, Reach};
 use crate::classify::{self, Choice, Routes};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
+use crate::server::Tunnel;
 
 pub use body::ProxyBody;
+pub use line::LineError;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
 
 /// What all cores share: where requests go.
@@ -101,35 +107,37 @@ impl Proxy {
     }
 
     async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<ProxyBody> {
-        let Some(choice) = self.choose(peer, &request) else {
-            return Trouble::NoRoute.answer(Form::of(request.headers()));
+        let (mut head, body) = request.into_parts();
+        let form = |head: &Parts| Form::of(&head.headers);
+        let Some(choice) = self.choose(peer, &head) else {
+            return Trouble::NoRoute.answer(form(&head));
         };
-        if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
-            return Trouble::Method.answer(Form::of(request.headers()));
+        if matches!(head.method, Method::CONNECT | Method::TRACE) {
+            return Trouble::Method.answer(form(&head));
         }
         let reach = &self.reaches[choice.upstream];
         let mut entry = Entry::new().class(choice.class);
-        if let Some(timeout) = classify::timeout(request.headers()) {
+        if let Some(timeout) = classify::timeout(&head.headers) {
             entry = entry.timeout(timeout);
         }
         let permit = match reach.upstream.gate.enter(entry).await {
             Ok(permit) => permit,
-            Err(refused) => return refusal::refused(&refused, Form::of(request.headers())),
+            Err(refused) => return refusal::refused(&refused, form(&head)),
         };
-        let accept = request.headers().get(ACCEPT).cloned();
-        match self.pass(peer, reach, request, permit).await {
+        let accept = head.headers.get(ACCEPT).cloned();
+        match self.pass(peer, reach, &mut head, body, permit).await {
             Ok(answer) => answer,
             Err(trouble) => trouble.answer(Form::accepted(accept.as_ref())),
         }
     }
 
-    fn choose(&self, peer: &Peer, request: &Request<Incoming>) -> Option<Choice> {
-        let host = match request.uri().authority() {
+    fn choose(&self, peer: &Peer, head: &Parts) -> Option<Choice> {
+        let host = || match head.uri.authority() {
             Some(authority) => Some(authority.as_str()),
-            None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
+            None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
         };
-        let client = || peer.client(request.headers(), &self.trusted);
-        self.routes.choose(request.method(), host, request.uri().path(), request.headers(), client)
+        let client = || peer.client(&head.headers, &self.trusted);
+        self.routes.choose(&head.method, host, head.uri.path(), &head.headers, client)
     }
 
     /// Passes a request that was let in to its upstream, and the answer back.
@@ -137,24 +145,31 @@ impl Proxy {
         &self,
         peer: &Peer,
         reach: &Arc<Reach>,
-        request: Request<Incoming>,
+        head: &mut Parts,
+        body: Incoming,
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, Trouble> {
-        let mut request = RequestBody::of(request);
-        let wish = self.rewrite(peer, reach, &mut request);
+        let client = head.extensions.remove::<OnUpgrade>();
+        let (length, body) = request_body::of(body, &head.headers);
         let clock = reach.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
-        match reach.forward(request, left).await {
-            Ok((answer, line)) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                let Some(wish) = wish else {
+        let (time, over) = match left {
+            Some(left) if left < reach.upstream.answer_time => (left, Trouble::Overdue),
+            _ => (reach.upstream.answer_time, Trouble::Silent),
+        };
+        let request = Outgoing { head, length, body, time };
+        match reach.exchange(peer, &self.ids, request).await {
+            Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                let (Some(client), Some(_)) = (client, &answered.wish) else {
                     permit.fail();
                     return Err(Trouble::Broken);
                 };
                 permit.complete();
-                Ok(switch(answer, line, wish))
+                Ok(switch(answered, client))
             }
-            Ok(answered) => deliver(answered, reach, permit),
+            Ok(answered) => Ok(deliver(answered, reach, permit)),
             Err(trouble) => {
+                let trouble = if trouble == Trouble::Silent { over } else { trouble };
                 match trouble {
                     // The client's doing: it says little about the upstream.
                     Trouble::Client(_) | Trouble::Overdue => drop(permit),
@@ -164,111 +179,50 @@ impl Proxy {
             }
         }
     }
-
-    /// Makes a client's head ours. What the client asks of its connection is
-    /// returned if it may be asked of the upstream.
-    fn rewrite(
-        &self,
-        peer: &Peer,
-        reach: &Reach,
-        request: &mut Request<RequestBody>,
-    ) -> Option<Wish> {
-        let version = std::mem::replace(request.version_mut(), Version::HTTP_11);
-        let client_host = own_the_target(request);
-        let headers = request.headers_mut();
-        let asked = hop_by_hop::remove(headers);
-        if asked.trailers {
-            headers.insert(TE, HeaderValue::from_static("trailers"));
-        }
-        if version == Version::HTTP_2
-            && let Some(cookies) = hop_by_hop::remove_joined(headers, COOKIE, "; ")
-        {
-            // HTTP/2 may cut cookies apart; HTTP/1.1 has one line [RFC9113 §8.2.3].
-            headers.insert(COOKIE, cookies);
-        }
-        peer.announce(headers, client_host.as_ref());
-        forwarded::via(headers, version);
-        if !headers.get(X_REQUEST_ID).is_some_and(request_id::is_well_formed) {
-            headers.insert(X_REQUEST_ID, self.ids.make());
-        }
-        match &reach.upstream.host_header {
-            HostHeader::Client => {}
-            HostHeader::Upstream => {
-                headers.insert(HOST, reach.upstream.authority().clone());
-            }
-            HostHeader::Fixed(host) => {
-                headers.insert(HOST, host.clone());
-            }
-        }
-        let has_body = !request.body().is_empty();
-        let wish = Wish::of(request, asked, has_body)?;
-        wish.write(request.headers_mut());
-        Some(wish)
-    }
-}
-
-/// Turns an absolute target into a path and a `Host`, which it overrules
-/// [RFC9112 §3.2.2]; the host that was asked for.
-fn own_the_target(request: &mut Request<RequestBody>) -> Option<HeaderValue> {
-    let Some(authority) = request.uri().authority() else {
-        return request.headers().get(HOST).cloned();
-    };
-    let host = HeaderValue::from_str(authority.as_str()).ok();
-    let path = request.uri().path_and_query().cloned();
-    *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);
-    if let Some(host) = &host {
-        request.headers_mut().insert(HOST, host.clone());
-    }
-    host
 }
 
 /// The answer of an upstream as the client gets it.
-fn deliver(
-    (answer, line): Answered,
-    reach: &Arc<Reach>,
-    permit: GatePermit,
-) -> Result<Response<ProxyBody>, Trouble> {
-    let (mut head, body) = answer.into_parts();
-    let version = std::mem::replace(&mut head.version, Version::HTTP_11);
-    if is_unreadable(&head.headers) {
-        permit.fail();
-        return Err(Trouble::Broken);
-    }
-    if head.headers.contains_key(TRANSFER_ENCODING) {
-        head.headers.remove(CONTENT_LENGTH);
-    }
-    hop_by_hop::remove(&mut head.headers);
-    forwarded::via(&mut head.headers, version);
+fn deliver(answered: Answered, reach: &Arc<Reach>, permit: GatePermit) -> Response<ProxyBody> {
+    let Answered { head, line, .. } = answered;
     let failed = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
     let mut hold = Hold::new(permit, failed);
     if is_event_stream(&head.headers) {
         hold.ends();
     }
-    let body = ProxyBody::passing(body, line, Arc::clone(reach), hold);
-    Ok(Response::from_parts(head, body))
+    with_head(head, ProxyBody::passing(line, Arc::clone(reach), hold))
 }
 
-/// The answer that changes the protocol.
-fn switch(
-    mut answer: Response<Incoming>,
-    line: Box<line::Line>,
-    wish: Wish,
-) -> Response<ProxyBody> {
-    let asked = hop_by_hop::remove(answer.headers_mut());
-    if let Some(protocols) = asked.upgrade {
-        upgrade::write(answer.headers_mut(), protocols);
+/// The answer that changes the protocol. What follows on either connection goes
+/// to the other one, once the client's has taken this answer.
+fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
+    let Answered { mut head, line, .. } = answered;
+    let upgrade = head.upgrade.take();
+    let mut answer = with_head(head, ProxyBody::from(""));
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    answer.headers_mut().extend(upgrade.map(|protocols| (UPGRADE, protocols)));
+    answer.extensions_mut().insert(Tunnel::new(async move {
+        let (mut upstream, read_ahead) = line.into_stream();
+        let Ok(client) = client.await else { return };
+        let mut client = TokioIo::new(client);
+        // Whichever end breaks off, the other one is closed.
+        if client.write_all(&read_ahead).await.is_ok() {
+            let _ = copy_bidirectional(&mut client, &mut upstream).await;
+        }
+    }));
+    answer
+}
+
+fn with_head(head: AnswerHead, body: ProxyBody) -> Response<ProxyBody> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = head.status;
+    *answer.headers_mut() = head.headers;
+    if let Some(reason) = head.reason {
+        answer.extensions_mut().insert(reason);
     }
-    answer.extensions_mut().insert(wish.grant(line));
-    answer.map(|_| ProxyBody::from(""))
-}
-
-/// Whether a transfer coding was used that we never said we could read.
-fn is_unreadable(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+    answer
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(http::header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     content_type.is_some_and(|value| value.starts_with(b"text/event-stream"))
 }

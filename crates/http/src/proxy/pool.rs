@@ -29,15 +29,18 @@ impl Pool {
     /// An idle connection that the upstream is not known to have closed.
     pub(super) fn take(&self) -> Option<Box<Line>> {
         loop {
-            let mut line = self.idle.lock().pop_back()?.line;
+            let line = self.idle.lock().pop_back()?.line;
             if line.is_idle() {
                 return Some(line);
             }
         }
     }
 
-    /// Keeps a connection whose last exchange is complete.
+    /// Keeps a connection that can take another request.
     pub(super) fn put(&self, line: Box<Line>) {
+        if !line.is_idle() {
+            return;
+        }
         let since = self.sweeps.load(Ordering::Relaxed);
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
@@ -50,6 +53,6 @@ impl Pool {
     pub(super) fn sweep(&self) {
         let now = self.sweeps.fetch_add(1, Ordering::Relaxed) + 1;
         let mut idle = self.idle.lock();
-        idle.retain_mut(|idle| now - idle.since < SWEEPS && idle.line.is_idle());
+        idle.retain(|idle| now - idle.since < SWEEPS && idle.line.is_idle());
     }
 }

@@ -1,96 +1,125 @@
+//! A client's request body on its way to the upstream.
+
+use std::io::Write;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, header};
-use http_body::{Body, Frame, SizeHint};
+use http::{HeaderMap, header};
+use http_body::Body;
 use hyper::body::Incoming;
-use tokio::time::Sleep;
+
+use super::output::Output;
+use super::request_head::BodyLength;
+use crate::deadline::Deadline;
 
 /// How long a body waits for the upstream's `100 Continue`. Clients wait as
 /// long before they give up on it (curl, one second).
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
 
-/// A client's request body on its way to the upstream.
-pub(super) enum RequestBody {
-    /// There is none.
-    Empty,
-    /// It is passed on as it comes.
-    Streamed(Incoming),
-    /// The client waits to be asked for it, and so do we.
-    Expected { body: Incoming, continued: Arc<AtomicBool>, patience: Pin<Box<Sleep>> },
+/// A body, and how it is framed.
+pub(super) struct RequestBody {
+    body: Incoming,
+    chunked: bool,
+    /// Set while the client waits to be asked for it, and so do we.
+    expected: Option<Deadline>,
+}
+
+/// How long a client's body is, and the body if there is one.
+pub(super) fn of(body: Incoming, headers: &HeaderMap) -> (BodyLength, Option<RequestBody>) {
+    if body.is_end_stream() {
+        return (BodyLength::Empty, None);
+    }
+    let length = body.size_hint().exact().map_or(BodyLength::Unknown, BodyLength::Known);
+    let asks = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    let expected = headers.get(header::EXPECT).is_some_and(asks).then(|| {
+        let mut patience = Deadline::default();
+        patience.start(CONTINUE_TIME);
+        patience
+    });
+    (length, Some(RequestBody { body, chunked: length == BodyLength::Unknown, expected }))
 }
 
 impl RequestBody {
-    /// The request with its body made ready to be sent upstream.
-    pub(super) fn of(request: Request<Incoming>) -> Request<Self> {
-        if request.body().is_end_stream() {
-            return request.map(|_| Self::Empty);
-        }
-        if !expects_continue(&request) {
-            return request.map(Self::Streamed);
-        }
-        let continued = Arc::new(AtomicBool::new(false));
-        let mut request = request.map(|body| Self::Expected {
-            body,
-            continued: Arc::clone(&continued),
-            patience: Box::pin(tokio::time::sleep(CONTINUE_TIME)),
-        });
-        hyper::ext::on_informational(&mut request, move |response| {
-            if response.status() == StatusCode::CONTINUE {
-                continued.store(true, Ordering::Relaxed);
-            }
-        });
-        request
+    /// The upstream wants it.
+    pub(super) fn continues(&mut self) {
+        self.expected = None;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        matches!(self, Self::Empty)
-    }
-}
-
-fn expects_continue(request: &Request<Incoming>) -> bool {
-    let is_continue = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    request.headers().get(header::EXPECT).is_some_and(is_continue)
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
+    /// Puts its next part into `output`. Ready with whether another one may follow.
+    pub(super) fn poll_part(
+        &mut self,
+        output: &mut Output,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.get_mut() {
-            Self::Empty => Poll::Ready(None),
-            Self::Streamed(body) => Pin::new(body).poll_frame(cx),
-            Self::Expected { body, continued, patience } => {
-                // The upstream's word comes over the connection that polls us,
-                // so that no other wake-up is needed.
-                if !continued.load(Ordering::Relaxed) {
-                    ready!(patience.as_mut().poll(cx));
-                    continued.store(true, Ordering::Relaxed);
-                }
-                Pin::new(body).poll_frame(cx)
+    ) -> Poll<Result<bool, hyper::Error>> {
+        if let Some(patience) = &mut self.expected {
+            ready!(patience.poll(cx));
+            self.expected = None;
+        }
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)).transpose()? else {
+            self.end(output, None);
+            return Poll::Ready(Ok(false));
+        };
+        match frame.into_data() {
+            Ok(data) => {
+                self.data(output, data);
+                let more = self.chunked || !self.body.is_end_stream();
+                Poll::Ready(Ok(more))
+            }
+            Err(frame) => {
+                self.end(output, frame.trailers_ref());
+                Poll::Ready(Ok(false))
             }
         }
     }
 
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Empty => true,
-            Self::Streamed(body) | Self::Expected { body, .. } => body.is_end_stream(),
+    fn data(&self, output: &mut Output, data: Bytes) {
+        if self.chunked && !data.is_empty() {
+            // Writing to a vector does not fail.
+            let _ = write!(output.lead(), "{:x}\r\n", data.len());
+            output.follow(data, b"\r\n");
+        } else {
+            output.follow(data, b"");
         }
     }
 
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Empty => SizeHint::with_exact(0),
-            Self::Streamed(body) | Self::Expected { body, .. } => body.size_hint(),
+    fn end(&self, output: &mut Output, trailers: Option<&HeaderMap>) {
+        if !self.chunked {
+            return;
         }
+        let lead = output.lead();
+        lead.extend_from_slice(b"0\r\n");
+        for (name, value) in trailers.into_iter().flatten() {
+            if may_trail(name.as_str()) {
+                for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                    lead.extend_from_slice(part);
+                }
+            }
+        }
+        lead.extend_from_slice(b"\r\n");
     }
+}
+
+/// Whether a field can do no harm behind a body: whoever merges it into the head
+/// must not find another message there [RFC9110 §6.5.1].
+fn may_trail(name: &str) -> bool {
+    !matches!(
+        name,
+        "authorization"
+            | "connection"
+            | "content-encoding"
+            | "content-length"
+            | "content-range"
+            | "content-type"
+            | "cookie"
+            | "expect"
+            | "host"
+            | "keep-alive"
+            | "max-forwards"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
 }

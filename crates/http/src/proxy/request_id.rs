@@ -1,12 +1,9 @@
-//! Naming each request, so that logs of several servers can be put together.
+//! Naming each request, so that the logs of several servers can be put together.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderValue;
-use http::header::HeaderName;
-
-pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The longest name kept from a client: twice a UUID and some.
 const LENGTH_MAX: usize = 128;
@@ -21,20 +18,22 @@ pub(super) struct RequestIds {
 
 impl Default for RequestIds {
     fn default() -> Self {
-        // The standard library's per-process random keys; nothing secret hangs on them.
+        // The standard library's random keys; nothing secret hangs on them.
         Self { source: RandomState::new().hash_one(0_u64), next: AtomicU64::new(0) }
     }
 }
 
 impl RequestIds {
-    pub(super) fn make(&self) -> HeaderValue {
+    pub(super) fn make(&self) -> [u8; 32] {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
-        let digits = u128::from(self.source) << 64 | u128::from(count);
         let mut text = [0; 32];
-        for (place, digit) in text.iter_mut().rev().enumerate() {
-            *digit = b"0123456789abcdef"[(digits >> (4 * place)) as usize & 0xf];
+        let (source, counted) = text.split_at_mut(16);
+        for (half, digits) in [(source, self.source), (counted, count)] {
+            for (place, digit) in half.iter_mut().rev().enumerate() {
+                *digit = b"0123456789abcdef"[(digits >> (4 * place)) as usize & 0xf];
+            }
         }
-        HeaderValue::from_bytes(&text).expect("hexadecimal digits are a value")
+        text
     }
 }
 
@@ -51,9 +50,10 @@ mod tests {
     #[test]
     fn ids_differ_and_are_well_formed() {
         let ids = RequestIds { source: 0xab, next: AtomicU64::new(0xfe) };
-        assert_eq!(ids.make(), "00000000000000ab00000000000000fe");
-        assert_eq!(ids.make(), "00000000000000ab00000000000000ff");
-        assert!(is_well_formed(&RequestIds::default().make()));
+        assert_eq!(&ids.make(), b"00000000000000ab00000000000000fe");
+        assert_eq!(&ids.make(), b"00000000000000ab00000000000000ff");
+        let made = HeaderValue::from_bytes(&RequestIds::default().make()).unwrap();
+        assert!(is_well_formed(&made));
     }
 
     #[test]

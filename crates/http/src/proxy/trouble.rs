@@ -5,11 +5,12 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Response};
 
 use super::body::ProxyBody;
+use super::line::LineError;
 use crate::guard::Violation;
 use crate::refusal::{Form, Message, message};
 
 /// Why there is no answer of the upstream's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// No route takes the request.
     NoRoute,
@@ -23,28 +24,26 @@ pub(super) enum Trouble {
     Silent,
     /// The client's own deadline passed.
     Overdue,
-    /// The client's request body turned out to be malformed.
-    Client(Violation),
+    /// The client's request body broke off, or turned out to be malformed.
+    Client(Option<Violation>),
 }
 
 impl Trouble {
     /// What a failed exchange comes down to: the client's doing, or the upstream's.
-    pub(super) fn of(error: &hyper::Error) -> Self {
-        let mut source: Option<&(dyn Error + 'static)> = Some(error);
-        while let Some(error) = source {
-            let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-            if let Some(violation) = inner.and_then(|error| error.downcast_ref::<Violation>()) {
-                return Self::Client(*violation);
-            }
-            source = error.source();
+    pub(super) fn of(error: &LineError) -> Self {
+        match error {
+            LineError::Late => Self::Silent,
+            LineError::Client(error) => Self::Client(violation(error)),
+            LineError::Ended | LineError::Malformed => Self::Broken,
         }
-        Self::Broken
     }
 
     pub(super) fn answer(self, form: Form) -> Response<ProxyBody> {
         let Self::Client(violation) = self else { return self.message().answer(form) };
         let mut answer = self.message().answer(form);
-        *answer.status_mut() = violation.status();
+        if let Some(violation) = violation {
+            *answer.status_mut() = violation.status();
+        }
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         answer
     }
@@ -61,4 +60,17 @@ impl Trouble {
             Self::Client(_) => message!(BAD_REQUEST, 400, "body", "the request body was malformed, too large or too slow"),
         }
     }
+}
+
+/// The guard's verdict on a request body, if that is what it failed of.
+fn violation(error: &hyper::Error) -> Option<Violation> {
+    let mut source: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(violation) = inner.and_then(|error| error.downcast_ref::<Violation>()) {
+            return Some(*violation);
+        }
+        source = error.source();
+    }
+    None
 }

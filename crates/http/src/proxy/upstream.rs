@@ -4,15 +4,19 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Method, Request, Response, Uri};
-use hyper::body::Incoming;
+use http::request::Parts;
+use http::{HeaderValue, Method, Uri};
 use tamarisk_stage::Gate;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::line::{Line, Unanswered};
+use super::answer_head::AnswerHead;
+use super::forwarded::Peer;
+use super::line::{Line, LineError};
 use super::pool::Pool;
 use super::request_body::RequestBody;
+use super::request_head::{BodyLength, Way};
+use super::request_id::RequestIds;
 use super::trouble::Trouble;
 
 /// A service behind the proxy, and the gate before it.
@@ -24,7 +28,7 @@ pub struct Upstream {
     pub(super) host_header: HostHeader,
     pub(super) gate: Gate,
     connect_time: Duration,
-    answer_time: Duration,
+    pub(super) answer_time: Duration,
 }
 
 /// Which `Host` an upstream is told.
@@ -142,45 +146,64 @@ pub(super) struct Reach {
     pool: Pool,
 }
 
-/// The head of an answer, and the connection that its body will come over.
-pub(super) type Answered = (Response<Incoming>, Box<Line>);
+/// A request that is ready to be sent.
+pub(super) struct Outgoing<'a> {
+    pub(super) head: &'a mut Parts,
+    pub(super) length: BodyLength,
+    pub(super) body: Option<RequestBody>,
+    /// The answer must have begun by then.
+    pub(super) time: Duration,
+}
+
+/// An answer that has begun.
+pub(super) struct Answered {
+    pub(super) head: AnswerHead,
+    /// The rest of it comes over this.
+    pub(super) line: Box<Line>,
+    /// The upstream was asked to change to these protocols.
+    pub(super) wish: Option<HeaderValue>,
+}
 
 impl Reach {
     pub(super) fn new(upstream: Arc<Upstream>) -> Self {
         Self { upstream, pool: Pool::default() }
     }
 
-    /// Sends a request and waits for the head of its answer, `at_most` so long.
+    /// Sends a request and waits for the head of its answer.
     ///
     /// An idle connection may be closed by the upstream at the very moment at
     /// which it is used. A request that can be sent again without harm is then
     /// sent over a new connection.
-    pub(super) async fn forward(
+    pub(super) async fn exchange(
         &self,
-        mut request: Request<RequestBody>,
-        at_most: Option<Duration>,
+        from: &Peer,
+        ids: &RequestIds,
+        request: Outgoing<'_>,
     ) -> Result<Answered, Trouble> {
-        let (time, over) = match at_most {
-            Some(left) if left < self.upstream.answer_time => (left, Trouble::Overdue),
-            _ => (self.upstream.answer_time, Trouble::Silent),
+        let Outgoing { head, length, body, time } = request;
+        let way = Way { from, to: &self.upstream, ids };
+        let to_head = head.method == Method::HEAD;
+        let can_repeat = can_repeat(&head.method, length);
+        let (mut line, kept) = match self.pool.take() {
+            Some(line) => (line, true),
+            None => (self.connect().await?, false),
         };
-        if let Some(line) = self.pool.take() {
-            let again = replayable(&request);
-            match exchange(line, request, time).await.ok_or(over)? {
-                Ok(answered) => return Ok(answered),
-                Err(Unanswered { unsent: Some(unsent), .. }) => request = unsent,
-                Err(failed) => match again {
-                    Some(again) if failed.silent => request = again,
-                    _ => return Err(Trouble::of(&failed.error)),
-                },
+        let wish = line.begin(to_head, body, |out| way.write_head(out, head, length));
+        // The request's fields have been written: their map serves for the answer's.
+        let mut spare = std::mem::take(&mut head.headers);
+        spare.clear();
+        let answered = match line.answer(time, &mut spare).await {
+            Err(LineError::Ended) if can_repeat && kept && line.is_silent() => {
+                let stale = std::mem::replace(&mut line, self.connect().await?);
+                line.begin_again(*stale);
+                line.answer(time, &mut spare).await
             }
-        }
-        let line = self.connect().await?;
-        let answered = exchange(line, request, time).await.ok_or(over)?;
-        answered.map_err(|failed| Trouble::of(&failed.error))
+            answered => answered,
+        };
+        Ok(Answered { head: answered.map_err(|error| Trouble::of(&error))?, line, wish })
     }
 
-    /// Takes back a connection whose exchange is complete.
+    /// Takes back a connection whose answer has been read.
     pub(super) fn give_back(&self, line: Box<Line>) {
         self.pool.put(line);
     }
@@ -191,44 +214,19 @@ impl Reach {
 
     async fn connect(&self) -> Result<Box<Line>, Trouble> {
         let Upstream { host, port, connect_time, .. } = &*self.upstream;
-        let connected = timeout(*connect_time, TcpStream::connect((host.as_str(), *port))).await;
-        let stream = match connected {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                return Err(Trouble::Silent);
-            }
-            Ok(Err(_)) => return Err(Trouble::Unreachable),
-            Err(_) => return Err(Trouble::Silent),
-        };
-        stream.set_nodelay(true).map_err(|_| Trouble::Unreachable)?;
-        Line::open(stream).await.map_err(|_| Trouble::Unreachable)
+        match timeout(*connect_time, TcpStream::connect((host.as_str(), *port))).await {
+            Ok(Ok(stream)) if stream.set_nodelay(true).is_ok() => Ok(Box::new(Line::new(stream))),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => Err(Trouble::Silent),
+            Ok(_) => Err(Trouble::Unreachable),
+            Err(_) => Err(Trouble::Silent),
+        }
     }
 }
 
-/// `None` if the time is over.
-async fn exchange(
-    mut line: Box<Line>,
-    request: Request<RequestBody>,
-    time: Duration,
-) -> Option<Result<Answered, Unanswered>> {
-    let exchanged = timeout(time, line.exchange(request)).await.ok()?;
-    Some(exchanged.map(|answer| (answer, line)))
-}
-
-/// A copy of a request that may be sent twice [RFC9110 §9.2.2].
-fn replayable(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
-    let idempotent = matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
-    );
-    if !idempotent || !request.body().is_empty() {
-        return None;
-    }
-    let mut copy = Request::new(RequestBody::Empty);
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    copy.headers_mut().clone_from(request.headers());
-    Some(copy)
+/// Whether a request may be sent twice: if it is idempotent [RFC9110 §9.2.2], and
+/// no body of it has been used up.
+fn can_repeat(method: &Method, body: BodyLength) -> bool {
+    method.is_idempotent() && body == BodyLength::Empty
 }
 
 #[cfg(test)]
