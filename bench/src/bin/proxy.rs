@@ -26,7 +26,7 @@ fn main() -> Result<()> {
         format!("server {{ listen {address}; return 200 ok; }}")
     })?;
     let proxies = [
-        ("tamarisk", protect(upstream.address)?),
+        ("tamarisk", protect(upstream.address, "1s")?),
         ("haproxy", haproxy(&scratch, upstream.address)?),
         ("nginx", nginx_proxy(&scratch, upstream.address)?),
     ];
@@ -57,7 +57,8 @@ fn main() -> Result<()> {
 /// The same proxy with nearly everything refused, beside it with everything passed on.
 fn refusing(passing: &Server) -> Result<()> {
     let slow = demo_service()?;
-    let refusing = protect(slow.address)?;
+    // With all connections waiting for it, its answers would take 160 ms.
+    let refusing = protect(slow.address, "100ms")?;
     let mut ratios = Vec::new();
     let mut costs = Vec::new();
     load(&refusing, 2)?;
@@ -119,12 +120,12 @@ fn demo_service() -> Result<Server> {
     Server::start(OTHER_CORE, &[&command, "demo", "--serve", &listen], address)
 }
 
-fn protect(upstream: SocketAddr) -> Result<Server> {
+fn protect(upstream: SocketAddr, p90: &str) -> Result<Server> {
     let address = free_address()?;
     let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
     let upstream = format!("http://{upstream}");
     let command =
-        [&*command, "protect", &upstream, "--listen", &listen, "--p90", "1s", "--cores", "1"];
+        [&*command, "protect", &upstream, "--listen", &listen, "--p90", p90, "--cores", "1"];
     Server::start(PROXY_CORE, &command, address)
 }
 

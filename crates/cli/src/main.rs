@@ -15,6 +15,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// A request through the proxy allocates some dozen times: an allocator made for
+/// that saves several per cent of its cost (`bench`, `proxy`).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Internet services that stay well-conditioned under more load than they can serve.
 #[derive(Debug, Parser)]
 #[command(name = "tamarisk", version, propagate_version = true, after_help = EXIT_CODES)]
