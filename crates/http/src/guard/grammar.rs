@@ -91,7 +91,7 @@ pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
 
 /// `uri-host [ ":" port ]`, or nothing at all [RFC9110 §7.2]. The characters
 /// are checked, not whether such a host could exist.
-pub(super) fn is_host(value: &[u8]) -> bool {
+pub(crate) fn is_host(value: &[u8]) -> bool {
     all(value, HOST)
 }
 

@@ -23,7 +23,7 @@ mod violation;
 mod watch;
 
 pub(crate) use chunked::{Chunked, Part};
-pub(crate) use grammar::decimal;
+pub(crate) use grammar::{decimal, is_host};
 pub use limits::Limits;
 pub(crate) use sideband::{Notice, Sideband, Verdict};
 pub use stream::{Guarded, Protocol};

@@ -14,6 +14,7 @@ use super::forwarded::{Kept, Peer};
 use super::hop_by_hop::{Named, is_of_connection, tokens};
 use super::request_id::{self, RequestIds};
 use super::upstream::{HostHeader, Upstream};
+use crate::guard::is_host;
 
 /// How long the body behind a head is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +107,12 @@ pub(super) fn via(version: Version) -> &'static str {
     }
 }
 
-/// The host of an absolute target overrules the field [RFC9112 §3.2.2].
+/// The host of an absolute target overrules the field [RFC9112 §3.2.2]. A field
+/// of HTTP/2, which no guard has looked at, must be a host to count as one.
 fn asked_host(request: &Parts) -> Option<HeaderValue> {
     match request.uri.authority() {
         Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
-        None => request.headers.get(HOST).cloned(),
+        None => request.headers.get(HOST).filter(|host| is_host(host.as_bytes())).cloned(),
     }
 }
 

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Uri};
 use tamarisk_stage::Gate;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::answer_head::AnswerHead;
 use super::forwarded::Peer;
@@ -180,13 +180,13 @@ impl Reach {
         ids: &RequestIds,
         request: Outgoing<'_>,
     ) -> Result<Answered, Trouble> {
-        let Outgoing { head, length, body, time } = request;
+        let Outgoing { head, length, body, mut time } = request;
         let way = Way { from, to: &self.upstream, ids };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut line, kept) = match self.pool.take() {
             Some(line) => (line, true),
-            None => (self.connect().await?, false),
+            None => (self.connect(&mut time).await?, false),
         };
         let wish = line.begin(to_head, body, |out| way.write_head(out, head, length));
         // The request's fields have been written: their map serves for the answer's.
@@ -194,7 +194,7 @@ impl Reach {
         spare.clear();
         let answered = match line.answer(time, &mut spare).await {
             Err(LineError::Ended) if can_repeat && kept && line.is_silent() => {
-                let stale = std::mem::replace(&mut line, self.connect().await?);
+                let stale = std::mem::replace(&mut line, self.connect(&mut time).await?);
                 line.begin_again(*stale);
                 line.answer(time, &mut spare).await
             }
@@ -212,9 +212,14 @@ impl Reach {
         self.pool.sweep();
     }
 
-    async fn connect(&self) -> Result<Box<Line>, Trouble> {
+    /// Connects, at the expense of the `time` that there is for the answer.
+    async fn connect(&self, time: &mut Duration) -> Result<Box<Line>, Trouble> {
         let Upstream { host, port, connect_time, .. } = &*self.upstream;
-        match timeout(*connect_time, TcpStream::connect((host.as_str(), *port))).await {
+        let start = Instant::now();
+        let connecting = TcpStream::connect((host.as_str(), *port));
+        let connected = timeout((*time).min(*connect_time), connecting).await;
+        *time = time.saturating_sub(start.elapsed());
+        match connected {
             Ok(Ok(stream)) if stream.set_nodelay(true).is_ok() => Ok(Box::new(Line::new(stream))),
             Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => Err(Trouble::Silent),
             Ok(_) => Err(Trouble::Unreachable),

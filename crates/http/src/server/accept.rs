@@ -50,7 +50,7 @@ pub(super) async fn run<S, B>(
     server: &Server,
     listener: TcpListener,
     connect: impl Fn(SocketAddr) -> S,
-    mut drain: Drain,
+    drain: Drain,
 ) -> usize
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,

@@ -44,7 +44,7 @@ pub(super) async fn serve<S, B>(
     service: S,
     limits: Limits,
     idle_time: Duration,
-    mut drain: Drain,
+    drain: Drain,
 ) -> Ended
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
@@ -56,12 +56,9 @@ where
     // Refused only by a socket that is dead already.
     let _ = socket.set_nodelay(true);
     let mut stream = Guarded::new(socket, limits.clone());
-    let protocol = tokio::select! {
-        protocol = timeout(limits.head_time, stream.protocol()) => protocol,
-        _ = drain.started() => return Ended::ByItself,
-    };
+    let protocol = drain.until(pin!(timeout(limits.head_time, stream.protocol()))).await;
     match protocol {
-        Ok(Ok(Some(Protocol::Http1))) => {
+        Ok(Ok(Ok(Some(Protocol::Http1)))) => {
             let tunnel = Slot::default();
             let screen = Screen::new(service, stream.sideband(), tunnel.clone());
             let mut builder = http1::Builder::new();
@@ -72,13 +69,13 @@ where
                 .pipeline_flush(false);
             let connection = builder.serve_connection(TokioIo::new(stream), screen).with_upgrades();
             let whole = Whole { connection, close: |c| c.graceful_shutdown() };
-            let ended = whole.run(&mut drain).await;
+            let ended = whole.run(&drain).await;
             match tunnel.take() {
-                Some(tunnel) => tunnel.run(&mut drain).await,
+                Some(tunnel) => tunnel.run(&drain).await,
                 None => ended,
             }
         }
-        Ok(Ok(Some(Protocol::Http2))) => {
+        Ok(Ok(Ok(Some(Protocol::Http2)))) => {
             let mut builder = http2::Builder::new(TokioExecutor::new());
             builder
                 .timer(TokioTimer::new())
@@ -89,10 +86,10 @@ where
                 .keep_alive_timeout(PING_INTERVAL);
             let connection = builder.serve_connection(TokioIo::new(stream), service);
             let whole = Whole { connection, close: |c| c.graceful_shutdown() };
-            whole.run(&mut drain).await
+            whole.run(&drain).await
         }
-        // The client left, broke off, or never spoke.
-        Ok(Ok(None) | Err(_)) | Err(_) => Ended::ByItself,
+        // The client left, broke off, or has not spoken.
+        Ok(Ok(Ok(None) | Err(_)) | Err(_)) | Err(_) => Ended::ByItself,
     }
 }
 
@@ -105,13 +102,9 @@ struct Whole<C> {
 impl<C: Future> Whole<C> {
     /// Errors end it too; they are the client's business (gone, silent,
     /// malformed), and the requests inside have had their own outcomes.
-    async fn run(self, drain: &mut Drain) -> Ended {
+    async fn run(self, drain: &Drain) -> Ended {
         let mut connection = pin!(self.connection);
-        let end = tokio::select! {
-            biased;
-            _ = connection.as_mut() => return Ended::ByItself,
-            end = drain.started() => end,
-        };
+        let Err(end) = drain.until(connection.as_mut()).await else { return Ended::ByItself };
         (self.close)(connection.as_mut());
         match timeout_at(end, connection).await {
             Ok(_) => Ended::ByItself,

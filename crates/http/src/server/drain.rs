@@ -1,3 +1,5 @@
+use std::pin::{Pin, pin};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -18,22 +20,49 @@ impl DrainTrigger {
         (Self(sender), Drain(receiver))
     }
 
-    /// Starts the drain: what is not finished `within` this time is cut off.
+    /// Starts the drain: what is not finished `within` this time, of a year at
+    /// most, is cut off.
     pub fn drain(&self, within: Duration) {
-        self.0.send_replace(Some(Instant::now() + within));
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+        self.0.send_replace(Some(Instant::now() + within.min(YEAR)));
     }
 }
 
 impl Drain {
     /// Whether it has started.
     pub fn has_started(&self) -> bool {
-        self.0.borrow().is_some()
+        self.0.has_changed().unwrap_or(true)
     }
 
     /// Waits for the drain to start; when it ends. A trigger that is gone
     /// drains at once: nobody is left who could.
-    pub async fn started(&mut self) -> Instant {
-        let end = self.0.wait_for(Option::is_some).await.ok().and_then(|end| *end);
+    pub async fn started(&self) -> Instant {
+        // On a copy, because this one must go on to tell that it has changed.
+        let mut watched = self.0.clone();
+        let end = watched.wait_for(Option::is_some).await.ok().and_then(|end| *end);
         end.unwrap_or_else(Instant::now)
+    }
+
+    /// Runs `work` until it ends, or the drain starts: then, when the drain ends.
+    ///
+    /// While neither happens, this costs `work` next to nothing.
+    pub(super) async fn until<F: Future + ?Sized>(
+        &self,
+        mut work: Pin<&mut F>,
+    ) -> Result<F::Output, Instant> {
+        let mut started = pin!(self.started());
+        let mut waiting: Option<Waker> = None;
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            let waits = waiting.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+            if waits && !self.has_started() {
+                return Poll::Pending;
+            }
+            waiting = Some(cx.waker().clone());
+            started.as_mut().poll(cx).map(Err)
+        })
+        .await
     }
 }

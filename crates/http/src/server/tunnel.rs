@@ -51,13 +51,10 @@ pub(super) struct Occupied(Task);
 
 impl Occupied {
     /// Runs to its end, or to the end of the drain.
-    pub(super) async fn run(mut self, drain: &mut Drain) -> Ended {
-        let end = tokio::select! {
-            () = &mut self.0 => return Ended::ByItself,
-            end = drain.started() => end,
-        };
-        match timeout_at(end, self.0).await {
+    pub(super) async fn run(mut self, drain: &Drain) -> Ended {
+        match drain.until(self.0.as_mut()).await {
             Ok(()) => Ended::ByItself,
+            Err(end) if timeout_at(end, self.0).await.is_ok() => Ended::ByItself,
             Err(_) => Ended::CutOff,
         }
     }

@@ -1,0 +1,189 @@
+//! The server by itself: connections, bounds and the drain.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use support::{PATIENCE, any_port, exchange, read_until, within};
+use tamarisk_http::server::{Cores, DrainTrigger, Server, listen};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A server whose answers wait for a permit each, and tells when a request has come.
+struct Held {
+    address: SocketAddr,
+    release: Arc<Semaphore>,
+    arrived: mpsc::UnboundedReceiver<()>,
+    drain: DrainTrigger,
+    server: Server,
+    served: JoinHandle<usize>,
+}
+
+impl Held {
+    async fn start(server: Server) -> Self {
+        let listener = TcpListener::bind(any_port()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let release = Arc::new(Semaphore::new(0));
+        let (arrival, arrived) = mpsc::unbounded_channel();
+        let (trigger, drain) = DrainTrigger::new();
+        let served = {
+            let (release, server) = (Arc::clone(&release), server.clone());
+            tokio::spawn(async move {
+                let connect = |_| {
+                    let (release, arrival) = (Arc::clone(&release), arrival.clone());
+                    service_fn(move |_: Request<Incoming>| {
+                        let (release, arrival) = (Arc::clone(&release), arrival.clone());
+                        async move {
+                            arrival.send(()).unwrap();
+                            release.acquire().await.unwrap().forget();
+                            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
+                        }
+                    })
+                };
+                server.serve(listener, connect, drain).await
+            })
+        };
+        Self { address, release, arrived, drain: trigger, server, served }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_at_once() {
+    let mut held = Held::start(Server::default().connections_max(1)).await;
+    let mut first = TcpStream::connect(held.address).await.unwrap();
+    first.write_all(REQUEST.as_bytes()).await.unwrap();
+    within(held.arrived.recv()).await.unwrap();
+    let turned_away = exchange(held.address, "").await;
+    assert!(turned_away.starts_with("HTTP/1.1 503 "), "{turned_away}");
+    assert!(turned_away.contains("retry-after: 1\r\n"));
+    let (head, body) = turned_away.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(&format!("content-length: {}", body.len())));
+
+    held.release.add_permits(1);
+    read_until(&mut first, "done").await;
+    drop(first);
+    // The place is free again as soon as the server has noticed.
+    let next = async {
+        loop {
+            held.release.add_permits(1);
+            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            if exchange(held.address, request).await.ends_with("done") {
+                break;
+            }
+        }
+    };
+    within(next).await;
+}
+
+#[tokio::test]
+async fn a_drain_finishes_requests_and_closes_idle_connections() {
+    let mut held = Held::start(Server::default()).await;
+    let mut idle = TcpStream::connect(held.address).await.unwrap();
+    held.release.add_permits(1);
+    idle.write_all(REQUEST.as_bytes()).await.unwrap();
+    read_until(&mut idle, "done").await;
+    within(held.arrived.recv()).await.unwrap();
+    let mut silent = TcpStream::connect(held.address).await.unwrap();
+    let mut busy = TcpStream::connect(held.address).await.unwrap();
+    busy.write_all(REQUEST.as_bytes()).await.unwrap();
+    within(held.arrived.recv()).await.unwrap();
+
+    held.drain.drain(PATIENCE);
+    for closed in [&mut idle, &mut silent] {
+        assert_eq!(within(closed.read(&mut [0])).await.unwrap(), 0);
+    }
+    assert!(TcpStream::connect(held.address).await.is_err(), "the listener is closed");
+    held.release.add_permits(1);
+    let mut answer = String::new();
+    within(busy.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.contains("connection: close\r\n") && answer.ends_with("done"), "{answer}");
+    assert_eq!(within(held.served).await.unwrap(), 0);
+    assert_eq!(held.server.connections(), 0);
+}
+
+#[tokio::test]
+async fn what_outlasts_the_drain_is_cut_and_counted() {
+    let mut held = Held::start(Server::default()).await;
+    let mut busy = TcpStream::connect(held.address).await.unwrap();
+    busy.write_all(REQUEST.as_bytes()).await.unwrap();
+    within(held.arrived.recv()).await.unwrap();
+    held.drain.drain(Duration::from_millis(20));
+    assert_eq!(within(held.served).await.unwrap(), 1);
+    assert_eq!(within(busy.read(&mut [0])).await.unwrap_or(0), 0);
+}
+
+#[tokio::test]
+async fn a_lost_trigger_ends_the_server() {
+    let held = Held::start(Server::default()).await;
+    drop(held.drain);
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn http2_requests_are_finished_by_a_drain_as_well() {
+    let mut held = Held::start(Server::default()).await;
+    let socket = TcpStream::connect(held.address).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+            .await
+            .unwrap();
+    let connection = tokio::spawn(connection);
+    let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
+    let answer = tokio::spawn(sender.send_request(request));
+    within(held.arrived.recv()).await.unwrap();
+    held.drain.drain(PATIENCE);
+    held.release.add_permits(1);
+    let answer = within(answer).await.unwrap().unwrap();
+    let body = within(answer.into_body().collect()).await.unwrap().to_bytes();
+    assert_eq!(body, "done");
+    within(connection).await.unwrap().unwrap();
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[test]
+fn several_cores_share_one_port() {
+    let listeners = listen(any_port(), 3).unwrap();
+    let address = listeners[0].local_addr().unwrap();
+    let (trigger, drain) = DrainTrigger::new();
+    let cores = Cores::start(listeners.into_iter().map(|listener| {
+        let drain = drain.clone();
+        async move || {
+            let answer = |_: Request<Incoming>| async {
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
+            };
+            let listener = TcpListener::from_std(listener).unwrap();
+            Server::default().serve(listener, |_| service_fn(answer), drain).await
+        }
+    }))
+    .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..30 {
+            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            assert!(exchange(address, request).await.ends_with("done"));
+        }
+    });
+    trigger.drain(PATIENCE);
+    assert_eq!(cores.join(), [0, 0, 0]);
+}
+
+#[test]
+fn an_address_that_is_taken_is_an_error() {
+    let taken = listen(any_port(), 1).unwrap();
+    let address = taken[0].local_addr().unwrap();
+    assert_eq!(listen(address, 1).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+}
