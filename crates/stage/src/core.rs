@@ -188,14 +188,14 @@ impl<T: Item> Core<T> {
         now: Timestamp,
         meta: &Meta,
     ) -> Result<(), Rejection> {
-        let reason = match state.phase {
-            Phase::Draining => Reason::Draining,
-            Phase::Closed => Reason::Closed,
-            Phase::Open if meta.deadline <= now => Reason::PredictedLate,
-            Phase::Open if state.ledger.queued() >= self.capacity => Reason::QueueFull,
-            Phase::Open => return Ok(()),
-        };
-        Err(Rejection::new(reason))
+        state.check_open()?;
+        if meta.deadline <= now {
+            return Err(Rejection::new(Reason::PredictedLate));
+        }
+        if state.ledger.queued() >= self.capacity {
+            return Err(Rejection::new(Reason::QueueFull));
+        }
+        Ok(())
     }
 
     /// Puts an admitted event into the queue; the ledger knows of it already.
@@ -653,6 +653,15 @@ impl<T: Item> State<T> {
         let senders = self.blocked_senders.min(u32::try_from(freed).unwrap_or(u32::MAX));
         self.blocked_senders -= senders;
         senders
+    }
+
+    /// Whether the stage takes events at all.
+    pub(crate) fn check_open(&self) -> Result<(), Rejection> {
+        match self.phase {
+            Phase::Open => Ok(()),
+            Phase::Draining => Err(Rejection::new(Reason::Draining)),
+            Phase::Closed => Err(Rejection::new(Reason::Closed)),
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

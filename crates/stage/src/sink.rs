@@ -383,6 +383,8 @@ impl<E: Send + 'static> Door<E> {
         let Some(predicate) = self.predicate.read().clone() else { return Ok(()) };
         let (queued, workers) = {
             let state = self.core.lock();
+            // A predicate must not hide that the stage takes nothing any more.
+            state.check_open()?;
             (state.ledger.queued(), state.workers())
         };
         let asking =

@@ -307,6 +307,19 @@ async fn a_destroyed_stage_answers_closed_to_every_way_in() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_predicate_hides_that_the_stage_is_gone() {
+    let (stage, _desk) = at_desk(described("guarded"));
+    let sink = stage.sink();
+    sink.set_predicate(Some(Arc::new(|_, _| Decision::Reject(Rejection::new(Reason::Predicate)))));
+    let waits = sink.clone();
+    let sending = tokio::spawn(async move { waits.send(1).await });
+    settle().await;
+    stage.close();
+    assert_eq!(sending.await.unwrap().unwrap_err().rejection.reason, Reason::Closed);
+    assert_eq!(sink.try_send(2).unwrap_err().rejection.reason, Reason::Closed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_that_is_overdue_already_is_refused() {
     let (stage, _desk) = at_desk(described("punctual"));
     let overdue = Envelope::new(1, Entry::new().timeout(Duration::ZERO));
