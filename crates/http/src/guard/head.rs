@@ -59,19 +59,15 @@ impl HeadScan {
         while let Some(found) = memchr(b'\n', &held[self.searched..]) {
             let end = self.searched + found;
             let next = end + 1;
-            if next > limits.head_max && self.request_line.is_some() {
-                return Err(Violation::HeadTooLarge);
-            }
-            let Some((b'\r', line)) = held[self.line_start..end].split_last() else {
+            let line = &held[self.line_start..end];
+            self.check_start(line, next, limits)?;
+            let Some((b'\r', line)) = line.split_last() else {
                 return Err(Violation::LineEnd);
             };
             (self.searched, self.line_start) = (next, next);
             match self.request_line {
                 // One empty line before the request line is forgiven [RFC9112 §2.2].
                 None if line.is_empty() && next == 2 => {}
-                None if line.len() > limits.request_line_max => {
-                    return Err(Violation::RequestLineTooLong);
-                }
                 None => self.request_line = Some(request_line(line)?),
                 Some(request_line) if line.is_empty() => {
                     return self.finish(next, request_line, limits).map(Some);
@@ -80,27 +76,23 @@ impl HeadScan {
             }
         }
         self.searched = held.len();
-        self.unfinished(held, limits).map(|()| None)
+        self.check_start(&held[self.line_start..], held.len(), limits).map(|()| None)
     }
 
-    /// Whether what has come of an unfinished head already breaks a rule.
-    fn unfinished(&self, held: &[u8], limits: &Limits) -> Result<(), Violation> {
-        let line = &held[self.line_start..];
+    /// Whether the start of a line, or all of it up to its LF, breaks a rule
+    /// already; the head has come to `len` bytes with it. What is refused here
+    /// is refused however much of the line has come.
+    fn check_start(&self, line: &[u8], len: usize, limits: &Limits) -> Result<(), Violation> {
         if self.request_line.is_some() {
-            return if held.len() > limits.head_max {
-                Err(Violation::HeadTooLarge)
-            } else {
-                Ok(())
-            };
+            return if len > limits.head_max { Err(Violation::HeadTooLarge) } else { Ok(()) };
         }
-        if line.len() > limits.request_line_max + 1 {
-            return Err(Violation::RequestLineTooLong);
-        }
-        // No line end need ever come from what does not speak HTTP (TLS, say).
         match line.first() {
+            // No line end need ever come from what does not speak HTTP (TLS, say).
             Some(&first) if first != b'\r' && !grammar::is_token(first) => {
                 Err(Violation::RequestLine)
             }
+            // Its CR may be among the bytes.
+            _ if line.len() > limits.request_line_max + 1 => Err(Violation::RequestLineTooLong),
             _ => Ok(()),
         }
     }
