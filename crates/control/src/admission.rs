@@ -40,12 +40,6 @@ pub trait AdmissionLaw: Send {
         Order::OldestFirst
     }
 
-    /// How long an event of `class` may wait in the queue before it is of no use:
-    /// the stage drops it then, without waiting for its turn.
-    fn patience(&self, _class: ClassId) -> Option<Duration> {
-        None
-    }
-
     /// An event ended in whatever way after it had run; `backlog` no longer counts it.
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>);
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Classes, Concurrency, Decision, Dequeue, Ending, Finished, Reason,
-    Rejection, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Ending, Finished,
+    Reason, Rejection, Timestamp, Waiting,
 };
 use tokio::sync::Notify;
 
@@ -531,17 +531,14 @@ impl<T: Item> State<T> {
                 self.gone -= 1;
                 continue;
             }
-            let meta = &queued.meta;
-            let waiting =
-                Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline() };
+            let class = queued.meta.class;
             let backlog = self.ledger.backlog(self.workers);
-            let verdict = self.law.on_dequeue(now, &waiting, &backlog);
-            if verdict == Dequeue::Run && meta.deadline > now {
-                self.ledger.start(meta.class);
+            if is_of_use(&mut *self.law, now, &queued.meta, &backlog) {
+                self.ledger.start(class);
                 queued.item.leaving(Leaving::Started(now));
                 return Some(queued);
             }
-            self.ledger.drop_queued(meta.class);
+            self.ledger.drop_queued(class);
             queued.item.leaving(Leaving::Discarded(Discard::Dropped));
             discarded.push(queued);
         }
@@ -601,13 +598,13 @@ impl<T: Item> State<T> {
         self.follow_law();
     }
 
+    /// Takes out what is of no use any more, wherever it stands: what waits behind a
+    /// higher priority may never become next.
     fn take_overdue(&mut self, now: Timestamp) -> Vec<Queued<T>> {
-        let law = &self.law;
+        let law = &mut *self.law;
+        let backlog = self.ledger.backlog(self.workers);
         let overdue = self.queue.extract(|queued| {
-            let patience = law.patience(queued.meta.class);
-            queued.item.is_gone()
-                || queued.meta.deadline <= now
-                || patience.is_some_and(|patience| now.since(queued.meta.entered) > patience)
+            queued.item.is_gone() || !is_of_use(law, now, &queued.meta, &backlog)
         });
         let (gone, overdue): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|queued| queued.item.is_gone());
@@ -676,6 +673,18 @@ impl<T: Item> State<T> {
     fn is_empty(&self) -> bool {
         (self.ledger.queued() == 0 || self.is_closed()) && self.ledger.running() == 0
     }
+}
+
+/// Whether running a queued event now is worth it.
+fn is_of_use(
+    law: &mut dyn AdmissionLaw,
+    now: Timestamp,
+    meta: &Meta,
+    backlog: &Backlog<'_>,
+) -> bool {
+    let deadline = meta.deadline();
+    let waiting = Waiting { class: meta.class, entered: meta.entered, deadline };
+    meta.deadline > now && law.on_dequeue(now, &waiting, backlog) == Dequeue::Run
 }
 
 /// What a [`Core`] is made of.

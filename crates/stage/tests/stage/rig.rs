@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Ending, Finished, Order, Priority, Reading, Rejection, Target, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Class, Classes, Concurrency, Decision, Dequeue, Ending,
+    Finished, Order, Priority, Reading, Rejection, Target, Timestamp, Waiting,
 };
 use tamarisk_stage::{
     Accounts, Batch, BlockingHandler, BoxError, Clock, Context, Handler, Stage, StageBuilder,
@@ -47,16 +47,15 @@ impl AdmissionLaw for Law {
         script.refuses.map_or(Decision::Admit, Decision::Reject)
     }
 
-    fn on_dequeue(&mut self, _: Timestamp, _: &Waiting, _: &Backlog<'_>) -> Dequeue {
-        if self.0.lock().drops { Dequeue::Drop } else { Dequeue::Run }
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
+        let script = self.0.lock();
+        let waited = now.since(waiting.entered);
+        let impatient = script.patience.is_some_and(|patience| waited > patience);
+        if script.drops || impatient { Dequeue::Drop } else { Dequeue::Run }
     }
 
     fn order(&self, _: Duration) -> Order {
         if self.0.lock().newest_first { Order::NewestFirst } else { Order::OldestFirst }
-    }
-
-    fn patience(&self, _: ClassId) -> Option<Duration> {
-        self.0.lock().patience
     }
 
     fn on_finish(&mut self, _: Timestamp, finished: &Finished, _: &Backlog<'_>) {
