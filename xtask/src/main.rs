@@ -16,30 +16,39 @@ cargo xtask <chore>
   docs      the documentation builds without a broken link
   tables    prints the tables of docs/LAWS.md anew";
 
-/// What CI checks: name, environment, and arguments to cargo.
-const STEPS: &[(&str, &[(&str, &str)], &[&str])] = &[
-    ("fmt", &[], &["fmt", "--all", "--check"]),
-    (
-        "lint",
-        &[],
-        &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
-    ),
-    ("units", &[], &["test", "--workspace", "--locked"]),
-    (
-        "models",
+/// One thing that CI checks.
+struct Step {
+    name: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+    cargo: &'static [&'static str],
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", environment: &[], cargo: &["fmt", "--all", "--check"] },
+    Step {
+        name: "lint",
+        environment: &[],
+        cargo: &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
+    },
+    Step { name: "units", environment: &[], cargo: &["test", "--workspace", "--locked"] },
+    Step {
+        name: "models",
         // In a folder of its own: the flag makes every crate another one.
-        &[("RUSTFLAGS", "--cfg tamarisk_loom"), ("CARGO_TARGET_DIR", "target/models")],
-        &["test", "--package", "tamarisk-stage", "--lib", "--locked", "model::"],
-    ),
-    (
-        "docs",
-        &[("RUSTDOCFLAGS", "--deny warnings")],
-        &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"],
-    ),
+        environment: &[("RUSTFLAGS", "--cfg tamarisk_loom"), ("CARGO_TARGET_DIR", "target/models")],
+        cargo: &["test", "--package", "tamarisk-stage", "--lib", "--locked", "model::"],
+    },
+    Step {
+        name: "docs",
+        environment: &[("RUSTDOCFLAGS", "--deny warnings")],
+        cargo: &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"],
+    },
 ];
 
-const TABLES: &[&str] =
-    &["run", "--release", "--package", "tamarisk-control", "--example", "law_table"];
+const TABLES: Step = Step {
+    name: "tables",
+    environment: &[],
+    cargo: &["run", "--release", "--package", "tamarisk-control", "--example", "law_table"],
+};
 
 fn main() -> ExitCode {
     let chore = std::env::args().nth(1).unwrap_or_default();
@@ -53,36 +62,34 @@ fn main() -> ExitCode {
 }
 
 fn run(chore: &str) -> Result<()> {
-    match chore {
-        "test" => {
-            let start = Instant::now();
-            for (name, environment, arguments) in STEPS {
-                cargo(name, environment, arguments)?;
-            }
-            eprintln!("xtask: all checks passed in {} s", start.elapsed().as_secs());
-            Ok(())
-        }
-        "tables" => cargo("tables", &[], TABLES),
-        _ => match STEPS.iter().find(|(name, ..)| *name == chore) {
-            Some((name, environment, arguments)) => cargo(name, environment, arguments),
-            None => bail!("there is no chore {chore:?}\n\n{USAGE}"),
-        },
+    if chore == "test" {
+        let start = Instant::now();
+        STEPS.iter().try_for_each(Step::run)?;
+        eprintln!("xtask: all checks passed in {} s", start.elapsed().as_secs());
+        return Ok(());
+    }
+    match STEPS.iter().chain([&TABLES]).find(|step| step.name == chore) {
+        Some(step) => step.run(),
+        None => bail!("there is no chore {chore:?}\n\n{USAGE}"),
     }
 }
 
-fn cargo(name: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Result<()> {
-    eprintln!("xtask: {name}: cargo {}", arguments.join(" "));
-    let start = Instant::now();
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let status = Command::new(env!("CARGO"))
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(root)
-        .status()
-        .with_context(|| format!("{name}: cargo could not be started"))?;
-    if !status.success() {
-        bail!("{name} failed: cargo {} ({status})", arguments.join(" "));
+impl Step {
+    fn run(&self) -> Result<()> {
+        let Self { name, environment, cargo } = self;
+        let command = cargo.join(" ");
+        eprintln!("xtask: {name}: cargo {command}");
+        let start = Instant::now();
+        let status = Command::new(env!("CARGO"))
+            .args(*cargo)
+            .envs(environment.iter().copied())
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .status()
+            .with_context(|| format!("{name}: cargo could not be started"))?;
+        if !status.success() {
+            bail!("{name} failed: cargo {command} ({status})");
+        }
+        eprintln!("xtask: {name}: passed in {} s", start.elapsed().as_secs());
+        Ok(())
     }
-    eprintln!("xtask: {name}: passed in {} s", start.elapsed().as_secs());
-    Ok(())
 }
