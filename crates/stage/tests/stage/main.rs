@@ -18,5 +18,7 @@ mod reserve;
 mod resize;
 mod rig;
 mod runtime_shutdown;
+mod schedules;
 mod sinks;
+mod stress;
 mod termination;

@@ -1,0 +1,331 @@
+//! The same for gates, where the callers themselves run.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::strategy::Union;
+use tamarisk_control::{ClassId, Concurrency, Reason, Rejection};
+use tamarisk_stage::{Accounts, Discipline, Entry, Gate, GatePermit, Refused, RunError};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::paused;
+use crate::rig::{self, Law, described, settle};
+
+#[derive(Clone, Debug)]
+enum Step {
+    TryEnter(Caller),
+    /// Someone enters, stays so long, and leaves in this way.
+    Enter(Caller, u64, Leaving),
+    /// Someone's work is run by the gate itself.
+    Run(Caller, u64),
+    LeavePermit(Leaving),
+    AbortCaller(usize),
+    Workers(u32),
+    Limit(Option<u32>),
+    Refuse(bool),
+    Drop(bool),
+    NewestFirst(bool),
+    Patience(Option<u64>),
+    Pass(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Caller {
+    class: usize,
+    timeout: Option<u64>,
+    cost: u32,
+    flow: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Leaving {
+    Complete,
+    Fail,
+    Drop,
+    Untimed,
+    Panic,
+}
+
+impl Caller {
+    fn entry(self) -> Entry {
+        let class = ClassId::new(self.class);
+        let entry = Entry::new().class(class).cost(self.cost).flow(self.flow);
+        match self.timeout {
+            Some(millis) => entry.timeout(Duration::from_millis(millis)),
+            None => entry,
+        }
+    }
+}
+
+/// What the callers noted of themselves, by class. Who is inside counts as queued,
+/// and whoever left without a word as dropped.
+type Truth = Arc<Mutex<[Accounts; 3]>>;
+
+/// One caller's part of it.
+struct Note {
+    truth: Truth,
+    class: usize,
+    is_over: bool,
+}
+
+impl Note {
+    /// A caller asks to enter.
+    fn new(truth: &Truth, class: usize) -> Self {
+        let accounts = &mut truth.lock()[class];
+        accounts.offered += 1;
+        accounts.queued += 1;
+        Self { truth: Arc::clone(truth), class, is_over: false }
+    }
+
+    fn ends(&mut self, outcome: fn(&mut Accounts) -> &mut u64) {
+        assert!(!self.is_over, "a caller has one outcome");
+        self.is_over = true;
+        let accounts = &mut self.truth.lock()[self.class];
+        accounts.queued -= 1;
+        *outcome(accounts) += 1;
+    }
+
+    fn refused(&mut self, refused: Refused) {
+        match refused {
+            Refused::Rejected(_) => self.ends(|accounts| &mut accounts.rejected),
+            Refused::Dropped | Refused::Closed => self.ends(|accounts| &mut accounts.dropped),
+        }
+    }
+
+    fn leaves(&mut self, mut permit: GatePermit, leaving: Leaving) {
+        match leaving {
+            Leaving::Complete | Leaving::Untimed => {
+                self.ends(|accounts| &mut accounts.completed);
+                if matches!(leaving, Leaving::Untimed) {
+                    permit.untimed();
+                }
+                permit.complete();
+            }
+            Leaving::Fail => {
+                self.ends(|accounts| &mut accounts.failed);
+                permit.fail();
+            }
+            Leaving::Drop => drop(permit),
+            Leaving::Panic => {
+                self.ends(|accounts| &mut accounts.failed);
+                // As a panic, without a report of it.
+                std::panic::resume_unwind(Box::new("while inside"));
+            }
+        }
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.ends(|accounts| &mut accounts.dropped);
+        }
+    }
+}
+
+struct Trial {
+    gate: Gate,
+    law: Law,
+    truth: Truth,
+    permits: VecDeque<(GatePermit, Note)>,
+    callers: Vec<JoinHandle<()>>,
+}
+
+impl Trial {
+    fn new(workers: u32, capacity: usize, discipline: Discipline) -> Self {
+        let law = Law::default();
+        let gate = described("tried")
+            .classes(rig::classes(&[1, 0, 1]))
+            .law(law.clone())
+            .workers(workers)
+            .queue_capacity(capacity)
+            .discipline(discipline)
+            .gate()
+            .unwrap();
+        Self { gate, law, truth: Truth::default(), permits: VecDeque::new(), callers: Vec::new() }
+    }
+
+    async fn step(&mut self, step: &Step) {
+        let (gate, truth) = (self.gate.clone(), Arc::clone(&self.truth));
+        match *step {
+            Step::TryEnter(caller) => {
+                let mut note = Note::new(&truth, caller.class);
+                match gate.try_enter(caller.entry()) {
+                    Ok(permit) => self.permits.push_back((permit, note)),
+                    Err(rejection) => note.refused(Refused::Rejected(rejection)),
+                }
+            }
+            Step::Enter(caller, millis, leaving) => {
+                self.callers.push(tokio::spawn(async move {
+                    let mut note = Note::new(&truth, caller.class);
+                    match gate.enter(caller.entry()).await {
+                        Ok(permit) => {
+                            sleep(Duration::from_millis(millis)).await;
+                            note.leaves(permit, leaving);
+                        }
+                        Err(refused) => note.refused(refused),
+                    }
+                }));
+            }
+            Step::Run(caller, millis) => {
+                self.callers.push(tokio::spawn(async move {
+                    let mut note = Note::new(&truth, caller.class);
+                    let work = sleep(Duration::from_millis(millis));
+                    match gate.run(caller.entry(), work).await {
+                        Ok(()) => note.ends(|accounts| &mut accounts.completed),
+                        Err(RunError::Terminated) => note.ends(|accounts| &mut accounts.terminated),
+                        Err(RunError::Refused(refused)) => note.refused(refused),
+                    }
+                }));
+            }
+            Step::LeavePermit(leaving) => {
+                if let Some((permit, mut note)) = self.permits.pop_front() {
+                    let left = tokio::spawn(async move { note.leaves(permit, leaving) });
+                    assert_eq!(left.await.is_err(), matches!(leaving, Leaving::Panic));
+                }
+            }
+            Step::AbortCaller(which) => {
+                if !self.callers.is_empty() {
+                    self.callers.swap_remove(which % self.callers.len()).abort();
+                }
+            }
+            Step::Workers(workers) => gate.set_workers(Concurrency::new(workers)),
+            Step::Limit(limit) => self.law.script().limit = limit.map(Concurrency::new),
+            Step::Refuse(refuses) => {
+                let rejection = Rejection::new(Reason::RateExceeded);
+                self.law.script().refuses = refuses.then_some(rejection);
+            }
+            Step::Drop(drops) => self.law.script().drops = drops,
+            Step::NewestFirst(newest) => self.law.script().newest_first = newest,
+            Step::Patience(millis) => {
+                self.law.script().patience = millis.map(Duration::from_millis);
+            }
+            Step::Pass(millis) => sleep(Duration::from_millis(millis)).await,
+        }
+        for class in self.gate.observe().classes {
+            assert!(class.accounts.balance(), "{:?} after {step:?}", class.accounts);
+        }
+    }
+
+    /// Once all callers have heard, the accounts are what they noted, and nobody
+    /// waits while there is a place.
+    async fn check(&self, after: &[Step]) {
+        settle().await;
+        let observation = self.gate.observe();
+        for (class, observed) in observation.classes.iter().enumerate() {
+            let Accounts { dropped, terminated, .. } = observed.accounts;
+            let told = Accounts {
+                queued: observed.accounts.inside(),
+                running: 0,
+                dropped: dropped + terminated,
+                terminated: 0,
+                ..observed.accounts
+            };
+            let mut truth = self.truth.lock()[class];
+            truth.dropped += std::mem::take(&mut truth.terminated);
+            assert_eq!(told, truth, "class {class} after {after:?}");
+        }
+        let total = observation.total();
+        assert!(
+            total.queued == 0 || total.running >= u64::from(observation.workers),
+            "{total:?} with {} places after {after:?}",
+            observation.workers
+        );
+        assert!(total.queued <= observation.queue_capacity as u64);
+    }
+
+    async fn end(mut self, drains: bool) {
+        if drains {
+            self.permits.clear();
+            let report = self.gate.drain(Duration::from_secs(10)).await;
+            assert!(report.left == 0 && self.gate.observe().total().inside() == 0, "{report:?}");
+        } else {
+            self.gate.close();
+            settle().await;
+            assert_eq!(self.gate.observe().total().queued, 0);
+            self.permits.clear();
+        }
+        sleep(Duration::from_secs(10)).await;
+        self.check(&[]).await;
+        assert_eq!(self.gate.observe().total().inside(), 0);
+        assert!(self.callers.iter().all(JoinHandle::is_finished), "every caller has heard");
+    }
+}
+
+fn step() -> Union<BoxedStrategy<Step>> {
+    let millis = || prop_oneof![Just(0u64), 1u64..60];
+    Union::new_weighted(vec![
+        (4, caller().prop_map(Step::TryEnter).boxed()),
+        (
+            10,
+            (caller(), millis(), leaving())
+                .prop_map(|(caller, millis, leaving)| Step::Enter(caller, millis, leaving))
+                .boxed(),
+        ),
+        (4, (caller(), millis()).prop_map(|(caller, millis)| Step::Run(caller, millis)).boxed()),
+        (4, leaving().prop_map(Step::LeavePermit).boxed()),
+        (3, any::<usize>().prop_map(Step::AbortCaller).boxed()),
+        (2, (1u32..6).prop_map(Step::Workers).boxed()),
+        (1, weighted(0.6, 1u32..6).prop_map(Step::Limit).boxed()),
+        (1, any::<bool>().prop_map(Step::Refuse).boxed()),
+        (1, any::<bool>().prop_map(Step::Drop).boxed()),
+        (1, any::<bool>().prop_map(Step::NewestFirst).boxed()),
+        (1, weighted(0.6, 1u64..200).prop_map(Step::Patience).boxed()),
+        (5, (0u64..150).prop_map(Step::Pass).boxed()),
+    ])
+}
+
+fn caller() -> impl Strategy<Value = Caller> {
+    (0usize..3, weighted(0.3, 0u64..120), 0u32..5, 0u8..4)
+        .prop_map(|(class, timeout, cost, flow)| Caller { class, timeout, cost, flow })
+}
+
+fn leaving() -> impl Strategy<Value = Leaving> {
+    prop_oneof![
+        6 => Just(Leaving::Complete),
+        1 => Just(Leaving::Fail),
+        1 => Just(Leaving::Drop),
+        1 => Just(Leaving::Untimed),
+        1 => Just(Leaving::Panic),
+    ]
+}
+
+fn discipline() -> impl Strategy<Value = Discipline> {
+    prop_oneof![
+        Just(Discipline::Fifo),
+        Just(Discipline::Priority),
+        Just(Discipline::AdaptiveLifo),
+        Just(Discipline::ShortestFirst),
+        Just(Discipline::FairByFlow),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, max_shrink_iters: 2000, ..Default::default() })]
+
+    #[test]
+    fn a_gate_accounts_for_every_caller_and_keeps_no_place_from_who_waits(
+        workers in 1u32..5,
+        capacity in 1usize..12,
+        discipline in discipline(),
+        rounds in vec(vec(step(), 1..6), 1..20),
+        drains in any::<bool>(),
+    ) {
+        paused(async {
+            let mut trial = Trial::new(workers, capacity, discipline);
+            for steps in &rounds {
+                for step in steps {
+                    trial.step(step).await;
+                }
+                trial.check(steps).await;
+            }
+            trial.end(drains).await;
+        });
+    }
+}
