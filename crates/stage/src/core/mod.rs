@@ -6,64 +6,33 @@
 //! plain state machine. Nothing of the user's runs inside it: predicates run
 //! before, and events that are discarded are destroyed after.
 
+mod governor;
+mod item;
+mod state;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Ending, Finished,
-    Reason, Rejection, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Classes, Concurrency, Decision, Reason, Rejection, Timestamp,
 };
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::entry::Entry;
-use crate::ledger::{Ledger, Outcome};
+use crate::ledger::Ledger;
 use crate::observation::{LawReading, Observer, Phase, StageObservation};
 use crate::queue::{Lease, Meta, Queue, Queued};
 
-/// The governor looks at a stage this often: a tenth of the second that laws are
-/// promised, so that what has become overdue in the queue is told so soon.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
+use governor::TICK;
+pub(crate) use governor::govern;
+use item::discard;
+pub(crate) use item::{Discard, Item, Leaving};
+pub(crate) use state::{Ended, State};
 
-/// Something that waits in a stage's queue.
-pub(crate) trait Item: Send + Sized {
-    /// Whether it is itself what runs (the caller at a gate), so that the stage
-    /// starts it as soon as there is a place, rather than hand it to a worker.
-    const BRINGS_WORKER: bool = false;
-
-    /// It leaves the queue. Called under the stage's lock, so that it is never
-    /// both in the queue and accounted for as something else.
-    fn leaving(&self, _how: Leaving) {}
-
-    /// It may run; called after the lock, for items that bring their worker.
-    fn start(self) {}
-
-    /// It will not run: tells whoever waits for it, after the lock.
-    fn discard(self, why: Discard);
-
-    /// Whether its sender has left and it has been accounted for already.
-    fn is_gone(&self) -> bool {
-        false
-    }
-}
-
-/// How an item leaves the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaving {
-    Started(Timestamp),
-    Discarded(Discard),
-}
-
-/// Why an event is taken out without an answer from its handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Discard {
-    Dropped,
-    Terminated,
-    Closed,
-}
-
+/// A stage with a queue, whatever waits in it.
 pub(crate) struct Core<T> {
     pub(crate) name: String,
     pub(crate) clock: Clock,
@@ -79,22 +48,6 @@ pub(crate) struct Core<T> {
     empty: Notify,
 }
 
-pub(crate) struct State<T> {
-    runs: &'static str,
-    queue: Queue<T>,
-    pub(crate) ledger: Ledger,
-    law: Box<dyn AdmissionLaw>,
-    observer: Observer,
-    phase: Phase,
-    workers: Concurrency,
-    idle_workers: u32,
-    blocked_senders: u32,
-    /// Items in the queue that are gone: their senders left.
-    gone: usize,
-    rejections: BTreeMap<Reason, u64>,
-    last_failure: Option<String>,
-}
-
 /// What a worker gets when it asks for work.
 pub(crate) enum Take {
     /// Events, to be served under this lease.
@@ -103,16 +56,6 @@ pub(crate) enum Take {
     Idle,
     /// Nothing any more.
     Closed,
-}
-
-/// How an event that ran has ended.
-#[derive(Clone, Copy)]
-pub(crate) struct Ended {
-    pub(crate) meta: Meta,
-    pub(crate) started: Timestamp,
-    pub(crate) outcome: Outcome,
-    /// Whether its times say something of the stage.
-    pub(crate) timed: bool,
 }
 
 impl<T: Item> Core<T> {
@@ -509,184 +452,6 @@ impl<T: Item> Core<T> {
     }
 }
 
-impl<T: Item> State<T> {
-    /// Books a refusal.
-    pub(crate) fn reject(&mut self, meta: &Meta, rejection: &Rejection) {
-        self.ledger.reject(meta.class);
-        *self.rejections.entry(rejection.reason).or_insert(0) += 1;
-    }
-
-    /// The next event that is worth running; it counts as running from here on.
-    fn next(
-        &mut self,
-        now: Timestamp,
-        lease: Lease,
-        discarded: &mut Vec<Queued<T>>,
-    ) -> Option<Queued<T>> {
-        loop {
-            let oldest = self.queue.oldest().unwrap_or(now);
-            let order = self.law.order(now.since(oldest));
-            let queued = self.queue.pop(lease, order)?;
-            if queued.item.is_gone() {
-                self.gone -= 1;
-                continue;
-            }
-            let class = queued.meta.class;
-            let backlog = self.ledger.backlog(self.workers);
-            if is_of_use(&mut *self.law, now, &queued.meta, &backlog) {
-                self.ledger.start(class);
-                queued.item.leaving(Leaving::Started(now));
-                return Some(queued);
-            }
-            self.ledger.drop_queued(class);
-            queued.item.leaving(Leaving::Discarded(Discard::Dropped));
-            discarded.push(queued);
-        }
-    }
-
-    /// Starts as many queued items as there are places.
-    fn start_waiting(&mut self, now: Timestamp, discarded: &mut Vec<Queued<T>>) -> Vec<T> {
-        let mut started = Vec::new();
-        while self.ledger.running() < self.workers.get() && self.queue.len() > 0 {
-            self.running_changes(now);
-            match self.next(now, Lease::WHOLE, discarded) {
-                Some(queued) => started.push(queued.item),
-                None => break,
-            }
-        }
-        started
-    }
-
-    /// Whether an event that arrives now need not queue.
-    pub(crate) fn has_place(&self) -> bool {
-        self.ledger.queued() == 0 && self.ledger.running() < self.workers.get()
-    }
-
-    /// Lets an admitted event run at once if it need not queue.
-    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> bool {
-        let free = self.has_place();
-        if free {
-            self.running_changes(now);
-            self.ledger.enter(meta.class);
-        }
-        free
-    }
-
-    pub(crate) fn finish(&mut self, now: Timestamp, ended: &Ended) {
-        self.running_changes(now);
-        let class = ended.meta.class;
-        self.ledger.finish(class, ended.outcome);
-        let ending = match ended.outcome {
-            _ if !ended.timed => Ending::Untimed,
-            Outcome::Completed => Ending::Completed,
-            Outcome::Terminated => Ending::Terminated,
-            Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,
-        };
-        let service = now.since(ended.started);
-        let response = now.since(ended.meta.entered);
-        if ending == Ending::Completed {
-            self.observer.record(class, service, response);
-        }
-        let finished = Finished { class, service, response, ending };
-        self.law.on_finish(now, &finished, &self.ledger.backlog(self.workers));
-        self.follow_law();
-    }
-
-    fn tick(&mut self, now: Timestamp) {
-        self.observer.tick(now, self.ledger.running());
-        self.law.on_tick(now, &self.ledger.backlog(self.workers));
-        self.follow_law();
-    }
-
-    /// Takes out what is of no use any more, wherever it stands: what waits behind a
-    /// higher priority may never become next.
-    fn take_overdue(&mut self, now: Timestamp) -> Vec<Queued<T>> {
-        let law = &mut *self.law;
-        let backlog = self.ledger.backlog(self.workers);
-        let overdue = self.queue.extract(|queued| {
-            queued.item.is_gone() || !is_of_use(law, now, &queued.meta, &backlog)
-        });
-        let (gone, overdue): (Vec<_>, Vec<_>) =
-            overdue.into_iter().partition(|queued| queued.item.is_gone());
-        self.gone -= gone.len();
-        for queued in &overdue {
-            self.ledger.drop_queued(queued.meta.class);
-            queued.item.leaving(Leaving::Discarded(Discard::Dropped));
-        }
-        overdue
-    }
-
-    /// The sender of a queued item has left.
-    pub(crate) fn abandon(&mut self, meta: &Meta) {
-        /// Sweeping costs a pass over the queue: not more often than this.
-        const GONE_MIN: usize = 64;
-        self.ledger.drop_queued(meta.class);
-        self.gone += 1;
-        if self.gone > GONE_MIN && self.gone > self.queue.len() / 2 {
-            self.gone -= self.queue.extract(|queued| queued.item.is_gone()).len();
-        }
-    }
-
-    /// The number of running events is about to change.
-    fn running_changes(&mut self, now: Timestamp) {
-        self.observer.running_changes(now, self.ledger.running());
-    }
-
-    fn follow_law(&mut self) {
-        if let Some(limit) = self.law.concurrency() {
-            self.workers = limit;
-        }
-    }
-
-    /// Whether to wake a worker: one that could take nothing would only wake the
-    /// next, and that one the first again.
-    fn claim_idle_worker(&mut self) -> bool {
-        let claimed = self.idle_workers > 0 && self.queue.is_ready();
-        self.idle_workers -= u32::from(claimed);
-        claimed
-    }
-
-    fn unblock(&mut self, freed: usize) -> u32 {
-        let senders = self.blocked_senders.min(u32::try_from(freed).unwrap_or(u32::MAX));
-        self.blocked_senders -= senders;
-        senders
-    }
-
-    /// Whether the stage takes events at all.
-    pub(crate) fn check_open(&self) -> Result<(), Rejection> {
-        match self.phase {
-            Phase::Open => Ok(()),
-            Phase::Draining => Err(Rejection::new(Reason::Draining)),
-            Phase::Closed => Err(Rejection::new(Reason::Closed)),
-        }
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.phase == Phase::Closed
-    }
-
-    pub(crate) fn workers(&self) -> Concurrency {
-        self.workers
-    }
-
-    /// A reserved place keeps a stage from being empty until it is closed.
-    fn is_empty(&self) -> bool {
-        (self.ledger.queued() == 0 || self.is_closed()) && self.ledger.running() == 0
-    }
-}
-
-/// Whether running a queued event now is worth it.
-fn is_of_use(
-    law: &mut dyn AdmissionLaw,
-    now: Timestamp,
-    meta: &Meta,
-    backlog: &Backlog<'_>,
-) -> bool {
-    let deadline = meta.deadline();
-    let waiting = Waiting { class: meta.class, entered: meta.entered, deadline };
-    meta.deadline > now && law.on_dequeue(now, &waiting, backlog) == Dequeue::Run
-}
-
 /// What a [`Core`] is made of.
 pub(crate) struct CoreConfig {
     pub(crate) name: String,
@@ -695,34 +460,4 @@ pub(crate) struct CoreConfig {
     pub(crate) law: Box<dyn AdmissionLaw>,
     pub(crate) workers: Concurrency,
     pub(crate) capacity: usize,
-}
-
-pub(crate) fn discard<T: Item>(items: impl IntoIterator<Item = Queued<T>>, why: Discard) {
-    for queued in items {
-        queued.item.discard(why);
-    }
-}
-
-/// A stage as its governor sees it.
-pub(crate) trait Governed: Send + Sync {
-    fn tick(&self);
-}
-
-impl<T: Item> Governed for Core<T> {
-    fn tick(&self) {
-        Self::tick(self);
-    }
-}
-
-/// Ticks the stage for as long as it lives.
-pub(crate) fn govern(runtime: &tokio::runtime::Handle, stage: std::sync::Weak<dyn Governed>) {
-    runtime.spawn(async move {
-        let mut interval = tokio::time::interval(TICK);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            let Some(stage) = stage.upgrade() else { return };
-            stage.tick();
-        }
-    });
 }

@@ -1,0 +1,32 @@
+//! The governor of a stage: gives it the time.
+
+use std::time::Duration;
+
+use super::{Core, Item};
+
+/// The governor looks at a stage this often: a tenth of the second that laws are
+/// promised, so that what has become overdue in the queue is told so soon.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// A stage as its governor sees it.
+pub(crate) trait Governed: Send + Sync {
+    fn tick(&self);
+}
+
+impl<T: Item> Governed for Core<T> {
+    fn tick(&self) {
+        Self::tick(self);
+    }
+}
+
+/// Ticks the stage for as long as it lives.
+pub(crate) fn govern(runtime: &tokio::runtime::Handle, stage: std::sync::Weak<dyn Governed>) {
+    runtime.spawn(async move {
+        let mut interval = tokio::time::interval(TICK);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            let Some(stage) = stage.upgrade() else { return };
+            stage.tick();
+        }
+    });
+}

@@ -1,0 +1,221 @@
+//! What stands behind a stage's lock, and what is decided there.
+
+use std::collections::BTreeMap;
+
+use tamarisk_control::{
+    AdmissionLaw, Backlog, Concurrency, Dequeue, Ending, Finished, Reason, Rejection, Timestamp,
+    Waiting,
+};
+
+use super::item::{Discard, Item, Leaving};
+use crate::ledger::{Ledger, Outcome};
+use crate::observation::{Observer, Phase};
+use crate::queue::{Lease, Meta, Queue, Queued};
+/// A stage's queue, accounts, law and observations; all of one instant.
+pub(crate) struct State<T> {
+    pub(super) runs: &'static str,
+    pub(super) queue: Queue<T>,
+    pub(crate) ledger: Ledger,
+    pub(super) law: Box<dyn AdmissionLaw>,
+    pub(super) observer: Observer,
+    pub(super) phase: Phase,
+    pub(super) workers: Concurrency,
+    pub(super) idle_workers: u32,
+    pub(super) blocked_senders: u32,
+    /// Items in the queue that are gone: their senders left.
+    pub(super) gone: usize,
+    pub(super) rejections: BTreeMap<Reason, u64>,
+    pub(super) last_failure: Option<String>,
+}
+
+/// How an event that ran has ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) meta: Meta,
+    pub(crate) started: Timestamp,
+    pub(crate) outcome: Outcome,
+    /// Whether its times say something of the stage.
+    pub(crate) timed: bool,
+}
+
+impl<T: Item> State<T> {
+    /// Books a refusal.
+    pub(crate) fn reject(&mut self, meta: &Meta, rejection: &Rejection) {
+        self.ledger.reject(meta.class);
+        *self.rejections.entry(rejection.reason).or_insert(0) += 1;
+    }
+
+    /// The next event that is worth running; it counts as running from here on.
+    pub(super) fn next(
+        &mut self,
+        now: Timestamp,
+        lease: Lease,
+        discarded: &mut Vec<Queued<T>>,
+    ) -> Option<Queued<T>> {
+        loop {
+            let oldest = self.queue.oldest().unwrap_or(now);
+            let order = self.law.order(now.since(oldest));
+            let queued = self.queue.pop(lease, order)?;
+            if queued.item.is_gone() {
+                self.gone -= 1;
+                continue;
+            }
+            let class = queued.meta.class;
+            let backlog = self.ledger.backlog(self.workers);
+            if is_of_use(&mut *self.law, now, &queued.meta, &backlog) {
+                self.ledger.start(class);
+                queued.item.leaving(Leaving::Started(now));
+                return Some(queued);
+            }
+            self.ledger.drop_queued(class);
+            queued.item.leaving(Leaving::Discarded(Discard::Dropped));
+            discarded.push(queued);
+        }
+    }
+
+    /// Starts as many queued items as there are places.
+    pub(super) fn start_waiting(
+        &mut self,
+        now: Timestamp,
+        discarded: &mut Vec<Queued<T>>,
+    ) -> Vec<T> {
+        let mut started = Vec::new();
+        while self.ledger.running() < self.workers.get() && self.queue.len() > 0 {
+            self.running_changes(now);
+            match self.next(now, Lease::WHOLE, discarded) {
+                Some(queued) => started.push(queued.item),
+                None => break,
+            }
+        }
+        started
+    }
+
+    /// Whether an event that arrives now need not queue.
+    pub(crate) fn has_place(&self) -> bool {
+        self.ledger.queued() == 0 && self.ledger.running() < self.workers.get()
+    }
+
+    /// Lets an admitted event run at once if it need not queue.
+    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> bool {
+        let free = self.has_place();
+        if free {
+            self.running_changes(now);
+            self.ledger.enter(meta.class);
+        }
+        free
+    }
+
+    pub(crate) fn finish(&mut self, now: Timestamp, ended: &Ended) {
+        self.running_changes(now);
+        let class = ended.meta.class;
+        self.ledger.finish(class, ended.outcome);
+        let ending = match ended.outcome {
+            _ if !ended.timed => Ending::Untimed,
+            Outcome::Completed => Ending::Completed,
+            Outcome::Terminated => Ending::Terminated,
+            Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,
+        };
+        let service = now.since(ended.started);
+        let response = now.since(ended.meta.entered);
+        if ending == Ending::Completed {
+            self.observer.record(class, service, response);
+        }
+        let finished = Finished { class, service, response, ending };
+        self.law.on_finish(now, &finished, &self.ledger.backlog(self.workers));
+        self.follow_law();
+    }
+
+    pub(super) fn tick(&mut self, now: Timestamp) {
+        self.observer.tick(now, self.ledger.running());
+        self.law.on_tick(now, &self.ledger.backlog(self.workers));
+        self.follow_law();
+    }
+
+    /// Takes out what is of no use any more, wherever it stands: what waits behind a
+    /// higher priority may never become next.
+    pub(super) fn take_overdue(&mut self, now: Timestamp) -> Vec<Queued<T>> {
+        let law = &mut *self.law;
+        let backlog = self.ledger.backlog(self.workers);
+        let overdue = self.queue.extract(|queued| {
+            queued.item.is_gone() || !is_of_use(law, now, &queued.meta, &backlog)
+        });
+        let (gone, overdue): (Vec<_>, Vec<_>) =
+            overdue.into_iter().partition(|queued| queued.item.is_gone());
+        self.gone -= gone.len();
+        for queued in &overdue {
+            self.ledger.drop_queued(queued.meta.class);
+            queued.item.leaving(Leaving::Discarded(Discard::Dropped));
+        }
+        overdue
+    }
+
+    /// The sender of a queued item has left.
+    pub(crate) fn abandon(&mut self, meta: &Meta) {
+        /// Sweeping costs a pass over the queue: not more often than this.
+        const GONE_MIN: usize = 64;
+        self.ledger.drop_queued(meta.class);
+        self.gone += 1;
+        if self.gone > GONE_MIN && self.gone > self.queue.len() / 2 {
+            self.gone -= self.queue.extract(|queued| queued.item.is_gone()).len();
+        }
+    }
+
+    /// The number of running events is about to change.
+    pub(super) fn running_changes(&mut self, now: Timestamp) {
+        self.observer.running_changes(now, self.ledger.running());
+    }
+
+    pub(super) fn follow_law(&mut self) {
+        if let Some(limit) = self.law.concurrency() {
+            self.workers = limit;
+        }
+    }
+
+    /// Whether to wake a worker: one that could take nothing would only wake the
+    /// next, and that one the first again.
+    pub(super) fn claim_idle_worker(&mut self) -> bool {
+        let claimed = self.idle_workers > 0 && self.queue.is_ready();
+        self.idle_workers -= u32::from(claimed);
+        claimed
+    }
+
+    pub(super) fn unblock(&mut self, freed: usize) -> u32 {
+        let senders = self.blocked_senders.min(u32::try_from(freed).unwrap_or(u32::MAX));
+        self.blocked_senders -= senders;
+        senders
+    }
+
+    /// Whether the stage takes events at all.
+    pub(crate) fn check_open(&self) -> Result<(), Rejection> {
+        match self.phase {
+            Phase::Open => Ok(()),
+            Phase::Draining => Err(Rejection::new(Reason::Draining)),
+            Phase::Closed => Err(Rejection::new(Reason::Closed)),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    pub(crate) fn workers(&self) -> Concurrency {
+        self.workers
+    }
+
+    /// A reserved place keeps a stage from being empty until it is closed.
+    pub(super) fn is_empty(&self) -> bool {
+        (self.ledger.queued() == 0 || self.is_closed()) && self.ledger.running() == 0
+    }
+}
+
+/// Whether running a queued event now is worth it.
+fn is_of_use(
+    law: &mut dyn AdmissionLaw,
+    now: Timestamp,
+    meta: &Meta,
+    backlog: &Backlog<'_>,
+) -> bool {
+    let deadline = meta.deadline();
+    let waiting = Waiting { class: meta.class, entered: meta.entered, deadline };
+    meta.deadline > now && law.on_dequeue(now, &waiting, backlog) == Dequeue::Run
+}
