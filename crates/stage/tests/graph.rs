@@ -163,7 +163,7 @@ async fn a_stage_is_replaced_in_a_running_graph_and_no_event_is_lost() {
         }
     }));
     graph.start().unwrap();
-    for event in 0..40 {
+    for event in 0..100 {
         node.sink().try_send(event).unwrap();
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -176,13 +176,13 @@ async fn a_stage_is_replaced_in_a_running_graph_and_no_event_is_lost() {
         .unwrap();
     let mut events = Vec::new();
     let mut handlers = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..100 {
         let (handler, event) = seeing.recv().await.unwrap();
         events.push(event);
         handlers.push(handler);
     }
     events.sort_unstable();
-    assert_eq!(events, (0..40).collect::<Vec<_>>());
+    assert_eq!(events, (0..100).collect::<Vec<_>>());
     // The old worker finishes the batch that it holds; the new one does the rest.
     let by_old = handlers.iter().filter(|&&handler| handler == "old").count();
     assert_eq!(by_old, 32);

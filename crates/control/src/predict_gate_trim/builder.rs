@@ -88,7 +88,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
         self
     }
 
-    /// The service time assumed before the first sample. Default: a fiftieth of
+    /// The service time assumed before the first sample. Default: a thousandth of
     /// the least target, so that a cold stage lets in rather too many than too few;
     /// those that prove late are dropped at the head of the queue.
     pub fn prior_service(mut self, service: Duration) -> Self {
@@ -131,7 +131,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
             percentile: class.target.at().get(),
         });
         let targets = self.classes.iter().map(|(_, class)| class.target.response_time());
-        let prior = self.prior_service.or_else(|| targets.min().map(|least| least / 50));
+        let prior = self.prior_service.or_else(|| targets.min().map(|least| least / 1000));
         PredictGateTrim {
             promises: promises.collect(),
             service: ServiceModel::new(

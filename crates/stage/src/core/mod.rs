@@ -211,8 +211,7 @@ impl<T: Item> Core<T> {
                 Take::Closed => return None,
                 Take::Idle => {}
             }
-            let notified = std::pin::pin!(self.work.notified());
-            let mut notified = notified;
+            let mut notified = std::pin::pin!(self.work.notified());
             notified.as_mut().enable();
             {
                 let mut state = self.lock();
@@ -304,8 +303,7 @@ impl<T: Item> Core<T> {
     /// under backpressure, which looked at [`freed`](Self::freed) before they were
     /// refused.
     pub(crate) async fn room(&self, freed: u64, hint: Option<Duration>, deadline: Timestamp) {
-        let notified = std::pin::pin!(self.space.notified());
-        let mut notified = notified;
+        let mut notified = std::pin::pin!(self.space.notified());
         notified.as_mut().enable();
         {
             let mut state = self.lock();
@@ -381,8 +379,7 @@ impl<T: Item> Core<T> {
     /// Waits until nothing is inside.
     pub(crate) async fn emptied(&self) {
         loop {
-            let notified = std::pin::pin!(self.empty.notified());
-            let mut notified = notified;
+            let mut notified = std::pin::pin!(self.empty.notified());
             notified.as_mut().enable();
             if self.lock().is_empty() {
                 return;
