@@ -69,11 +69,12 @@ async fn an_upstream_learns_who_asked_and_through_whom() {
 #[tokio::test]
 async fn fields_of_one_connection_do_not_reach_the_other() {
     let front = front(axum(mirror()).await).await;
-    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Secret\r\nX-Secret: 1\r\n\
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Secret, Upgrade, HTTP2-Settings\r\n\
+        X-Secret: 1\r\n\
         Keep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nTE: trailers, deflate\r\n\
         Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nX-Kept: 1\r\n\r\n";
     let shown = parse(&exchange(front.local_addr(), request).await);
-    for name in ["x-secret", "keep-alive", "proxy-connection", "upgrade"] {
+    for name in ["x-secret", "keep-alive", "proxy-connection", "upgrade", "http2-settings"] {
         assert!(!shown.contains_key(name), "{name} in {shown:?}");
     }
     assert_eq!((&*shown["connection"], &*shown["te"]), ("te", "trailers"));
@@ -324,6 +325,18 @@ async fn kept_connections_are_used_again() {
     assert_eq!(upstream.connections.load(Ordering::SeqCst), 1);
 }
 
+#[tokio::test]
+async fn a_connection_that_the_upstream_wants_closed_is_not_used_again() {
+    let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    let upstream = Recorder::start("\r\n\r\n", answer).await;
+    let front = front(upstream.address).await;
+    for _ in 0..3 {
+        let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        assert!(exchange(front.local_addr(), request).await.ends_with("ok"));
+    }
+    assert_eq!(upstream.connections.load(Ordering::SeqCst), 3);
+}
+
 /// An upstream that answers once on each connection and closes it, without
 /// saying so, when the next request comes.
 async fn forgetful() -> (std::net::SocketAddr, Arc<AtomicU32>) {
@@ -406,6 +419,12 @@ async fn a_client_that_leaves_cancels_the_upstreams_work() {
     assert_eq!(front.gates()[0].observe().total().running, 1);
     drop(client);
     within(told.recv()).await.unwrap();
+    let left = async {
+        while front.gates()[0].observe().total().inside() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(left).await;
     let accounts = front.gates()[0].observe().total();
     assert_eq!((accounts.terminated, accounts.inside()), (1, 0));
 }

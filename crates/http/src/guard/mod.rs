@@ -5,7 +5,7 @@
 //! lengths that agree today) is therefore not enough for a proxy, and hyper's is
 //! made for clients and servers. So a [`Watch`] reads along in front of hyper:
 //! a state machine without I/O that knows where each request ends and lets
-//! nothing pass but what [RFC9112] says plainly. [`Guarded`] puts it around a
+//! nothing pass but what RFC 9112 says plainly. [`Guarded`] puts it around a
 //! socket. A head goes to hyper whole and checked, or not at all.
 //!
 //! A refused request is answered in its turn, behind the requests before it, with
