@@ -226,12 +226,13 @@ fn resident_mib() -> usize {
 
 #[tokio::test]
 async fn an_upload_that_the_upstream_does_not_read_makes_the_client_wait() {
+    const LENGTH: usize = 64 << 20;
     let listener = TcpListener::bind(support::any_port()).await.unwrap();
     let front = protect::start(options(listener.local_addr().unwrap())).await.unwrap();
     let mut client = TcpStream::connect(front.local_addr()).await.unwrap();
-    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n";
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n");
     client.write_all(head.as_bytes()).await.unwrap();
-    let (_upstream, _) = within(listener.accept()).await.unwrap();
+    let (mut upstream, _) = within(listener.accept()).await.unwrap();
     let part = vec![b'x'; 1 << 20];
     let mut sent = 0;
     while let Ok(written) =
@@ -240,4 +241,21 @@ async fn an_upload_that_the_upstream_does_not_read_makes_the_client_wait() {
         sent += written.unwrap();
     }
     assert!(sent < 32 << 20, "{sent} bytes went nowhere");
+
+    // Once it reads, everything arrives.
+    let reader = tokio::spawn(async move {
+        read_until(&mut upstream, "\r\n\r\n").await;
+        let mut buffer = vec![0; 1 << 20];
+        let mut received = 0;
+        while received < LENGTH {
+            received += within(upstream.read(&mut buffer)).await.unwrap();
+        }
+        upstream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").await.unwrap();
+    });
+    while sent < LENGTH {
+        let rest = part.len().min(LENGTH - sent);
+        sent += within(client.write(&part[..rest])).await.unwrap();
+    }
+    assert!(read_until(&mut client, "done").await.starts_with("HTTP/1.1 200"));
+    reader.await.unwrap();
 }

@@ -204,21 +204,22 @@ impl Line {
         (self.stream, self.input.freeze())
     }
 
-    /// Sends what can be sent.
+    /// Sends what can be sent. If that is not all, whatever is missing will wake us.
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), LineError> {
         loop {
-            let mut filled = false;
+            let mut starved = self.sending.is_none();
             if let Some(body) = &mut self.sending
                 && self.output.has_room()
-                && let Poll::Ready(more) = body.poll_part(&mut self.output, cx)
             {
-                filled = true;
-                if !more.map_err(LineError::Client)? {
-                    self.sending = None;
+                match body.poll_part(&mut self.output, cx) {
+                    Poll::Ready(Ok(true)) => {}
+                    Poll::Ready(Ok(false)) => self.sending = None,
+                    Poll::Ready(Err(error)) => return Err(LineError::Client(error)),
+                    Poll::Pending => starved = true,
                 }
             }
             match self.output.poll_write(&mut self.stream, cx) {
-                Poll::Ready(Ok(())) if filled => {}
+                Poll::Ready(Ok(())) if !starved => {}
                 Poll::Ready(Ok(())) | Poll::Pending => return Ok(()),
                 // The upstream wants no more of it; it may have said why.
                 Poll::Ready(Err(_)) => {
