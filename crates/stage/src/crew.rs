@@ -19,8 +19,8 @@ use crate::handler::{BlockingHandler, BoxError, Handler};
 use crate::ledger::Outcome;
 use crate::termination::Terminated;
 
+use panics::Panic;
 pub(crate) use panics::contained;
-use panics::{Panic, message};
 pub(crate) use roster::Roster;
 use size::Size;
 
@@ -184,11 +184,11 @@ fn settle<E: Send + 'static>(batch: &mut Batch<E>, ran: Ran, offered: usize) -> 
         Ran::Returned(Err(error)) if error.is::<Terminated>() => Outcome::Terminated,
         Ran::Returned(Err(error)) => {
             let shown = contained(move || error.to_string());
-            batch.core().note_failure(shown.unwrap_or_else(|panic| message(&panic)));
+            batch.core().note_failure(shown.unwrap_or_else(|panic| panic.to_string()));
             Outcome::Failed
         }
         Ran::Panicked(panic) => {
-            batch.core().note_failure(message(&panic));
+            batch.core().note_failure(panic.to_string());
             Outcome::Failed
         }
     };

@@ -295,8 +295,15 @@ impl Future for Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // Declared before the lock, so that it goes after: with a waker may go the
+        // task that it would have woken.
+        let _waker;
         let mut state = self.gate.core.lock();
-        let last = std::mem::replace(&mut self.waiter.0.lock().state, WaitState::Over);
+        let last = {
+            let mut waiting = self.waiter.0.lock();
+            _waker = waiting.waker.take();
+            std::mem::replace(&mut waiting.state, WaitState::Over)
+        };
         match last {
             WaitState::Queued => state.abandon(&self.meta),
             WaitState::Started(started) => {

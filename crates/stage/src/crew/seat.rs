@@ -1,6 +1,6 @@
 //! Where a worker keeps its handler.
 
-use super::panics::{contained, message};
+use super::panics::contained;
 use crate::batch::Batch;
 use crate::call::CallError;
 
@@ -24,7 +24,7 @@ impl<'a, H, F: Fn() -> H> Seat<'a, H, F> {
         self.clear();
         match contained(self.factory) {
             Ok(handler) => self.handler = Some(handler),
-            Err(panic) => batch.core().note_failure(message(&panic)),
+            Err(panic) => batch.core().note_failure(panic.to_string()),
         }
     }
 

@@ -198,6 +198,16 @@ async fn a_future_that_panics_when_dropped_fails_its_event_only() {
     assert_eq!((accounts(&stage).failed, accounts(&stage).inside()), (3, 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_panic_that_carries_something_that_panics_fails_its_event_only() {
+    let throws = |event: Mine, _cx: Context| async { std::panic::resume_unwind(Box::new(event)) };
+    let stage = described("mines").tasks(stage_fn(throws)).unwrap();
+    stage.sink().send_many([ARMED, ARMED, SAFE]);
+    settle().await;
+    assert_eq!((accounts(&stage).failed, accounts(&stage).inside()), (3, 0));
+    assert_eq!(stage.observe().last_failure.as_deref(), Some("panicked: (no message)"));
+}
+
 #[tokio::test]
 async fn blocking_handlers_that_panic_cost_their_own_event_only() {
     let seen = Seen::new();
