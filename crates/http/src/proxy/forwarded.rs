@@ -1,4 +1,4 @@
-//! Telling the upstream about the client: `Forwarded` [RFC7239] and `X-Forwarded-*`.
+//! Telling the upstream about the client: `Forwarded` [RFC7239 §4] and `X-Forwarded-*`.
 //!
 //! What a client says of this itself is dropped, because anyone can claim an address.
 //! Only what a trusted proxy in front of us says is kept and added to.

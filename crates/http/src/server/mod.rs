@@ -6,7 +6,7 @@
 //!
 //! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
 //! current-thread runtime a core, each with a listener of its own on the same port
-//! ([`Cores`], [`listen`]).
+//! ([`Cores`], [`listen()`]).
 
 mod accept;
 mod connection;

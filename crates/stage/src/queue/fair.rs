@@ -1,4 +1,4 @@
-//! Start-time fair queueing [Goyal96]: each flow gets an equal share of the work.
+//! Start-time fair queueing [Goyal96 §2]: each flow gets an equal share of the work.
 //!
 //! Every event has a start tag on a virtual clock that counts the work done for
 //! each busy flow: the later of the clock's reading and the end of the flow's
