@@ -34,6 +34,10 @@ fn builder(name: &str) -> tamarisk_stage::StageBuilder {
     tamarisk_stage::StageBuilder::new(name).classes(rig::classes(&[0, 1])).law(Law::default())
 }
 
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap()
+}
+
 /// Answers, errs, panics, lets go, waits, or passes on, as the number says.
 #[derive(Clone)]
 struct Front {
@@ -175,11 +179,7 @@ async fn calls(sink: Sink<Ask>, heard: Arc<Heard>, mut dice: Dice) {
 
 #[test]
 fn stages_of_tasks_and_of_threads_account_for_every_call_under_stress() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(4)
-        .enable_time()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let entered = runtime.enter();
     let back = builder("back").workers_between(1..=6).queue_capacity(45).threads(|| Back).unwrap();
     let front = Front { back: back.sink(), passed_on: Arc::default() };
@@ -236,13 +236,47 @@ fn stages_of_tasks_and_of_threads_account_for_every_call_under_stress() {
     assert_eq!(count(&heard.failed), front.failed + back.failed);
 }
 
+/// Between a worker's look at an empty queue and its sleep an event may come: if
+/// that were missed, this would hang, for no other event wakes the worker.
+#[test]
+fn a_lone_caller_never_waits_for_a_worker_that_sleeps() {
+    const CALLS: u64 = 10_000;
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let threads = builder("threads").workers(2).threads(|| Echo).unwrap();
+    let tasks = builder("tasks").workers(2).tasks(|| Echo).unwrap();
+    for sink in [threads.sink(), tasks.sink()] {
+        let calls = async {
+            for number in 0..CALLS {
+                assert_eq!(sink.call(number).await, Ok(number));
+            }
+        };
+        let patience = tokio::time::timeout(Duration::from_secs(30), calls);
+        runtime.block_on(patience).expect("every call is answered");
+    }
+}
+
+/// Answers, and does nothing else.
+struct Echo;
+
+impl BlockingHandler<Ask> for Echo {
+    fn handle(&mut self, batch: &mut Batch<Ask>) -> Result<(), BoxError> {
+        while let Some((request, _cx)) = batch.next() {
+            let _ = request.reply.send(request.body);
+        }
+        Ok(())
+    }
+}
+
+impl Handler<Ask> for Echo {
+    async fn handle(&mut self, batch: &mut Batch<Ask>) -> Result<(), BoxError> {
+        BlockingHandler::handle(self, batch)
+    }
+}
+
 #[test]
 fn a_gate_accounts_for_every_caller_under_stress() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(4)
-        .enable_time()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let gate = {
         let _entered = runtime.enter();
         builder("gate").workers(3).queue_capacity(20).gate().unwrap()

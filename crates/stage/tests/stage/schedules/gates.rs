@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::strategy::Union;
-use tamarisk_control::{ClassId, Concurrency, Reason, Rejection};
+use tamarisk_control::{ClassId, Concurrency, OpaqueUpstream, Reason, Rejection};
 use tamarisk_stage::{Accounts, Discipline, Entry, Gate, GatePermit, Refused, RunError};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -138,11 +138,16 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(workers: u32, capacity: usize, discipline: Discipline) -> Self {
-        let law = Law::default();
-        let gate = described("tried")
-            .classes(rig::classes(&[1, 0, 1]))
-            .law(law.clone())
+    fn new(workers: u32, capacity: usize, discipline: Discipline, opaque: bool) -> Self {
+        let (law, classes) = (Law::default(), rig::classes(&[1, 0, 1]));
+        let builder = described("tried");
+        let builder = if opaque {
+            builder.law(OpaqueUpstream::new(&classes))
+        } else {
+            builder.law(law.clone())
+        };
+        let gate = builder
+            .classes(classes)
             .workers(workers)
             .queue_capacity(capacity)
             .discipline(discipline)
@@ -316,9 +321,10 @@ proptest! {
         discipline in discipline(),
         rounds in vec(vec(step(), 1..6), 1..20),
         drains in any::<bool>(),
+        opaque in proptest::bool::weighted(0.2),
     ) {
         paused(async {
-            let mut trial = Trial::new(workers, capacity, discipline);
+            let mut trial = Trial::new(workers, capacity, discipline, opaque);
             for steps in &rounds {
                 for step in steps {
                     trial.step(step).await;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tamarisk_control::{Decision, Reason, Rejection};
+use tamarisk_control::{Decision, PredictGateTrim, Reason, Rejection};
 use tamarisk_stage::{
     Batch, BoxError, CallError, Envelope, Handler, Permit, Predicate, Reply, Request, Stage,
     stage_fn,
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use crate::rig::{self, Law, described, settle};
 use book::{Book, Work};
-use strategy::{End, Knob, Line, Making, Step, Way, making, steps};
+use strategy::{End, Knob, Line, Making, Ruler, Step, Way, making, steps};
 
 type Ask = Request<Work, usize>;
 
@@ -79,10 +79,14 @@ impl Mint {
 
 impl Trial {
     fn new(making: &Making) -> Self {
-        let law = Law::default();
-        let builder = described("tried")
-            .classes(rig::classes(&[1, 0, 1]))
-            .law(law.clone())
+        let (law, classes) = (Law::default(), rig::classes(&[1, 0, 1]));
+        let builder = described("tried");
+        let builder = match making.law {
+            Ruler::Script => builder.law(law.clone()),
+            Ruler::PredictGateTrim => builder.law(PredictGateTrim::new(&classes)),
+        };
+        let builder = builder
+            .classes(classes)
             .workers_between(1..=making.workers)
             .queue_capacity(making.capacity)
             .batch(making.batch);

@@ -19,6 +19,14 @@ pub(super) struct Making {
     pub(super) batch: usize,
     pub(super) appetite: usize,
     pub(super) line: Line,
+    pub(super) law: Ruler,
+}
+
+/// Who rules at the door.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ruler {
+    Script,
+    PredictGateTrim,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,13 +107,15 @@ pub(super) fn making() -> impl Strategy<Value = Making> {
         Just(Line::Partitioned),
         Just(Line::SingleThreaded),
     ];
-    (1u32..=4, 1usize..12, 1usize..5, 1usize..5, line).prop_map(
-        |(workers, capacity, batch, appetite, line)| Making {
+    let law = prop_oneof![3 => Just(Ruler::Script), 1 => Just(Ruler::PredictGateTrim)];
+    (1u32..=4, 1usize..12, 1usize..5, 1usize..5, line, law).prop_map(
+        |(workers, capacity, batch, appetite, line, law)| Making {
             workers,
             capacity,
             batch,
             appetite,
             line,
+            law,
         },
     )
 }
