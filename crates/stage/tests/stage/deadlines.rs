@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_stage::{CallError, Context, Entry, Envelope, Request, stage_fn};
+use tamarisk_stage::{CallError, Context, Entry, Envelope, Request, TrySink, stage_fn};
 use tokio::time::{Instant, sleep};
 
 use crate::rig::{Law, accounts, at_desk, described, settle};
@@ -90,4 +90,28 @@ async fn a_timeout_beyond_the_end_of_time_is_no_deadline() {
     assert_eq!((case.cx.deadline(), case.cx.time_left()), (None, None));
     sleep(Duration::from_secs(86_400)).await;
     assert!(!case.is_over());
+}
+
+/// An event that sends another as it is destroyed.
+struct Hydra(Option<TrySink<Hydra>>);
+
+impl Drop for Hydra {
+    fn drop(&mut self) {
+        if let Some(sink) = self.0.take() {
+            sink.try_send(Hydra(None)).ok().unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_while_a_worker_finds_nothing_is_not_slept_on() {
+    let stage =
+        described("hydra").tasks(stage_fn(|_event: Hydra, _cx: Context| async { Ok(()) })).unwrap();
+    let due = Entry::new().timeout(Duration::from_millis(1));
+    let head = Hydra(Some((*stage.sink()).clone()));
+    stage.sink().try_send(Envelope::new(head, due)).ok().unwrap();
+    tokio::time::advance(Duration::from_millis(2)).await;
+    settle().await;
+    let accounts = accounts(&stage);
+    assert_eq!((accounts.dropped, accounts.completed, accounts.queued), (1, 1, 0));
 }
