@@ -28,6 +28,11 @@ impl Deadline {
         }
     }
 
+    /// Whether it was started, and not stopped since.
+    pub(crate) fn is_started(&self) -> bool {
+        self.end.is_some()
+    }
+
     /// Does not end.
     pub(crate) fn stop(&mut self) {
         self.end = None;

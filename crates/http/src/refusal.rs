@@ -7,6 +7,8 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tamarisk_control::Reason;
 use tamarisk_stage::Refused;
 
+use crate::server::Refusal;
+
 /// In which form a client likes to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -86,6 +88,7 @@ pub(crate) fn refused<B: From<&'static str>>(refused: &Refused, form: Form) -> R
     // The usual one needs no digits written.
     let value = if seconds == 1 { HeaderValue::from_static("1") } else { seconds.into() };
     answer.headers_mut().insert(RETRY_AFTER, value);
+    answer.extensions_mut().insert(Refusal);
     answer
 }
 

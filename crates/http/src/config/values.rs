@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::header::HeaderName;
 use http::{HeaderValue, Method};
 use ipnet::IpNet;
+use tamarisk_control::parse_duration;
 use toml::de::DeValue;
 
 use super::section::{Fault, Value, wrong_type};
@@ -70,17 +71,7 @@ pub(super) fn priority(value: &Value<'_>) -> Result<u8, Fault> {
 
 pub(super) fn duration(value: &Value<'_>) -> Result<Duration, Fault> {
     parsed(value, "a time such as \"200ms\", \"1.5s\" or \"2m\"", |text| {
-        let (number, unit) = split_unit(text)?;
-        let seconds = match unit {
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-        let duration = Duration::try_from_secs_f64(number * seconds).ok()?;
-        (!duration.is_zero()).then_some(duration)
+        parse_duration(text).ok().filter(|duration| !duration.is_zero())
     })
 }
 

@@ -1,7 +1,8 @@
 //! What the guard below hyper and the service above it tell each other past it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -14,6 +15,8 @@ use super::Violation;
 pub(crate) struct Sideband {
     /// The number of that request, from 1; 0 while there is none.
     number: AtomicU64,
+    /// How long to rest before the next request is read, in milliseconds.
+    pause: AtomicU32,
     matter: Mutex<Option<Matter>>,
 }
 
@@ -65,6 +68,20 @@ impl Sideband {
             }
             Some(Matter::Refused(_)) | None => Poll::Ready(Verdict::Resume),
         }
+    }
+
+    /// Lets the connection rest before its next request is read.
+    pub(crate) fn pause(&self, time: Duration) {
+        self.pause.store(time.as_millis() as u32, Ordering::Relaxed);
+    }
+
+    /// The rest that was asked for since the last call.
+    pub(super) fn take_pause(&self) -> Option<Duration> {
+        if self.pause.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let millis = self.pause.swap(0, Ordering::Relaxed);
+        Some(Duration::from_millis(u64::from(millis)))
     }
 
     /// What there is to know about request `number`.

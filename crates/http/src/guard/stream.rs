@@ -53,6 +53,7 @@ pub struct Guarded<S> {
     ended: bool,
     reading: Deadline,
     writing: Deadline,
+    resting: Deadline,
     closing: Option<Closing>,
 }
 
@@ -76,6 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
             ended: false,
             reading: Deadline::default(),
             writing: Deadline::default(),
+            resting: Deadline::default(),
             closing: None,
         }
     }
@@ -173,6 +175,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         Poll::Ready(Ok(()))
     }
 
+    /// Whether a pause that the service asked for is over.
+    fn poll_rested(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(pause) = self.sideband.take_pause() {
+            self.resting.start(pause);
+        }
+        if self.resting.is_started() {
+            ready!(self.resting.poll(cx));
+            self.resting.stop();
+        }
+        Poll::Ready(())
+    }
+
     /// Reads straight into hyper's buffer and takes back what may not go on.
     /// Whether there is something for hyper: bytes, or the end.
     fn poll_read_through(
@@ -258,6 +272,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guarded<S> {
             if this.ended {
                 return Poll::Ready(Ok(()));
             }
+            if this.watch.is_between_requests() {
+                ready!(this.poll_rested(cx));
+            }
             let read = if this.held.is_empty() {
                 match this.poll_read_through(cx, buf) {
                     Poll::Ready(Ok(true)) => return Poll::Ready(Ok(())),
@@ -314,5 +331,70 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
             ready!(self.poll_linger(cx));
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_rests_for_as_long_as_it_was_asked_to() {
+        let (mut client, socket) = duplex(4096);
+        let mut guarded = Guarded::new(socket, Limits::default());
+        let mut request = vec![0; REQUEST.len()];
+        for pause in [0, 250, 0] {
+            client.write_all(REQUEST).await.unwrap();
+            guarded.sideband().pause(Duration::from_millis(pause));
+            let start = Instant::now();
+            guarded.read_exact(&mut request).await.unwrap();
+            assert_eq!(request, REQUEST);
+            assert_eq!(start.elapsed(), Duration::from_millis(pause));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_for_too_long_is_given_up() {
+        let (_client, socket) = duplex(16);
+        let limits = Limits::default().stall_time(Duration::from_secs(3));
+        let mut guarded = Guarded::new(socket, limits);
+        let start = Instant::now();
+        let error = guarded.write_all(&[b'x'; 17]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_head_is_replaced_by_the_stand_in() {
+        let (mut client, socket) = duplex(4096);
+        let mut guarded = Guarded::new(socket, Limits::default());
+        client.write_all(&REQUEST[..10]).await.unwrap();
+        let start = Instant::now();
+        let mut stand_in = vec![0; STAND_IN.len()];
+        guarded.read_exact(&mut stand_in).await.unwrap();
+        assert_eq!(stand_in, STAND_IN);
+        assert_eq!(start.elapsed(), Duration::from_secs(10));
+    }
+
+    #[tokio::test]
+    async fn the_protocol_is_told_by_the_first_bytes() {
+        for (bytes, protocol) in [
+            (&b"GET"[..], Some(Protocol::Http1)),
+            (b"PRI * HTTP/1.1\r\n", Some(Protocol::Http1)),
+            (PREFACE, Some(Protocol::Http2)),
+            (b"PRI * HTTP/2.0", None),
+            (b"", None),
+        ] {
+            let (mut client, socket) = duplex(4096);
+            client.write_all(bytes).await.unwrap();
+            drop(client);
+            let told = Guarded::new(socket, Limits::default()).protocol().await.unwrap();
+            assert_eq!(told, protocol, "{bytes:?}");
+        }
     }
 }

@@ -13,8 +13,10 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::connection::{self, Ended};
+use super::pace::{self, Pace, PaceMaker};
 use super::{Drain, Server};
 
 /// Told to a client for whom there is no connection left.
@@ -60,6 +62,10 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut open = JoinSet::new();
+    let pace = Pace::default();
+    let mut pace_maker = PaceMaker::new(pace.clone());
+    let mut ticks = tokio::time::interval(pace::INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -73,6 +79,7 @@ where
                         connect(peer),
                         server.limits.clone(),
                         server.idle_time,
+                        pace.clone(),
                         drain.clone(),
                     );
                     open.spawn(async move {
@@ -85,6 +92,7 @@ where
                 Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
             },
             Some(_) = open.join_next() => {}
+            _ = ticks.tick() => pace_maker.tick(),
             _ = drain.started() => break,
         }
     }

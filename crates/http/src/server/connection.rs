@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::{timeout, timeout_at};
 
 use super::Drain;
+use super::pace::Pace;
 use super::screen::Screen;
 use super::tunnel::Slot;
 use crate::guard::{Guarded, Limits, Protocol};
@@ -44,6 +45,7 @@ pub(super) async fn serve<S, B>(
     service: S,
     limits: Limits,
     idle_time: Duration,
+    pace: Pace,
     drain: Drain,
 ) -> Ended
 where
@@ -60,7 +62,7 @@ where
     match protocol {
         Ok(Ok(Ok(Some(Protocol::Http1)))) => {
             let tunnel = Slot::default();
-            let screen = Screen::new(service, stream.sideband(), tunnel.clone());
+            let screen = Screen::new(service, stream.sideband(), tunnel.clone(), pace);
             let mut builder = http1::Builder::new();
             builder
                 .timer(TokioTimer::new())

@@ -13,6 +13,7 @@ mod connection;
 mod cores;
 mod drain;
 mod listen;
+mod pace;
 mod screen;
 mod tunnel;
 
@@ -33,6 +34,7 @@ use crate::guard::Limits;
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
 pub use listen::listen;
+pub use pace::Refusal;
 pub use tunnel::Tunnel;
 
 /// How connections are served. Clones share one count of connections.

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 
+use super::pace::Pace;
 use super::tunnel::{Slot, Tunnel};
 use crate::guard::{Notice, Sideband, Verdict, Violation};
 
@@ -22,12 +23,13 @@ pub(super) struct Screen<S> {
     service: S,
     sideband: Arc<Sideband>,
     tunnel: Slot,
+    pace: Pace,
     requests: Cell<u64>,
 }
 
 impl<S> Screen<S> {
-    pub(super) fn new(service: S, sideband: Arc<Sideband>, tunnel: Slot) -> Self {
-        Self { service, sideband, tunnel, requests: Cell::new(0) }
+    pub(super) fn new(service: S, sideband: Arc<Sideband>, tunnel: Slot, pace: Pace) -> Self {
+        Self { service, sideband, tunnel, pace, requests: Cell::new(0) }
     }
 }
 
@@ -45,7 +47,11 @@ where
         let number = self.requests.get() + 1;
         self.requests.set(number);
         match self.sideband.notice(number) {
-            Notice::Ordinary => Screened::Ordinary { answer: self.service.call(request) },
+            Notice::Ordinary => Screened::Ordinary {
+                answer: self.service.call(request),
+                sideband: Arc::clone(&self.sideband),
+                pace: self.pace.clone(),
+            },
             Notice::Upgrade => Screened::Upgrade {
                 connect: request.method() == Method::CONNECT,
                 answer: self.service.call(request),
@@ -61,7 +67,7 @@ pin_project! {
     /// The answer of a [`Screen`].
     #[project = Projected]
     pub(super) enum Screened<F> {
-        Ordinary { #[pin] answer: F },
+        Ordinary { #[pin] answer: F, sideband: Arc<Sideband>, pace: Pace },
         Upgrade { #[pin] answer: F, connect: bool, sideband: Arc<Sideband>, tunnel: Slot },
         Refused { violation: Violation },
     }
@@ -76,7 +82,14 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = match self.project() {
-            Projected::Ordinary { answer } => ready!(answer.poll(cx))?,
+            Projected::Ordinary { answer, sideband, pace } => {
+                let answer = ready!(answer.poll(cx))?;
+                let pause = pace.answered(answer.extensions());
+                if !pause.is_zero() {
+                    sideband.pause(pause);
+                }
+                answer
+            }
             Projected::Upgrade { answer, connect, sideband, tunnel } => {
                 let answer = ready!(answer.poll(cx)).inspect_err(|_| {
                     sideband.decide(Verdict::Resume);
