@@ -301,20 +301,22 @@ mod model {
     fn no_outcome_is_seen_before_its_arrival() {
         loom::model(|| {
             let counts = Arc::new(Counts::default());
+            // The reader is the other thread: the checker would not try readings
+            // between the load and the store of an increment that comes after them.
             let other = {
                 let counts = Arc::clone(&counts);
                 thread::spawn(move || {
-                    for _ in 0..2 {
-                        counts.offered();
-                        counts.completed();
-                    }
+                    let mut total = Accounts::default();
+                    counts.add_outcomes(&mut total);
+                    let offered = counts.offered.load(Ordering::Acquire);
+                    assert!(total.completed <= offered);
                 })
             };
-            let mut total = Accounts::default();
-            counts.add_outcomes(&mut total);
-            let offered = counts.offered.load(Ordering::Acquire);
-            assert!(total.completed <= offered);
-            other.join().expect("the writer does not panic");
+            for _ in 0..2 {
+                counts.offered();
+                counts.completed();
+            }
+            other.join().expect("what was read makes sense");
         });
     }
 }
