@@ -12,9 +12,10 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use http::{HeaderName, HeaderValue, Method};
+use tamarisk_control::parse_duration;
 use tamarisk_load::{
     Change, ClosedLoop, OpenLoop, Plan, Report, RetryAfter, Schedule, Spacing, Spread, WeightedUrl,
-    Workload, parse_duration,
+    Workload,
 };
 
 use self::destination::{Destination, Results};

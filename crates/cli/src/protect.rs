@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tamarisk_control::{Ratio, Target};
+use tamarisk_control::{Ratio, Target, parse_duration};
 use tamarisk_http::config::{self, ConfigError};
 use tamarisk_http::protect::{self, Options, Running};
 use tamarisk_http::proxy::Origin;
-use tamarisk_load::parse_duration;
 
 use crate::interrupt::{asked_to_end, interrupted};
 use crate::{Ending, misunderstood};

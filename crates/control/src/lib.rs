@@ -58,6 +58,7 @@
 
 mod admission;
 mod class;
+mod duration;
 pub mod opaque_upstream;
 pub mod open;
 mod period_samples;
@@ -77,6 +78,7 @@ pub use admission::{
 pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, Priority, Target,
 };
+pub use duration::{InvalidDuration, parse_duration};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};

@@ -48,7 +48,6 @@ pub mod arrivals;
 mod closed_loop;
 mod connection;
 mod descriptors;
-mod duration;
 mod fairness;
 mod open_loop;
 mod outcome;
@@ -65,7 +64,6 @@ mod workload;
 
 pub use arrivals::Spacing;
 pub use descriptors::TooFewDescriptors;
-pub use duration::{InvalidDuration, parse_duration};
 pub use fairness::fairness_index;
 pub use plan::{InvalidPlan, Plan, PlanBuilder};
 pub use report::{Interval, Percentiles, PhaseSummary, Report, Summary};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::duration::{InvalidDuration, parse_duration};
+use tamarisk_control::{InvalidDuration, parse_duration};
 
 /// One change of the level of a [`Schedule`](super::Schedule). All three
 /// are written like on the command line: `step 20@10s`, `spike 1000@10s..40s`,

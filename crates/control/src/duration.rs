@@ -25,7 +25,7 @@ pub enum InvalidDuration {
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// use tamarisk_load::parse_duration;
+/// use tamarisk_control::parse_duration;
 ///
 /// assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1500)));
 /// assert!(parse_duration("1.5").is_err());
