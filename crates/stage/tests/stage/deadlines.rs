@@ -93,12 +93,12 @@ async fn a_timeout_beyond_the_end_of_time_is_no_deadline() {
 }
 
 /// An event that sends another as it is destroyed.
-struct Hydra(Option<TrySink<Hydra>>);
+struct Hydra(Option<TrySink<Self>>);
 
 impl Drop for Hydra {
     fn drop(&mut self) {
         if let Some(sink) = self.0.take() {
-            sink.try_send(Hydra(None)).ok().unwrap();
+            sink.try_send(Self(None)).ok().unwrap();
         }
     }
 }
