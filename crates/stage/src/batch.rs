@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tamarisk_control::Timestamp;
 
@@ -139,7 +138,7 @@ impl<E: Send + 'static> Batch<E> {
     }
 
     fn conclude_at(&mut self, now: Timestamp, outcome: Outcome) {
-        let unanswered = take_unanswered() | self.worker.unanswered.swap(false, Ordering::Relaxed);
+        let unanswered = take_unanswered() | self.worker.take_unanswered();
         if self.begun.is_empty() {
             return;
         }

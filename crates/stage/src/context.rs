@@ -31,8 +31,9 @@ pub(crate) struct Worker {
     deadline: AtomicU64,
     entered: AtomicU64,
     class: AtomicU8,
-    /// A reply was dropped unanswered while the running event was polled.
-    pub(crate) unanswered: AtomicBool,
+    /// A reply was dropped unanswered while the running event was polled. Only the
+    /// worker itself reads and writes it.
+    unanswered: AtomicBool,
 }
 
 /// What contexts need of their stage, whatever it carries.
@@ -147,6 +148,22 @@ impl Worker {
         self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
         self.class.store(meta.class.index() as u8, Ordering::Relaxed);
         self.slot.begin()
+    }
+
+    /// What a run of the handler told of the running event.
+    pub(crate) fn note_unanswered(&self, unanswered: bool) {
+        if unanswered {
+            self.unanswered.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the event that ends let go of a reply.
+    pub(crate) fn take_unanswered(&self) -> bool {
+        let unanswered = self.unanswered.load(Ordering::Relaxed);
+        if unanswered {
+            self.unanswered.store(false, Ordering::Relaxed);
+        }
+        unanswered
     }
 
     pub(crate) fn deadline(&self) -> Timestamp {

@@ -3,7 +3,6 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use tamarisk_control::Timestamp;
@@ -51,7 +50,7 @@ async fn run<E: Send + 'static>(
     let worker = alarm.worker;
     // A handler that is no `async fn` may panic before it has made its future.
     let (work, unanswered) = watched(|| contained(move || handler.handle(batch)));
-    worker.unanswered.fetch_or(unanswered, Ordering::Relaxed);
+    worker.note_unanswered(unanswered);
     let mut work = match work {
         Ok(work) => pin!(Some(work)),
         Err(panic) => return Ran::Panicked(panic),
@@ -63,7 +62,7 @@ async fn run<E: Send + 'static>(
             return Poll::Ready(Ran::Terminated);
         }
         let (polled, unanswered) = watched(|| contained(|| work.poll(cx)));
-        worker.unanswered.fetch_or(unanswered, Ordering::Relaxed);
+        worker.note_unanswered(unanswered);
         match polled {
             Err(panic) => Poll::Ready(Ran::Panicked(panic)),
             Ok(Poll::Ready(result)) => Poll::Ready(Ran::Returned(result)),

@@ -1,7 +1,5 @@
 //! A worker on a thread of its own.
 
-use std::sync::atomic::Ordering;
-
 use futures_executor::block_on;
 
 use super::panics::contained;
@@ -23,7 +21,7 @@ where
             let offered = batch.len();
             let Some(handler) = seat.handler(&mut batch) else { continue };
             let (ran, unanswered) = watched(|| contained(|| handler.handle(&mut batch)));
-            member.worker.unanswered.fetch_or(unanswered, Ordering::Relaxed);
+            member.worker.note_unanswered(unanswered);
             let ran = ran.map_or_else(Ran::Panicked, Ran::Returned);
             if !settle(&mut batch, ran, offered) {
                 seat.renew(&batch);
