@@ -500,7 +500,7 @@ async fn an_answer_that_breaks_off_never_looks_complete() {
 }
 
 #[tokio::test]
-async fn methods_that_a_site_has_no_use_for_are_405() {
+async fn methods_that_a_site_has_no_use_for_are_501() {
     let upstream = Recorder::ok().await;
     let front = front(upstream.address).await;
     for request in
@@ -508,7 +508,7 @@ async fn methods_that_a_site_has_no_use_for_are_405() {
     {
         let answer =
             exchange(front.local_addr(), format!("{request}Connection: close\r\n\r\n")).await;
-        assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+        assert!(answer.starts_with("HTTP/1.1 501"), "{answer}");
     }
     assert_eq!(upstream.heard().await, "");
 }

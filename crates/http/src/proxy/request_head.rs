@@ -99,7 +99,7 @@ impl Way<'_> {
 }
 
 /// Adds us to those who passed the message on [RFC9110 §7.6.3].
-pub(super) fn via(version: Version) -> &'static str {
+fn via(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "via: 1.0 tamarisk\r\n",
         Version::HTTP_2 => "via: 2 tamarisk\r\n",

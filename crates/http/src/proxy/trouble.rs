@@ -52,7 +52,7 @@ impl Trouble {
     fn message(self) -> Message {
         match self {
             Self::NoRoute => message!(NOT_FOUND, 404, "no_route", "no route takes this request"),
-            Self::Method => message!(METHOD_NOT_ALLOWED, 405, "method", "this method is not served here"),
+            Self::Method => message!(NOT_IMPLEMENTED, 501, "method", "this method is not served here"),
             Self::Unreachable => message!(BAD_GATEWAY, 502, "unreachable", "the service behind this proxy cannot be reached"),
             Self::Broken => message!(BAD_GATEWAY, 502, "broken", "the service behind this proxy broke off or gave no proper answer"),
             Self::Silent => message!(GATEWAY_TIMEOUT, 504, "silent", "the service behind this proxy did not answer in time"),

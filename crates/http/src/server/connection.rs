@@ -67,8 +67,7 @@ where
             builder
                 .timer(TokioTimer::new())
                 .header_read_timeout(idle_time)
-                .max_buf_size(BUFFER_MAX)
-                .pipeline_flush(false);
+                .max_buf_size(BUFFER_MAX);
             let connection = builder.serve_connection(TokioIo::new(stream), screen).with_upgrades();
             let whole = Whole { connection, close: |c| c.graceful_shutdown() };
             let ended = whole.run(&drain).await;

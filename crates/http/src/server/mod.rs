@@ -2,7 +2,9 @@
 //!
 //! A connection is accepted at once, whatever the load, because a client that waits in
 //! the kernel's queue can neither be served nor told to come later. What bounds the work is
-//! the admission of requests; what bounds the connections is a count.
+//! the admission of requests; what bounds the connections is a count. Those of clients
+//! that ask again at once after a refusal rest for a moment when they leave no processor
+//! to the others.
 //!
 //! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
 //! current-thread runtime a core, each with a listener of its own on the same port
