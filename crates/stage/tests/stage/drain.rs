@@ -132,7 +132,9 @@ async fn a_drain_ends_blocking_work_at_its_checkpoint() {
     stage.sink().send_many(0..3);
     until(|| !stage.running().is_empty()).await;
     let report = stage.drain(Duration::ZERO).await;
-    assert_eq!((report.dropped, report.terminated, report.left), (2, 1, 0));
+    // A busy machine may not let the thread come to its checkpoint in time.
+    assert_eq!((report.dropped, report.terminated + report.left), (2, 1));
+    until(|| accounts(&stage).terminated == 1).await;
 }
 
 #[tokio::test(start_paused = true)]
