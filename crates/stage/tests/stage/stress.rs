@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tamarisk_control::{ClassId, Concurrency};
 use tamarisk_stage::{
@@ -272,6 +272,28 @@ impl Handler<Ask> for Echo {
     async fn handle(&mut self, batch: &mut Batch<Ask>) -> Result<(), BoxError> {
         BlockingHandler::handle(self, batch)
     }
+}
+
+/// Between a refusal and the wait for room, room may come: a sender that missed it
+/// would wait for a tick of 100 ms. A busy machine may hold a few up for as long.
+#[test]
+fn a_lone_sender_does_not_miss_the_room_that_it_waits_for() {
+    const SENDS: u32 = 60_000;
+    const HELD_UP_MAX: usize = 3;
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let stage = builder("narrow").queue_capacity(1).threads(rig::Seen::new().notes()).unwrap();
+    let sink = stage.sink();
+    let held_up = runtime.block_on(async {
+        let mut held_up = 0;
+        for number in 0..SENDS {
+            let start = Instant::now();
+            sink.send(number).await.unwrap();
+            held_up += usize::from(start.elapsed() >= Duration::from_millis(95));
+        }
+        held_up
+    });
+    assert!(held_up <= HELD_UP_MAX, "{held_up} senders waited for a tick");
 }
 
 #[test]
