@@ -226,7 +226,7 @@ impl Graph {
     /// takes no longer than `timeout` and a moment for each stage that is cut.
     pub async fn drain(&self, timeout: Duration) -> Vec<DrainReport> {
         self.signals.send(Signal::Draining);
-        let ends = tokio::time::Instant::now() + timeout;
+        let began = tokio::time::Instant::now();
         let nodes = {
             let parts = self.parts.lock();
             let order = check::senders_first(&parts);
@@ -234,7 +234,7 @@ impl Graph {
         };
         let mut reports = Vec::new();
         for node in nodes {
-            let left = ends.saturating_duration_since(tokio::time::Instant::now());
+            let left = timeout.saturating_sub(began.elapsed());
             reports.push(node.drain(left).await);
         }
         reports

@@ -218,6 +218,14 @@ async fn a_drain_signals_and_lets_senders_finish_before_their_receivers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_drain_may_take_for_ever() {
+    let graph = Graph::new();
+    ignore(&declare(&graph, "only"));
+    graph.start().unwrap();
+    assert!(graph.drain(Duration::MAX).await.iter().all(|report| report.is_clean()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn starting_signals_that_all_stages_run() {
     let graph = Graph::new();
     let mut signals = graph.signals().subscribe();
