@@ -32,6 +32,13 @@ pub(super) struct AnswerHead {
     pub(super) upgrade: Option<HeaderValue>,
 }
 
+impl AnswerHead {
+    /// Whether another head follows, because this one only says how it goes.
+    pub(super) fn is_interim(&self) -> bool {
+        self.status.is_informational() && self.status != StatusCode::SWITCHING_PROTOCOLS
+    }
+}
+
 /// How the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {

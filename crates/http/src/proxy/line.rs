@@ -14,37 +14,26 @@ use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
-use super::answer_body::AnswerBody;
-use super::answer_head::{AnswerHead, AnswerScan, Malformed};
+use super::answer::AnswerReader;
+use super::answer_head::{AnswerHead, Malformed};
 use super::output::Output;
 use super::request_body::RequestBody;
 use crate::deadline::Deadline;
 
-/// Room for a usual head with a small body, and the most that is read at once
-/// of a long one.
-const READ_MIN: usize = 8 * 1024;
-const READ_MAX: usize = 64 * 1024;
-
 /// A connection to an upstream.
 pub(super) struct Line {
     stream: TcpStream,
-    input: BytesMut,
-    scan: AnswerScan,
-    receiving: AnswerBody,
+    receiving: AnswerReader,
     output: Output,
     sending: Option<RequestBody>,
-    /// The request was a `HEAD`.
-    to_head: bool,
     /// Some byte of the answer has come.
     heard: bool,
-    /// Another request may follow.
-    keep: bool,
     deadline: Deadline,
 }
 
@@ -75,14 +64,10 @@ impl Line {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
-            input: BytesMut::new(),
-            scan: AnswerScan::default(),
-            receiving: AnswerBody::Done,
+            receiving: AnswerReader::new(),
             output: Output::default(),
             sending: None,
-            to_head: false,
             heard: false,
-            keep: true,
             deadline: Deadline::default(),
         }
     }
@@ -94,12 +79,7 @@ impl Line {
             let nothing = self.stream.try_read(&mut [0]);
             nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
         };
-        self.keep
-            && self.receiving.is_done()
-            && self.sending.is_none()
-            && self.output.is_written()
-            && self.input.is_empty()
-            && quiet()
+        self.receiving.is_idle() && self.sending.is_none() && self.output.is_written() && quiet()
     }
 
     /// Begins an exchange on an idle connection: the head that `write` appends
@@ -110,7 +90,7 @@ impl Line {
         body: Option<RequestBody>,
         write: impl FnOnce(&mut Vec<u8>) -> T,
     ) -> T {
-        self.to_head = to_head;
+        self.receiving.begin(to_head);
         self.sending = body;
         self.heard = false;
         self.output.begin(write)
@@ -118,7 +98,7 @@ impl Line {
 
     /// Begins the exchange that `other` could not complete, a request without a body.
     pub(super) fn begin_again(&mut self, mut other: Self) {
-        self.to_head = other.to_head;
+        self.receiving.begin(other.receiving.is_to_head());
         self.heard = false;
         self.output.begin_again(&mut other.output);
     }
@@ -152,25 +132,19 @@ impl Line {
     ) -> Poll<Result<AnswerHead, LineError>> {
         loop {
             self.send(cx)?;
-            let Some(head) = self.scan.advance(&mut self.input, self.to_head, spare)? else {
+            let Some(head) = self.receiving.head(spare)? else {
                 if ready!(self.poll_read(cx)) == 0 {
                     return Poll::Ready(Err(LineError::Ended));
                 }
                 continue;
             };
-            match head.status {
-                StatusCode::CONTINUE => {
-                    if let Some(body) = &mut self.sending {
-                        body.continues();
-                    }
-                }
-                StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
-                status if status.is_informational() => {}
-                _ => {
-                    self.receiving = AnswerBody::new(head.body);
-                    self.keep &= head.keep;
-                    return Poll::Ready(Ok(head));
-                }
+            if !head.is_interim() {
+                return Poll::Ready(Ok(head));
+            }
+            if head.status == StatusCode::CONTINUE
+                && let Some(body) = &mut self.sending
+            {
+                body.continues();
             }
         }
     }
@@ -182,7 +156,7 @@ impl Line {
     ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
         self.send(cx)?;
         loop {
-            if let Some(frame) = self.receiving.next(&mut self.input).map_err(LineError::from)? {
+            if let Some(frame) = self.receiving.frame().map_err(LineError::from)? {
                 return Poll::Ready(Some(Ok(frame)));
             }
             if self.receiving.is_done() {
@@ -201,7 +175,7 @@ impl Line {
 
     /// The bare connection after an upgrade, and what was read beyond its head.
     pub(super) fn into_stream(self) -> (TcpStream, Bytes) {
-        (self.stream, self.input.freeze())
+        (self.stream, self.receiving.into_rest())
     }
 
     /// Sends what can be sent. If that is not all, whatever is missing will wake us.
@@ -223,7 +197,7 @@ impl Line {
                 Poll::Ready(Ok(())) | Poll::Pending => return Ok(()),
                 // The upstream wants no more of it; it may have said why.
                 Poll::Ready(Err(_)) => {
-                    self.keep = false;
+                    self.receiving.close();
                     self.sending = None;
                     self.output.begin(|_| ());
                     return Ok(());
@@ -234,14 +208,9 @@ impl Line {
 
     /// Reads on; 0 at the end. A connection that breaks has ended.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        let more = self.left().map_or(READ_MAX, |left| left.min(READ_MAX as u64) as usize);
-        if self.input.capacity() - self.input.len() < READ_MIN {
-            self.input.reserve(more.max(READ_MIN));
-        }
         let stream = std::pin::Pin::new(&mut self.stream);
-        let count = ready!(poll_read_buf(stream, cx, &mut self.input)).unwrap_or(0);
+        let count = ready!(poll_read_buf(stream, cx, self.receiving.room())).unwrap_or(0);
         self.heard |= count > 0;
-        self.keep &= count > 0;
         Poll::Ready(count)
     }
 }

@@ -7,6 +7,7 @@
 //! One [`Proxy`] serves one core: its connections to the upstreams are its own. The
 //! gates are shared by all cores.
 
+mod answer;
 mod answer_body;
 mod answer_head;
 mod body;
