@@ -1,6 +1,6 @@
 //! What it costs to cross a stage boundary, in nanoseconds of CPU time an event.
 //!
-//! `cargo run --release -p tamarisk-bench --bin stage`
+//! `cargo run --release -p tamarisk-bench --bin stage [part of a row's name]`
 
 use std::future::Future;
 use std::hint::black_box;
@@ -29,20 +29,21 @@ fn main() {
         .expect("a runtime can be made");
     let _entered = runtime.enter();
 
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let report = |what: &str, measure: &dyn Fn() -> Spread| {
+        if what.contains(&wanted) {
+            println!("  {what:<42}{}", measure());
+        }
+    };
     println!("ns of CPU time an event: median of {REPETITIONS} (least … greatest)");
-    let bare = per_call(|| black_box(step(black_box(7))));
-    report("the function alone", bare);
-    report("inline", inline());
-    report("gate, uncongested, default law", gate(false));
-    report("gate, async, uncongested, default law", gate(true));
+    report("the function alone", &|| per_call(|| black_box(step(black_box(7)))));
+    report("inline", &inline);
+    report("gate, uncongested, default law", &|| gate(false));
+    report("gate, async, uncongested, default law", &|| gate(true));
     println!("and an event and hop, {STAGES} stages, {IN_FLIGHT} events in flight:");
-    report("tasks, batches sent on whole", pipeline(&runtime, Forward::Whole));
-    report("tasks, event by event", pipeline(&runtime, Forward::EachAlone));
-    report("for comparison: tokio mpsc, one by one", channels(&runtime));
-}
-
-fn report(what: &str, spread: Spread) {
-    println!("  {what:<42}{spread}");
+    report("tasks, batches sent on whole", &|| pipeline(&runtime, Forward::Whole));
+    report("tasks, event by event", &|| pipeline(&runtime, Forward::EachAlone));
+    report("for comparison: tokio mpsc, one by one", &|| channels(&runtime));
 }
 
 #[inline(never)]
@@ -125,8 +126,8 @@ fn pipeline(runtime: &tokio::runtime::Runtime, forward: Forward) -> Spread {
         let stage = match forward {
             Forward::Whole => stage(index).batch(64).tasks(move || ForwardWhole(next.clone())),
             Forward::EachAlone => stage(index).batch(64).tasks(stage_fn(move |event, _cx| {
-                let sent = next.try_send(event);
-                async move { Ok(sent.map_err(|error| error.rejection.reason.to_string())?) }
+                let sent = next.try_send(event).map_err(|error| error.rejection.reason.to_string());
+                async move { Ok(sent?) }
             })),
         };
         stages.push(stage.expect("it can be built"));

@@ -10,7 +10,9 @@ pub const CLASSES_MAX: usize = 64;
 
 /// Which class an event belongs to: an index into the stage's [`Classes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassId(u8);
+// A word wide: a byte between wider fields makes compilers copy events in pieces
+// that overlap, and each such copy waits for the stores before it.
+pub struct ClassId(u32);
 
 impl ClassId {
     /// The first class, the only one of a stage that tells none apart.
@@ -22,7 +24,7 @@ impl ClassId {
     /// If `index` is not below [`CLASSES_MAX`].
     pub const fn new(index: usize) -> Self {
         assert!(index < CLASSES_MAX, "class index out of bounds");
-        Self(index as u8)
+        Self(index as u32)
     }
 
     /// The position in the stage's [`Classes`].

@@ -63,10 +63,14 @@ impl<E: Send + 'static> Batch<E> {
 
     /// The next event and what is known of it; completes the one before.
     #[allow(clippy::should_implement_trait, reason = "an iterator could not end the event before")]
+    #[inline]
     pub fn next(&mut self) -> Option<(E, Context)> {
         let now = self.core.clock.now();
-        self.conclude_at(now, Outcome::Completed);
-        let queued = self.pop(now)?;
+        self.book(now, Outcome::Completed);
+        let Some(queued) = self.pop(now) else {
+            self.worker.slot.end();
+            return None;
+        };
         self.started = now;
         self.begun.push(queued.meta);
         let sequence = self.worker.begin(&queued.meta);
@@ -78,7 +82,8 @@ impl<E: Send + 'static> Batch<E> {
     /// flow. They are overdue when the last of them is.
     pub fn drain(&mut self) -> impl Iterator<Item = Envelope<E>> + '_ {
         let now = self.core.clock.now();
-        self.conclude_at(now, Outcome::Completed);
+        self.book(now, Outcome::Completed);
+        self.worker.slot.end();
         self.started = now;
         let latest = self.pending.iter().map(|queued| queued.meta).max_by_key(|meta| meta.deadline);
         std::iter::from_fn(move || {
@@ -102,6 +107,7 @@ impl<E: Send + 'static> Batch<E> {
     }
 
     /// The next event that is not overdue by now; none once the stage is closed.
+    #[inline]
     fn pop(&mut self, now: Timestamp) -> Option<Queued<Payload<E>>> {
         if self.worker.slot.is_stopped() {
             self.core.drop_unbegun(self.pending.drain(..), Discard::Closed);
@@ -134,22 +140,21 @@ impl<E: Send + 'static> Batch<E> {
 
     /// Ends what has begun.
     pub(crate) fn conclude(&mut self, outcome: Outcome) {
-        self.conclude_at(self.core.clock.now(), outcome);
+        self.worker.slot.end();
+        self.book(self.core.clock.now(), outcome);
     }
 
-    fn conclude_at(&mut self, now: Timestamp, outcome: Outcome) {
+    fn book(&mut self, now: Timestamp, outcome: Outcome) {
         let unanswered = take_unanswered() | self.worker.take_unanswered();
         if self.begun.is_empty() {
             return;
         }
-        self.worker.slot.end();
         let outcome = match outcome {
             Outcome::Completed if unanswered => Outcome::Failed,
             outcome => outcome,
         };
-        let started = self.started;
-        let ended = self.begun.drain(..).map(|meta| Ended { meta, started, outcome, timed: true });
-        self.core.finish(now, ended);
+        self.core.finish(now, &self.begun, Ended { started: self.started, outcome, timed: true });
+        self.begun.clear();
     }
 
     /// The next event fails without having been handled.

@@ -1,7 +1,7 @@
 //! What a handler may know and do about the event it runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Timestamp};
@@ -30,7 +30,7 @@ pub(crate) struct Worker {
     /// Of the running event; [`Timestamp::MAX`] if it has none.
     deadline: AtomicU64,
     entered: AtomicU64,
-    class: AtomicU8,
+    class: AtomicU32,
     /// A reply was dropped unanswered while the running event was polled. Only the
     /// worker itself reads and writes it.
     unanswered: AtomicBool,
@@ -137,7 +137,7 @@ impl Worker {
             stage,
             deadline: AtomicU64::new(u64::MAX),
             entered: AtomicU64::new(0),
-            class: AtomicU8::new(0),
+            class: AtomicU32::new(0),
             unanswered: AtomicBool::new(false),
         }
     }
@@ -146,7 +146,7 @@ impl Worker {
     pub(crate) fn begin(&self, meta: &Meta) -> u64 {
         self.deadline.store(meta.deadline.as_nanos(), Ordering::Relaxed);
         self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
-        self.class.store(meta.class.index() as u8, Ordering::Relaxed);
+        self.class.store(meta.class.index() as u32, Ordering::Relaxed);
         self.slot.begin()
     }
 
@@ -175,7 +175,7 @@ impl Worker {
         let entered = Timestamp::from_nanos(self.entered.load(Ordering::Relaxed));
         Some(Running {
             id: EventId { worker: self.id, sequence },
-            class: ClassId::new(usize::from(self.class.load(Ordering::Relaxed))),
+            class: ClassId::new(self.class.load(Ordering::Relaxed) as usize),
             age: now.since(entered),
         })
     }

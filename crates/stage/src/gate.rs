@@ -236,8 +236,8 @@ impl Drop for Permit {
         let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
         let outcome = if unwinding { Outcome::Failed } else { self.outcome };
         let core = &self.gate.core;
-        let ended = Ended { meta: self.meta, started: self.started, outcome, timed: self.timed };
-        core.finish(core.clock.now(), [ended]);
+        let ended = Ended { started: self.started, outcome, timed: self.timed };
+        core.finish(core.clock.now(), &[self.meta], ended);
     }
 }
 

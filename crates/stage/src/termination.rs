@@ -52,13 +52,21 @@ impl Slot {
         Self { word: AtomicU64::new(0), waker: AtomicWaker::new() }
     }
 
-    /// The worker begins its next event; returns the event's sequence number.
+    /// The worker begins its next event, which ends the one before if that has
+    /// not ended yet; returns the event's sequence number.
     pub(crate) fn begin(&self) -> u64 {
-        // All but the sequence and the order to stop was cleared when the last
-        // event ended, and nobody else sets it between events.
-        let before = self.word.fetch_add((1 << SEQUENCE) | RUNNING, Ordering::AcqRel);
-        debug_assert_eq!(before & (RUNNING | REQUESTED | SHIELDS), 0, "an event runs already");
-        (before >> SEQUENCE).wrapping_add(1) & (u64::MAX >> SEQUENCE)
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            // Of what was asked before, only the order to stop is still meant.
+            let sequence = (word >> SEQUENCE).wrapping_add(1) << SEQUENCE;
+            let next = sequence | (word & STOPPED) | RUNNING;
+            let swapped =
+                self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed);
+            match swapped {
+                Ok(_) => return next >> SEQUENCE,
+                Err(current) => word = current,
+            }
+        }
     }
 
     /// The event that the worker runs has ended.
@@ -247,6 +255,23 @@ mod model {
             assert!(!slot.is_due(), "the second event was never asked to end");
             let accepted = other.join().expect("the requester does not panic");
             assert!(!ended_by_request || accepted);
+        });
+    }
+
+    /// The same where the second begins without the first having been ended.
+    #[test]
+    fn a_request_never_hits_an_event_that_takes_the_place_of_another() {
+        loom::model(|| {
+            let slot = Arc::new(Slot::new());
+            let first = slot.begin();
+            let other = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || (slot.request(first), slot.raise_shield(first)))
+            };
+            slot.begin();
+            assert!(!slot.is_due() && !slot.is_shielded(), "nothing was asked of the second event");
+            other.join().expect("the requester does not panic");
+            assert!(!slot.is_due() && !slot.is_shielded());
         });
     }
 

@@ -7,6 +7,7 @@ use super::{Core, Item};
 /// The governor looks at a stage this often: a tenth of the second that laws are
 /// promised, so that what has become overdue in the queue is told so soon.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
+
 /// A stage as its governor sees it.
 pub(crate) trait Governed: Send + Sync {
     fn tick(&self);

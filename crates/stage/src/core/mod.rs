@@ -236,10 +236,10 @@ impl<T: Item> Core<T> {
     }
 
     /// Books the end of events that ran.
-    pub(crate) fn finish(&self, now: Timestamp, ended: impl IntoIterator<Item = Ended>) {
+    pub(crate) fn finish(&self, now: Timestamp, events: &[Meta], ended: Ended) {
         let mut state = self.lock();
-        for ended in ended {
-            state.finish(now, &ended);
+        for meta in events {
+            state.finish(now, meta, ended);
         }
         self.settle(state, now, 0);
     }

@@ -11,6 +11,7 @@ use super::item::{Discard, Item, Leaving};
 use crate::ledger::{Ledger, Outcome};
 use crate::observation::{Observer, Phase};
 use crate::queue::{Lease, Meta, Queue, Queued};
+
 /// A stage's queue, accounts, law and observations; all of one instant.
 pub(crate) struct State<T> {
     pub(super) runs: &'static str,
@@ -28,13 +29,12 @@ pub(crate) struct State<T> {
     pub(super) last_failure: Option<String>,
 }
 
-/// How an event that ran has ended.
+/// How events that ran together have ended.
 #[derive(Clone, Copy)]
 pub(crate) struct Ended {
-    pub(crate) meta: Meta,
     pub(crate) started: Timestamp,
     pub(crate) outcome: Outcome,
-    /// Whether its times say something of the stage.
+    /// Whether their times say something of the stage.
     pub(crate) timed: bool,
 }
 
@@ -46,6 +46,7 @@ impl<T: Item> State<T> {
     }
 
     /// The next event that is worth running; it counts as running from here on.
+    #[inline]
     pub(super) fn next(
         &mut self,
         now: Timestamp,
@@ -105,9 +106,10 @@ impl<T: Item> State<T> {
         free
     }
 
-    pub(crate) fn finish(&mut self, now: Timestamp, ended: &Ended) {
+    #[inline]
+    pub(crate) fn finish(&mut self, now: Timestamp, meta: &Meta, ended: Ended) {
         self.running_changes(now);
-        let class = ended.meta.class;
+        let class = meta.class;
         self.ledger.finish(class, ended.outcome);
         let ending = match ended.outcome {
             _ if !ended.timed => Ending::Untimed,
@@ -116,7 +118,7 @@ impl<T: Item> State<T> {
             Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,
         };
         let service = now.since(ended.started);
-        let response = now.since(ended.meta.entered);
+        let response = now.since(meta.entered);
         if ending == Ending::Completed {
             self.observer.record(class, service, response);
         }

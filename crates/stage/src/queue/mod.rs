@@ -36,12 +36,12 @@ pub enum Discipline {
 /// What the queue knows of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
-    pub(crate) class: ClassId,
     pub(crate) entered: Timestamp,
     /// [`Timestamp::MAX`] if there is none.
     pub(crate) deadline: Timestamp,
-    pub(crate) cost: u32,
     pub(crate) flow: u64,
+    pub(crate) cost: u32,
+    pub(crate) class: ClassId,
 }
 
 impl Meta {
@@ -84,6 +84,7 @@ impl<T> Queue<T> {
         Self::Partitioned(Partitioned::new(partitions))
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, queued: Queued<T>) {
         match self {
             Self::Levels { levels, .. } => levels.push(queued),
