@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,15 +11,10 @@ use axum::routing::any;
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::{axum, curl, exchange, front, read_until, within};
-use tamarisk_control::{AdmissionLaw, Concurrency};
-use tamarisk_http::classify::{Route, Routes};
-use tamarisk_http::proxy::{Proxy, Site, Upstream};
-use tamarisk_http::server::{DrainTrigger, Server};
-use tamarisk_stage::{Gate, StageBuilder};
+use support::{OneByOne, axum, curl, exchange, front, proxy, read_until, within};
+use tamarisk_stage::StageBuilder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::net::TcpStream;
 
 #[tokio::test]
 async fn a_rejection_is_503_with_retry_after_and_costs_the_upstream_nothing() {
@@ -56,96 +50,6 @@ async fn a_connection_survives_rejections() {
         assert!(read_until(&mut client, "try again later\n").await.starts_with("HTTP/1.1 503"));
         assert!(read_until(&mut client, "\r\n\r\nok").await.starts_with("HTTP/1.1 200"));
     }
-}
-
-/// Admits everyone, one at a time.
-struct OneByOne;
-
-impl AdmissionLaw for OneByOne {
-    fn name(&self) -> &'static str {
-        "one-by-one"
-    }
-
-    fn on_arrival(
-        &mut self,
-        _: tamarisk_control::Timestamp,
-        _: &tamarisk_control::Arrival,
-        _: &tamarisk_control::Backlog<'_>,
-    ) -> tamarisk_control::Decision {
-        tamarisk_control::Decision::Admit
-    }
-
-    fn on_finish(
-        &mut self,
-        _: tamarisk_control::Timestamp,
-        _: &tamarisk_control::Finished,
-        _: &tamarisk_control::Backlog<'_>,
-    ) {
-    }
-
-    fn on_tick(&mut self, _: tamarisk_control::Timestamp, _: &tamarisk_control::Backlog<'_>) {}
-
-    fn concurrency(&self) -> Option<Concurrency> {
-        Some(Concurrency::ONE)
-    }
-
-    fn readings(&self, _: &mut dyn FnMut(tamarisk_control::Reading<'_>)) {}
-}
-
-/// A proxy with a gate of one's own, on the test's runtime.
-async fn proxy(
-    upstream: std::net::SocketAddr,
-    gate: &Gate,
-) -> (std::net::SocketAddr, DrainTrigger) {
-    let origin = format!("http://{upstream}").parse().unwrap();
-    let site = Site {
-        routes: Routes::new(vec![Route::everything(0)]),
-        upstreams: vec![Arc::new(Upstream::new(&origin, gate.clone()))],
-        trusted: Vec::new(),
-    };
-    let proxy = Proxy::new(&site);
-    let listener = TcpListener::bind(support::any_port()).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (trigger, drain) = DrainTrigger::new();
-    tokio::spawn(async move {
-        Server::default().serve(listener, |peer| proxy.connect(peer), drain).await
-    });
-    (address, trigger)
-}
-
-#[tokio::test]
-async fn a_client_that_leaves_the_queue_is_dropped_and_the_next_is_served() {
-    let release = Arc::new(Semaphore::new(0));
-    let held = Arc::clone(&release);
-    let router = Router::new().fallback(any(async move || {
-        held.acquire().await.unwrap().forget();
-        "done"
-    }));
-    let gate = StageBuilder::new("narrow").law(OneByOne).gate().unwrap();
-    let (address, _drain) = proxy(axum(router).await, &gate).await;
-    let inside = async |count: u64| {
-        while gate.observe().total().inside() != count {
-            tokio::task::yield_now().await;
-        }
-    };
-    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    let mut clients = Vec::new();
-    for number in 1..=3 {
-        let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(request).await.unwrap();
-        within(inside(number)).await;
-        clients.push(client);
-    }
-    let (running, queued) = (gate.observe().total().running, gate.observe().total().queued);
-    assert_eq!((running, queued), (1, 2));
-    drop(clients.remove(1));
-    within(inside(2)).await;
-    release.add_permits(2);
-    for client in &mut clients {
-        assert!(read_until(client, "done").await.starts_with("HTTP/1.1 200"));
-    }
-    let accounts = gate.observe().total();
-    assert_eq!((accounts.completed, accounts.dropped, accounts.inside()), (2, 1, 0));
 }
 
 #[tokio::test]

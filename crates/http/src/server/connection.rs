@@ -1,5 +1,6 @@
 //! One connection, from its first byte to its last.
 
+use std::cell::Cell;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::{timeout, timeout_at};
 
 use super::Drain;
+use super::departure::Socket;
 use super::pace::Pace;
 use super::screen::Screen;
 use super::tunnel::Slot;
@@ -57,12 +59,21 @@ where
 {
     // Refused only by a socket that is dead already.
     let _ = socket.set_nodelay(true);
+    let socket = Socket::new(socket);
+    let debt = socket.debt();
     let mut stream = Guarded::new(socket, limits.clone());
     let protocol = drain.until(pin!(timeout(limits.head_time, stream.protocol()))).await;
     match protocol {
         Ok(Ok(Ok(Some(Protocol::Http1)))) => {
             let tunnel = Slot::default();
-            let screen = Screen::new(service, stream.sideband(), tunnel.clone(), pace);
+            let screen = Screen {
+                service,
+                sideband: stream.sideband(),
+                tunnel: tunnel.clone(),
+                pace,
+                debt,
+                requests: Cell::new(0),
+            };
             let mut builder = http1::Builder::new();
             builder
                 .timer(TokioTimer::new())

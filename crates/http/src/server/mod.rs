@@ -13,6 +13,7 @@
 mod accept;
 mod connection;
 mod cores;
+mod departure;
 mod drain;
 mod listen;
 mod pace;

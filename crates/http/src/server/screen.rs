@@ -14,23 +14,20 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 
+use super::departure::{Debt, Owed};
 use super::pace::Pace;
 use super::tunnel::{Slot, Tunnel};
 use crate::guard::{Notice, Sideband, Verdict, Violation};
 
 /// The service of one HTTP/1 connection.
 pub(super) struct Screen<S> {
-    service: S,
-    sideband: Arc<Sideband>,
-    tunnel: Slot,
-    pace: Pace,
-    requests: Cell<u64>,
-}
-
-impl<S> Screen<S> {
-    pub(super) fn new(service: S, sideband: Arc<Sideband>, tunnel: Slot, pace: Pace) -> Self {
-        Self { service, sideband, tunnel, pace, requests: Cell::new(0) }
-    }
+    pub(super) service: S,
+    pub(super) sideband: Arc<Sideband>,
+    pub(super) tunnel: Slot,
+    pub(super) pace: Pace,
+    pub(super) debt: Debt,
+    /// How many there have been.
+    pub(super) requests: Cell<u64>,
 }
 
 impl<S, B> Service<Request<Incoming>> for Screen<S>
@@ -46,17 +43,20 @@ where
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let number = self.requests.get() + 1;
         self.requests.set(number);
+        let owed = (!request.body().is_end_stream()).then(|| self.debt.incur());
         match self.sideband.notice(number) {
             Notice::Ordinary => Screened::Ordinary {
                 answer: self.service.call(request),
                 sideband: Arc::clone(&self.sideband),
                 pace: self.pace.clone(),
+                _owed: owed,
             },
             Notice::Upgrade => Screened::Upgrade {
                 connect: request.method() == Method::CONNECT,
                 answer: self.service.call(request),
                 sideband: Arc::clone(&self.sideband),
                 tunnel: self.tunnel.clone(),
+                _owed: owed,
             },
             Notice::Refused(violation) => Screened::Refused { violation },
         }
@@ -67,8 +67,15 @@ pin_project! {
     /// The answer of a [`Screen`].
     #[project = Projected]
     pub(super) enum Screened<F> {
-        Ordinary { #[pin] answer: F, sideband: Arc<Sideband>, pace: Pace },
-        Upgrade { #[pin] answer: F, connect: bool, sideband: Arc<Sideband>, tunnel: Slot },
+        Ordinary { #[pin] answer: F, sideband: Arc<Sideband>, pace: Pace, _owed: Option<Owed> },
+        Upgrade {
+            #[pin]
+            answer: F,
+            connect: bool,
+            sideband: Arc<Sideband>,
+            tunnel: Slot,
+            _owed: Option<Owed>,
+        },
         Refused { violation: Violation },
     }
 }
@@ -82,7 +89,7 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = match self.project() {
-            Projected::Ordinary { answer, sideband, pace } => {
+            Projected::Ordinary { answer, sideband, pace, .. } => {
                 let answer = ready!(answer.poll(cx))?;
                 let pause = pace.answered(answer.extensions());
                 if !pause.is_zero() {
@@ -90,7 +97,7 @@ where
                 }
                 answer
             }
-            Projected::Upgrade { answer, connect, sideband, tunnel } => {
+            Projected::Upgrade { answer, connect, sideband, tunnel, .. } => {
                 let answer = ready!(answer.poll(cx)).inspect_err(|_| {
                     sideband.decide(Verdict::Resume);
                 })?;

@@ -10,8 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tamarisk_control::Target;
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Finished, Reading, Target, Timestamp,
+};
+use tamarisk_http::classify::{Route, Routes};
 use tamarisk_http::protect::{self, Options, Running};
+use tamarisk_http::proxy::{Proxy, Site, Upstream};
+use tamarisk_http::server::{DrainTrigger, Server};
+use tamarisk_stage::Gate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
@@ -39,6 +45,47 @@ pub(crate) fn options(upstream: SocketAddr) -> Options {
 
 pub(crate) async fn front(upstream: SocketAddr) -> Running {
     protect::start(options(upstream)).await.unwrap()
+}
+
+/// Admits everyone, one at a time.
+pub(crate) struct OneByOne;
+
+impl AdmissionLaw for OneByOne {
+    fn name(&self) -> &'static str {
+        "one-by-one"
+    }
+
+    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+        Decision::Admit
+    }
+
+    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
+
+    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::ONE)
+    }
+
+    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+}
+
+/// A proxy with a gate of one's own, on the test's runtime.
+pub(crate) async fn proxy(upstream: SocketAddr, gate: &Gate) -> (SocketAddr, DrainTrigger) {
+    let origin = format!("http://{upstream}").parse().unwrap();
+    let site = Site {
+        routes: Routes::new(vec![Route::everything(0)]),
+        upstreams: vec![Arc::new(Upstream::new(&origin, gate.clone()))],
+        trusted: Vec::new(),
+    };
+    let proxy = Proxy::new(&site);
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (trigger, drain) = DrainTrigger::new();
+    tokio::spawn(async move {
+        Server::default().serve(listener, |peer| proxy.connect(peer), drain).await
+    });
+    (address, trigger)
 }
 
 /// Serves an axum router on a free port for the rest of the test.

@@ -1,0 +1,170 @@
+//! Clients that leave while nobody listens to them.
+//!
+//! hyper learns by reading that a client has left. Of a body that nobody has asked for yet
+//! it reads one part ahead at most, and then not at all: whoever leaves while such
+//! a request queues would keep its place, and be served in the end. So while
+//! a request with a body waits for its answer, and hyper does not wait for the client's
+//! bytes, the [`Socket`] looks out for the client's departure, and breaks off the connection.
+//!
+//! A client has left when it has closed its sending side or reset the connection, as for
+//! hyper once a body is read. The kernel must have been told: a close behind more of a body
+//! than the socket's buffers hold (some 100 KB at first) arrives only as they are read.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::deadline::Deadline;
+
+/// How long a client may go unheard before its socket is looked at: longer than a body that is
+/// wanted at once waits for its reader, and short against a queue that is worth leaving.
+const UNHEARD_MAX: Duration = Duration::from_millis(100);
+
+/// A client's socket, which fails to flush when the client has left unheard.
+///
+/// hyper flushes whenever its connection is woken.
+pub(super) struct Socket {
+    /// Shared with the lookout alone.
+    stream: Arc<TcpStream>,
+    lookout: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    unheard: Deadline,
+    /// hyper waits for bytes, and so for their end.
+    heard: bool,
+    debt: Debt,
+}
+
+impl Socket {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self {
+            stream: Arc::new(stream),
+            lookout: None,
+            unheard: Deadline::default(),
+            heard: false,
+            debt: Debt::default(),
+        }
+    }
+
+    /// Where the service says that a body may be owed.
+    pub(super) fn debt(&self) -> Debt {
+        self.debt.clone()
+    }
+
+    /// The stream to be used, which ends any lookout.
+    fn stream(&mut self) -> Pin<&mut TcpStream> {
+        self.lookout = None;
+        self.unheard.stop();
+        Pin::new(Arc::get_mut(&mut self.stream).expect("only the lookout shares the stream"))
+    }
+
+    /// Whether the client has left unheard.
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.heard || !self.debt.is_open() {
+            return Poll::Pending;
+        }
+        if self.lookout.is_none() {
+            ready!(self.unheard.poll_over(UNHEARD_MAX, cx));
+        }
+        let stream = &self.stream;
+        let lookout = self.lookout.get_or_insert_with(|| Box::pin(departure(Arc::clone(stream))));
+        ready!(lookout.as_mut().poll(cx));
+        self.lookout = None;
+        Poll::Ready(())
+    }
+}
+
+/// Waits for the client to close its sending side, or the connection, whatever it
+/// sent before and nobody has read.
+#[cfg(target_os = "linux")]
+async fn departure(stream: Arc<TcpStream>) {
+    // Of what tokio can wait for, this alone is met by the end of the stream and not by ordinary
+    // bytes; and not by urgent ones, for which it does not ask the system on a TCP stream.
+    let _ = stream.ready(tokio::io::Interest::PRIORITY).await;
+}
+
+/// Elsewhere there is no way to wait past unread bytes.
+#[cfg(not(target_os = "linux"))]
+async fn departure(_: Arc<TcpStream>) {
+    std::future::pending().await
+}
+
+impl AsyncRead for Socket {
+    #[inline]
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = self.stream().poll_read(cx, buf);
+        self.heard = read.is_pending();
+        read
+    }
+}
+
+impl AsyncWrite for Socket {
+    #[inline]
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write(cx, bytes)
+    }
+
+    #[inline]
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// A TCP stream has nothing to flush: this asks for the client.
+    #[inline]
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.poll_left(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            Poll::Pending => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(cx)
+    }
+}
+
+/// Whether a request waits for its answer whose body may still be owed.
+#[derive(Clone, Default)]
+pub(super) struct Debt(Arc<AtomicBool>);
+
+impl Debt {
+    /// There is such a request, until the answer to it is dropped.
+    pub(super) fn incur(&self) -> Owed {
+        self.0.store(true, Ordering::Relaxed);
+        Owed(self.clone())
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An open [`Debt`].
+pub(super) struct Owed(Debt);
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        let Self(Debt(open)) = self;
+        open.store(false, Ordering::Relaxed);
+    }
+}
