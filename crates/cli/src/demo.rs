@@ -21,7 +21,7 @@ use self::service::Service;
 use self::table::Table;
 use crate::Ending;
 use crate::interrupt::{asked_to_end, interrupted};
-use crate::plot::Format;
+use tamarisk_plot::Format;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,11 +3,9 @@
 
 mod completions;
 mod demo;
-mod format;
 mod interrupt;
 mod load;
 mod man;
-mod plot;
 mod protect;
 
 use std::io;

@@ -3,9 +3,9 @@
 use tamarisk_load::{Interval, PhaseSummary, Report};
 
 use super::service::CAPACITY_PER_SECOND;
-use crate::format;
 use crate::load::plot::{line, spans, target};
-use crate::plot::{Colour, Figure, Level, Line, Panel, Scale, Unit};
+use tamarisk_plot::format;
+use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Unit};
 
 /// What the same crowd got from the same service on two ways to it.
 pub(super) struct Comparison<'a> {
@@ -52,7 +52,7 @@ impl Comparison<'_> {
         Figure {
             title: "A flash crowd, and a service that can answer 400 requests a second".into(),
             subtitle: "The same crowd of users who wait for an answer, think for 20 ms and ask again; the refused are back in about a second.".into(),
-            seconds: self.directly.total.seconds,
+            across: Across::seconds(self.directly.total.seconds),
             spans: spans(self.directly),
             panels: vec![
                 Panel {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tamarisk_load::Interval;
 
-use crate::format;
+use tamarisk_plot::format;
 
 /// Characters of the bar of a goodput at the service's capacity.
 const BAR_LENGTH: usize = 20;

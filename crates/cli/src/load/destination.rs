@@ -11,7 +11,7 @@ use tamarisk_load::Report;
 
 use super::{ResultOptions, plot, summary};
 use crate::misunderstood;
-use crate::plot::Format;
+use tamarisk_plot::Format;
 
 /// A file, or the standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use tamarisk_load::{Interval, Report};
 
-use crate::format;
-use crate::plot::{Colour, Figure, Level, Line, Panel, Scale, Span, Unit};
+use tamarisk_plot::format;
+use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Span, Unit};
 
 /// The figure of a run: what was answered, how fast, and what was under way.
 pub(super) fn figure(report: &Report) -> Figure {
@@ -16,7 +16,7 @@ pub(super) fn figure(report: &Report) -> Figure {
             format::count(report.total.rejected),
             format::count(report.total.failed),
         ),
-        seconds: report.total.seconds,
+        across: Across::seconds(report.total.seconds),
         spans: spans(report),
         panels: vec![rates(report), latencies(report), inside(report)],
     }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressStyle};
 use tamarisk_load::{Interval, Workload};
 
-use crate::format;
+use tamarisk_plot::format;
 
 /// Seconds between lines where the standard error is not a terminal: often
 /// enough to see that all is well, seldom enough for a log.

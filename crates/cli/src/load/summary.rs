@@ -2,7 +2,7 @@
 
 use tamarisk_load::{Percentiles, Report, Summary};
 
-use crate::format;
+use tamarisk_plot::format;
 
 /// A generator whose own lag exceeds this at the 99th percentile is suspected of
 /// being the bottleneck. Tokio's timers and a busy machine explain some

@@ -2,10 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::axis::{Axis, round_step};
+use super::axis::Axis;
 use super::text;
-use super::{Figure, Line, Panel};
-use crate::format;
+use super::{Across, Figure, Line, Panel, Unit};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 78.0;
@@ -49,26 +48,28 @@ fn write_figure(out: &mut String, figure: &Figure) -> fmt::Result {
         r#"<text x="{LEFT}" y="53" fill="{SOFT_INK}">{}</text>"#,
         escape(&figure.subtitle)
     )?;
-    let frame = Frame { seconds: figure.seconds.max(f64::MIN_POSITIVE), top: TOP };
+    let Across { label, from, to, scale } = &figure.across;
+    let across = Axis::between(*scale, Unit::Count, *from, *to);
+    let frame = |top| Frame { across: &across, top };
     for (index, panel) in figure.panels.iter().enumerate() {
-        let frame = Frame { top: TOP + index as f64 * (PANEL_HEIGHT + GAP), ..frame };
+        let frame = frame(TOP + index as f64 * (PANEL_HEIGHT + GAP));
         frame.write_spans(out, figure, index == 0)?;
         frame.write_panel(out, panel)?;
     }
-    Frame { top: height - BOTTOM - PANEL_HEIGHT, ..frame }.write_time_axis(out)?;
+    frame(height - BOTTOM - PANEL_HEIGHT).write_across(out, label)?;
     writeln!(out, "</svg>")
 }
 
 /// Where the points of one panel come to lie.
 #[derive(Clone, Copy)]
-struct Frame {
-    seconds: f64,
+struct Frame<'a> {
+    across: &'a Axis,
     top: f64,
 }
 
-impl Frame {
-    fn x(&self, seconds: f64) -> f64 {
-        LEFT + (WIDTH - LEFT - RIGHT) * (seconds / self.seconds).clamp(0.0, 1.0)
+impl Frame<'_> {
+    fn x(&self, value: f64) -> f64 {
+        LEFT + (WIDTH - LEFT - RIGHT) * self.across.position(value)
     }
 
     fn y(&self, axis: &Axis, value: f64) -> f64 {
@@ -175,11 +176,11 @@ impl Frame {
     fn write_line(&self, out: &mut String, axis: &Axis, line: &Line) -> fmt::Result {
         let mut path = String::new();
         let mut pen_is_down = false;
-        for &(seconds, value) in &line.points {
+        for &(at, value) in &line.points {
             let value = value.filter(|value| value.is_finite());
             if let Some(value) = value {
                 let command = if pen_is_down { 'L' } else { 'M' };
-                write!(path, "{command}{:.1} {:.1}", self.x(seconds), self.y(axis, value))?;
+                write!(path, "{command}{:.1} {:.1}", self.x(at), self.y(axis, value))?;
                 if !pen_is_down {
                     // A lone point is seen as a dot, thanks to its round cap.
                     path.push_str("h0");
@@ -194,24 +195,23 @@ impl Frame {
         )
     }
 
-    fn write_time_axis(&self, out: &mut String) -> fmt::Result {
-        let step = round_step(self.seconds / 12.0);
+    fn write_across(&self, out: &mut String, label: &str) -> fmt::Result {
         let y = self.bottom();
-        for n in 0..=(self.seconds / step + 1e-9) as usize {
-            let seconds = n as f64 * step;
-            let x = self.x(seconds);
+        for &tick in &self.across.ticks {
+            let x = self.x(tick);
             writeln!(
                 out,
                 r#"<path d="M{x:.1} {y:.1}v5" stroke="{SOFT_INK}" stroke-width="1"/><text x="{x:.1}" y="{:.1}" text-anchor="middle" fill="{SOFT_INK}">{}</text>"#,
                 y + 20.0,
-                format::rate(seconds),
+                escape(&self.across.label(tick)),
             )?;
         }
         writeln!(
             out,
-            r#"<text x="{:.1}" y="{:.1}" text-anchor="end" fill="{SOFT_INK}">seconds</text>"#,
+            r#"<text x="{:.1}" y="{:.1}" text-anchor="end" fill="{SOFT_INK}">{}</text>"#,
             WIDTH - RIGHT,
             y + 40.0,
+            escape(label),
         )
     }
 }
@@ -223,13 +223,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Colour, Level, Scale, Span, Unit};
+    use crate::{Colour, Level, Scale, Span};
 
     fn figure(points: Vec<(f64, Option<f64>)>) -> Figure {
         Figure {
             title: "a < b & c".into(),
             subtitle: String::new(),
-            seconds: 10.0,
+            across: Across::seconds(10.0),
             spans: vec![Span { from: 2.0, to: 4.0, label: "crowd".into() }],
             panels: vec![Panel {
                 title: "Rate".into(),

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// A duration in seconds, to three significant digits: `340 µs`, `12.3 ms`, `1.25 s`.
-pub(crate) fn seconds(seconds: f64) -> String {
+pub fn seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 0.000_000_5 => return "0 s".to_owned(),
         s if s < 0.999_5e-3 => (s * 1e6, "µs"),
@@ -13,12 +13,12 @@ pub(crate) fn seconds(seconds: f64) -> String {
 
 /// A rate or a level: to three significant digits below a thousand, and with
 /// separated thousands from there.
-pub(crate) fn rate(rate: f64) -> String {
+pub fn rate(rate: f64) -> String {
     if rate < 999.5 { three_digits(rate) } else { count(rate.round() as u64) }
 }
 
 /// A count with separated thousands: `12,345`.
-pub(crate) fn count(count: u64) -> String {
+pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

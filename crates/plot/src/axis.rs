@@ -1,19 +1,19 @@
-//! Value axes: where a value lies between bottom and top, and which values are labelled.
+//! Axes: where a value lies between the two ends, and which values are labelled.
 
 use crate::format;
 
 /// How values are spread over an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
-    /// Evenly, from zero.
+pub enum Scale {
+    /// Evenly; a value axis begins at zero.
     Linear,
-    /// By their logarithm, from the decade of the least.
+    /// By their logarithm; a value axis begins at the decade of the least.
     Log,
 }
 
 /// What the values of an axis are, which decides how they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Plain numbers: requests, users, rates.
     Count,
     /// Durations in seconds.
@@ -52,12 +52,34 @@ impl Axis {
     /// Where `value` lies: 0 at the bottom, 1 at the top, cut at both.
     pub(super) fn position(&self, value: f64) -> f64 {
         let position = match self.scale {
-            Scale::Linear => value / self.top,
+            Scale::Linear => (value - self.bottom) / (self.top - self.bottom),
             Scale::Log => {
                 (value.max(self.bottom) / self.bottom).ln() / (self.top / self.bottom).ln()
             }
         };
         position.clamp(0.0, 1.0)
+    }
+
+    /// An axis with these ends; at least two of its values are labelled.
+    pub(super) fn between(scale: Scale, unit: Unit, from: f64, to: f64) -> Self {
+        let to = if to > from { to } else { from + 1.0 };
+        let ticks = match scale {
+            Scale::Linear => {
+                let step = round_step((to - from) / 12.0);
+                let first = (from / step - 1e-9).ceil();
+                let count = (to / step + 1e-9).floor() - first;
+                (0..=count as usize).map(|n| (first + n as f64) * step).collect()
+            }
+            Scale::Log => {
+                let (low, high) = (from.log10().floor() as i32, to.log10().ceil() as i32);
+                let decades = high - low;
+                let mantissas: &[f64] = if decades > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+                let within = |value: &f64| (from * 0.999..=to * 1.001).contains(value);
+                let decade = |exponent| mantissas.iter().map(move |m| m * 10f64.powi(exponent));
+                (low..=high).flat_map(decade).filter(within).collect()
+            }
+        };
+        Self { scale, unit, bottom: from, top: to, ticks }
     }
 
     /// How `value` is written beside the axis.
