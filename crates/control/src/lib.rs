@@ -52,6 +52,7 @@
 //! - [`response_time`]: the papers' controller.
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
 //! - [`opaque_upstream`]: its form for a proxy.
+//! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
 //!
 //! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
@@ -66,6 +67,7 @@ pub mod predict_gate_trim;
 pub mod rate_limit;
 mod recent_samples;
 pub mod response_time;
+pub mod slow_loop;
 pub mod threshold;
 mod timestamp;
 pub mod token_bucket;
@@ -84,7 +86,11 @@ pub use open::Open;
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
 pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
 pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
+pub use slow_loop::{
+    Activity, BatchLaw, DeadlineOnly, FixedBatch, FixedWorkers, FullQuality, Leeway, QualityLaw,
+    Strain, TerminationLaw, WorkersLaw,
+};
 pub use threshold::Threshold;
 pub use timestamp::Timestamp;
 pub use token_bucket::TokenBucket;
-pub use units::{Concurrency, OutOfRange, PerSecond, Ratio};
+pub use units::{BatchSize, Concurrency, OutOfRange, PerSecond, Ratio};

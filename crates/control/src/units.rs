@@ -103,6 +103,26 @@ impl Concurrency {
     }
 }
 
+/// How many events a worker takes from the queue at once, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchSize(u32);
+
+impl BatchSize {
+    /// One event at a time.
+    pub const ONE: Self = Self(1);
+
+    /// `events` at once; at least one.
+    pub const fn new(events: u32) -> Self {
+        Self(if events == 0 { 1 } else { events })
+    }
+
+    /// Events at once.
+    #[inline]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -116,6 +136,12 @@ impl fmt::Display for PerSecond {
 }
 
 impl fmt::Display for Concurrency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for BatchSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
