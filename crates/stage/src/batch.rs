@@ -73,7 +73,7 @@ impl<E: Send + 'static> Batch<E> {
         };
         self.started = now;
         self.begun.push(queued.meta);
-        let sequence = self.worker.begin(&queued.meta);
+        let sequence = self.worker.begin(&queued.meta, self.core.knobs.end(&queued.meta, now));
         Some((queued.item.0, context(&self.worker, queued.meta, sequence)))
     }
 
@@ -89,7 +89,8 @@ impl<E: Send + 'static> Batch<E> {
         std::iter::from_fn(move || {
             let queued = self.pop(now)?;
             if self.begun.is_empty() {
-                self.worker.begin(&latest.unwrap_or(queued.meta));
+                let meta = latest.unwrap_or(queued.meta);
+                self.worker.begin(&meta, self.core.knobs.end(&meta, now));
             }
             self.begun.push(queued.meta);
             Some(Envelope::new(queued.item.0, queued.meta.entry()))

@@ -3,10 +3,13 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use tamarisk_control::{AdmissionLaw, Classes, Concurrency, PredictGateTrim, Target};
+use tamarisk_control::{
+    AdmissionLaw, BatchLaw, Classes, PredictGateTrim, QualityLaw, Target, TerminationLaw,
+    WorkersLaw,
+};
 
 use crate::clock::Clock;
-use crate::core::CoreConfig;
+use crate::core::{CoreConfig, SlowLaws};
 use crate::gate::Gate;
 use crate::queue::{Discipline, Queue};
 
@@ -32,6 +35,7 @@ pub struct StageBuilder {
     name: String,
     classes: Option<Classes>,
     law: Option<Box<dyn AdmissionLaw>>,
+    slow: SlowLaws,
     workers: RangeInclusive<u32>,
     capacity: usize,
     line: Line,
@@ -54,6 +58,7 @@ impl StageBuilder {
             name: name.into(),
             classes: None,
             law: None,
+            slow: SlowLaws::default(),
             workers: 1..=1,
             capacity: DEFAULT_QUEUE_CAPACITY,
             line: Line::Ordered(Discipline::default()),
@@ -79,6 +84,35 @@ impl StageBuilder {
     #[must_use]
     pub fn law(mut self, law: impl AdmissionLaw + 'static) -> Self {
         self.law = Some(Box::new(law));
+        self
+    }
+
+    /// Who decides how many workers there are, within the
+    /// [bounds](Self::workers_between); by default, they stay as they are set.
+    #[must_use]
+    pub fn workers_law(mut self, law: impl WorkersLaw + 'static) -> Self {
+        self.slow.workers = Some(Box::new(law));
+        self
+    }
+
+    /// Who decides on the batching factor; by default, it stays as it is set.
+    #[must_use]
+    pub fn batch_law(mut self, law: impl BatchLaw + 'static) -> Self {
+        self.slow.batch = Some(Box::new(law));
+        self
+    }
+
+    /// Who decides how well events are served; by default, in full.
+    #[must_use]
+    pub fn quality_law(mut self, law: impl QualityLaw + 'static) -> Self {
+        self.slow.quality = Some(Box::new(law));
+        self
+    }
+
+    /// Who decides how long events may run; by default, until their deadlines.
+    #[must_use]
+    pub fn termination_law(mut self, law: impl TerminationLaw + 'static) -> Self {
+        self.slow.termination = Some(Box::new(law));
         self
     }
 
@@ -193,8 +227,9 @@ impl StageBuilder {
             name: self.name,
             clock: self.clock,
             law,
+            slow: self.slow,
             classes,
-            workers: Concurrency::new(*self.workers.start()),
+            workers: self.workers,
             capacity: self.capacity,
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Timestamp};
+use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use crate::call::note_terminated;
 use crate::clock::Clock;
@@ -27,8 +27,8 @@ pub(crate) struct Worker {
     pub(crate) id: u64,
     pub(crate) slot: Slot,
     stage: Arc<dyn Observed>,
-    /// Of the running event; [`Timestamp::MAX`] if it has none.
-    deadline: AtomicU64,
+    /// When the running event is to end; [`Timestamp::MAX`] if at no set time.
+    end: AtomicU64,
     entered: AtomicU64,
     class: AtomicU32,
     /// A reply was dropped unanswered while the running event was polled. Only the
@@ -40,6 +40,7 @@ pub(crate) struct Worker {
 pub(crate) trait Observed: Send + Sync {
     fn observe(&self) -> StageObservation;
     fn clock(&self) -> &Clock;
+    fn quality(&self) -> Ratio;
 }
 
 /// An event that is being run.
@@ -79,6 +80,12 @@ impl Context {
         self.worker.stage.observe()
     }
 
+    /// How well events are to be served now: 1 in full, less while a quality law
+    /// has degraded the stage. A handler that can do less does that much less.
+    pub fn quality(&self) -> Ratio {
+        self.worker.stage.quality()
+    }
+
     /// `event` with this event's class, deadline and flow, to be sent on.
     pub fn envelope<E>(&self, event: E) -> Envelope<E> {
         Envelope::new(event, self.meta.entry())
@@ -101,10 +108,8 @@ impl Context {
         if slot.running() != Some(self.sequence) {
             return Err(Terminated);
         }
-        let overdue = || {
-            self.meta.deadline != Timestamp::MAX
-                && self.worker.stage.clock().now() >= self.meta.deadline
-        };
+        let end = self.worker.end();
+        let overdue = || end != Timestamp::MAX && self.worker.stage.clock().now() >= end;
         if slot.is_due() || (!slot.is_shielded() && overdue()) {
             note_terminated();
             return Err(Terminated);
@@ -135,16 +140,16 @@ impl Worker {
             id,
             slot: Slot::new(),
             stage,
-            deadline: AtomicU64::new(u64::MAX),
+            end: AtomicU64::new(u64::MAX),
             entered: AtomicU64::new(0),
             class: AtomicU32::new(0),
             unanswered: AtomicBool::new(false),
         }
     }
 
-    /// The worker begins an event.
-    pub(crate) fn begin(&self, meta: &Meta) -> u64 {
-        self.deadline.store(meta.deadline.as_nanos(), Ordering::Relaxed);
+    /// The worker begins an event, which is to have ended at `end`.
+    pub(crate) fn begin(&self, meta: &Meta, end: Timestamp) -> u64 {
+        self.end.store(end.as_nanos(), Ordering::Relaxed);
         self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
         self.class.store(meta.class.index() as u32, Ordering::Relaxed);
         self.slot.begin()
@@ -166,8 +171,8 @@ impl Worker {
         unanswered
     }
 
-    pub(crate) fn deadline(&self) -> Timestamp {
-        Timestamp::from_nanos(self.deadline.load(Ordering::Relaxed))
+    pub(crate) fn end(&self) -> Timestamp {
+        Timestamp::from_nanos(self.end.load(Ordering::Relaxed))
     }
 
     pub(crate) fn running(&self, now: Timestamp) -> Option<Running> {

@@ -12,11 +12,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::{AdmissionLaw, Concurrency, Reason, Rejection, Timestamp};
+use tamarisk_control::{AdmissionLaw, Concurrency, Ratio, Reason, Rejection, Timestamp};
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::core::{Core, Discard, Ended, Item, Leaving, govern};
+use crate::core::{Core, Discard, Ended, Governed, Item, Leaving, govern};
 use crate::drain::{self, DrainReport};
 use crate::entry::Entry;
 use crate::ledger::Outcome;
@@ -52,6 +52,8 @@ pub struct Permit {
     gate: Gate,
     meta: Meta,
     started: Timestamp,
+    /// [`Timestamp::MAX`] if at no set time.
+    end: Timestamp,
     timed: bool,
     /// How the event is booked when the permit goes.
     outcome: Outcome,
@@ -133,17 +135,19 @@ impl Gate {
         }
     }
 
-    /// Runs `work` under a permit, and ends it at the entry's deadline.
+    /// Runs `work` under a permit, and ends it at the permit's
+    /// [deadline](Permit::deadline).
     ///
     /// # Errors
     /// [`RunError`] if the work was refused or ended early.
     pub async fn run<F: Future>(&self, entry: Entry, work: F) -> Result<F::Output, RunError> {
         let permit = self.enter(entry).await?;
-        let output = if permit.meta.deadline == Timestamp::MAX {
-            work.await
-        } else {
-            let left = permit.meta.deadline.since(self.core.clock.now());
-            tokio::time::timeout(left, work).await.map_err(|_| RunError::Terminated)?
+        let output = match permit.deadline() {
+            None => work.await,
+            Some(end) => {
+                let left = end.since(self.core.clock.now());
+                tokio::time::timeout(left, work).await.map_err(|_| RunError::Terminated)?
+            }
         };
         permit.complete();
         Ok(output)
@@ -167,7 +171,8 @@ impl Gate {
     }
 
     fn permit(&self, meta: Meta, started: Timestamp) -> Permit {
-        Permit { gate: self.clone(), meta, started, timed: true, outcome: Outcome::Terminated }
+        let (gate, end) = (self.clone(), self.core.knobs.end(&meta, started));
+        Permit { gate, meta, started, end, timed: true, outcome: Outcome::Terminated }
     }
 
     /// The gate at this instant.
@@ -225,9 +230,15 @@ impl Permit {
         self.started
     }
 
-    /// When its answer stops being of use, if ever.
+    /// When the event is to end, if at a set time: its answer stops being of use
+    /// then, or the stage's termination law lets its class run no longer.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.meta.deadline()
+        (self.end != Timestamp::MAX).then_some(self.end)
+    }
+
+    /// How well it is to be served; see [`Context::quality`](crate::Context::quality).
+    pub fn quality(&self) -> Ratio {
+        self.gate.core.knobs.quality()
     }
 }
 
@@ -311,6 +322,14 @@ impl Drop for Place {
                 drop(self.gate.permit(self.meta, started));
             }
             WaitState::Discarded(_) | WaitState::Over => {}
+        }
+    }
+}
+
+impl Governed for Core<Arc<Waiter>> {
+    fn tick(&self) {
+        if let Some(workers) = Self::tick(self).workers {
+            self.set_workers(workers);
         }
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, CLASSES_MAX, ClassId, Classes, Concurrency, Decision, Reason,
-    Rejection,
+    AdmissionLaw, Arrival, Backlog, CLASSES_MAX, ClassId, Classes, Concurrency, Decision, Ratio,
+    Reason, Rejection,
 };
 use thread_local::ThreadLocal;
 
@@ -144,7 +144,8 @@ impl<F> Inline<F> {
             runs: "inline",
             phase: if shared.is_closed() { Phase::Closed } else { Phase::Open },
             workers: 0,
-            busy: tamarisk_control::Ratio::ZERO,
+            busy: Ratio::ZERO,
+            quality: Ratio::ONE,
             queue_capacity: 0,
             classes: shared.classes.iter().map(class).collect(),
             rejections: Default::default(),

@@ -178,6 +178,13 @@ impl Ledger {
         &mut self.counts[class.index()]
     }
 
+    /// The outcomes of all classes together.
+    pub(crate) fn total(&self) -> Accounts {
+        let mut total = Accounts::default();
+        self.counts.iter().for_each(|&counts| total += counts);
+        total
+    }
+
     /// Queued events and reserved places.
     pub(crate) fn queued(&self) -> usize {
         self.queued_total as usize

@@ -29,6 +29,9 @@ pub struct StageObservation {
     pub workers: u32,
     /// The share of its workers' time that was spent on events, of late.
     pub busy: Ratio,
+    /// How well events are to be served: 1 in full, less where a law has degraded
+    /// the stage. Handlers read it as [`Context::quality`](crate::Context::quality).
+    pub quality: Ratio,
     /// Bound on the queue, in events.
     pub queue_capacity: usize,
     /// Each class, in the stage's order.

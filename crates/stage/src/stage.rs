@@ -1,16 +1,16 @@
 //! A stage with a queue and workers of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::{AdmissionLaw, Concurrency};
+use tamarisk_control::{AdmissionLaw, Concurrency, Ratio};
 
 use crate::batch::Payload;
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
 use crate::context::{Observed, Running};
-use crate::core::{Core, govern};
+use crate::core::{Core, Governed, govern};
 use crate::crew::{Crew, Roster};
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
@@ -20,6 +20,11 @@ use crate::termination::EventId;
 
 /// A running stage. Dropping it destroys it: its sinks answer *closed*.
 pub struct Stage<E: Send + 'static> {
+    works: Arc<Works<E>>,
+}
+
+/// A stage's queue and those who serve it, as its governor sees them too.
+struct Works<E: Send + 'static> {
     draft: Draft<E>,
     crew: Mutex<Arc<Crew<E>>>,
 }
@@ -29,7 +34,6 @@ pub(crate) struct Draft<E: Send + 'static> {
     pub(crate) door: Arc<Door<E>>,
     roster: Arc<Roster>,
     least: u32,
-    most: u32,
     batch: u32,
     runtime: tokio::runtime::Handle,
 }
@@ -62,12 +66,12 @@ impl StageBuilder {
 impl<E: Send + 'static> Draft<E> {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
         let runtime = builder.runtime()?;
-        let (least, most) = (*builder.range().start(), *builder.range().end());
+        let least = *builder.range().start();
         let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
         let queue = builder.queue();
         let core = Core::new(builder.into_config()?, queue);
         let (door, roster) = (Arc::new(Door::new(core)), Arc::default());
-        Ok(Self { door, roster, least, most, batch, runtime })
+        Ok(Self { door, roster, least, batch, runtime })
     }
 
     pub(crate) fn with_tasks<H: Handler<E>>(
@@ -109,23 +113,23 @@ impl<E: Send + 'static> Draft<E> {
 
 impl<E: Send + 'static> Stage<E> {
     fn start(draft: Draft<E>, crew: Arc<Crew<E>>) -> Result<Self, BuildError> {
-        let core: std::sync::Weak<Core<Payload<E>>> = Arc::downgrade(&draft.door.core);
-        govern(&draft.runtime, core);
-        let least = draft.least;
-        let stage = Self { draft, crew: Mutex::new(crew) };
+        let (runtime, least) = (draft.runtime.clone(), draft.least);
+        let stage = Self { works: Arc::new(Works { draft, crew: Mutex::new(crew) }) };
+        let governed: Weak<Works<E>> = Arc::downgrade(&stage.works);
+        govern(&runtime, governed);
         // If not all can start, dropping the stage ends those that did.
-        stage.crew.lock().resize(least)?;
+        stage.works.crew.lock().resize(least)?;
         Ok(stage)
     }
 
     /// A way in.
     pub fn sink(&self) -> Sink<E> {
-        Sink::new(TrySink::new(Arc::clone(&self.draft.door)))
+        Sink::new(TrySink::new(Arc::clone(&self.works.draft.door)))
     }
 
     /// The stage at this instant.
     pub fn observe(&self) -> StageObservation {
-        self.draft.door.core.observe()
+        self.works.draft.door.core.observe()
     }
 
     /// Changes how many workers it has, within the bounds it was built with, and
@@ -136,21 +140,17 @@ impl<E: Send + 'static> Stage<E> {
     /// [`BuildError::Thread`] if the system has no thread left; the workers that
     /// there are go on.
     pub fn set_workers(&self, workers: u32) -> Result<u32, BuildError> {
-        let workers = workers.clamp(self.draft.least, self.draft.most);
-        let crew = self.crew.lock();
-        crew.resize(workers)?;
-        self.draft.door.core.set_workers(Concurrency::new(workers));
-        Ok(workers)
+        self.works.set_workers(Concurrency::new(workers)).map(Concurrency::get)
     }
 
     /// Changes the batching factor: the most events that a worker takes at once.
     pub fn set_batch(&self, events: u32) {
-        self.crew.lock().set_batch(events);
+        self.works.crew.lock().set_batch(events);
     }
 
     /// Replaces the admission law; the new one starts without experience.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
-        self.draft.door.core.set_law(law);
+        self.works.draft.door.core.set_law(law);
     }
 
     /// Replaces the handlers by ones that run as tasks. Queue, accounts and sinks
@@ -162,7 +162,7 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.draft.tasks(batch, factory))
+        self.replace(|batch| self.works.draft.tasks(batch, factory))
     }
 
     /// Replaces the handlers by ones that run on threads; see
@@ -174,13 +174,13 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.draft.threads(batch, factory))
+        self.replace(|batch| self.works.draft.threads(batch, factory))
     }
 
     /// As many workers as there should be, of the crew that `make` makes with the
     /// batching factor that there is.
     fn replace(&self, make: impl FnOnce(u32) -> Arc<Crew<E>>) -> Result<(), BuildError> {
-        let mut crew = self.crew.lock();
+        let mut crew = self.works.crew.lock();
         let new = make(crew.batch());
         if let Err(error) = new.resize(crew.wanted()) {
             new.resize(0)?;
@@ -192,24 +192,50 @@ impl<E: Send + 'static> Stage<E> {
 
     /// The events that run now, for whoever judges which of them have overstayed.
     pub fn running(&self) -> Vec<Running> {
-        self.draft.roster.running(self.draft.door.core.clock.now())
+        self.works.draft.roster.running(self.works.draft.door.core.clock.now())
     }
 
     /// Asks a running event to end; `false` if it has ended by itself.
     pub fn terminate(&self, event: EventId) -> bool {
-        self.draft.roster.terminate(event)
+        self.works.draft.roster.terminate(event)
     }
 
     /// Admits nothing more and waits until nothing is inside. After `timeout`, what
     /// is queued is dropped and what runs is terminated; then the stage is closed.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        drain::drain(&self.draft.door.core, timeout, || self.draft.roster.stop_all()).await
+        drain::drain(&self.works.draft.door.core, timeout, || self.works.draft.roster.stop_all())
+            .await
     }
 
     /// Destroys it at once: what is queued is discarded, what runs is told to end.
     pub fn close(&self) {
-        self.draft.door.core.close();
-        self.draft.roster.stop_all();
+        self.works.draft.door.core.close();
+        self.works.draft.roster.stop_all();
+    }
+}
+
+impl<E: Send + 'static> Works<E> {
+    fn set_workers(&self, workers: Concurrency) -> Result<Concurrency, BuildError> {
+        let core = &self.draft.door.core;
+        let workers = core.within_bounds(workers);
+        let crew = self.crew.lock();
+        crew.resize(workers.get())?;
+        core.set_workers(workers);
+        Ok(workers)
+    }
+}
+
+impl<E: Send + 'static> Governed for Works<E> {
+    fn tick(&self) {
+        let core = &self.draft.door.core;
+        let wanted = core.tick();
+        if let Some(batch) = wanted.batch {
+            self.crew.lock().set_batch(batch.get());
+        }
+        let changed = wanted.workers.filter(|workers| workers.get() != self.crew.lock().wanted());
+        if let Some(Err(error)) = changed.map(|workers| self.set_workers(workers)) {
+            core.note_failure(error.to_string());
+        }
     }
 }
 
@@ -226,5 +252,9 @@ impl<E: Send + 'static> Observed for Core<Payload<E>> {
 
     fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    fn quality(&self) -> Ratio {
+        self.knobs.quality()
     }
 }

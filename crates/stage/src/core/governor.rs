@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::{Core, Item};
-
 /// The governor looks at a stage this often: a tenth of the second that laws are
 /// promised, so that what has become overdue in the queue is told so soon.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -11,12 +9,6 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// A stage as its governor sees it.
 pub(crate) trait Governed: Send + Sync {
     fn tick(&self);
-}
-
-impl<T: Item> Governed for Core<T> {
-    fn tick(&self) {
-        Self::tick(self);
-    }
 }
 
 /// Ticks the stage for as long as it lives.

@@ -8,15 +8,18 @@
 
 mod governor;
 mod item;
+mod knobs;
+mod slow;
 mod state;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Classes, Concurrency, Decision, Reason, Rejection, Timestamp,
+    AdmissionLaw, Arrival, Classes, Concurrency, Decision, Reading, Reason, Rejection, Timestamp,
 };
 use tokio::sync::Notify;
 
@@ -27,9 +30,11 @@ use crate::observation::{LawReading, Observer, Phase, StageObservation};
 use crate::queue::{Lease, Meta, Queue, Queued};
 
 use governor::TICK;
-pub(crate) use governor::govern;
+pub(crate) use governor::{Governed, govern};
 use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
+pub(crate) use knobs::Knobs;
+pub(crate) use slow::{Adjustment, SlowLaws};
 pub(crate) use state::{Ended, State};
 
 /// A stage with a queue, whatever waits in it.
@@ -38,6 +43,9 @@ pub(crate) struct Core<T> {
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) capacity: usize,
+    pub(crate) knobs: Knobs,
+    /// The least and the most workers that a law may set.
+    bounds: RangeInclusive<u32>,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
@@ -61,12 +69,15 @@ pub(crate) enum Take {
 impl<T: Item> Core<T> {
     pub(crate) fn new(config: CoreConfig, queue: Queue<T>) -> Self {
         let now = config.clock.now();
+        let least = Concurrency::new(*config.workers.start());
         let state = State {
             runs: "nowhere yet",
             queue,
             ledger: Ledger::new(config.classes.len()),
-            workers: config.law.concurrency().unwrap_or(config.workers),
+            workers: config.law.concurrency().unwrap_or(least),
             law: config.law,
+            slow: config.slow,
+            running_most: 0,
             observer: Observer::new(now, config.classes.len()),
             phase: Phase::Open,
             idle_workers: 0,
@@ -78,6 +89,8 @@ impl<T: Item> Core<T> {
         Self {
             name: config.name,
             clock: config.clock,
+            knobs: Knobs::new(config.classes.len()),
+            bounds: config.workers,
             classes: config.classes,
             capacity: config.capacity,
             state: Mutex::new(state),
@@ -323,15 +336,22 @@ impl<T: Item> Core<T> {
         }
     }
 
-    /// Gives the law and the observers the time, and drops from the queue what
-    /// has become overdue. Called by the governor.
-    pub(crate) fn tick(&self) {
+    /// Gives the laws and the observers the time, and drops from the queue what
+    /// has become overdue. Called by the governor, which does to the workers what
+    /// the answer says.
+    pub(crate) fn tick(&self) -> Adjustment {
         let now = self.clock.now();
         let mut state = self.lock();
-        state.tick(now);
+        let wanted = state.tick(now, &self.knobs);
         let overdue = state.take_overdue(now);
         self.settle(state, now, overdue.len());
         discard(overdue, Discard::Dropped);
+        Adjustment { workers: wanted.workers.map(|workers| self.within_bounds(workers)), ..wanted }
+    }
+
+    /// As many workers, as far as the stage was built for so many or so few.
+    pub(crate) fn within_bounds(&self, workers: Concurrency) -> Concurrency {
+        Concurrency::new(workers.get().clamp(*self.bounds.start(), *self.bounds.end()))
     }
 
     /// Wakes every worker, so that each looks at what has changed.
@@ -420,19 +440,22 @@ impl<T: Item> Core<T> {
         let class = |(id, _)| state.observer.class(id, &self.classes, state.ledger.accounts(id));
         let classes = self.classes.iter().map(class).collect();
         let mut readings = Vec::new();
-        state.law.readings(&mut |reading| {
+        let mut read = |reading: Reading<'_>| {
             readings.push(LawReading {
                 name: reading.name.to_owned(),
                 class: reading.class.map(|id| self.classes.at(id).name.clone()),
                 value: reading.value,
             });
-        });
+        };
+        state.law.readings(&mut read);
+        state.slow.readings(&mut read);
         StageObservation {
             name: self.name.clone(),
             runs: state.runs,
             phase: state.phase,
             workers,
             busy: state.observer.busy(now, running, workers),
+            quality: self.knobs.quality(),
             queue_capacity: self.capacity,
             classes,
             rejections: state.rejections.clone(),
@@ -455,6 +478,7 @@ pub(crate) struct CoreConfig {
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) law: Box<dyn AdmissionLaw>,
-    pub(crate) workers: Concurrency,
+    pub(crate) slow: SlowLaws,
+    pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use tamarisk_control::{
-    AdmissionLaw, Backlog, Concurrency, Dequeue, Ending, Finished, Reason, Rejection, Timestamp,
-    Waiting,
+    Activity, AdmissionLaw, Backlog, Concurrency, Dequeue, Ending, Finished, Reason, Rejection,
+    Timestamp, Waiting,
 };
 
 use super::item::{Discard, Item, Leaving};
+use super::knobs::Knobs;
+use super::slow::{Adjustment, SlowLaws};
 use crate::ledger::{Ledger, Outcome};
 use crate::observation::{Observer, Phase};
 use crate::queue::{Lease, Meta, Queue, Queued};
@@ -18,6 +20,9 @@ pub(crate) struct State<T> {
     pub(super) queue: Queue<T>,
     pub(crate) ledger: Ledger,
     pub(super) law: Box<dyn AdmissionLaw>,
+    pub(super) slow: SlowLaws,
+    /// The most events that ran at once since the last tick.
+    pub(super) running_most: u32,
     pub(super) observer: Observer,
     pub(super) phase: Phase,
     pub(super) workers: Concurrency,
@@ -124,13 +129,27 @@ impl<T: Item> State<T> {
         }
         let finished = Finished { class, service, response, ending };
         self.law.on_finish(now, &finished, &self.ledger.backlog(self.workers));
+        self.slow.on_finish(now, &finished);
         self.follow_law();
     }
 
-    pub(super) fn tick(&mut self, now: Timestamp) {
-        self.observer.tick(now, self.ledger.running());
-        self.law.on_tick(now, &self.ledger.backlog(self.workers));
+    pub(super) fn tick(&mut self, now: Timestamp, knobs: &Knobs) -> Adjustment {
+        let running = self.ledger.running();
+        self.observer.tick(now, running);
+        let backlog = self.ledger.backlog(self.workers);
+        self.law.on_tick(now, &backlog);
+        let total = self.ledger.total();
+        let activity = Activity {
+            backlog,
+            offered: total.offered,
+            lost: total.rejected + total.dropped + total.terminated,
+            completed: total.completed,
+            workers_idle: self.workers.get().saturating_sub(self.running_most.max(running)),
+        };
+        let wanted = self.slow.on_tick(now, &activity, knobs);
+        self.running_most = running;
         self.follow_law();
+        wanted
     }
 
     /// Takes out what is of no use any more, wherever it stands: what waits behind a
@@ -164,7 +183,9 @@ impl<T: Item> State<T> {
 
     /// The number of running events is about to change.
     pub(super) fn running_changes(&mut self, now: Timestamp) {
-        self.observer.running_changes(now, self.ledger.running());
+        let running = self.ledger.running();
+        self.running_most = self.running_most.max(running);
+        self.observer.running_changes(now, running);
     }
 
     pub(super) fn follow_law(&mut self) {

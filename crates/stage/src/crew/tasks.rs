@@ -104,7 +104,7 @@ impl<F> Drop for Work<'_, F> {
     }
 }
 
-/// Goes off at the deadline of the running event. Set only when the event has to
+/// Goes off when the running event is to end. Set only when the event has to
 /// wait for something, so that events that do not wait cost no timer.
 struct Alarm<'a> {
     worker: &'a Worker,
@@ -115,14 +115,14 @@ struct Alarm<'a> {
 impl Alarm<'_> {
     /// Whether the running event is overdue and may be ended.
     fn rings(&mut self, cx: &mut Context<'_>) -> bool {
-        let deadline = self.worker.deadline();
+        let end = self.worker.end();
         let Some(sequence) = self.worker.slot.running() else { return false };
-        if deadline == Timestamp::MAX {
+        if end == Timestamp::MAX {
             return false;
         }
-        if self.set.as_ref().is_none_or(|(instant, _)| *instant != deadline) {
-            let left = deadline.since(self.clock.now());
-            self.set = Some((deadline, Box::pin(tokio::time::sleep(left))));
+        if self.set.as_ref().is_none_or(|(instant, _)| *instant != end) {
+            let left = end.since(self.clock.now());
+            self.set = Some((end, Box::pin(tokio::time::sleep(left))));
         }
         let Some((_, sleep)) = &mut self.set else { return false };
         if !sleep.is_elapsed() && sleep.as_mut().poll(cx).is_pending() {

@@ -20,5 +20,6 @@ mod rig;
 mod runtime_shutdown;
 mod schedules;
 mod sinks;
+mod slow_laws;
 mod stress;
 mod termination;
