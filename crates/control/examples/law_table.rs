@@ -9,8 +9,10 @@
 #[path = "../tests/simulated_stage/mod.rs"]
 mod simulated_stage;
 
+use simulated_stage::oracle;
 use simulated_stage::report::{Summary, settling_time, summarise};
-use simulated_stage::scenarios::{self, Scenario};
+use simulated_stage::scenarios::{self, Scenario, Width};
+use simulated_stage::workload::Service;
 use tamarisk_control::{
     AdmissionLaw, ClassId, Classes, OpaqueUpstream, Open, PredictGateTrim, ResponseTime, Threshold,
 };
@@ -48,6 +50,8 @@ fn main() {
     overload("From cold at 10 × capacity, 8 workers of 20 ms, target 200 ms", &scenarios::cold());
     overload("400 workers of 0.4 s, from cold at 2 × capacity", &scenarios::wide(2.0));
     overload("Concurrency that does harm: 5 × capacity, slower beyond 16", &scenarios::contended());
+    widths("upstreams from 1 to 400 workers", &scenarios::widths_chosen_with());
+    widths("upstreams that the constants were not chosen with", &scenarios::widths_held_out());
     rejections();
     priorities();
 }
@@ -67,6 +71,75 @@ fn overload(title: &str, scenario: &Scenario) {
             spread(&runs, 3, |run| run.whole.dropped),
         );
     }
+}
+
+/// From so many seconds after the step on.
+const SETTLED_BY: f64 = 2.0;
+/// So many completions leave an error of a fiftieth of exponential service, and
+/// five seeds together one of a hundredth.
+const COMPLETIONS: f64 = 3000.0;
+
+fn widths(title: &str, widths: &[Width]) {
+    println!("\n### Ten times the capacity, {title}\n");
+    println!(
+        "| workers | service, ms | target ÷ service | best fixed limit | **predict-gate-trim** \
+         | **opaque-upstream**, warm | share of the best | from cold | share of the best |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for pair in widths.chunks(2) {
+        let [warm, cold] = [pair[0], pair[1]].map(|width| width.offered(10.0, COMPLETIONS));
+        let (best, limit) = best_fixed_limit(&warm);
+        let (best_cold, _) = best_fixed_limit(&cold);
+        let default = steady(&warm, |classes| Box::new(PredictGateTrim::new(classes)));
+        let opaque: MakeLaw = |classes| Box::new(OpaqueUpstream::new(classes));
+        let (warm, cold) = (steady(&warm, opaque), steady(&cold, opaque));
+        println!(
+            "| {} | {} | {} | {best:.2} with {limit} | {} | {} | {:.2} | {} | {:.2} |",
+            pair[0].workers,
+            service_name(pair[0].service),
+            pair[0].target,
+            show(default),
+            show(warm),
+            warm.0 / best,
+            show(cold),
+            cold.0 / best_cold
+        );
+    }
+}
+
+fn service_name(service: Service) -> String {
+    let ms = 1000.0 * service.mean();
+    match service {
+        Service::Constant(_) => format!("{ms}, constant"),
+        Service::Exponential(_) => format!("{ms}, exponential"),
+        Service::LogNormal { variation, .. } => format!("{ms}, log-normal ({variation})"),
+    }
+}
+
+fn show((goodput, p90): (f64, f64)) -> String {
+    format!("{goodput:.2} at {p90:.2}")
+}
+
+/// Goodput ÷ capacity of the best fixed limit, and that limit; means of the seeds.
+fn best_fixed_limit(scenario: &Scenario) -> (f64, u32) {
+    let from = scenario.measured.0 + SETTLED_BY;
+    let runs = SEEDS.map(|seed| oracle::best_fixed_limit(scenario, from, seed));
+    let goodput: f64 = runs.iter().map(|run| run.0).sum();
+    let mut limits = runs.map(|run| run.1);
+    limits.sort_unstable();
+    (goodput / scenario.capacity() / SEEDS.len() as f64, limits[SEEDS.len() / 2])
+}
+
+/// Goodput ÷ capacity and p90 ÷ target, means of the seeds, once settled.
+fn steady(scenario: &Scenario, make: MakeLaw) -> (f64, f64) {
+    let classes = &scenario.workload.classes;
+    let (step, to) = scenario.measured;
+    let sums = SEEDS.map(|seed| {
+        let records = simulated_stage::run(&mut *make(classes), scenario, seed);
+        summarise(&records, classes, None, step + SETTLED_BY, to)
+    });
+    let mean = |value: fn(&Summary) -> f64| sums.iter().map(value).sum::<f64>() / sums.len() as f64;
+    (mean(|sum| sum.goodput) / scenario.capacity(), mean(|sum| sum.p90))
 }
 
 fn rejections() {

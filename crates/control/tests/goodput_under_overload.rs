@@ -111,6 +111,27 @@ fn the_opaque_form_backs_off_where_concurrency_does_harm() {
     check(&scenarios::contended(), opaque_law, 0.9, 0.8, 2.0);
 }
 
+/// Widths, targets and services that the constants were not chosen with. From two
+/// seconds after the step on, about a thousand completions: chance alone makes
+/// three per cent of the goodput of exponential and log-normal service, which is
+/// why a run may have 0.9 where the means of the table say 0.95 and more.
+#[test]
+fn the_opaque_form_keeps_both_at_ten_times_the_capacity_of_any_width() {
+    let mut sum = 0.0;
+    let widths = scenarios::widths_held_out();
+    for width in &widths {
+        let scenario = width.offered(10.0, 1000.0);
+        let (step, to) = scenario.measured;
+        let records = run(&mut opaque_law(&scenario), &scenario, 1);
+        let summary = summarise(&records, &scenario.workload.classes, None, step + 2.0, to);
+        let goodput = summary.goodput / scenario.capacity();
+        assert!(goodput >= 0.9 && summary.p90 <= 1.0, "{width:?}: {goodput:.3}, {summary:?}");
+        sum += goodput;
+    }
+    let mean = sum / widths.len() as f64;
+    assert!(mean >= 0.96, "{mean:.3} on average");
+}
+
 #[test]
 fn at_eighty_per_cent_load_next_to_nothing_is_refused() {
     let refused = |scenario: &Scenario, law: &dyn Fn() -> Box<dyn AdmissionLaw>| {

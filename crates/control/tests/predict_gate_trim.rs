@@ -222,14 +222,39 @@ fn a_class_that_cannot_keep_its_target_is_served_by_the_reserve() {
 }
 
 #[test]
-fn the_newest_go_first_only_while_the_gate_is_narrow_and_the_oldest_are_old() {
-    let mut law = taught([0, 0]);
-    assert_eq!(law.order(900 * MS), Order::OldestFirst);
-    for tenth in 0..=5 {
-        law.on_arrival(at(tenth * 100), &arrival(0), &backlog(&[12, 0], &[4, 0]));
+fn the_newest_go_first_once_the_oldest_have_used_up_half_of_their_room() {
+    // 1 s less 100 ms of service leave a room of 900 ms.
+    let law = taught([0, 0]);
+    assert_eq!(law.order(440 * MS), Order::OldestFirst);
+    assert_eq!(law.order(460 * MS), Order::NewestFirst);
+}
+
+#[test]
+fn with_one_slow_worker_a_newcomer_overtakes_a_queue_that_has_grown_old() {
+    let mut law = PredictGateTrim::new(&classes([0, 0]));
+    let one_worker = |queued: u32| Backlog {
+        queued: if queued == 0 { &[0, 0] } else { &[20, 0] },
+        running: &[1, 0],
+        queued_total: queued,
+        running_total: 1,
+        workers: Concurrency::new(1),
+    };
+    for _ in 0..200 {
+        let finished = Finished {
+            class: ClassId::DEFAULT,
+            service: 200 * MS,
+            response: 200 * MS,
+            ending: Ending::Completed,
+        };
+        law.on_finish(at(0), &finished, &one_worker(0));
     }
-    assert_eq!(law.order(490 * MS), Order::OldestFirst);
-    assert_eq!(law.order(510 * MS), Order::NewestFirst);
+    assert_eq!(law.on_arrival(at(0), &arrival(0), &one_worker(0)), Decision::Admit);
+    assert_eq!(law.order(100 * MS), Order::OldestFirst);
+    // 20 queued are 4 s, and a quarter of the room of 800 ms is 200 ms.
+    assert!(matches!(law.on_arrival(at(190), &arrival(0), &one_worker(20)), Decision::Reject(_)));
+    assert_eq!(law.on_arrival(at(210), &arrival(0), &one_worker(20)), Decision::Admit);
+    assert_eq!(law.order(100 * MS), Order::NewestFirst);
+    assert!(matches!(law.on_arrival(at(220), &arrival(0), &one_worker(20)), Decision::Reject(_)));
 }
 
 #[test]

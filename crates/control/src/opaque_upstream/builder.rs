@@ -81,6 +81,7 @@ impl<'a> OpaqueUpstreamBuilder<'a> {
             judge: PredictGateTrim::new(self.classes),
             knee: Knee::new(bounds),
             limit: self.limit_initial.get(),
+            turned_away: false,
         }
     }
 }

@@ -1,24 +1,25 @@
-//! Seeking the knee: the least in flight that keeps the throughput.
+//! Seeking the knee: a limit that keeps the upstream busy and its queue short.
 //!
 //! Below the knee more in flight means more throughput at the same response
-//! time; above it, longer response times at the same throughput. With b the
-//! response time without queueing and X the throughput, `X·b` events are worked
-//! on at any instant, so a limit `L` a little above `X·b` keeps the upstream busy
-//! and its queue short. The rule corrects itself: below the knee X grows with L
-//! and L with X; above it X stays, and so does L.
+//! time; above it, longer response times at the same throughput. With C the
+//! capacity, a limit of `L = C·H` brings the response time to the horizon H
+//! (Little's law \[Little61\]). Where the response time b without queueing is known,
+//! H is twice b; it never exceeds about a quarter of the target, and that bound
+//! serves where b is not known. C is measured all the time that the upstream is
+//! saturated.
 //!
-//! What it needs is b. Outside of overload b is what stretches take in which the
-//! limit presses nobody. Under overload it may be unknown (a cold start) or old
-//! (the service has become slower), so the seeker keeps probing *upwards*, which
-//! costs no throughput: it holds L, then 1.3·L, each until the former limit's
-//! events are out, and compares. If throughput followed, there was no queueing
-//! at L, so b is at least the response time seen there. If it stayed, and b was
-//! not measured without pressure, b may be too large, and is lowered a little.
-//! If it fell, the upstream suffers from its own concurrency, and L is lowered.
+//! That goes wrong where service alone takes longer than H: then L is below the
+//! knee, throughput falls with L, and C, which is measured by it, falls as well.
+//! It shows in one of two ways. Either the measured rate falls well below the best
+//! of late, or the limit has come down to so few places that one more or less is
+//! more than H's margin. Then a *trial* holds more for one stretch. If throughput
+//! follows, nobody had waited at the former limit: the response time there is a
+//! *floor* for H. If it does not, the capacity is what it is.
 
 use super::base_response::BaseResponse;
 use super::best_rate::BestRate;
-use super::stretch::{Measurement, Stretch};
+use super::capacity::Capacity;
+use super::stretch::Stretch;
 use crate::Timestamp;
 
 /// What the seeker is told once, by the law's builder.
@@ -32,61 +33,54 @@ pub(crate) struct Bounds {
     pub(crate) max: f64,
 }
 
-/// A stretch speaks for itself after so many completions …
-const COMPLETIONS: u32 = 32;
-/// … or after so many if it says clearly that events queue in the upstream, or
-/// if it has lasted for [`STRETCH_LONG`].
-const COMPLETIONS_FEW: u32 = 8;
-const STRETCH_LONG: f64 = 2.0;
-
-/// Responses of so many times the base are a sign of queueing.
+/// H is at most this share of the target. Service is exponential at worst, as far
+/// as a promise can be kept at all: with a mean of a quarter of the target one in
+/// fifty takes longer. A tenth more than a quarter keeps L from drifting below
+/// the knee there.
+const HORIZON_MAX: f64 = 0.275;
+/// H is at least this share of the target, whatever b: an upstream that becomes
+/// slower than it was is then still kept busy.
+const HORIZON_MIN: f64 = 0.0625;
+/// H in multiples of b, and when responses are a sign of queueing.
 const QUEUEING: f64 = 2.0;
+/// H in multiples of the floor, which is measured to about a tenth.
+const FLOOR_ROOM: f64 = 1.25;
+/// A floor is forgotten after so many seconds: service may have become faster.
+const FLOOR_KEPT: f64 = 30.0;
+
+/// While not saturated: a stretch speaks for itself after so many completions …
+const COMPLETIONS_OPEN: u32 = 32;
+/// … while saturated, where it decides on one place in two or three, after so many …
+const COMPLETIONS: u32 = 64;
+/// … provided that it lasts for two response times (before the second begins the
+/// answers are to requests of before) and for this share of the target …
+const LENGTH_SHARE: f64 = 0.125;
+/// … and in any case after so many, once it has lasted for so many seconds.
+const COMPLETIONS_FEW: u32 = 8;
+const LENGTH_LONG: f64 = 2.0;
+
 /// Throughput that grew by less between two pressed stretches has come to its end.
 const GROWTH: f64 = 1.2;
-
 /// While the upstream is not saturated, the limit leaves room for load to grow
-/// by this factor in the time of one stretch.
+/// by this factor in the time of one stretch, …
 const OPEN_HEADROOM: f64 = 4.0;
-/// The least limit of an upstream that is not saturated, however slow.
+/// … as long as that is no more than this share of the target's worth.
+const OPEN_SHARE: f64 = 0.5;
+/// The least limit of an upstream that was never saturated, however slow.
 const OPEN_LIMIT_MIN: f64 = 4.0;
 
-/// A probe holds so many times the limit.
-const PROBE: f64 = 1.3;
-/// A rate counts as measured after so many completions, if they differ by so
-/// little that its error is a fifth of what a probe makes of it below the knee …
-const COMPLETIONS_PROBE: u32 = 200;
-const RATE_ERROR: f64 = 0.05;
-const PROBE_SHORT: f64 = 0.25;
-/// … or after so long.
-const COMPLETIONS_PROBE_MIN: u32 = 16;
-const PROBE_LONG: f64 = 5.0;
-/// After so many completions a limit that is far too low can be told.
-const COMPLETIONS_COARSE: u32 = 64;
-const TOO_LOW: f64 = 1.25;
+/// A rate below this share of the best of late is a sign that the limit is too low.
+const FELL: f64 = 0.75;
+/// Up to this limit a tenth more, which is H's margin, is not a place more.
+const LIMIT_NARROW: f64 = 4.0;
+/// A narrow limit that has passed a trial is tried again after so many stretches:
+/// a seventeenth of the time with one more in flight costs less than a hundredth
+/// of the goodput.
+const TRIAL_EVERY: u32 = 16;
 
-/// Elasticity, log(X₂÷X₁) ÷ log(N₂÷N₁): 1 below the knee, 0 above it, negative
-/// where concurrency does harm. Nearer to 0 than this is 0.
-const ELASTICITY_MIN: f64 = 0.4;
-/// So clear that it need not be seen twice.
-const ELASTICITY_CLEAR: f64 = 0.9;
-
-/// One step lowers the limit to no less than this.
-const STEP_DOWN: f64 = 0.7;
-
-/// Of the time that the target leaves beyond b, an upstream's queue may take
-/// this share, but never less than [`ROOM_MIN`]·b (it must not run dry between an
-/// answer and the next request) nor more than [`ROOM_MAX`]·b.
-const ROOM_SHARE: f64 = 0.1;
-const ROOM_MIN: f64 = 0.3;
-const ROOM_MAX: f64 = 1.0;
-
-/// Where concurrency does harm the room is halved, and recovers in such steps.
-const ROOM_LEFT_DOWN: f64 = 0.5;
-const ROOM_LEFT_UP: f64 = 0.05;
-
-/// Waiting for the events of a former limit to come out ends after so many of
-/// their response times: some may hold their place for hours.
-const SETTLING_MAX: f64 = 10.0;
+/// Waiting for the events of a former limit to come out ends after so many
+/// targets: some may hold their place for hours.
+const DRAINING_MAX: f64 = 10.0;
 
 /// The search for the knee, and the limit that follows from it.
 #[derive(Clone, Debug)]
@@ -96,19 +90,18 @@ pub(crate) struct Knee {
     phase_began: Timestamp,
     stretch: Stretch,
     base: BaseResponse,
+    /// The least response of any stretch while the upstream was open, in seconds.
+    response_least: f64,
     best: BestRate,
     /// The rate of the last stretch while the upstream was open.
     open_rate: f64,
-    /// What the limit was last measured to do.
-    lower: Measurement,
+    /// Of the last saturation, once there was one.
+    capacity: Capacity,
+    /// Nobody waits in the upstream at a response of so many seconds; since when known.
+    floor: Option<(Timestamp, f64)>,
     limit: f64,
-    probe_limit: f64,
-    /// How much of the room is used: less than 1 where concurrency does harm.
-    room_left: f64,
-    /// What the last probe showed.
-    verdict: Option<Verdict>,
-    /// g of the judge: how much longer waits are than predicted.
-    correction: f64,
+    trial_limit: f64,
+    stretches_to_trial: u32,
 }
 
 /// Where the search is.
@@ -116,35 +109,11 @@ pub(crate) struct Knee {
 enum Phase {
     /// Not saturated, as far as is known: the limit only guards against a step.
     Open,
-    /// The limit has changed; events sent before that are still out.
-    Settling(Limit),
-    Measuring(Limit),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
+    /// Saturated, and more is in flight than the limit.
+    Draining,
     Held,
-    Probed,
-}
-
-/// What throughput did when more was in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Followed,
-    Stayed,
-    Fell,
-}
-
-impl Verdict {
-    fn of(elasticity: f64) -> Self {
-        if elasticity > ELASTICITY_MIN {
-            Self::Followed
-        } else if elasticity < -ELASTICITY_MIN {
-            Self::Fell
-        } else {
-            Self::Stayed
-        }
-    }
+    /// One stretch at more than the limit.
+    Trial,
 }
 
 impl Knee {
@@ -155,14 +124,14 @@ impl Knee {
             phase_began: Timestamp::ZERO,
             stretch: Stretch::default(),
             base: BaseResponse::new(),
+            response_least: f64::INFINITY,
             best: BestRate::new(),
             open_rate: 0.0,
-            lower: Measurement::default(),
+            capacity: Capacity::default(),
+            floor: None,
             limit: bounds.initial,
-            probe_limit: bounds.initial,
-            room_left: 1.0,
-            verdict: None,
-            correction: 1.0,
+            trial_limit: bounds.initial,
+            stretches_to_trial: 0,
         }
     }
 
@@ -170,18 +139,18 @@ impl Knee {
     pub(crate) fn limit(&self) -> u32 {
         let limit = match self.phase {
             Phase::Open => self.open_limit(),
-            Phase::Settling(Limit::Held) | Phase::Measuring(Limit::Held) => self.limit,
-            Phase::Settling(Limit::Probed) | Phase::Measuring(Limit::Probed) => self.probe_limit,
+            Phase::Draining | Phase::Held => self.limit,
+            Phase::Trial => self.trial_limit,
         };
         limit.clamp(1.0, self.bounds.max).round() as u32
     }
 
     /// Completions a second, if the upstream is saturated.
     pub(crate) fn saturated_rate(&self) -> Option<f64> {
-        (self.phase != Phase::Open).then_some(self.lower.rate)
+        (self.phase != Phase::Open).then_some(self.capacity.rate())
     }
 
-    /// b, in seconds, if anything is known of it.
+    /// b, in seconds, if it is known.
     pub(crate) fn base(&self) -> Option<f64> {
         self.base.get()
     }
@@ -191,214 +160,219 @@ impl Knee {
         self.best.get()
     }
 
-    /// `in_flight` have been in flight since the last call.
+    /// `in_flight` of at most `limit` have been in flight since the last call.
     #[inline]
-    pub(crate) fn observe(&mut self, now: Timestamp, in_flight: u32) {
-        self.stretch.observe(now, in_flight);
+    pub(crate) fn observe(&mut self, now: Timestamp, in_flight: u32, limit: u32) {
+        self.stretch.observe(now, in_flight, limit);
     }
 
-    pub(crate) fn on_tick(&mut self, now: Timestamp, correction: f64) {
+    pub(crate) fn on_tick(&mut self, now: Timestamp) {
         self.best.pass_time(now);
-        self.correction = correction;
+        if self.floor.is_some_and(|(found, _)| now.since(found).as_secs_f64() >= FLOOR_KEPT) {
+            self.floor = None;
+        }
     }
 
-    /// An event has come back with its work done, and `in_flight` are left;
-    /// `pressed` if every place was taken or somebody waited for one.
-    pub(crate) fn on_completion(&mut self, now: Timestamp, in_flight: u32, pressed: bool) {
+    /// An event has come back after `service` seconds with its work done, and
+    /// `in_flight` are left; `pressed` if since the one before somebody found
+    /// every place taken.
+    pub(crate) fn on_completion(
+        &mut self,
+        now: Timestamp,
+        service: f64,
+        in_flight: u32,
+        pressed: bool,
+    ) {
         self.best.complete(now);
         if self.phase == Phase::Open {
             self.divide_by_pressure(now, pressed);
         }
-        self.stretch.complete(pressed);
+        self.stretch.complete(service, pressed);
         match self.phase {
-            Phase::Open => self.watch(now, in_flight),
-            Phase::Settling(limit) => self.settle(now, in_flight, limit),
-            Phase::Measuring(Limit::Held) => self.measure_held(now),
-            Phase::Measuring(Limit::Probed) => self.measure_probed(now),
+            Phase::Open => self.watch(now),
+            Phase::Draining => self.drain(now, in_flight),
+            Phase::Held => self.hold(now),
+            Phase::Trial => self.conclude_trial(now),
         }
     }
 
     /// A stretch is either pressed or not: where that changes a new one begins.
     fn divide_by_pressure(&mut self, now: Timestamp, pressed: bool) {
         let stretch = &self.stretch;
-        let changed = match pressed {
-            true => stretch.is_unpressed(),
-            false => !stretch.is_unpressed() && !stretch.is_pressed(),
+        let count = stretch.completions();
+        let changed = match (stretch.is_unpressed(), pressed) {
+            (true, pressed) => pressed && count > 0,
+            (false, true) => false,
+            (false, false) => stretch.is_slack() && count >= COMPLETIONS_FEW,
         };
-        if changed && stretch.completions() > 0 {
+        if changed {
             self.enter(now, Phase::Open);
         }
     }
 
-    fn watch(&mut self, now: Timestamp, in_flight: u32) {
-        let Measurement { rate, response, .. } = self.stretch.measure();
-        let (count, length) = (self.stretch.completions(), self.stretch.length());
-        // Of an upstream that is not known yet, only what comes too late is known
-        // to be too much.
-        let too_long = self.base.measured().map_or(self.bounds.target, |base| QUEUEING * base);
-        let queueing =
-            self.stretch.is_pressed() && count >= COMPLETIONS_FEW && response >= too_long;
-        let complete = (count >= COMPLETIONS && length >= response)
-            || (count >= COMPLETIONS_FEW && length >= STRETCH_LONG);
-        if !queueing && !complete {
+    fn watch(&mut self, now: Timestamp) {
+        let stretch = self.stretch;
+        let (rate, response) = (stretch.throughput().rate(), stretch.response());
+        let queueing = !stretch.is_slack()
+            && stretch.completions() >= COMPLETIONS_FEW
+            && stretch.length() >= stretch.service()
+            && stretch.service() >= self.too_long();
+        if !queueing && !self.speaks(COMPLETIONS_OPEN, 0.0) {
             return;
         }
-        self.base.see(response);
-        if self.stretch.is_unpressed() {
-            self.base.learn_unpressed(now, response);
-        } else if queueing || (self.stretch.is_pressed() && rate <= GROWTH * self.open_rate) {
-            self.saturate(now, in_flight);
+        self.response_least = self.response_least.min(response);
+        if stretch.is_unpressed() {
+            if response <= self.bounds.target {
+                self.base.learn(now, response);
+            }
+        } else if queueing || (stretch.is_pressed() && rate <= GROWTH * self.open_rate) {
+            self.saturate(now);
             return;
         }
         self.open_rate = rate;
         self.enter(now, Phase::Open);
     }
 
-    // Open → Settling: events queue in the upstream, or throughput has come to
-    // its end, while all places are taken.
-    fn saturate(&mut self, now: Timestamp, in_flight: u32) {
-        let measured = self.stretch.measure();
-        self.lower = measured;
-        if self.stretch.completions() < COMPLETIONS {
-            // So short a stretch may be bad luck.
-            self.lower.rate = measured.rate.max(self.best.get());
-        }
-        self.verdict = None;
-        self.limit = self.aim().max(STEP_DOWN * f64::from(in_flight)).min(self.ceiling());
-        self.enter(now, Phase::Settling(Limit::Held));
+    // Open → Draining: events queue in the upstream, or throughput has come to its
+    // end, while places run out.
+    fn saturate(&mut self, now: Timestamp) {
+        self.capacity = Capacity::of(self.stretch.full_throughput());
+        let is_slow = |base: &f64| *base > HORIZON_MAX * self.bounds.target;
+        self.floor = self.base.get().filter(is_slow).map(|base| (now, base));
+        self.limit = self.aim();
+        self.enter(now, Phase::Draining);
     }
 
-    fn settle(&mut self, now: Timestamp, in_flight: u32, limit: Limit) {
+    fn drain(&mut self, now: Timestamp, in_flight: u32) {
         let waited = now.since(self.phase_began).as_secs_f64();
-        let overdue = waited >= SETTLING_MAX * self.lower.response.max(PROBE_SHORT);
+        let overdue = waited >= DRAINING_MAX * self.bounds.target;
         if in_flight > self.limit() && !overdue {
-            self.stretch = Stretch::beginning(now);
             return;
         }
-        let settled = self.stretch.completions() >= COMPLETIONS_FEW
-            && self.stretch.length() >= self.stretch.response();
-        if settled || overdue {
-            self.enter(now, Phase::Measuring(limit));
+        let throughput = self.stretch.full_throughput();
+        if throughput.completions >= COMPLETIONS_FEW
+            && self.stretch.length() >= LENGTH_SHARE * self.bounds.target
+        {
+            self.capacity = Capacity::of(throughput);
+            self.limit = self.aim();
         }
+        self.stretches_to_trial = 0;
+        self.enter(now, Phase::Held);
     }
 
-    fn measure_held(&mut self, now: Timestamp) {
-        if self.stretch.completions() >= COMPLETIONS_COARSE
-            && self.stretch.length() >= self.stretch.response()
-        {
-            let before = std::mem::replace(&mut self.lower, self.stretch.measure());
-            let aim = self.aim();
-            if self.stretch.is_pressed() && aim > TOO_LOW * self.limit {
-                self.limit = aim;
-                self.enter(now, Phase::Settling(Limit::Held));
-                return;
-            }
-            self.lower = before;
-        }
+    fn hold(&mut self, now: Timestamp) {
         if !self.is_measured() || self.reopens(now) {
             return;
         }
-        self.lower = self.stretch.measure();
-        let probe = (PROBE * self.limit).floor().max(self.limit.round() + 1.0);
-        if probe <= self.ceiling().floor() {
-            self.probe_limit = probe;
-            self.enter(now, Phase::Settling(Limit::Probed));
+        self.capacity.add(self.stretch.full_throughput());
+        self.stretches_to_trial = self.stretches_to_trial.saturating_sub(1);
+        let held = self.limit.round();
+        if self.capacity.rate() < FELL * self.capacity.best() {
+            // If the best is still the capacity, and nobody waits at the limit …
+            let response = held / self.capacity.rate();
+            let horizon = (FLOOR_ROOM * response).min(self.bounds.target);
+            self.try_limit(now, (self.capacity.best() * horizon).max(held + 1.0));
+        } else if held <= LIMIT_NARROW && self.stretches_to_trial == 0 {
+            self.try_limit(now, held + 1.0);
         } else {
             self.limit = self.aim();
-            self.enter(now, Phase::Settling(Limit::Held));
+            if self.limit.round() < held && held <= LIMIT_NARROW + 1.0 {
+                self.stretches_to_trial = 0;
+            }
+            self.enter(now, Phase::Held);
         }
     }
 
-    fn measure_probed(&mut self, now: Timestamp) {
+    fn try_limit(&mut self, now: Timestamp, limit: f64) {
+        self.trial_limit = limit.round();
+        self.enter(now, Phase::Trial);
+    }
+
+    // Trial → Held: throughput followed, or it did not.
+    fn conclude_trial(&mut self, now: Timestamp) {
         if !self.is_measured() || self.reopens(now) {
             return;
         }
-        let upper = self.stretch.measure();
-        let step = (upper.in_flight / self.lower.in_flight).ln();
-        let elasticity = if step > 0.05 { (upper.rate / self.lower.rate).ln() / step } else { 0.0 };
-        let verdict = Verdict::of(elasticity);
-        let confirmed =
-            self.verdict.replace(verdict) == Some(verdict) || elasticity.abs() > ELASTICITY_CLEAR;
-        match verdict {
-            Verdict::Stayed => {
-                self.base.throughput_stayed();
-                self.room_left = (self.room_left + ROOM_LEFT_UP).min(1.0);
-                self.lower.rate = self.lower.rate.max(upper.rate);
-                self.limit = self.aim();
-            }
-            // Once may be luck: the same again.
-            _ if !confirmed => {}
-            Verdict::Followed => {
-                self.base.throughput_followed(self.lower.response);
-                self.room_left = 1.0;
-                self.limit = self.aim();
-            }
-            Verdict::Fell => {
-                self.room_left *= ROOM_LEFT_DOWN;
-                self.limit = self.aim();
-            }
+        let tried = self.stretch.full_throughput();
+        let (held, before) = (self.limit.round(), self.capacity.rate());
+        // Halfway between the limit's own growth, below the knee, and none above it.
+        if tried.rate() / before > (self.trial_limit / held).sqrt() {
+            self.floor = Some((now, held / before));
+            self.capacity = Capacity::of(tried);
+            self.stretches_to_trial = 0;
+        } else {
+            self.floor = None;
+            self.capacity = Capacity::accepted(before);
+            self.stretches_to_trial = TRIAL_EVERY;
         }
-        self.enter(now, Phase::Settling(Limit::Held));
+        self.limit = self.aim();
+        self.enter(now, Phase::Held);
     }
 
     fn is_measured(&self) -> bool {
-        let (count, length) = (self.stretch.completions(), self.stretch.length());
-        let response = self.stretch.response();
-        (count >= COMPLETIONS_PROBE
-            && length >= (2.0 * response).max(PROBE_SHORT)
-            && self.stretch.rate_error() <= RATE_ERROR)
-            || (count >= COMPLETIONS_PROBE_MIN && length >= PROBE_LONG)
+        self.speaks(COMPLETIONS, LENGTH_SHARE * self.bounds.target)
     }
 
-    // Measuring → Open: there were places that nobody took.
+    /// Whether the stretch says enough to decide by: after so many completions and
+    /// so many seconds, and two response times. Those of who has come back count as
+    /// well as Little's: within a burst of answers the latter is far too short.
+    fn speaks(&self, completions: u32, seconds: f64) -> bool {
+        let stretch = &self.stretch;
+        let two_responses = 2.0 * stretch.response().max(stretch.service());
+        (stretch.completions() >= completions && stretch.length() >= seconds.max(two_responses))
+            || (stretch.completions() >= COMPLETIONS_FEW && stretch.length() >= LENGTH_LONG)
+    }
+
+    // Held, Trial → Open: there were places that nobody took.
     fn reopens(&mut self, now: Timestamp) -> bool {
-        let reopens = !self.stretch.is_pressed();
+        let reopens = self.stretch.is_slack();
         if reopens {
-            self.open_rate = self.stretch.measure().rate;
+            self.open_rate = self.stretch.throughput().rate();
             self.enter(now, Phase::Open);
         }
         reopens
     }
 
+    /// The response time in seconds that shows an upstream which is not yet known
+    /// to be saturated to be so.
+    fn too_long(&self) -> f64 {
+        let target = self.bounds.target;
+        match self.base.get() {
+            Some(base) => QUEUEING * base,
+            None => (QUEUEING * self.response_least).clamp(HORIZON_MAX * target, target),
+        }
+    }
+
     /// The limit while nothing speaks of saturation.
     fn open_limit(&self) -> f64 {
         let rate = self.best.get().max(self.open_rate);
-        let half_target = 0.5 * self.bounds.target;
-        match self.base.get() {
-            None => (rate * half_target).max(self.bounds.initial),
+        let half_target = OPEN_SHARE * self.bounds.target;
+        let (reach, safe) = match self.base.get() {
+            None => (half_target, self.bounds.initial),
             Some(base) => {
+                let reach = half_target.min(OPEN_HEADROOM * base).max(QUEUEING * base);
                 // Even a single worker would get through so many in time.
-                let safe = self.bounds.target / base;
-                let safe = safe.min(self.bounds.initial).max(OPEN_LIMIT_MIN);
-                (rate * self.horizon().min(OPEN_HEADROOM * base)).max(safe)
+                let safe = (self.bounds.target / base).min(self.bounds.initial);
+                (reach, safe.max(OPEN_LIMIT_MIN))
             }
-        }
+        };
+        let known = self.capacity.rate();
+        let safe = if known > 0.0 { safe.min(known * reach) } else { safe };
+        (rate * reach).max(safe)
     }
 
-    /// `(1 + room) · X·b`, below the ceiling and not too far down at once.
+    /// `C·H`.
     fn aim(&self) -> f64 {
-        let base = self.base.get().unwrap_or(0.0);
-        let spare = ROOM_SHARE * (self.bounds.target - base) / base.max(1e-9);
-        let room = self.room_left * spare.clamp(ROOM_MIN, ROOM_MAX);
-        let aim = (1.0 + room) * self.lower.rate * base;
-        let least = if self.phase == Phase::Open { 1.0 } else { STEP_DOWN * self.limit };
-        // Room for a whole probe: half of one tells nothing.
-        aim.max(least).min(self.ceiling() / PROBE).max(1.0)
+        (self.capacity.rate() * self.horizon()).max(1.0)
     }
 
-    /// In flight × time never exceeds half of the target, unless the base leaves
-    /// no choice; and less if response times exceed the target all the same.
-    fn ceiling(&self) -> f64 {
-        (self.lower.rate * self.horizon() / self.correction.max(1.0)).max(1.0)
-    }
-
-    /// The response time in seconds that the upstream may be brought to.
+    /// H: the response time in seconds that the upstream is brought to. Beyond the
+    /// target no answer is of use.
     fn horizon(&self) -> f64 {
         let target = self.bounds.target;
-        match self.base.measured() {
-            None => 0.5 * target,
-            Some(base) => (2.0 * base).clamp(0.5 * target, 0.75 * target).max(1.5 * base),
-        }
+        let sought = self.base.get().map_or(f64::INFINITY, |base| QUEUEING * base);
+        let floor = self.floor.map_or(0.0, |(_, floor)| FLOOR_ROOM * floor);
+        sought.clamp(HORIZON_MIN * target, HORIZON_MAX * target).max(floor).min(target)
     }
 
     fn enter(&mut self, now: Timestamp, phase: Phase) {

@@ -12,29 +12,31 @@
 //! with the baseline, or shut half of a wide upstream because one answer was
 //! quick; limits that stop to measure a baseline reject requests to do so.
 //!
-//! **Mechanism.** `knee.rs` finds the limit: from Little's law and the response
-//! time without queueing while that is known, from probing the throughput where
-//! it is not. A cold start is generous: it sends what comes, within a bound, and
-//! learns before it holds back. While the upstream is not known to be saturated,
-//! waits are predicted for a limit that may yet double.
+//! **Mechanism.** `knee.rs` finds the limit: Little's law with the measured capacity
+//! and the response time that the upstream may be brought to, and a trial of a
+//! higher limit where the throughput may have fallen with the limit. A cold start
+//! is generous: it sends what comes, within a bound, and learns before it holds
+//! back. While the upstream is not known to be saturated, waits are predicted for
+//! a limit that may yet double.
 //! Events that fail do not count as throughput, so no error is so fast that it
 //! would look like capacity; the judge counts them as late. A stream must be
 //! reported as [`Ending::Untimed`] when its head is out and give up its place then:
 //! what holds a place holds a part of the limit.
 //!
-//! **Source.** Little's law \[Little61\]; the ceiling of half a target's worth in flight and
-//! the probing by 1.3 are our own first simulations'. To aim at a multiple of
-//! throughput × response-without-queueing is also how BBR paces a network path \[BBR16\].
+//! **Source.** Little's law \[Little61\]. To aim at a multiple of throughput ×
+//! response-without-queueing is also how BBR paces a network path \[BBR16\].
 //!
 //! **Limits.** Load that swings between classes of very different service times
-//! looks like a service that changes. An upstream whose concurrency does harm is
-//! held back by probing alone, which takes some seconds. One that refuses by
+//! looks like a service that changes. Where service alone takes more than a quarter
+//! of the target, the first seconds of an overload go into finding that out, and
+//! where it varies as well, some goodput does all the time. An upstream that refuses by
 //! itself beyond some number in flight never looks saturated: its refusals give
 //! up their places at once, and all but what it can do is left to it to refuse.
 
 mod base_response;
 mod best_rate;
 mod builder;
+mod capacity;
 mod knee;
 mod stretch;
 
@@ -59,6 +61,8 @@ pub struct OpaqueUpstream {
     judge: PredictGateTrim,
     knee: Knee,
     limit: u32,
+    /// Since the last answer somebody found every place taken.
+    turned_away: bool,
 }
 
 impl OpaqueUpstream {
@@ -105,12 +109,13 @@ impl AdmissionLaw for OpaqueUpstream {
 
     #[inline]
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
-        self.knee.observe(now, backlog.running_total);
+        self.knee.observe(now, backlog.running_total, self.limit);
+        self.turned_away |= !backlog.has_idle_worker();
         self.judge.judge_arrival(now, arrival, backlog, self.drain())
     }
 
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
-        self.knee.observe(now, backlog.running_total);
+        self.knee.observe(now, backlog.running_total, self.limit);
         self.judge.on_dequeue(now, waiting, backlog)
     }
 
@@ -120,18 +125,20 @@ impl AdmissionLaw for OpaqueUpstream {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let in_flight = backlog.running_total.saturating_add(1);
-        self.knee.observe(now, in_flight);
+        self.knee.observe(now, in_flight, self.limit);
         self.judge.learn(now, finished);
         if finished.ending == Ending::Completed {
-            let pressed = backlog.queued_total > 0 || in_flight >= self.limit;
-            self.knee.on_completion(now, backlog.running_total, pressed);
+            let turned_away = std::mem::take(&mut self.turned_away);
+            let pressed = backlog.queued_total > 0 || turned_away;
+            let service = finished.service.as_secs_f64();
+            self.knee.on_completion(now, service, backlog.running_total, pressed);
         }
         self.update_limit();
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
-        self.knee.observe(now, backlog.running_total);
-        self.knee.on_tick(now, self.judge.greatest_correction());
+        self.knee.observe(now, backlog.running_total, self.limit);
+        self.knee.on_tick(now);
         self.judge.pass_time(now, backlog, self.drain());
         self.update_limit();
     }

@@ -13,56 +13,55 @@ pub(crate) struct Stretch {
     began: Timestamp,
     observed: Timestamp,
     completions: u32,
-    /// Completions while every place was taken, or somebody waited for one.
+    /// Completions before which somebody found every place taken.
     pressed: u32,
     in_flight_seconds: f64,
-    batches: Batches,
+    service_seconds: f64,
+    /// Every place is taken at present.
+    is_full: bool,
+    full: Throughput,
 }
 
-/// How long batches of completions took: how far apart they are says how much of
-/// a rate is luck, also where events are as unlike as a page and an export.
-#[derive(Clone, Copy, Debug, Default)]
-struct Batches {
-    began: Timestamp,
-    completions: u32,
-    count: u32,
-    sum: f64,
-    sum_of_squares: f64,
-}
-
-/// Completions in a batch. Ten batches are two hundred completions.
-const BATCH: u32 = 20;
-
-/// A stretch in three numbers.
+/// So many completions in so many seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Measurement {
+pub(crate) struct Throughput {
+    pub(crate) completions: u32,
+    pub(crate) seconds: f64,
+}
+
+impl Throughput {
     /// Completions a second.
-    pub(crate) rate: f64,
-    /// On average.
-    pub(crate) in_flight: f64,
-    /// In seconds, on average.
-    pub(crate) response: f64,
+    pub(crate) fn rate(self) -> f64 {
+        // A stretch of no length, with the clock standing still, is one nanosecond.
+        f64::from(self.completions) / self.seconds.max(1e-9)
+    }
 }
 
 impl Stretch {
     pub(crate) fn beginning(now: Timestamp) -> Self {
-        let batches = Batches { began: now, ..Batches::default() };
-        Self { began: now, observed: now, batches, ..Self::default() }
+        Self { began: now, observed: now, ..Self::default() }
     }
 
-    /// `in_flight` have been in flight since the last observation.
+    /// `in_flight` of at most `limit` have been in flight since the last observation.
     #[inline]
-    pub(crate) fn observe(&mut self, now: Timestamp, in_flight: u32) {
+    pub(crate) fn observe(&mut self, now: Timestamp, in_flight: u32, limit: u32) {
         let seconds = now.since(self.observed).as_secs_f64();
         self.in_flight_seconds += seconds * f64::from(in_flight);
         self.observed = self.observed.max(now);
+        self.is_full = in_flight >= limit;
+        if self.is_full {
+            self.full.seconds += seconds;
+        }
     }
 
+    /// An event has come back after `service` seconds; `pressed` if since the one
+    /// before somebody found every place taken.
     #[inline]
-    pub(crate) fn complete(&mut self, pressed: bool) {
+    pub(crate) fn complete(&mut self, service: f64, pressed: bool) {
         self.completions = self.completions.saturating_add(1);
         self.pressed = self.pressed.saturating_add(u32::from(pressed));
-        self.batches.complete(self.observed);
+        self.full.completions = self.full.completions.saturating_add(u32::from(self.is_full));
+        self.service_seconds += service;
     }
 
     pub(crate) fn completions(&self) -> u32 {
@@ -74,55 +73,43 @@ impl Stretch {
         self.observed.since(self.began).as_secs_f64()
     }
 
-    /// In seconds, on average; that of no completions is what one would make.
+    /// In seconds, on average, by Little's law; that of no completions is what one
+    /// would make.
     pub(crate) fn response(&self) -> f64 {
         self.in_flight_seconds / f64::from(self.completions.max(1))
     }
 
-    /// At nine completions of ten or more, every place was taken.
-    pub(crate) fn is_pressed(&self) -> bool {
-        u64::from(self.pressed) * 10 >= u64::from(self.completions) * 9
+    /// In seconds, on average of those who have come back.
+    pub(crate) fn service(&self) -> f64 {
+        self.service_seconds / f64::from(self.completions.max(1))
     }
 
-    /// At no completion was every place taken.
+    /// At half of the completions or more somebody had found every place taken.
+    pub(crate) fn is_pressed(&self) -> bool {
+        u64::from(self.pressed) * 2 >= u64::from(self.completions)
+    }
+
+    /// At less than a quarter of the completions somebody had.
+    pub(crate) fn is_slack(&self) -> bool {
+        u64::from(self.pressed) * 4 < u64::from(self.completions)
+    }
+
+    /// At no completion had anybody.
     pub(crate) fn is_unpressed(&self) -> bool {
         self.pressed == 0
     }
 
-    /// The standard error of the rate, relative to it; infinite of two batches or less.
-    pub(crate) fn rate_error(&self) -> f64 {
-        let Batches { count, sum, sum_of_squares, .. } = self.batches;
-        if count < 3 || sum <= 0.0 {
-            return f64::INFINITY;
-        }
-        let count = f64::from(count);
-        let mean = sum / count;
-        let variance = (sum_of_squares / count - mean * mean).max(0.0);
-        (variance / (count - 1.0)).sqrt() / mean
+    /// Over the whole stretch.
+    pub(crate) fn throughput(&self) -> Throughput {
+        Throughput { completions: self.completions, seconds: self.length() }
     }
 
-    pub(crate) fn measure(&self) -> Measurement {
-        // A stretch of no length, with the clock standing still, is one nanosecond.
-        let length = self.length().max(1e-9);
-        Measurement {
-            rate: f64::from(self.completions) / length,
-            in_flight: self.in_flight_seconds / length,
-            response: self.response(),
-        }
-    }
-}
-
-impl Batches {
-    fn complete(&mut self, now: Timestamp) {
-        self.completions += 1;
-        if self.completions == BATCH {
-            let took = now.since(self.began).as_secs_f64();
-            self.count = self.count.saturating_add(1);
-            self.sum += took;
-            self.sum_of_squares += took * took;
-            self.completions = 0;
-            self.began = now;
-        }
+    /// While every place was taken: with one place in flight the upstream idles
+    /// until the next request comes, and that is not its fault. Where completions
+    /// come in bursts they find few places taken, and the whole stretch says more.
+    pub(crate) fn full_throughput(&self) -> Throughput {
+        let whole = self.throughput();
+        if self.full.rate() > whole.rate() { self.full } else { whole }
     }
 }
 
@@ -137,63 +124,54 @@ mod tests {
     #[test]
     fn littles_law_counts_those_who_have_not_come_back() {
         let mut stretch = Stretch::beginning(at(0));
-        stretch.observe(at(100), 32);
-        stretch.complete(true);
-        stretch.observe(at(400), 31);
-        stretch.complete(true);
-        // (0.1 s · 32 + 0.3 s · 31) ÷ 2
+        stretch.observe(at(100), 32, 32);
+        stretch.complete(0.1, true);
+        stretch.observe(at(400), 31, 32);
+        stretch.complete(0.3, true);
+        // (0.1 s · 32 + 0.3 s · 31) ÷ 2, while the two themselves took 0.2 s
         assert!((stretch.response() - 6.25).abs() < 1e-9);
-        assert!((stretch.measure().rate - 5.0).abs() < 1e-9);
-        assert!((stretch.measure().in_flight - 31.25).abs() < 1e-9);
+        assert!((stretch.service() - 0.2).abs() < 1e-9);
+        assert!((stretch.throughput().rate() - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn only_the_time_with_every_place_taken_tells_the_capacity() {
+        let mut stretch = Stretch::beginning(at(0));
+        for second in 1..=10 {
+            // Idle for 900 ms, then busy for 100 ms.
+            stretch.observe(at(second * 1000 - 100), 0, 1);
+            stretch.observe(at(second * 1000), 1, 1);
+            stretch.complete(0.1, true);
+        }
+        assert!((stretch.full_throughput().rate() - 10.0).abs() < 1e-6);
+        assert!((stretch.throughput().rate() - 1.0).abs() < 1e-6);
     }
 
     #[test]
     fn a_clock_that_steps_back_adds_nothing() {
         let mut stretch = Stretch::beginning(at(100));
-        stretch.observe(at(200), 10);
-        stretch.observe(at(50), 10);
+        stretch.observe(at(200), 10, 10);
+        stretch.observe(at(50), 10, 10);
         assert!((stretch.response() - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_stretch_of_no_length_is_finite() {
         let mut stretch = Stretch::beginning(at(0));
-        stretch.complete(false);
-        let Measurement { rate, in_flight, response } = stretch.measure();
-        assert!(rate.is_finite() && in_flight == 0.0 && response == 0.0);
+        stretch.complete(0.0, false);
+        assert!(stretch.throughput().rate().is_finite() && stretch.response() == 0.0);
     }
 
     #[test]
-    fn one_unpressed_completion_in_ten_is_still_pressed() {
-        let mut stretch = Stretch::default();
-        (0..10).for_each(|index| stretch.complete(index > 0));
-        assert!(stretch.is_pressed());
-        stretch.complete(false);
-        assert!(!stretch.is_pressed() && !stretch.is_unpressed());
-    }
-
-    #[test]
-    fn a_steady_rate_has_no_error_and_batches_of_one_and_three_seconds_have_a_quarter() {
-        let stretch = |millis_of: fn(u32) -> u64| {
-            let mut now = 0;
-            let mut stretch = Stretch::beginning(at(0));
-            for index in 0..100 {
-                now += millis_of(index / BATCH);
-                stretch.observe(at(now), 1);
-                stretch.complete(true);
-            }
-            stretch.rate_error()
+    fn it_is_pressed_from_half_on_and_slack_below_a_quarter() {
+        let pressed = |count: u32| {
+            let mut stretch = Stretch::default();
+            (0..100).for_each(|index| stretch.complete(0.1, index < count));
+            (stretch.is_unpressed(), stretch.is_slack(), stretch.is_pressed())
         };
-        assert!(stretch(|_| 50) < 1e-6);
-        // 1, 3, 1, 3, 1 s: mean 1.8, variance 0.96, error √(0.96 ÷ 4) ÷ 1.8 = 0.272
-        let error = stretch(|batch| if batch % 2 == 0 { 50 } else { 150 });
-        assert!((error - 0.272).abs() < 1e-3, "{error}");
-    }
-
-    #[test]
-    fn a_few_completions_tell_no_rate() {
-        let mut stretch = Stretch::beginning(at(0));
-        (0..2 * BATCH).for_each(|_| stretch.complete(true));
-        assert_eq!(stretch.rate_error(), f64::INFINITY);
+        assert_eq!(pressed(0), (true, true, false));
+        assert_eq!(pressed(24), (false, true, false));
+        assert_eq!(pressed(49), (false, false, false));
+        assert_eq!(pressed(50), (false, false, true));
     }
 }

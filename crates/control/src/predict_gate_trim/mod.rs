@@ -29,8 +29,10 @@
 //!
 //! A reserve keeps a trickle of classes flowing that the estimates would shut
 //! out. At the head of the queue an event is dropped if it would come too late,
-//! and while the gate is narrow and the oldest events have used up half of their
-//! time the newest is served first, for it still has time left.
+//! and where the oldest events have used up half of the time that their target
+//! leaves for waiting, the newest is served first, for it still has time left.
+//! On a stage of one or two workers a single event may wait that long for a worker;
+//! there a newcomer is let in now and then to overtake those who wait (`level.rs`).
 //!
 //! **Source.** Our own, from parts: prediction per type as in Bouncer \[Bouncer24\],
 //! the least wait over an interval from CoDel [RFC8289 §3], the percentile
@@ -59,15 +61,6 @@ use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ending, Finished, Order,
     Reading, Reason, Rejection, Timestamp, Waiting,
 };
-
-/// While the gate is narrow, the newest event goes first once the oldest has
-/// used up this share of the target.
-///
-/// Deviation: \[Maurer15\] turns the queue over as soon as one stands. That starves
-/// events that were promised an answer: turned over at a tenth of the target, a
-/// flash crowd's queue drops one admitted event in eleven, at half of it one in
-/// eighty.
-const NEWEST_FIRST_AGE: f64 = 0.5;
 
 /// Admits an event if it will meet its target, judging by what is ahead of it.
 ///
@@ -144,7 +137,7 @@ impl PredictGateTrim {
             self.levels.admit(class, means[class.index()]);
             return Decision::Admit;
         }
-        let wait = self.levels.wait(class, backlog, means, drain);
+        let wait = self.levels.wait(now, class, backlog, means, drain);
         self.levels.observe(now, class, wait.queue);
 
         let quantile = self.quantile(class);
@@ -166,6 +159,7 @@ impl PredictGateTrim {
             }
         }
         self.levels.admit(class, self.service.mean(class));
+        self.levels.join(now, class, wait);
         Decision::Admit
     }
 
@@ -204,11 +198,6 @@ impl PredictGateTrim {
     /// The mean measured service time of all events, in seconds.
     pub(crate) fn service_mean(&self) -> f64 {
         self.service.stage_mean()
-    }
-
-    /// The largest g of all priority levels.
-    pub(crate) fn greatest_correction(&self) -> f64 {
-        self.levels.greatest_correction()
     }
 
     /// How long an event of `class` may wait before it is not worth running, if
@@ -273,12 +262,7 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn order(&self, head_age: Duration) -> Order {
-        let old = NEWEST_FIRST_AGE * self.levels.least_target();
-        if self.levels.any_gate_is_narrow() && head_age.as_secs_f64() > old {
-            Order::NewestFirst
-        } else {
-            Order::OldestFirst
-        }
+        self.levels.order(head_age)
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, _: &Backlog<'_>) {

@@ -10,6 +10,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "shared by several tests and an example")]
 
+pub mod oracle;
 pub mod report;
 pub mod scenarios;
 pub mod workload;

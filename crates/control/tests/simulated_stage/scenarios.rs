@@ -148,6 +148,77 @@ pub fn contended() -> Scenario {
     scenario
 }
 
+/// What a law knows when the overload begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing.
+    Cold,
+    /// 30 % of the capacity for 5 s, and longer where service is slow.
+    Warm,
+}
+
+/// An upstream of some width, to be offered more than it can do.
+#[derive(Clone, Copy, Debug)]
+pub struct Width {
+    pub workers: u32,
+    pub service: Service,
+    /// In multiples of the mean service.
+    pub target: f64,
+    pub start: Start,
+}
+
+impl Width {
+    /// It at `times` its capacity, for `completions` of its completions, but at
+    /// least 6 s.
+    pub fn offered(&self, times: f64, completions: f64) -> Scenario {
+        let mean = self.service.mean();
+        let capacity = f64::from(self.workers) / mean;
+        let (step, before) = match self.start {
+            Start::Cold => (0.0, None),
+            Start::Warm => (40.0_f64.mul_add(mean, 5.0), Some(poisson(0.0, 0.3 * capacity))),
+        };
+        let until_seconds = step + (completions / capacity).max(6.0);
+        let target_ms = (1000.0 * self.target * mean).round() as u64;
+        Scenario {
+            workload: Workload {
+                classes: classes(vec![class("request", target_ms, 0)]),
+                mix: vec![(1.0, self.service)],
+                phases: before.into_iter().chain([poisson(step, times * capacity)]).collect(),
+                until_seconds,
+            },
+            upstream: Upstream::steady(self.workers),
+            measured: (step, until_seconds),
+        }
+    }
+}
+
+/// The upstreams that the constants of the opaque form were chosen with.
+pub fn widths_chosen_with() -> Vec<Width> {
+    let widths = [1, 2, 4, 8, 40, 400];
+    widths_at(&widths, &[4.0, 10.0, 50.0], |_| Service::Exponential(0.05))
+}
+
+/// Upstreams that they were not chosen with: other widths, targets and services.
+pub fn widths_held_out() -> Vec<Width> {
+    widths_at(&[1, 3, 5, 12, 150], &[6.0, 9.0, 20.0, 40.0], |index| match index % 3 {
+        0 => Service::Constant(0.025),
+        1 => Service::LogNormal { mean: 0.025, variation: 1.0 },
+        _ => Service::Exponential(0.025),
+    })
+}
+
+/// Every width with every target, from cold and warm.
+fn widths_at(workers: &[u32], targets: &[f64], service: fn(usize) -> Service) -> Vec<Width> {
+    let pairs = workers.iter().flat_map(|&workers| targets.iter().map(move |&to| (workers, to)));
+    pairs
+        .enumerate()
+        .flat_map(|(index, (workers, target))| {
+            let service = service(index);
+            [Start::Warm, Start::Cold].map(|start| Width { workers, service, target, start })
+        })
+        .collect()
+}
+
 fn poisson(from_seconds: f64, per_second: f64) -> Phase {
     Phase { from_seconds, load: Load::Poisson { per_second } }
 }
