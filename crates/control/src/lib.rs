@@ -53,6 +53,7 @@
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
 //! - [`opaque_upstream`]: its form for a proxy.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
+//! - [`fair`]: models, pole placement and droppers, and the laws made of them.
 //!
 //! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
@@ -60,6 +61,7 @@
 mod admission;
 mod class;
 mod duration;
+pub mod fair;
 pub mod opaque_upstream;
 pub mod open;
 mod period_samples;
@@ -81,6 +83,7 @@ pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, Priority, Target,
 };
 pub use duration::{InvalidDuration, parse_duration};
+pub use fair::{InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};

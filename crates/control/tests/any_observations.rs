@@ -185,6 +185,11 @@ fn check_invariants(law: &dyn AdmissionLaw) {
             "saturated_ratio" => 0.0..=1.0,
             "rate_per_second" => 0.05..=5000.0,
             "tokens_count" => 0.0..=3.0,
+            "admission_rate_per_second" => 0.05..=1e6,
+            "mean_per_percentile_ratio" => 0.01..=1.0,
+            "model_a_ratio" => 0.5..=1.05,
+            "model_b_ratio" => 0.25..=2.0,
+            "drop_threshold_seconds" => 2e-4..=0.8,
             _ => 0.0..=f64::MAX,
         };
         assert!(range.contains(&value), "{name} of {class:?} is {value}");
@@ -258,5 +263,26 @@ proptest! {
             let allowed = depth + rate * (now as f64 / 1e9);
             prop_assert!(passed <= allowed + 1e-6, "{passed} of {allowed}");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn the_laws_of_control_theory_stay_in_their_ranges(operations in operations()) {
+        check(|classes| Box::new(fair::SelfTuning::new(classes, fair::Form::P)), &operations);
+        check(|classes| Box::new(fair::SelfTuning::new(classes, fair::Form::Pi)), &operations);
+        check(|classes| Box::new(fair::SelfTuning::new(classes, fair::Form::Pd)), &operations);
+        check(
+            |classes| Box::new(fair::SelfTuning::new(classes, fair::Form::PPrecompensated)),
+            &operations,
+        );
+    }
+
+    #[test]
+    fn the_droppers_stay_in_their_ranges(operations in operations()) {
+        check(|classes| Box::new(fair::SelectiveDropper::new(classes)), &operations);
+        check(|classes| Box::new(fair::MovingDropper::new(classes)), &operations);
     }
 }

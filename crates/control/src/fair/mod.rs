@@ -1,0 +1,48 @@
+//! Fair service by control theory: the thesis `Fair07`, ch. 4, as parts and as laws.
+//!
+//! **Intuition.** Instead of turning a knob and watching, measure what the stage does
+//! with what it is given, make a model of it, and compute the gains that bring it
+//! to its target in a time and with an overshoot that were asked for.
+//!
+//! # The parts, in reading order
+//! - [`PercentileMapping`]: a promise about the percentile as a throughput or a
+//!   population (eq. 2–5).
+//! - [`Arx`]: the model of a stage; [`fit`] and [`OnLineFit`] find it (eq. 6–19).
+//! - [`closed_loop`]: what is asked of a controller ([`Demands`]), and whether it does it.
+//! - [`P`] with its pre-compensator, [`Pi`], [`Pd`]: gains by pole placement (eq. 20–54).
+//!   Each says what is right and what is wrong in the printed derivation.
+//! - [`GlobalController`]: one target, shared over the stages of a graph (eq. 1).
+//!
+//! # The laws
+//! - [`SelfTuning`]: the parts as one admission law, in four forms: `p`, `pi`, `pd` and
+//!   `p-precompensated`.
+//! - [`SelectiveDropper`] and [`MovingDropper`], which drop at dequeue.
+
+mod arx;
+pub mod closed_loop;
+mod dropper;
+mod global;
+mod least_squares;
+mod moving_dropper;
+mod percentile_mapping;
+mod proportional;
+mod proportional_derivative;
+mod proportional_integral;
+mod selective_dropper;
+mod self_tuning;
+
+pub use arx::{Arx, InvalidArx};
+pub use closed_loop::{
+    Controller, Demands, Design, InfeasibleDesign, InvalidDemands, step_response,
+};
+pub use global::{
+    Bottleneck, EndlessCycle, Flows, GlobalController, InvalidFlows, InvalidStageCount, STAGES_MAX,
+};
+pub use least_squares::{Fit, InvalidForgetting, OnLineFit, Unidentifiable, fit};
+pub use moving_dropper::MovingDropper;
+pub use percentile_mapping::{Load, PercentileMapping, ResponseSample};
+pub use proportional::P;
+pub use proportional_derivative::Pd;
+pub use proportional_integral::Pi;
+pub use selective_dropper::SelectiveDropper;
+pub use self_tuning::{Form, InvalidSelfTuning, SelfTuning, SelfTuningBuilder};
