@@ -70,6 +70,7 @@ pub mod rate_limit;
 mod recent_samples;
 pub mod response_time;
 pub mod slow_loop;
+mod smoothed_percentile;
 pub mod threshold;
 mod timestamp;
 pub mod token_bucket;

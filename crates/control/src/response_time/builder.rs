@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Controller, DEPTH, Parameters, ResponseTime};
-use crate::period_samples::PeriodSamples;
-use crate::{Classes, PerSecond, Ratio, TokenBucket};
+use super::{Controller, Parameters, ResponseTime};
+use crate::smoothed_percentile::Period;
+use crate::{Class, Classes, PerSecond, Ratio};
 
 /// More samples than this between two runs are no control any more, and memory
 /// is kept for each of them.
@@ -12,9 +12,7 @@ const NREQ_MAX: u32 = 10_000;
 
 /// [Welsh03 fig. 4; Welsh02 fig. 50]
 const PUBLISHED: Parameters = Parameters {
-    nreq: 100,
-    timeout: Duration::from_secs(1),
-    alpha: 0.7,
+    period: Period::PUBLISHED,
     err_i: -0.5,
     err_d: 0.0,
     adj_i: 2.0,
@@ -80,19 +78,19 @@ impl<'a> ResponseTimeBuilder<'a> {
 
     /// nreq: completions between two runs of the controller. Default 100.
     pub fn requests(mut self, nreq: u32) -> Self {
-        self.parameters.nreq = nreq;
+        self.parameters.period.samples = nreq;
         self
     }
 
     /// timeout: the longest time between two runs. Default 1 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.parameters.timeout = timeout;
+        self.parameters.period.timeout = timeout;
         self
     }
 
     /// α: the weight of the past in the smoothed percentile. Default 0.7.
     pub fn filter(mut self, alpha: Ratio) -> Self {
-        self.parameters.alpha = alpha.get();
+        self.parameters.period.alpha = alpha.get();
         self
     }
 
@@ -144,9 +142,15 @@ impl<'a> ResponseTimeBuilder<'a> {
     /// # Errors
     /// [`InvalidResponseTime`] says which do not.
     pub fn build(self) -> Result<ResponseTime, InvalidResponseTime> {
+        self.check()?;
+        Ok(self.law())
+    }
+
+    /// Whether the parameters go together.
+    fn check(&self) -> Result<(), InvalidResponseTime> {
         use InvalidResponseTime as Invalid;
-        let Parameters { nreq, timeout, alpha, err_i, err_d, adj_i, adj_d, c_i, .. } =
-            self.parameters;
+        let Parameters { period, err_i, err_d, adj_i, adj_d, c_i, .. } = self.parameters;
+        let Period { samples: nreq, timeout, alpha } = period;
         if nreq == 0 || nreq > NREQ_MAX {
             return Err(Invalid::Requests(nreq));
         }
@@ -170,21 +174,17 @@ impl<'a> ResponseTimeBuilder<'a> {
         if min == PerSecond::ZERO || min > max {
             return Err(Invalid::Rates { min, max });
         }
-        Ok(self.law())
+        Ok(())
     }
 
     /// The law with parameters that are known to go together.
     pub(super) fn law(self) -> ResponseTime {
-        let (_, rate_max) = self.rates();
-        let controllers = self.classes.iter().map(|(_, class)| Controller {
-            target: class.target.response_time().as_secs_f64(),
-            percentile: class.target.at().get(),
-            samples: PeriodSamples::new(self.parameters.nreq as usize),
-            cur: None,
-            ran: None,
-            bucket: TokenBucket::new(rate_max, DEPTH),
-        });
-        ResponseTime { parameters: self.parameters, controllers: controllers.collect() }
+        ResponseTime { parameters: self.parameters, controllers: self.controllers() }
+    }
+
+    fn controllers(&self) -> Box<[Controller]> {
+        let controller = |(_, class): (_, &Class)| Controller::new(class.target, &self.parameters);
+        self.classes.iter().map(controller).collect()
     }
 
     fn rates(&self) -> (PerSecond, PerSecond) {

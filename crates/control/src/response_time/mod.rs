@@ -29,15 +29,14 @@
 //!   errors come fast, and must not read as good service.
 
 mod builder;
-
-use std::time::Duration;
+mod controller;
 
 pub use builder::{InvalidResponseTime, ResponseTimeBuilder};
+pub(crate) use controller::Controller;
 
-use crate::period_samples::PeriodSamples;
+use crate::smoothed_percentile::Period;
 use crate::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Ending, Finished, PerSecond,
-    Reading, Reason, Rejection, Timestamp, TokenBucket,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Finished, Reading, Timestamp,
 };
 
 /// Tokens that a bucket keeps: the burst that passes after a pause. The papers
@@ -53,27 +52,16 @@ pub struct ResponseTime {
 
 /// The parameters of [Welsh03 fig. 4], by its names.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Parameters {
-    nreq: u32,
-    timeout: Duration,
-    alpha: f64,
-    err_i: f64,
-    err_d: f64,
-    adj_i: f64,
-    adj_d: f64,
-    c_i: f64,
-    rate_min: f64,
-    rate_max: f64,
-}
-
-#[derive(Clone, Debug)]
-struct Controller {
-    target: f64,
-    percentile: f64,
-    samples: PeriodSamples,
-    cur: Option<f64>,
-    ran: Option<Timestamp>,
-    bucket: TokenBucket,
+pub(crate) struct Parameters {
+    /// nreq, timeout, α
+    pub(crate) period: Period,
+    pub(crate) err_i: f64,
+    pub(crate) err_d: f64,
+    pub(crate) adj_i: f64,
+    pub(crate) adj_d: f64,
+    pub(crate) c_i: f64,
+    pub(crate) rate_min: f64,
+    pub(crate) rate_max: f64,
 }
 
 impl ResponseTime {
@@ -92,44 +80,22 @@ impl ResponseTime {
     }
 }
 
-impl Controller {
-    fn learn(&mut self, now: Timestamp, response: Duration, parameters: &Parameters) {
-        self.ran.get_or_insert(now);
-        self.samples.push(response.as_secs_f64());
-        if self.samples.is_full() {
-            self.run(now, parameters);
-        }
+/// A period of `controller` ended with this error: moves its rate.
+fn steer(controller: &mut Controller, now: Timestamp, err: f64, parameters: &Parameters) {
+    if err > parameters.err_d {
+        controller.lower(now, parameters.adj_d, parameters);
+    } else {
+        controller.raise(now, err, parameters);
     }
+}
 
-    fn on_tick(&mut self, now: Timestamp, parameters: &Parameters) {
-        let ran = *self.ran.get_or_insert(now);
-        if now.since(ran) >= parameters.timeout {
-            self.run(now, parameters);
-        }
-    }
-
-    fn run(&mut self, now: Timestamp, parameters: &Parameters) {
-        self.ran = Some(now);
-        if self.samples.len() == 0 {
-            return;
-        }
-        let samp = self.samples.take_quantile(self.percentile);
-        let Parameters { alpha, err_i, err_d, adj_i, adj_d, c_i, rate_min, rate_max, .. } =
-            *parameters;
-        let cur = self.cur.map_or(samp, |cur| alpha * cur + (1.0 - alpha) * samp);
-        self.cur = Some(cur);
-        let err = (cur - self.target) / self.target;
-        let rate = self.bucket.rate().get();
-        let rate = if err > err_d {
-            rate / adj_d
-        } else if err < err_i {
-            rate + adj_i * -(err - c_i)
-        } else {
-            rate
-        };
-        if let Ok(rate) = PerSecond::new(rate.clamp(rate_min, rate_max)) {
-            self.bucket.set_rate(now, rate);
-        }
+/// Shows the rate and the percentile of each class.
+pub(crate) fn show(controllers: &[Controller], visit: &mut dyn FnMut(Reading<'_>)) {
+    for (index, controller) in controllers.iter().enumerate() {
+        let class = Some(ClassId::new(index));
+        visit(Reading { name: "rate_per_second", class, value: controller.rate() });
+        let smoothed = controller.monitor.smoothed_seconds();
+        visit(Reading { name: "response_smoothed_seconds", class, value: smoothed });
     }
 }
 
@@ -140,46 +106,36 @@ impl AdmissionLaw for ResponseTime {
 
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, _: &Backlog<'_>) -> Decision {
         let index = self.resolve(arrival.class);
-        match self.controllers[index].bucket.take(now) {
-            Ok(()) => Decision::Admit,
-            Err(wait) => Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(wait)),
-        }
+        self.controllers[index].admit(now)
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, _: &Backlog<'_>) {
         let index = self.resolve(finished.class);
         let controller = &mut self.controllers[index];
-        let response = match finished.ending {
-            Ending::Completed => finished.response,
-            Ending::Failed | Ending::Terminated => {
-                finished.response.max(Duration::from_secs_f64(controller.target))
-            }
-            Ending::Untimed => return,
-        };
-        controller.learn(now, response, &self.parameters);
+        if let Some(err) = controller.monitor.learn(now, finished) {
+            steer(controller, now, err, &self.parameters);
+        }
     }
 
     fn on_tick(&mut self, now: Timestamp, _: &Backlog<'_>) {
         for controller in &mut self.controllers {
-            controller.on_tick(now, &self.parameters);
+            if let Some(err) = controller.monitor.elapse(now) {
+                steer(controller, now, err, &self.parameters);
+            }
         }
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
-        for (index, controller) in self.controllers.iter().enumerate() {
-            let class = Some(ClassId::new(index));
-            let rate = controller.bucket.rate().get();
-            visit(Reading { name: "rate_per_second", class, value: rate });
-            let cur = controller.cur.unwrap_or(0.0);
-            visit(Reading { name: "response_smoothed_seconds", class, value: cur });
-        }
+        show(&self.controllers, visit);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::{Concurrency, Target};
+    use crate::{Concurrency, Ending, Reason, Target};
 
     const IDLE: Backlog<'static> = Backlog {
         queued: &[0],
@@ -204,8 +160,12 @@ mod tests {
         (0..count).for_each(|_| law.on_finish(at(0), &finished, &IDLE));
     }
 
+    fn set_rate(law: &mut ResponseTime, rate: f64) {
+        law.controllers[0].set_rate(at(0), rate, &law.parameters);
+    }
+
     fn rate(law: &ResponseTime) -> f64 {
-        law.controllers[0].bucket.rate().get()
+        law.controllers[0].rate()
     }
 
     #[test]
@@ -228,7 +188,7 @@ mod tests {
     #[test]
     fn a_p90_of_a_tenth_of_the_target_adds_1_6_a_second() {
         let mut law = law();
-        law.controllers[0].bucket.set_rate(at(0), PerSecond::new(100.0).unwrap());
+        set_rate(&mut law, 100.0);
         finish(&mut law, 100, 100, Ending::Completed);
         // err = −0.9; −(−0.9 + 0.1) · 2.0 = 1.6
         assert!((rate(&law) - 101.6).abs() < 1e-9);
@@ -239,15 +199,6 @@ mod tests {
         let mut law = law();
         finish(&mut law, 700, 1000, Ending::Completed);
         assert_eq!(rate(&law), 5000.0);
-    }
-
-    #[test]
-    fn the_percentile_is_smoothed_with_seven_tenths_of_the_past() {
-        let mut law = law();
-        finish(&mut law, 1000, 100, Ending::Completed);
-        finish(&mut law, 2000, 100, Ending::Completed);
-        // 0.7·1 s + 0.3·2 s
-        assert!((law.controllers[0].cur.unwrap() - 1.3).abs() < 1e-9);
     }
 
     #[test]
@@ -272,7 +223,7 @@ mod tests {
     #[test]
     fn failures_that_come_fast_do_not_raise_the_rate() {
         let mut law = law();
-        law.controllers[0].bucket.set_rate(at(0), PerSecond::new(100.0).unwrap());
+        set_rate(&mut law, 100.0);
         finish(&mut law, 1, 100, Ending::Failed);
         assert_eq!(rate(&law), 100.0);
     }
@@ -280,11 +231,13 @@ mod tests {
     #[test]
     fn an_empty_bucket_says_when_to_come_back() {
         let mut law = law();
-        law.controllers[0].bucket = TokenBucket::new(PerSecond::new(2.0).unwrap(), 1.0);
+        set_rate(&mut law, 2.0);
         let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
-        assert_eq!(law.on_arrival(at(0), &arrival, &IDLE), Decision::Admit);
+        for _ in 0..10 {
+            assert_eq!(law.on_arrival(at(0), &arrival, &IDLE), Decision::Admit);
+        }
         let Decision::Reject(rejection) = law.on_arrival(at(0), &arrival, &IDLE) else {
-            panic!("a bucket of one token admitted two")
+            panic!("a bucket of ten tokens admitted eleven")
         };
         assert_eq!(rejection.reason, Reason::RateExceeded);
         assert_eq!(rejection.retry_after, Some(Duration::from_millis(500)));
