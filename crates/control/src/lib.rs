@@ -49,7 +49,7 @@
 //! - `timestamp`, `units`, `class`: what numbers mean here.
 //! - `admission`: what every law is told and what it answers, [`AdmissionLaw`].
 //! - [`open`], [`threshold`], [`token_bucket`], [`rate_limit`]: the simplest laws.
-//! - [`response_time`]: the papers' controller.
+//! - [`response_time`]: the papers' controller; [`multiclass`]: its form that refuses lower classes first.
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
 //! - [`opaque_upstream`]: its form for a proxy.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
@@ -62,6 +62,7 @@ mod admission;
 mod class;
 mod duration;
 pub mod fair;
+pub mod multiclass;
 pub mod opaque_upstream;
 pub mod open;
 mod period_samples;
@@ -85,6 +86,7 @@ pub use class::{
 };
 pub use duration::{InvalidDuration, parse_duration};
 pub use fair::{InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder};
+pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};

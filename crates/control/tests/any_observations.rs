@@ -137,7 +137,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let idle = backlog.has_idle_worker();
             let decision = law.on_arrival(model.now(), &arrival, &backlog);
             let late = arrival.deadline.is_some_and(|deadline| deadline <= model.now());
-            let by_rate = matches!(law.name(), "rate-limit" | "response-time");
+            let by_rate = matches!(law.name(), "rate-limit" | "response-time" | "multiclass");
             if idle && !late && !by_rate {
                 assert_eq!(decision, Decision::Admit, "an idle stage refused");
             }
@@ -228,6 +228,11 @@ proptest! {
     #[test]
     fn response_time_stays_in_its_ranges(operations in operations()) {
         check(|classes| Box::new(ResponseTime::new(classes)), &operations);
+    }
+
+    #[test]
+    fn multiclass_stays_in_its_ranges(operations in operations()) {
+        check(|classes| Box::new(Multiclass::new(classes)), &operations);
     }
 
     #[test]

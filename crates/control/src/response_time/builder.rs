@@ -147,7 +147,7 @@ impl<'a> ResponseTimeBuilder<'a> {
     }
 
     /// Whether the parameters go together.
-    fn check(&self) -> Result<(), InvalidResponseTime> {
+    pub(crate) fn check(&self) -> Result<(), InvalidResponseTime> {
         use InvalidResponseTime as Invalid;
         let Parameters { period, err_i, err_d, adj_i, adj_d, c_i, .. } = self.parameters;
         let Period { samples: nreq, timeout, alpha } = period;
@@ -182,9 +182,17 @@ impl<'a> ResponseTimeBuilder<'a> {
         ResponseTime { parameters: self.parameters, controllers: self.controllers() }
     }
 
-    fn controllers(&self) -> Box<[Controller]> {
+    pub(crate) fn controllers(&self) -> Box<[Controller]> {
         let controller = |(_, class): (_, &Class)| Controller::new(class.target, &self.parameters);
         self.classes.iter().map(controller).collect()
+    }
+
+    pub(crate) fn classes(&self) -> &'a Classes {
+        self.classes
+    }
+
+    pub(crate) fn parameters(&self) -> Parameters {
+        self.parameters
     }
 
     fn rates(&self) -> (PerSecond, PerSecond) {

@@ -13,7 +13,8 @@
 //! ```
 //! The rate stays between `rate_min` and `rate_max` and feeds a token bucket at
 //! the stage's door. Each class has a controller and a bucket of its own; the
-//! papers' cascade between classes [Welsh02 §7.2.3] is not part of this law.
+//! papers' cascade between classes [Welsh02 §7.2.3] is a law of its own,
+//! [`Multiclass`](crate::Multiclass).
 //!
 //! **Where it falls short.** It sees overload one queue later than it happens,
 //! climbs by two requests a second and second, whatever the service can do, and

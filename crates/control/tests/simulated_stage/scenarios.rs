@@ -104,11 +104,16 @@ pub fn wide(times: f64) -> Scenario {
 /// 10 times the capacity of 8 workers of 20 ms, of which the share `high` is of
 /// a higher priority; from 10 s on, after 30 % of capacity.
 pub fn priorities(high: f64) -> Scenario {
+    priorities_at(10.0, high)
+}
+
+/// The same at `times` the capacity.
+pub fn priorities_at(times: f64, high: f64) -> Scenario {
     Scenario {
         workload: Workload {
             classes: classes(vec![class("high", 500, 0), class("low", 500, 1)]),
             mix: vec![(high, Service::Exponential(0.02)), (1.0 - high, Service::Exponential(0.02))],
-            phases: vec![poisson(0.0, 0.3 * 400.0), poisson(10.0, 10.0 * 400.0)],
+            phases: vec![poisson(0.0, 0.3 * 400.0), poisson(10.0, times * 400.0)],
             until_seconds: 30.0,
         },
         upstream: Upstream::steady(8),
