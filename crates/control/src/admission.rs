@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::{ClassId, Concurrency, Timestamp};
+use crate::{ClassId, Concurrency, Ratio, Timestamp};
 
 /// A control law that decides who may enter a stage.
 ///
@@ -23,8 +23,6 @@ pub trait AdmissionLaw: Send {
 
     /// The event that is next to run, about to leave the queue; `backlog` still
     /// counts it as queued. The answer says whether running it is still of use.
-    /// A stage may ask about any queued event, at any time, to clear out those
-    /// that wait behind a higher priority and never become next.
     fn on_dequeue(
         &mut self,
         _now: Timestamp,
@@ -32,6 +30,15 @@ pub trait AdmissionLaw: Send {
         _backlog: &Backlog<'_>,
     ) -> Dequeue {
         Dequeue::Run
+    }
+
+    /// The same question about any queued event, at any time: a stage clears out
+    /// what is of no use any more, wherever it stands, for what waits behind a
+    /// higher priority may never become next. By default the answer is that of
+    /// [`on_dequeue`](Self::on_dequeue); a law that learns from what leaves the
+    /// queue learns nothing from this.
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        self.on_dequeue(now, waiting, backlog)
     }
 
     /// Which end of the queue to serve, asked when the stage's discipline leaves
@@ -46,6 +53,10 @@ pub trait AdmissionLaw: Send {
     /// Time has passed; called at least once a second, and as often as the
     /// governor of the stage ticks.
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>);
+
+    /// How much of the machine's processors has been in use of late, told about
+    /// every 100 ms by whoever can see it; a law that does not ask for it ignores it.
+    fn on_cpu(&mut self, _now: Timestamp, _busy: Ratio) {}
 
     /// How many events the law wants in progress at once, if it has a say
     /// (a law for an upstream whose workers it cannot see). The answer may change
@@ -205,6 +216,12 @@ pub enum Reason {
     PredictedLate,
     /// A queue has been standing for too long; it is being cleared.
     StandingQueue,
+    /// As many are inside as the law lets in at once.
+    ConcurrencyLimit,
+    /// The load leaves room for higher priorities only.
+    PriorityCutoff,
+    /// The lot fell on it: a share of all is refused early, before a bound is reached.
+    Random,
     /// The owner's own predicate said no.
     Predicate,
     /// The stage is draining and takes nothing new.
@@ -221,6 +238,9 @@ impl Reason {
             Self::QueueFull => "queue_full",
             Self::PredictedLate => "predicted_late",
             Self::StandingQueue => "standing_queue",
+            Self::ConcurrencyLimit => "concurrency_limit",
+            Self::PriorityCutoff => "priority_cutoff",
+            Self::Random => "random",
             Self::Predicate => "predicate",
             Self::Draining => "draining",
             Self::Closed => "closed",
@@ -235,6 +255,9 @@ impl std::fmt::Display for Reason {
             Self::QueueFull => "the queue is full",
             Self::PredictedLate => "it would be answered too late",
             Self::StandingQueue => "a standing queue is being cleared",
+            Self::ConcurrencyLimit => "as many are inside as may be at once",
+            Self::PriorityCutoff => "there is room for higher priorities only",
+            Self::Random => "a share of all is refused, and the lot fell on it",
             Self::Predicate => "the stage's predicate refused it",
             Self::Draining => "the stage is draining",
             Self::Closed => "the stage is closed",

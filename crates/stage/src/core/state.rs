@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tamarisk_control::{
-    Activity, AdmissionLaw, Backlog, Concurrency, Dequeue, Ending, Finished, Reason, Rejection,
-    Timestamp, Waiting,
+    Activity, AdmissionLaw, Concurrency, Dequeue, Ending, Finished, Reason, Rejection, Timestamp,
+    Waiting,
 };
 
 use super::item::{Discard, Item, Leaving};
@@ -68,7 +68,10 @@ impl<T: Item> State<T> {
             }
             let class = queued.meta.class;
             let backlog = self.ledger.backlog(self.workers);
-            if is_of_use(&mut *self.law, now, &queued.meta, &backlog) {
+            let (meta, law) = (&queued.meta, &mut self.law);
+            let of_use = meta.deadline > now
+                && law.on_dequeue(now, &waiting(meta), &backlog) == Dequeue::Run;
+            if of_use {
                 self.ledger.start(class);
                 queued.item.leaving(Leaving::Started(now));
                 return Some(queued);
@@ -158,7 +161,10 @@ impl<T: Item> State<T> {
         let law = &mut *self.law;
         let backlog = self.ledger.backlog(self.workers);
         let overdue = self.queue.extract(|queued| {
-            queued.item.is_gone() || !is_of_use(law, now, &queued.meta, &backlog)
+            let meta = &queued.meta;
+            queued.item.is_gone()
+                || meta.deadline <= now
+                || law.on_sweep(now, &waiting(meta), &backlog) == Dequeue::Drop
         });
         let (gone, overdue): (Vec<_>, Vec<_>) =
             overdue.into_iter().partition(|queued| queued.item.is_gone());
@@ -231,14 +237,7 @@ impl<T: Item> State<T> {
     }
 }
 
-/// Whether running a queued event now is worth it.
-fn is_of_use(
-    law: &mut dyn AdmissionLaw,
-    now: Timestamp,
-    meta: &Meta,
-    backlog: &Backlog<'_>,
-) -> bool {
-    let deadline = meta.deadline();
-    let waiting = Waiting { class: meta.class, entered: meta.entered, deadline };
-    meta.deadline > now && law.on_dequeue(now, &waiting, backlog) == Dequeue::Run
+/// What a law is told of a queued event.
+fn waiting(meta: &Meta) -> Waiting {
+    Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline() }
 }

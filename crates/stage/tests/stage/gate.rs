@@ -346,3 +346,17 @@ async fn a_permit_tells_when_it_began_and_when_it_is_due() {
     assert_eq!(second.started().since(start), Duration::from_secs(2));
     assert_eq!(second.deadline().map(|due| due.since(start)), Some(Duration::from_secs(9)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_swept_is_not_taken_for_what_leaves_the_queue() {
+    let law = Law::default();
+    let gate = described("gate").workers(1).law(law.clone()).gate().unwrap();
+    let permit = enter(&gate);
+    let waiting = waiting(&gate).await;
+    sleep(Duration::from_millis(350)).await;
+    let seen = |law: &Law| (law.script().dequeues, law.script().sweeps);
+    assert_eq!(seen(&law), (0, 3));
+    permit.complete();
+    waiting.await.unwrap().unwrap().complete();
+    assert_eq!(seen(&law), (1, 3));
+}

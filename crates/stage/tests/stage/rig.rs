@@ -27,12 +27,22 @@ pub(crate) struct Script {
     pub(crate) drops: bool,
     /// What the law was told so far.
     pub(crate) arrivals: u32,
+    pub(crate) dequeues: u32,
+    pub(crate) sweeps: u32,
     pub(crate) endings: Vec<Ending>,
 }
 
 impl Law {
     pub(crate) fn script(&self) -> parking_lot::MutexGuard<'_, Script> {
         self.0.lock()
+    }
+}
+
+impl Script {
+    fn verdict(&self, now: Timestamp, waiting: &Waiting) -> Dequeue {
+        let waited = now.since(waiting.entered);
+        let impatient = self.patience.is_some_and(|patience| waited > patience);
+        if self.drops || impatient { Dequeue::Drop } else { Dequeue::Run }
     }
 }
 
@@ -48,10 +58,15 @@ impl AdmissionLaw for Law {
     }
 
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
-        let script = self.0.lock();
-        let waited = now.since(waiting.entered);
-        let impatient = script.patience.is_some_and(|patience| waited > patience);
-        if script.drops || impatient { Dequeue::Drop } else { Dequeue::Run }
+        let mut script = self.0.lock();
+        script.dequeues += 1;
+        script.verdict(now, waiting)
+    }
+
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
+        let mut script = self.0.lock();
+        script.sweeps += 1;
+        script.verdict(now, waiting)
     }
 
     fn order(&self, _: Duration) -> Order {
