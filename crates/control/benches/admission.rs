@@ -54,7 +54,7 @@ fn report<L: AdmissionLaw>(classes: &Classes, make: impl Fn() -> L) {
     let count = classes.len();
     let mut stage = Stage { queued: vec![0; count], running: vec![0; count], now: 0 };
     let class = |call: u64| ClassId::new(call as usize % count);
-    let arrival = |call| Arrival { class: class(call), deadline: None };
+    let arrival = |call| Arrival { class: class(call), deadline: None, flow: 0 };
 
     let mut law = taught(make(), &mut stage, count);
     let idle = measure(|call| {

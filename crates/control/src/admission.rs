@@ -89,6 +89,9 @@ pub struct Arrival {
     pub class: ClassId,
     /// After this instant its answer is of no use to anyone.
     pub deadline: Option<Timestamp>,
+    /// Which client it is from, or what else it is one of many of; 0 if that is
+    /// not known.
+    pub flow: u64,
 }
 
 /// An event that has reached the head of the queue.

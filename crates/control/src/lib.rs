@@ -35,7 +35,7 @@
 //!     law.on_finish(now, &finished, &empty);
 //! }
 //! // … so behind forty of them a newcomer would wait for some 400 ms.
-//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
 //! let crowded = Backlog { queued: &[40], queued_total: 40, ..empty };
 //! let Decision::Reject(rejection) = law.on_arrival(now, &arrival, &crowded) else {
 //!     unreachable!("it cannot be answered within 100 ms");

@@ -18,6 +18,7 @@ enum Operation {
     Arrive {
         class: u8,
         deadline_ms: Option<u32>,
+        flow: u64,
     },
     /// The oldest or newest event of the queue is next to run.
     Dequeue {
@@ -58,8 +59,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         4 => (0..50_000_000_u64).prop_map(Operation::PassNanos),
         1 => any_nanos.clone().prop_map(Operation::PassNanos),
         1 => any_nanos.clone().prop_map(Operation::StepBackNanos),
-        8 => (class.clone(), deadline.clone())
-            .prop_map(|(class, deadline_ms)| Operation::Arrive { class, deadline_ms }),
+        8 => (class.clone(), deadline.clone(), 0..100_u64).prop_map(
+            |(class, deadline_ms, flow)| Operation::Arrive { class, deadline_ms, flow }
+        ),
         4 => (any_nanos.clone(), deadline)
             .prop_map(|(age_ns, deadline_ms)| Operation::Dequeue { age_ns, deadline_ms }),
         8 => (class, any_nanos.clone(), any_nanos, ending).prop_map(
@@ -128,10 +130,11 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             model.running[0] = running;
         }
         Operation::Tick => law.on_tick(model.now(), &model.backlog(law.concurrency())),
-        Operation::Arrive { class, deadline_ms } => {
+        Operation::Arrive { class, deadline_ms, flow } => {
             let arrival = Arrival {
                 class: ClassId::new(class.into()),
                 deadline: model.deadline(deadline_ms),
+                flow,
             };
             let backlog = model.backlog(law.concurrency());
             let idle = backlog.has_idle_worker();

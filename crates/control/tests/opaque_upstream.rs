@@ -158,7 +158,7 @@ fn what_waits_for_a_place_is_judged_like_a_queue() {
             running_total: running[0],
             workers: Concurrency::new(32),
         };
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
         law.on_arrival(at(5000), &arrival, &backlog)
     };
     assert_eq!(decide(0, 31), Decision::Admit);

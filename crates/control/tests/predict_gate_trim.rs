@@ -36,7 +36,7 @@ fn backlog<'a>(queued: &'a [u32; 2], running: &'a [u32; 2]) -> Backlog<'a> {
 }
 
 fn arrival(class: usize) -> Arrival {
-    Arrival { class: ClassId::new(class), deadline: None }
+    Arrival { class: ClassId::new(class), deadline: None, flow: 0 }
 }
 
 /// 200 completions of each class, all of 100 ms, on an idle stage.
@@ -117,7 +117,7 @@ fn a_refusal_says_when_the_backlog_will_have_cleared() {
 #[test]
 fn a_deadline_sooner_than_the_answer_is_predicted_late() {
     let decide = |millis| {
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(millis)) };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(millis)), flow: 0 };
         taught([0, 0]).on_arrival(at(0), &arrival, &backlog(&[7, 0], &[4, 0]))
     };
     // 8 · 100 ÷ 4 + 100 = 300 ms
@@ -127,7 +127,7 @@ fn a_deadline_sooner_than_the_answer_is_predicted_late() {
 
 #[test]
 fn a_deadline_in_the_past_is_refused_even_by_an_idle_stage() {
-    let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(999)) };
+    let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(999)), flow: 0 };
     let decision = taught([0, 0]).on_arrival(at(1000), &arrival, &backlog(&[0, 0], &[0, 0]));
     assert_eq!(reason(decision), Some(Reason::PredictedLate));
 }

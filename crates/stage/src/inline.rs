@@ -183,7 +183,11 @@ impl<F> Shared<F> {
             running_total: 0,
             workers: Concurrency::ONE,
         };
-        match law.on_arrival(self.clock.now(), &Arrival { class, deadline: None }, &backlog) {
+        match law.on_arrival(
+            self.clock.now(),
+            &Arrival { class, deadline: None, flow: 0 },
+            &backlog,
+        ) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }

@@ -78,7 +78,7 @@ use crate::{
 ///     running_total: 3,
 ///     workers: Concurrency::new(8),
 /// };
-/// let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+/// let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
 /// assert_eq!(law.on_arrival(Timestamp::ZERO, &arrival, &idle), Decision::Admit);
 /// # Ok::<(), InvalidTarget>(())
 /// ```

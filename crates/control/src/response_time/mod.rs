@@ -233,7 +233,7 @@ mod tests {
     fn an_empty_bucket_says_when_to_come_back() {
         let mut law = law();
         set_rate(&mut law, 2.0);
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
         for _ in 0..10 {
             assert_eq!(law.on_arrival(at(0), &arrival, &IDLE), Decision::Admit);
         }

@@ -236,7 +236,10 @@ impl<'a> Simulation<'a> {
 
         let backlog = backlog(&self.queued, &self.running, self.limit());
         let idle = backlog.has_idle_worker();
-        match self.law.on_arrival(self.now, &Arrival { class, deadline: None }, &backlog) {
+        // Users come again; in an open loop every request is somebody else's.
+        let flow = user.unwrap_or(id) as u64 + 1;
+        let arrival = Arrival { class, deadline: None, flow };
+        match self.law.on_arrival(self.now, &arrival, &backlog) {
             Decision::Reject(rejection) => self.end(id, Outcome::Rejected(rejection.reason)),
             Decision::Admit if idle => self.start(id),
             Decision::Admit => {

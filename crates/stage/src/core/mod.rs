@@ -129,7 +129,7 @@ impl<T: Item> Core<T> {
         meta: &Meta,
     ) -> Result<(), Rejection> {
         self.check(state, now, meta)?;
-        let arrival = Arrival { class: meta.class, deadline: meta.deadline() };
+        let arrival = Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow };
         match state.law.on_arrival(now, &arrival, &state.ledger.backlog(state.workers)) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),

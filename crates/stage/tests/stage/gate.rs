@@ -360,3 +360,15 @@ async fn what_is_swept_is_not_taken_for_what_leaves_the_queue() {
     waiting.await.unwrap().unwrap().complete();
     assert_eq!(seen(&law), (1, 3));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_law_is_told_whose_an_event_is() {
+    let law = Law::default();
+    let gate = described("gate").law(law.clone()).gate().unwrap();
+    for entry in [Entry::new().flow("ann"), Entry::new().flow("bob"), Entry::new()] {
+        gate.try_enter(entry).unwrap().complete();
+    }
+    let flows = law.script().flows.clone();
+    assert!(flows[0] != flows[1] && flows[0] != 0 && flows[1] != 0, "{flows:?}");
+    assert_eq!(flows[2], 0);
+}

@@ -27,6 +27,7 @@ pub(crate) struct Script {
     pub(crate) drops: bool,
     /// What the law was told so far.
     pub(crate) arrivals: u32,
+    pub(crate) flows: Vec<u64>,
     pub(crate) dequeues: u32,
     pub(crate) sweeps: u32,
     pub(crate) endings: Vec<Ending>,
@@ -51,9 +52,10 @@ impl AdmissionLaw for Law {
         "scripted"
     }
 
-    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+    fn on_arrival(&mut self, _: Timestamp, arrival: &Arrival, _: &Backlog<'_>) -> Decision {
         let mut script = self.0.lock();
         script.arrivals += 1;
+        script.flows.push(arrival.flow);
         script.refuses.map_or(Decision::Admit, Decision::Reject)
     }
 
