@@ -1,0 +1,452 @@
+//! The simulation itself: takes what happens next from the calendar, and lets it happen.
+
+use std::time::Duration;
+
+use tamarisk_control::{AdmissionLaw, Open, Rejection, Timestamp};
+
+use super::calendar::Calendar;
+use super::clients::ClientRun;
+use super::invalid::InvalidScenario;
+use super::job::{Job, Jobs};
+use super::ledger::Ledger;
+use super::plan::{EXIT, Place, Plan};
+use super::report::Report;
+use super::resource::ResourceRun;
+use super::scenario::Scenario;
+use super::stage::{Entered, Next, StageRun};
+use super::watch::{Outcome, Seen, Watch, What};
+
+/// A scenario that was found sound, to be run any number of times.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    plan: Plan,
+}
+
+/// There is no stage of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no stage {0:?}")]
+pub struct UnknownStage(String);
+
+impl Simulation {
+    /// Makes `scenario` ready to run.
+    ///
+    /// # Errors
+    /// [`InvalidScenario`] says what cannot be simulated, and where it stands.
+    pub fn new(scenario: &Scenario) -> Result<Self, InvalidScenario> {
+        Ok(Self { plan: Plan::new(scenario)? })
+    }
+
+    /// Runs it with no law at any stage.
+    pub fn run(&self, seed: u64) -> Report {
+        self.start(seed).finish()
+    }
+
+    /// A run that is about to begin, with no law at any stage yet.
+    pub fn start(&self, seed: u64) -> Run<'_, ()> {
+        let plan = &self.plan;
+        let stages = plan.stages.iter().map(|stage| StageRun::new(stage, Box::new(Open)));
+        Run {
+            plan,
+            seed,
+            now: 0,
+            calendar: Calendar::default(),
+            jobs: Jobs::default(),
+            offered: 0,
+            stages: stages.collect(),
+            resources: plan.resources.iter().map(ResourceRun::new).collect(),
+            clients: (0..plan.clients.len()).map(|index| ClientRun::new(seed, index)).collect(),
+            ledger: Ledger::new(plan),
+            overdue: Vec::new(),
+            watch: (),
+        }
+    }
+}
+
+/// One run of a simulation.
+pub struct Run<'a, W> {
+    pub(super) plan: &'a Plan,
+    pub(super) seed: u64,
+    /// Nanoseconds since the beginning, as all times here.
+    pub(super) now: u64,
+    pub(super) calendar: Calendar,
+    pub(super) jobs: Jobs,
+    /// Attempts so far.
+    pub(super) offered: u64,
+    pub(super) stages: Box<[StageRun]>,
+    pub(super) resources: Box<[ResourceRun]>,
+    pub(super) clients: Box<[ClientRun]>,
+    pub(super) ledger: Ledger,
+    /// Kept for its memory.
+    overdue: Vec<u32>,
+    watch: W,
+}
+
+/// What can happen, as the calendar holds it: three bits of kind, and of whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The present step of a job is done.
+    StepDone(u32),
+    /// Somebody's work at a shared resource may be done.
+    Resource(u32),
+    /// A client that waited comes (again).
+    Wake(u32),
+    /// An open client's next request or session comes.
+    Arrival(u32),
+    /// The number of a closed client's users changes.
+    Users(u32),
+    /// The governors tick.
+    Tick,
+    /// A second has passed.
+    Second,
+    /// A part of the measured time begins.
+    Mark,
+}
+
+const OF_WHOM_BITS: u32 = 29;
+
+impl Event {
+    #[inline]
+    fn pack(self) -> u32 {
+        let (kind, of_whom) = match self {
+            Self::StepDone(job) => (0, job),
+            Self::Resource(resource) => (1, resource),
+            Self::Wake(job) => (2, job),
+            Self::Arrival(client) => (3, client),
+            Self::Users(client) => (4, client),
+            Self::Tick => (5, 0),
+            Self::Second => (6, 0),
+            Self::Mark => (7, 0),
+        };
+        debug_assert!(of_whom >> OF_WHOM_BITS == 0, "jobs and parts are bounded");
+        kind << OF_WHOM_BITS | of_whom
+    }
+
+    #[inline]
+    fn unpack(packed: u32) -> Self {
+        let of_whom = packed & ((1 << OF_WHOM_BITS) - 1);
+        match packed >> OF_WHOM_BITS {
+            0 => Self::StepDone(of_whom),
+            1 => Self::Resource(of_whom),
+            2 => Self::Wake(of_whom),
+            3 => Self::Arrival(of_whom),
+            4 => Self::Users(of_whom),
+            5 => Self::Tick,
+            6 => Self::Second,
+            _ => Self::Mark,
+        }
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl<'a, W: Watch> Run<'a, W> {
+    /// With this law at the door of the stage named `stage`. Its classes should be the
+    /// scenario's.
+    ///
+    /// # Errors
+    /// [`UnknownStage`] if there is none of that name.
+    pub fn law(mut self, stage: &str, law: Box<dyn AdmissionLaw>) -> Result<Self, UnknownStage> {
+        let index = self.plan.stages.iter().position(|plan| plan.name == stage);
+        let index = index.ok_or_else(|| UnknownStage(stage.to_owned()))?;
+        self.stages[index] = StageRun::new(&self.plan.stages[index], law);
+        Ok(self)
+    }
+
+    /// With `watch` told of all that happens.
+    pub fn watch<V: Watch>(self, watch: V) -> Run<'a, V> {
+        let Self { plan, seed, now, calendar, jobs, offered, .. } = self;
+        let Self { stages, resources, clients, ledger, overdue, .. } = self;
+        Run {
+            plan,
+            seed,
+            now,
+            calendar,
+            jobs,
+            offered,
+            stages,
+            resources,
+            clients,
+            ledger,
+            overdue,
+            watch,
+        }
+    }
+
+    /// Runs to the end of the scenario's time.
+    pub fn finish(mut self) -> Report {
+        self.at(0, Event::Tick);
+        self.at(self.plan.warm_up, Event::Mark);
+        self.at(self.plan.warm_up.saturating_add(SECOND), Event::Second);
+        for client in 0..self.clients.len() {
+            self.begin_client(client as u32);
+        }
+        while let Some((at, event)) = self.calendar.pop() {
+            self.now = at;
+            self.happen(Event::unpack(event));
+            debug_assert!(self.balances(), "the accounts do not balance at {at} ns");
+        }
+        self.now = self.plan.end;
+        self.mark();
+        Report::new(&self)
+    }
+
+    #[inline]
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::StepDone(id) => self.step_done(id),
+            Event::Arrival(client) => self.arrive(client),
+            Event::Resource(resource) => self.resource_due(resource),
+            Event::Wake(id) => self.wake(id),
+            Event::Users(client) => self.change_users(client),
+            Event::Tick => self.tick(),
+            Event::Second => {
+                self.ledger.second();
+                self.at(self.now + SECOND, Event::Second);
+            }
+            Event::Mark => {
+                self.mark();
+                let Plan { warm_up, end, batches, .. } = self.plan;
+                let next = u128::from(end - warm_up) * self.ledger.batches_begun as u128;
+                self.at(warm_up + (next / u128::from(*batches)) as u64, Event::Mark);
+            }
+        }
+    }
+
+    /// Enters into the calendar what happens before the end.
+    #[inline]
+    pub(super) fn at(&mut self, nanos: u64, event: Event) {
+        if nanos < self.plan.end {
+            self.calendar.push(nanos, event.pack());
+        }
+    }
+
+    #[inline]
+    fn see(&mut self, id: u32, what: What) {
+        let job = &self.jobs[id];
+        self.watch.see(&Seen {
+            at: Timestamp::from_nanos(self.now),
+            number: job.number,
+            stage: job.stage,
+            class: job.class,
+            flow: job.flow,
+            what,
+        });
+    }
+
+    /// A request, or one more attempt at it, comes to the network.
+    #[inline]
+    pub(super) fn offer(&mut self, id: u32) {
+        let plan = self.plan;
+        let job = &mut self.jobs[id];
+        let client = &plan.clients[job.client as usize];
+        self.offered += 1;
+        job.number = self.offered;
+        job.arrived = self.now;
+        job.deadline = client.patience.map_or(u64::MAX, |patience| self.now + patience);
+        job.stage = client.entry;
+        job.at_entry = true;
+        self.ledger.offer(job.class, job.flow);
+        self.see(id, What::Offered);
+        self.enter(id, client.entry);
+    }
+
+    #[inline]
+    fn enter(&mut self, id: u32, stage: u32) {
+        let job = &mut self.jobs[id];
+        job.stage = stage;
+        job.entered = self.now;
+        job.step = 0;
+        let plan = &self.plan.stages[stage as usize];
+        match self.stages[stage as usize].enter(self.now, id, job, plan) {
+            Entered::Runs => self.start(id),
+            Entered::Waits => self.see(id, What::Queued),
+            Entered::Refused(rejection) => {
+                let outcome = Outcome::Rejected(rejection.reason);
+                self.see(id, What::Ended(outcome));
+                self.leave(id, outcome, Some(rejection));
+            }
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, id: u32) {
+        self.jobs[id].started = self.now;
+        self.see(id, What::Started);
+        self.begin_step(id);
+    }
+
+    #[inline]
+    fn begin_step(&mut self, id: u32) {
+        let job = &mut self.jobs[id];
+        let step = &self.plan.stages[job.stage as usize].classes[job.class.index()].steps
+            [job.step as usize];
+        match step.place {
+            Place::Own => {
+                let work = self.work(id);
+                self.at(self.now.saturating_add(round(work)), Event::StepDone(id));
+            }
+            Place::Shared(index) => {
+                let work = self.work(id);
+                let ResourceRun::Shared(shared) = &mut self.resources[index as usize] else {
+                    unreachable!("the plan says which resources are shared");
+                };
+                shared.begin(self.now, id, work);
+                self.schedule(index);
+            }
+            Place::Pool(index) => {
+                let ResourceRun::Pool(pool) = &mut self.resources[index as usize] else {
+                    unreachable!("the plan says which resources are pools");
+                };
+                if pool.begin(id) {
+                    self.begin_pooled(id);
+                }
+            }
+        }
+    }
+
+    fn begin_pooled(&mut self, id: u32) {
+        let work = self.work(id);
+        self.at(self.now.saturating_add(round(work)), Event::StepDone(id));
+    }
+
+    /// How long the present step of a job takes at full speed, in nanoseconds.
+    #[inline]
+    fn work(&mut self, id: u32) -> f64 {
+        let job = &mut self.jobs[id];
+        let stage = &self.plan.stages[job.stage as usize];
+        let step = &stage.classes[job.class.index()].steps[job.step as usize];
+        let work = match job.recorded {
+            Some(recorded) if job.at_entry && job.step == 0 => recorded as f64,
+            _ => step.work.sample(&mut job.draws),
+        };
+        match &stage.stretch {
+            None => work,
+            Some(stretch) => work * stretch.value(self.now),
+        }
+    }
+
+    fn schedule(&mut self, resource: u32) {
+        if let ResourceRun::Shared(shared) = &mut self.resources[resource as usize]
+            && let Some(at) = shared.schedule(self.now)
+        {
+            self.at(at, Event::Resource(resource));
+        }
+    }
+
+    fn resource_due(&mut self, resource: u32) {
+        let ResourceRun::Shared(shared) = &mut self.resources[resource as usize] else { return };
+        let done = shared.due(self.now);
+        if let Some(id) = done {
+            self.next_step(id);
+        }
+        self.schedule(resource);
+    }
+
+    #[inline]
+    fn step_done(&mut self, id: u32) {
+        let job = &self.jobs[id];
+        let steps = &self.plan.stages[job.stage as usize].classes[job.class.index()].steps;
+        if let Place::Pool(index) = steps[job.step as usize].place
+            && let ResourceRun::Pool(pool) = &mut self.resources[index as usize]
+            && let Some(next) = pool.end()
+        {
+            self.begin_pooled(next);
+        }
+        self.next_step(id);
+    }
+
+    #[inline]
+    fn next_step(&mut self, id: u32) {
+        let job = &mut self.jobs[id];
+        let steps = &self.plan.stages[job.stage as usize].classes[job.class.index()].steps;
+        job.step += 1;
+        if (job.step as usize) < steps.len() {
+            self.begin_step(id);
+        } else {
+            self.finish_stage(id);
+        }
+    }
+
+    #[inline]
+    fn finish_stage(&mut self, id: u32) {
+        let job = &mut self.jobs[id];
+        let stage = job.stage;
+        job.at_entry = false;
+        self.stages[stage as usize].finish(self.now, job);
+        let next =
+            *self.plan.stages[stage as usize].classes[job.class.index()].next.draw(&mut job.draws);
+        self.see(id, What::Ended(Outcome::Completed));
+        self.dispatch(stage);
+        if next == EXIT {
+            self.leave(id, Outcome::Completed, None);
+        } else {
+            self.enter(id, next);
+        }
+    }
+
+    /// Lets as many run as there are places.
+    #[inline]
+    fn dispatch(&mut self, stage: u32) {
+        let plan = &self.plan.stages[stage as usize];
+        while let Some(next) = self.stages[stage as usize].next(self.now, &self.jobs, plan) {
+            match next {
+                Next::Run(id) => self.start(id),
+                Next::Drop(id) => self.drop_queued(id),
+            }
+        }
+    }
+
+    fn drop_queued(&mut self, id: u32) {
+        self.see(id, What::Ended(Outcome::Dropped));
+        self.leave(id, Outcome::Dropped, None);
+    }
+
+    fn tick(&mut self) {
+        self.at(self.now + self.plan.tick, Event::Tick);
+        for stage in 0..self.stages.len() {
+            let mut overdue = std::mem::take(&mut self.overdue);
+            self.stages[stage].tick(self.now, &self.jobs, &mut overdue);
+            self.dispatch(stage as u32);
+            for id in overdue.drain(..) {
+                self.drop_queued(id);
+            }
+            self.overdue = overdue;
+        }
+    }
+
+    /// A request has ended altogether, and its client does what it does then.
+    #[inline]
+    fn leave(&mut self, id: u32, outcome: Outcome, rejection: Option<Rejection>) {
+        self.see(id, What::Left(outcome));
+        let job = &self.jobs[id];
+        let response = self.now - job.arrived;
+        self.ledger.leave(job.class, job.flow, outcome, response);
+        let retry_after = rejection.and_then(|rejection| rejection.retry_after);
+        self.client_told(id, outcome, retry_after.unwrap_or(Duration::ZERO));
+    }
+
+    fn mark(&mut self) {
+        self.ledger.mark(self.now, &mut self.stages);
+    }
+
+    /// Every request is in exactly one place.
+    fn balances(&self) -> bool {
+        self.stages.iter().all(StageRun::balances)
+            && self.ledger.classes.iter().enumerate().all(|(class, tally)| {
+                let inside: u64 = self.stages.iter().map(|stage| stage.inside.of(class)).sum();
+                tally.counts.offered == tally.counts.ended() + inside
+            })
+    }
+
+    /// A slot for a new client or request; `None` if there are too many.
+    #[inline]
+    pub(super) fn insert(&mut self, job: Job) -> Option<u32> {
+        self.jobs.insert(job)
+    }
+}
+
+/// Of nanoseconds that are not negative; what is too long saturates.
+#[inline]
+pub(super) fn round(nanos: f64) -> u64 {
+    (nanos + 0.5) as u64
+}

@@ -1,0 +1,87 @@
+//! Requests, and the clients that are to send another: one slot for both, used again
+//! when it is free.
+
+use std::ops::{Index, IndexMut};
+
+use tamarisk_control::ClassId;
+
+use super::random::Stream;
+
+/// A request on its way, or a client between two of its requests or attempts.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// What the client does: its classes, what its requests are, how long it thinks.
+    pub(super) behaviour: Stream,
+    /// What the present request is: the same seed, the same work and ways.
+    pub(super) seed: u64,
+    /// How far the present attempt has drawn from it.
+    pub(super) draws: Stream,
+    /// Of the attempt.
+    pub(super) number: u64,
+    /// When the attempt came to the network, in nanoseconds.
+    pub(super) arrived: u64,
+    /// When it came to its present stage.
+    pub(super) entered: u64,
+    /// When it left the queue there.
+    pub(super) started: u64,
+    /// [`u64::MAX`] if there is none.
+    pub(super) deadline: u64,
+    /// How long its first step at the entry takes, if that was recorded.
+    pub(super) recorded: Option<u64>,
+    pub(super) class: ClassId,
+    pub(super) stage: u32,
+    pub(super) client: u32,
+    pub(super) flow: u32,
+    pub(super) step: u32,
+    /// Retries so far.
+    pub(super) attempts: u32,
+    /// Whether it has not yet been served at the stage it came in by.
+    pub(super) at_entry: bool,
+}
+
+/// All of them. An index is valid until its slot is freed.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    slots: Vec<Job>,
+    free: Vec<u32>,
+}
+
+/// Sixteen million requests inside or waiting to be sent again: two gigabytes.
+const JOBS_MAX: usize = 1 << 24;
+
+impl Jobs {
+    /// A slot for `job`; `None` if there are too many.
+    #[inline]
+    pub(super) fn insert(&mut self, job: Job) -> Option<u32> {
+        if let Some(id) = self.free.pop() {
+            self.slots[id as usize] = job;
+            return Some(id);
+        }
+        if self.slots.len() == JOBS_MAX {
+            return None;
+        }
+        self.slots.push(job);
+        Some(self.slots.len() as u32 - 1)
+    }
+
+    #[inline]
+    pub(super) fn free(&mut self, id: u32) {
+        self.free.push(id);
+    }
+}
+
+impl Index<u32> for Jobs {
+    type Output = Job;
+
+    #[inline]
+    fn index(&self, id: u32) -> &Job {
+        &self.slots[id as usize]
+    }
+}
+
+impl IndexMut<u32> for Jobs {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut Job {
+        &mut self.slots[id as usize]
+    }
+}

@@ -1,0 +1,98 @@
+//! A discrete-event simulator of stages in a network, under the shipped laws.
+//!
+//! **Intuition.** Instead of waiting for things to happen, jump from one to the next:
+//! an hour of a service takes seconds, and happens the same way each time.
+//!
+//! **What is modelled.** [`Stage`]s with workers, queues and laws; a service of one or
+//! several [`Step`]s, done by the worker alone, on cores that are shared with other
+//! stages, or over a connection out of a pool; [`Speed`]s that depend on how much
+//! runs; routes with probabilities, cycles included; [`Client`]s that are open,
+//! partly open, closed or recorded, with patience and retries; classes with targets
+//! and priorities.
+//!
+//! **The laws are the shipped ones.** A law is told what the live runtime tells it, in
+//! that order: each arrival with the backlog before it, each event that leaves the
+//! queue with itself still counted, each end with itself no longer counted, a tick
+//! every 100 ms, at which every event in the queue is asked about once more. A limit
+//! that the law names holds from the end or tick after which it was named. The one
+//! liberty: all stages tick at the same instants.
+//!
+//! **Comparable.** Whatever is drawn belongs to a client or a request, not to a stage:
+//! under the same seed request number 1000 of an open client is the same request,
+//! with the same work, under every law. A difference between two laws is then a
+//! difference between the laws.
+//!
+//! **Reproducible.** The same scenario, laws and seed give the same events to the
+//! nanosecond and the same [`Report`] to the last bit.
+//!
+//! **Bounded.** Statistics take the same memory for an hour as for a year: counts are
+//! exact, means are exact, percentiles come from a histogram. Requests inside are
+//! bounded by the capacities of the queues.
+//!
+//! **Limits.** Time is in whole nanoseconds. Events that run are never ended early, and
+//! their handlers never fail. Means over time come with confidence intervals by
+//! batch means, which are honest only if a batch is much longer than the memory of
+//! the system; near saturation that is long. Replicate with other seeds, and
+//! [`Estimate::of`] the results, where in doubt.
+//!
+//! # Examples
+//! At twice the load that one worker can bear, with and without a law:
+//! ```
+//! use std::time::Duration;
+//! use tamarisk_control::{Classes, PredictGateTrim, Target};
+//! use tamarisk_model::sim::{Client, Distribution, Scenario, Simulation, Stage};
+//!
+//! let classes = Classes::single(Target::p90(Duration::from_millis(200))?);
+//! let service = Distribution::Exponential(Duration::from_millis(10));
+//! let scenario = Scenario::new(classes.clone(), Duration::from_secs(60))
+//!     .stage(Stage::new("work", 1, service))
+//!     .client(Client::poisson("users", "work", 200.0));
+//! let simulation = Simulation::new(&scenario)?;
+//!
+//! let open = simulation.run(1);
+//! let law = Box::new(PredictGateTrim::new(&classes));
+//! let controlled = simulation.start(1).law("work", law)?.finish();
+//! assert!(open.classes[0].goodput() < 5.0);
+//! assert!(controlled.classes[0].goodput() > 90.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Modules, in reading order
+//! `scenario`, `distribution`, `profile`, `speed`: what is simulated. `plan`,
+//! `invalid`: whether it can be. `engine`: what happens. `stage`, `resource`,
+//! `clients`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
+//! `tally`, `confidence`, `report`, `watch`: what is seen of it.
+
+mod calendar;
+mod clients;
+mod confidence;
+mod distribution;
+mod engine;
+mod invalid;
+mod job;
+mod ledger;
+mod plan;
+mod profile;
+mod random;
+mod report;
+mod resource;
+mod scenario;
+mod speed;
+mod stage;
+mod tally;
+mod watch;
+
+pub use confidence::Estimate;
+pub use distribution::{Distribution, ERLANG_STAGES_MAX, InvalidDistribution};
+pub use engine::{Run, Simulation, UnknownStage};
+pub use invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
+pub use ledger::FlowCounts;
+pub use profile::{InvalidProfile, Profile};
+pub use report::{ClassReport, Durations, Report, StageClassReport, StageReport};
+pub use scenario::{
+    BATCHES_MAX, Client, Discipline, Heed, Load, Resource, ResourceKind, Retry, Route, Scenario,
+    Stage, Step, TraceArrival,
+};
+pub use speed::{InvalidSpeed, Speed};
+pub use tally::Counts;
+pub use watch::{Outcome, Seen, TraceWriter, Watch, What};

@@ -1,0 +1,494 @@
+//! A scenario that was found sound, with names made into indices and distributions
+//! into what can be drawn from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tamarisk_control::{ClassId, Classes, Concurrency};
+
+use super::calendar::NANOS_MAX;
+use super::distribution::{Distribution, InvalidDistribution, Sampler, Shares, add_up};
+use super::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
+use super::profile::{Curve, Profile};
+use super::scenario::{
+    BATCHES_MAX, Client, Discipline, Heed, Load, Resource, ResourceKind, Retry, Route, Scenario,
+    Stage, Step, TraceArrival,
+};
+use super::speed::Speed;
+
+/// Stages, resources or groups of clients: more than any service has.
+const PARTS_MAX: usize = 1000;
+/// Accounts are kept for each flow.
+const FLOWS_MAX: u32 = 1 << 20;
+/// Steps of one service.
+const STEPS_MAX: usize = 100;
+/// Retries of one request.
+const ATTEMPTS_MAX: u32 = 1000;
+
+/// Out of the network.
+pub(super) const EXIT: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) classes: Classes,
+    pub(super) stages: Box<[StagePlan]>,
+    pub(super) resources: Box<[ResourceKind]>,
+    pub(super) clients: Box<[ClientPlan]>,
+    pub(super) flows: u32,
+    /// Nanoseconds, as all times here.
+    pub(super) warm_up: u64,
+    pub(super) end: u64,
+    pub(super) batches: u32,
+    pub(super) tick: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct StagePlan {
+    pub(super) name: String,
+    pub(super) workers: Concurrency,
+    pub(super) capacity: u32,
+    pub(super) adaptive: bool,
+    /// The place in line of each class, most important first.
+    pub(super) level_of_class: Box<[usize]>,
+    pub(super) stretch: Option<Curve>,
+    pub(super) classes: Box<[ClassPlan]>,
+}
+
+/// What a stage does for one class.
+#[derive(Clone, Debug)]
+pub(super) struct ClassPlan {
+    pub(super) steps: Box<[StepPlan]>,
+    pub(super) next: Shares<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct StepPlan {
+    pub(super) place: Place,
+    pub(super) work: Sampler,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    Own,
+    Shared(u32),
+    Pool(u32),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ClientPlan {
+    pub(super) entry: u32,
+    pub(super) mix: Shares<ClassId>,
+    pub(super) load: LoadPlan,
+    pub(super) flow_first: u32,
+    pub(super) flows: u32,
+    pub(super) retry: RetryPlan,
+    pub(super) patience: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum LoadPlan {
+    Open(Renewal),
+    Sessions { starts: Renewal, stay: f64, think: Sampler },
+    Closed { users: Box<[(u64, u32)]>, think: Sampler },
+    Trace(Arc<[TraceArrival]>),
+}
+
+/// A renewal process on a clock that runs as fast as the rate says.
+#[derive(Clone, Debug)]
+pub(super) struct Renewal {
+    pub(super) rate: Curve,
+    pub(super) gaps: Sampler,
+    /// One over the mean of the gaps.
+    pub(super) per_gap: f64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct RetryPlan {
+    pub(super) attempts_max: u32,
+    pub(super) pause: Sampler,
+    pub(super) growth: f64,
+    pub(super) pause_max: u64,
+    pub(super) heed: Heed,
+}
+
+impl Plan {
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, InvalidScenario> {
+        check_sizes(scenario)?;
+        check_names("stage", scenario.stages.iter().map(|stage| &stage.name))?;
+        check_names("resource", scenario.resources.iter().map(|resource| &resource.name))?;
+        check_names("client", scenario.clients.iter().map(|client| &client.name))?;
+        let (warm_up, end) = span(scenario)?;
+
+        let mut resources = Vec::new();
+        for resource in &scenario.resources {
+            check_resource(resource, scenario).map_err(|problem| InvalidScenario::Resource {
+                resource: resource.name.clone(),
+                problem,
+            })?;
+            resources.push(resource.kind.clone());
+        }
+        let mut stages = Vec::new();
+        for stage in &scenario.stages {
+            let plan = StagePlan::new(stage, scenario, &mut resources)
+                .map_err(|problem| InvalidScenario::Stage { stage: stage.name.clone(), problem })?;
+            stages.push(plan);
+        }
+        check_exits(scenario, &stages)?;
+
+        let mut clients = Vec::new();
+        let mut flows = 0;
+        for client in &scenario.clients {
+            let plan = ClientPlan::new(client, scenario, flows).map_err(|problem| {
+                InvalidScenario::Client { client: client.name.clone(), problem }
+            })?;
+            flows += plan.flows;
+            if flows > FLOWS_MAX {
+                let problem = ClientProblem::Flows(flows);
+                return Err(InvalidScenario::Client { client: client.name.clone(), problem });
+            }
+            clients.push(plan);
+        }
+        Ok(Self {
+            classes: scenario.classes.clone(),
+            stages: stages.into(),
+            resources: resources.into(),
+            clients: clients.into(),
+            flows,
+            warm_up,
+            end,
+            batches: scenario.batches,
+            tick: nanos(scenario.tick),
+        })
+    }
+}
+
+fn check_sizes(scenario: &Scenario) -> Result<(), InvalidScenario> {
+    let sizes = [
+        ("stages", 1, scenario.stages.len()),
+        ("resources", 0, scenario.resources.len()),
+        ("clients", 1, scenario.clients.len()),
+    ];
+    for (what, least, count) in sizes {
+        if !(least..=PARTS_MAX).contains(&count) {
+            return Err(InvalidScenario::Count { what, least, most: PARTS_MAX, count });
+        }
+    }
+    if !(1..=BATCHES_MAX).contains(&scenario.batches) {
+        return Err(InvalidScenario::Count {
+            what: "batches",
+            least: 1,
+            most: BATCHES_MAX as usize,
+            count: scenario.batches as usize,
+        });
+    }
+    Ok(())
+}
+
+fn check_names<'a>(
+    what: &'static str,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), InvalidScenario> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(InvalidScenario::Duplicate { what, name: pair[0].clone() }),
+        None => Ok(()),
+    }
+}
+
+/// When measuring begins and ends.
+fn span(scenario: &Scenario) -> Result<(u64, u64), InvalidScenario> {
+    let Scenario { warm_up, duration, tick, .. } = scenario;
+    let whole = warm_up.saturating_add(*duration);
+    if duration.is_zero() || whole.as_nanos() > u128::from(NANOS_MAX) {
+        return Err(InvalidScenario::Span(whole));
+    }
+    if *tick < Duration::from_millis(1) || *tick > Duration::from_secs(1) {
+        return Err(InvalidScenario::Tick(*tick));
+    }
+    Ok((nanos(*warm_up), nanos(whole)))
+}
+
+fn check_resource(resource: &Resource, scenario: &Scenario) -> Result<(), ResourceProblem> {
+    match &resource.kind {
+        ResourceKind::Pool(0) => Err(ResourceProblem::NoConnections),
+        ResourceKind::Pool(_) => Ok(()),
+        ResourceKind::Shared(speed) => {
+            let workers = scenario.stages.iter().map(|stage| stage.workers);
+            let most = workers.fold(0, u32::saturating_add).max(1);
+            speed.check(most).map_err(ResourceProblem::Speed)
+        }
+    }
+}
+
+impl StagePlan {
+    fn new(
+        stage: &Stage,
+        scenario: &Scenario,
+        resources: &mut Vec<ResourceKind>,
+    ) -> Result<Self, StageProblem> {
+        if stage.workers == 0 {
+            return Err(StageProblem::NoWorkers);
+        }
+        stage.speed.check(stage.workers).map_err(StageProblem::Speed)?;
+        let own = match &stage.speed {
+            Speed::Full => Place::Own,
+            speed => {
+                resources.push(ResourceKind::Shared(speed.clone()));
+                Place::Shared(resources.len() as u32 - 1)
+            }
+        };
+        let named = stage.service_of.iter().map(|(class, _)| class);
+        check_classes(named.chain(stage.routes_of.iter().map(|(class, _)| class)), scenario)?;
+
+        let mut classes = Vec::new();
+        for (_, class) in scenario.classes.iter() {
+            let of = stage.service_of.iter().find(|(name, _)| *name == class.name);
+            let steps = of.map_or(&stage.service, |(_, steps)| steps);
+            let of = stage.routes_of.iter().find(|(name, _)| *name == class.name);
+            let routes = of.map_or(&stage.routes, |(_, routes)| routes);
+            classes.push(ClassPlan {
+                steps: plan_steps(steps, &class.name, own, scenario)?,
+                next: plan_routes(routes, &class.name, scenario)?,
+            });
+        }
+        let stretch = stage.stretch.curve().map_err(StageProblem::Stretch)?;
+        Ok(Self {
+            name: stage.name.clone(),
+            workers: Concurrency::new(stage.workers),
+            capacity: stage.capacity,
+            adaptive: stage.discipline == Discipline::AdaptiveLifo,
+            level_of_class: levels(&scenario.classes, stage.discipline),
+            stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
+            classes: classes.into(),
+        })
+    }
+
+    pub(super) fn levels(&self) -> usize {
+        self.level_of_class.iter().max().map_or(1, |most| most + 1)
+    }
+}
+
+fn check_classes<'a>(
+    names: impl Iterator<Item = &'a String>,
+    scenario: &Scenario,
+) -> Result<(), StageProblem> {
+    for name in names {
+        if class_named(name, &scenario.classes).is_none() {
+            return Err(StageProblem::UnknownClass(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn class_named(name: &str, classes: &Classes) -> Option<ClassId> {
+    classes.iter().find(|(_, class)| class.name == name).map(|(id, _)| id)
+}
+
+fn stage_named(name: &str, scenario: &Scenario) -> Option<u32> {
+    scenario.stages.iter().position(|stage| stage.name == name).map(|index| index as u32)
+}
+
+fn plan_steps(
+    steps: &[Step],
+    class: &str,
+    own: Place,
+    scenario: &Scenario,
+) -> Result<Box<[StepPlan]>, StageProblem> {
+    if steps.is_empty() || steps.len() > STEPS_MAX {
+        let class = class.to_owned();
+        return Err(StageProblem::Steps { class, count: steps.len(), most: STEPS_MAX });
+    }
+    let plan = |step: &Step| {
+        let work = step
+            .work
+            .sampler()
+            .map_err(|why| StageProblem::Service { class: class.to_owned(), why })?;
+        let place = match &step.on {
+            None => own,
+            Some(name) => {
+                let index = scenario.resources.iter().position(|resource| resource.name == *name);
+                let index = index.ok_or_else(|| StageProblem::UnknownResource(name.clone()))?;
+                match scenario.resources[index].kind {
+                    ResourceKind::Shared(_) => Place::Shared(index as u32),
+                    ResourceKind::Pool(_) => Place::Pool(index as u32),
+                }
+            }
+        };
+        Ok(StepPlan { place, work })
+    };
+    steps.iter().map(plan).collect()
+}
+
+fn plan_routes(
+    routes: &[Route],
+    class: &str,
+    scenario: &Scenario,
+) -> Result<Shares<u32>, StageProblem> {
+    let mut shares = Vec::new();
+    for route in routes {
+        let to = stage_named(&route.to, scenario)
+            .ok_or_else(|| StageProblem::UnknownStage(route.to.clone()))?;
+        shares.push((route.probability, to));
+    }
+    let sum: f64 = shares.iter().map(|share| share.0).sum();
+    let exit = (1.0 - sum).max(0.0);
+    // A hair below one is one: nobody means to let a billionth leave.
+    let exit = if exit < 1e-9 { 0.0 } else { exit };
+    shares.push((exit, EXIT));
+    let probabilities: Vec<f64> = shares.iter().map(|share| share.0).collect();
+    add_up(&probabilities).map_err(|_| StageProblem::Routes { class: class.to_owned(), sum })?;
+    Ok(Shares::new(shares))
+}
+
+fn levels(classes: &Classes, discipline: Discipline) -> Box<[usize]> {
+    if discipline == Discipline::Fifo {
+        return vec![0; classes.len()].into();
+    }
+    let mut priorities: Vec<_> = classes.iter().map(|(_, class)| class.priority).collect();
+    priorities.sort_unstable();
+    priorities.dedup();
+    classes
+        .iter()
+        .map(|(_, class)| priorities.partition_point(|&other| other < class.priority))
+        .collect()
+}
+
+/// Whoever is in must be able to get out: from every stage some way leads to the exit.
+fn check_exits(scenario: &Scenario, stages: &[StagePlan]) -> Result<(), InvalidScenario> {
+    for (id, class) in scenario.classes.iter() {
+        let mut leads_out = vec![false; stages.len()];
+        // Each pass finds at least one more stage, or is the last.
+        loop {
+            let found = (0..stages.len()).find(|&index| {
+                let mut next = stages[index].classes[id.index()].next.iter();
+                !leads_out[index] && next.any(|&to| to == EXIT || leads_out[to as usize])
+            });
+            match found {
+                Some(index) => leads_out[index] = true,
+                None => break,
+            }
+        }
+        if let Some(index) = leads_out.iter().position(|leads_out| !leads_out) {
+            let problem = StageProblem::NoExit { class: class.name.clone() };
+            return Err(InvalidScenario::Stage { stage: stages[index].name.clone(), problem });
+        }
+    }
+    Ok(())
+}
+
+impl ClientPlan {
+    fn new(client: &Client, scenario: &Scenario, flow_first: u32) -> Result<Self, ClientProblem> {
+        let entry = stage_named(&client.entry, scenario)
+            .ok_or_else(|| ClientProblem::UnknownStage(client.entry.clone()))?;
+        let load = LoadPlan::new(client, scenario)?;
+        let flows = match &load {
+            LoadPlan::Closed { users, .. } => {
+                users.iter().map(|step| step.1).max().unwrap_or_default().max(1)
+            }
+            _ => client.flows,
+        };
+        if flows == 0 || flows > FLOWS_MAX {
+            return Err(ClientProblem::Flows(flows));
+        }
+        if client.patience.is_some_and(|patience| patience.is_zero()) {
+            return Err(ClientProblem::NoPatience);
+        }
+        Ok(Self {
+            entry,
+            mix: plan_mix(client, scenario)?,
+            load,
+            flow_first,
+            flows,
+            retry: RetryPlan::new(&client.retry)?,
+            patience: client.patience.map(nanos),
+        })
+    }
+}
+
+fn plan_mix(client: &Client, scenario: &Scenario) -> Result<Shares<ClassId>, ClientProblem> {
+    if client.mix.is_empty() {
+        return Ok(Shares::new([(1.0, ClassId::DEFAULT)]));
+    }
+    let mut shares = Vec::new();
+    for (name, share) in &client.mix {
+        let class = class_named(name, &scenario.classes)
+            .ok_or_else(|| ClientProblem::UnknownClass(name.clone()))?;
+        shares.push((*share, class));
+    }
+    let probabilities: Vec<f64> = shares.iter().map(|share| share.0).collect();
+    add_up(&probabilities).map_err(ClientProblem::Shares)?;
+    Ok(Shares::new(shares))
+}
+
+impl LoadPlan {
+    fn new(client: &Client, scenario: &Scenario) -> Result<Self, ClientProblem> {
+        let sampler = |think: &Distribution| think.sampler().map_err(ClientProblem::Think);
+        Ok(match &client.load {
+            Load::Open { rate, gaps } => Self::Open(Renewal::new(rate, gaps)?),
+            Load::Sessions { rate, gaps, stay, think } => {
+                if stay.get() >= 1.0 {
+                    return Err(ClientProblem::NeverLeaves);
+                }
+                let starts = Renewal::new(rate, gaps)?;
+                Self::Sessions { starts, stay: stay.get(), think: sampler(think)? }
+            }
+            Load::Closed { users, think } => {
+                let ordered = users.windows(2).all(|pair| pair[0].0 < pair[1].0);
+                if users.is_empty() || !ordered {
+                    return Err(ClientProblem::Users);
+                }
+                let users = users.iter().map(|&(at, count)| (nanos(at), count)).collect();
+                Self::Closed { users, think: sampler(think)? }
+            }
+            Load::Trace(arrivals) => {
+                for (index, arrival) in arrivals.iter().enumerate() {
+                    let ordered = index == 0 || arrivals[index - 1].at <= arrival.at;
+                    let known = arrival.class.index() < scenario.classes.len();
+                    if !ordered || !known || arrival.flow >= client.flows {
+                        return Err(ClientProblem::Trace(index));
+                    }
+                }
+                Self::Trace(Arc::clone(arrivals))
+            }
+        })
+    }
+}
+
+impl Renewal {
+    fn new(rate: &Profile, gaps: &Distribution) -> Result<Self, ClientProblem> {
+        let curve = rate.curve().map_err(ClientProblem::Rate)?;
+        let mean = gaps.mean().map_err(ClientProblem::Gaps)?;
+        if mean.is_zero() {
+            return Err(ClientProblem::NoGap);
+        }
+        let sampler = gaps.sampler().map_err(ClientProblem::Gaps)?;
+        Ok(Self { rate: curve, gaps: sampler, per_gap: 1.0 / mean.as_nanos() as f64 })
+    }
+}
+
+impl RetryPlan {
+    fn new(retry: &Retry) -> Result<Self, ClientProblem> {
+        if retry.attempts_max > ATTEMPTS_MAX {
+            return Err(ClientProblem::Attempts(retry.attempts_max));
+        }
+        if !retry.growth.is_finite() || retry.growth < 1.0 {
+            return Err(ClientProblem::Growth(retry.growth));
+        }
+        const DAY: Duration = Duration::from_secs(24 * 3600);
+        if retry.pause_max > DAY {
+            return Err(ClientProblem::Pause(InvalidDistribution::TooLong(retry.pause_max)));
+        }
+        Ok(Self {
+            attempts_max: retry.attempts_max,
+            pause: retry.pause.sampler().map_err(ClientProblem::Pause)?,
+            growth: retry.growth,
+            pause_max: nanos(retry.pause_max),
+            heed: retry.heed,
+        })
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

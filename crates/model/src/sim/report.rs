@@ -1,0 +1,215 @@
+//! What a run came to.
+
+use std::time::Duration;
+
+use tamarisk_control::Reason;
+
+use super::confidence::Estimate;
+use super::engine::Run;
+use super::ledger::{ClassTally, FlowCounts, StageBase};
+use super::plan::Plan;
+use super::stage::StageRun;
+use super::tally::{Counts, Times};
+
+/// All that is known of the measured time of one run. The same scenario, laws and seed
+/// give an equal report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Of the run.
+    pub seed: u64,
+    /// How long was measured.
+    pub measured: Duration,
+    /// Arrivals at stages and completions there, the warm-up included.
+    pub events: u64,
+    /// What became of requests on their whole way, by class.
+    pub classes: Vec<ClassReport>,
+    /// What each stage did.
+    pub stages: Vec<StageReport>,
+    /// Flow by flow: client by client in the scenario's order.
+    pub flows: Vec<FlowCounts>,
+}
+
+/// What became of the requests of one class on their whole way through.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassReport {
+    /// The class's name.
+    pub name: String,
+    /// Every attempt is offered anew.
+    pub counts: Counts,
+    /// How many were inside when measuring began, and when it ended.
+    pub inside: (u64, u64),
+    /// Completed within the target: from the attempt's coming to its end.
+    pub in_time: u64,
+    /// By how much those that were not missed it, in seconds, all together.
+    pub late_seconds: f64,
+    /// In how many whole seconds the target's percentile was broken.
+    pub seconds_over: u64,
+    /// Attempts that will be made again.
+    pub retried: u64,
+    /// Requests that were refused once too often.
+    pub given_up: u64,
+    /// From the attempt's coming to its end, of those completed.
+    pub response: Durations,
+    goodputs: Vec<f64>,
+    seconds: f64,
+}
+
+/// What one stage did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageReport {
+    /// Its name.
+    pub name: String,
+    /// Its law's.
+    pub law: &'static str,
+    /// How many it had at work, on average over time.
+    pub running: f64,
+    /// How many it had in the queue.
+    pub queued: f64,
+    /// Why it refused how many.
+    pub rejections: Vec<(Reason, u64)>,
+    /// For each class.
+    pub classes: Vec<StageClassReport>,
+}
+
+/// What one stage did for one class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageClassReport {
+    /// The class's name.
+    pub name: String,
+    /// Its events.
+    pub counts: Counts,
+    /// Of those rejected, how many a place was free for: needless beyond doubt.
+    pub rejected_idle: u64,
+    /// In the queue, of those that were started.
+    pub wait: Durations,
+    /// From entering the stage to its end, of those completed.
+    pub response: Durations,
+}
+
+/// How long something took, each time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Durations {
+    times: Times,
+}
+
+impl Durations {
+    /// How often.
+    pub fn count(&self) -> u64 {
+        self.times.count
+    }
+
+    /// The mean in seconds, exact; zero of nothing.
+    pub fn mean(&self) -> f64 {
+        if self.times.count == 0 {
+            return 0.0;
+        }
+        self.times.sum as f64 / self.times.count as f64 / 1e9
+    }
+
+    /// The quantile in seconds, to one part in 128; zero of nothing.
+    pub fn quantile(&self, share: f64) -> f64 {
+        self.times.histogram.quantile(share).unwrap_or(0.0) / 1e9
+    }
+
+    /// The mean of the batch means, in seconds, with its confidence interval; `None`
+    /// if fewer than two batches have any.
+    pub fn estimate(&self, confidence: f64) -> Option<Estimate> {
+        let means: Vec<_> = self.times.batch_means().collect();
+        Estimate::of(&means, confidence)
+    }
+}
+
+impl ClassReport {
+    /// Completions within the target, a second.
+    pub fn goodput(&self) -> f64 {
+        self.in_time as f64 / self.seconds
+    }
+
+    /// The same with its confidence interval, from batches.
+    pub fn goodput_estimate(&self, confidence: f64) -> Option<Estimate> {
+        Estimate::of(&self.goodputs, confidence)
+    }
+
+    /// Rejections ÷ offers: where the load is below what the stages can do, every one
+    /// of them is false.
+    pub fn rejected_share(&self) -> f64 {
+        self.counts.rejected as f64 / (self.counts.offered as f64).max(1.0)
+    }
+}
+
+impl Report {
+    pub(super) fn new<W>(run: &Run<'_, W>) -> Self {
+        let Plan { end, warm_up, .. } = *run.plan;
+        let counted = run.stages.iter().flat_map(|stage| &stage.classes);
+        Self {
+            seed: run.seed,
+            measured: Duration::from_nanos(end - warm_up),
+            events: counted.map(|tally| tally.counts.offered + tally.counts.completed).sum(),
+            classes: class_reports(run),
+            stages: stage_reports(run),
+            flows: run.ledger.flows.to_vec(),
+        }
+    }
+
+    /// How evenly flows were served, by their completions in time [Jain84]: 1 if all got
+    /// the same, `1 ÷ count` if one got all; 1 of nothing.
+    pub fn fairness(flows: &[FlowCounts]) -> f64 {
+        let sum: f64 = flows.iter().map(|flow| flow.in_time as f64).sum();
+        let squares: f64 = flows.iter().map(|flow| (flow.in_time as f64).powi(2)).sum();
+        if squares == 0.0 { 1.0 } else { sum * sum / (squares * flows.len() as f64) }
+    }
+}
+
+fn class_reports<W>(run: &Run<'_, W>) -> Vec<ClassReport> {
+    let seconds = (run.plan.end - run.plan.warm_up) as f64 / 1e9;
+    let batch_seconds = seconds / f64::from(run.plan.batches);
+    let report = |(name, base, tally): (&String, &Counts, &ClassTally)| ClassReport {
+        name: name.clone(),
+        counts: tally.counts.since(base),
+        inside: (base.offered - base.ended(), tally.counts.offered - tally.counts.ended()),
+        in_time: tally.in_time,
+        late_seconds: tally.late as f64 / 1e9,
+        seconds_over: tally.seconds_over,
+        retried: tally.retried,
+        given_up: tally.given_up,
+        response: Durations { times: tally.response.clone() },
+        goodputs: tally
+            .in_time_marks
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64 / batch_seconds)
+            .collect(),
+        seconds,
+    };
+    let names = run.plan.classes.iter().map(|(_, class)| &class.name);
+    let tallies = run.ledger.base.classes.iter().zip(&run.ledger.classes);
+    names.zip(tallies).map(|(name, (base, tally))| report((name, base, tally))).collect()
+}
+
+fn stage_reports<W>(run: &Run<'_, W>) -> Vec<StageReport> {
+    let span = (run.plan.end - run.plan.warm_up) as f64;
+    let mean = |area: i128, base: i128| (area - base) as f64 / span;
+    let report = |(index, (stage, base)): (usize, (&StageRun, &StageBase))| StageReport {
+        name: run.plan.stages[index].name.clone(),
+        law: stage.law.name(),
+        running: mean(stage.inside.running.area(run.plan.end), base.running),
+        queued: mean(stage.inside.queued.area(run.plan.end), base.queued),
+        rejections: stage.reasons.clone(),
+        classes: stage_class_reports(run.plan, stage, base),
+    };
+    run.stages.iter().zip(&run.ledger.base.stages).enumerate().map(report).collect()
+}
+
+fn stage_class_reports(plan: &Plan, stage: &StageRun, base: &StageBase) -> Vec<StageClassReport> {
+    let names = plan.classes.iter().map(|(_, class)| class.name.clone());
+    let tallies = stage.classes.iter().zip(&base.classes);
+    names
+        .zip(tallies)
+        .map(|(name, (tally, base))| StageClassReport {
+            name,
+            counts: tally.counts.since(base),
+            rejected_idle: tally.rejected_idle,
+            wait: Durations { times: tally.wait.clone() },
+            response: Durations { times: tally.response.clone() },
+        })
+        .collect()
+}
