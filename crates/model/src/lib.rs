@@ -26,8 +26,10 @@
 //! - [`network`]: stages and the ways between them, and the design patterns.
 //! - [`capacity`]: the questions that operators ask.
 //! - [`sim`]: the simulator.
+//! - [`figures`]: the papers' figures, as data.
 
 pub mod capacity;
+pub mod figures;
 mod matrix;
 pub mod network;
 pub mod queueing;
