@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn the_door_stays_open() {
         let mut law = SelectiveDropper::new(&two_classes());
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
         assert_eq!(law.on_arrival(Timestamp::ZERO, &arrival, &BUSY), Decision::Admit);
     }
 }

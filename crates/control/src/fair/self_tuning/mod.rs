@@ -293,7 +293,7 @@ mod tests {
     use super::*;
     use crate::{Concurrency, Target};
 
-    const ARRIVAL: Arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+    const ARRIVAL: Arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
 
     fn law(form: Form) -> SelfTuning {
         SelfTuning::new(&Classes::single(Target::p90(Duration::from_secs(1)).unwrap()), form)
