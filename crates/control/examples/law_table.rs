@@ -9,21 +9,18 @@
 #[path = "../tests/simulated_stage/mod.rs"]
 mod simulated_stage;
 
+use simulated_stage::laws::{MakeLaw, PRACTICE};
 use simulated_stage::oracle;
 use simulated_stage::report::{Summary, settling_time, summarise};
 use simulated_stage::scenarios::{self, Scenario, Width};
 use simulated_stage::workload::Service;
-use tamarisk_control::{
-    AdmissionLaw, ClassId, Classes, OpaqueUpstream, Open, PredictGateTrim, ResponseTime, Threshold,
-};
+use tamarisk_control::{ClassId, OpaqueUpstream, Open, PredictGateTrim, ResponseTime, Threshold};
 
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 /// Chairs in the waiting room of the drop-tail row. A stage's capacity is 369 a
 /// second, so that a full room is a wait of 0.27 of the target: a good guess.
 const THRESHOLD: u32 = 100;
-
-type MakeLaw = fn(&Classes) -> Box<dyn AdmissionLaw>;
 
 const LAWS: [(&str, MakeLaw); 5] = [
     ("none", |_| Box::new(Open)),
@@ -60,7 +57,7 @@ fn overload(title: &str, scenario: &Scenario) {
     println!("\n### {title}\n");
     println!("| law | goodput ÷ capacity | p90 ÷ target | settled after, s | rejected | dropped |");
     println!("| --- | --- | --- | --- | --- | --- |");
-    for (name, make) in LAWS {
+    for (name, make) in LAWS.into_iter().chain(PRACTICE) {
         let runs = runs(scenario, make);
         println!(
             "| {name} | {} | {} | {} | {} | {} |",
@@ -149,7 +146,7 @@ fn rejections() {
     );
     println!("| --- | --- | --- | --- |");
     let scenarios = [scenarios::eighty_percent(), scenarios::uniform(0.8), scenarios::wide(0.8)];
-    for (name, make) in LAWS {
+    for (name, make) in LAWS.into_iter().chain(PRACTICE) {
         let cells = scenarios.iter().map(|scenario| {
             spread(&runs(scenario, make), 3, |run| 100.0 * (run.whole.rejected + run.whole.dropped))
         });
@@ -161,7 +158,7 @@ fn priorities() {
     println!("\n### Priorities at 10 × capacity: the high class's share of capacity\n");
     println!("| law | high offered 2 × capacity | high offered 0.8 × capacity | low, then |");
     println!("| --- | --- | --- | --- |");
-    for (name, make) in LAWS {
+    for (name, make) in LAWS.into_iter().chain(PRACTICE) {
         let goodput = |runs: &[Run], class: usize| {
             spread(runs, 2, |run| run.per_class[class].goodput / run.capacity)
         };

@@ -1,8 +1,9 @@
 //! The control laws of Tamarisk.
 //!
 //! A law is a small state machine: observations and an instant in, a decision
-//! out. This crate has no clock, thread, lock, socket, log or randomness; the
-//! same types drive the live runtime and the simulator, so a law can be proven in
+//! out. This crate has no clock, thread, lock, socket, log or randomness (the few
+//! laws that draw lots do so from a sequence whose seed they are given); the same
+//! types drive the live runtime and the simulator, so a law can be proven in
 //! virtual time before it meets a request. It does not keep accounts either: who
 //! is queued and who runs is told to a law, by whoever knows.
 //!
@@ -54,6 +55,7 @@
 //! - [`opaque_upstream`]: its form for a proxy.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
 //! - [`fair`]: models, pole placement and droppers, and the laws made of them.
+//! - [`practice`]: laws of others, each under its own name.
 //!
 //! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
@@ -66,6 +68,7 @@ pub mod multiclass;
 pub mod opaque_upstream;
 pub mod open;
 mod period_samples;
+pub mod practice;
 pub mod predict_gate_trim;
 pub mod rate_limit;
 mod recent_samples;
@@ -89,6 +92,11 @@ pub use fair::{InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning, S
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;
+pub use practice::{
+    AdaptiveLifo, Bouncer, Codel, CpuShedding, Dagor, Gradient2, InvalidLimitRange,
+    InvalidQueueDelay, InvalidRed, LimitRange, MinRttGradient, PiShedding, QueueDelay, Red,
+    RedBuilder, ServiceCodel, Vegas,
+};
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
 pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
 pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};

@@ -5,9 +5,12 @@
 //! may be ones that the stage does not have. After each step: every reading is
 //! finite and in its range, and what the laws promise holds.
 
+mod simulated_stage;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
+use simulated_stage::laws::PRACTICE;
 use tamarisk_control::*;
 
 /// What can happen to a stage.
@@ -32,6 +35,7 @@ enum Operation {
         ending: Ending,
     },
     Tick,
+    Cpu(f64),
     SetWorkers(u32),
     /// Accounts as a confused stage might tell them.
     Pretend {
@@ -70,6 +74,7 @@ fn operation() -> impl Strategy<Value = Operation> {
             }
         ),
         2 => Just(Operation::Tick),
+        1 => (-1.0..2.0_f64).prop_map(Operation::Cpu),
         1 => (1..1000_u32).prop_map(Operation::SetWorkers),
         1 => (any::<u32>(), any::<u32>())
             .prop_map(|(queued, running)| Operation::Pretend { queued, running }),
@@ -129,6 +134,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             model.queued[1] = queued;
             model.running[0] = running;
         }
+        Operation::Cpu(busy) => law.on_cpu(model.now(), Ratio::saturating(busy)),
         Operation::Tick => law.on_tick(model.now(), &model.backlog(law.concurrency())),
         Operation::Arrive { class, deadline_ms, flow } => {
             let arrival = Arrival {
@@ -140,8 +146,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let idle = backlog.has_idle_worker();
             let decision = law.on_arrival(model.now(), &arrival, &backlog);
             let late = arrival.deadline.is_some_and(|deadline| deadline <= model.now());
-            let by_rate = matches!(law.name(), "rate-limit" | "response-time" | "multiclass");
-            if idle && !late && !by_rate {
+            if idle && !late && !REFUSE_AT_IDLE.contains(&law.name()) {
                 assert_eq!(decision, Decision::Admit, "an idle stage refused");
             }
             if decision == Decision::Admit {
@@ -156,6 +161,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let waiting = Waiting { class: ClassId::new(class), entered, deadline };
             law.order(Duration::from_nanos(age_ns));
             let backlog = model.backlog(law.concurrency());
+            law.on_sweep(model.now(), &waiting, &backlog);
             let verdict = law.on_dequeue(model.now(), &waiting, &backlog);
             if age_ns == 0 && deadline.is_none() {
                 assert_eq!(verdict, Dequeue::Run, "what has not waited was dropped");
@@ -179,6 +185,18 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
     }
 }
 
+/// Laws that do not look whether a worker is idle: their refusals follow a rate, a
+/// level, a CPU, or a prediction.
+const REFUSE_AT_IDLE: [&str; 7] = [
+    "rate-limit",
+    "response-time",
+    "multiclass",
+    "pi-shedding",
+    "dagor",
+    "cpu-shedding",
+    "bouncer",
+];
+
 fn check_invariants(law: &dyn AdmissionLaw) {
     law.readings(&mut |Reading { name, class, value }| {
         let range = match name {
@@ -193,6 +211,7 @@ fn check_invariants(law: &dyn AdmissionLaw) {
             "model_a_ratio" => 0.5..=1.05,
             "model_b_ratio" => 0.25..=2.0,
             "drop_threshold_seconds" => 2e-4..=0.8,
+            _ if name.ends_with("_ratio") => 0.0..=1.0,
             _ => 0.0..=f64::MAX,
         };
         assert!(range.contains(&value), "{name} of {class:?} is {value}");
@@ -251,6 +270,13 @@ proptest! {
     fn threshold_and_open_answer_anything(operations in operations()) {
         check(|_| Box::new(Threshold::new(10)), &operations);
         check(|_| Box::new(Open), &operations);
+    }
+
+    #[test]
+    fn laws_from_practice_stay_in_their_ranges(operations in operations()) {
+        for (_, make) in PRACTICE {
+            check(make, &operations);
+        }
     }
 
     #[test]

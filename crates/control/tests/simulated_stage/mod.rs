@@ -10,6 +10,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "shared by several tests and an example")]
 
+pub mod laws;
 pub mod oracle;
 pub mod report;
 pub mod scenarios;
@@ -23,7 +24,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Ending, Finished,
-    Order, Reason, Timestamp, Waiting,
+    Order, Ratio, Reason, Timestamp, Waiting,
 };
 
 use scenarios::Scenario;
@@ -128,6 +129,9 @@ struct Simulation<'a> {
     running: Vec<u32>,
     upstream_queue: VecDeque<usize>,
     upstream_busy: u32,
+    /// Work done since the last tick, in seconds of a worker, up to `counted`.
+    busy_seconds: f64,
+    counted: Timestamp,
     stories: Vec<Story>,
 }
 
@@ -150,6 +154,8 @@ impl<'a> Simulation<'a> {
             running: vec![0; classes],
             upstream_queue: VecDeque::new(),
             upstream_busy: 0,
+            busy_seconds: 0.0,
+            counted: Timestamp::ZERO,
             stories: Vec::new(),
         };
         for (index, phase) in workload.phases.iter().enumerate() {
@@ -191,6 +197,7 @@ impl<'a> Simulation<'a> {
             Event::Finish { id } => self.finish(id),
             Event::Tick => {
                 self.after(TICK, Event::Tick);
+                self.tell_cpu();
                 let backlog = backlog(&self.queued, &self.running, self.limit());
                 self.law.on_tick(self.now, &backlog);
                 self.dispatch();
@@ -288,6 +295,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn work(&mut self, id: usize) {
+        self.count_work();
         self.upstream_busy += 1;
         let now = seconds(self.now);
         let slowdown = match self.upstream.slowdown {
@@ -305,6 +313,7 @@ impl<'a> Simulation<'a> {
     fn finish(&mut self, id: usize) {
         let class = self.stories[id].record.class;
         self.running[class.index()] -= 1;
+        self.count_work();
         self.upstream_busy -= 1;
         if let Some(next) = self.upstream_queue.pop_front() {
             self.work(next);
@@ -319,6 +328,21 @@ impl<'a> Simulation<'a> {
         self.law.on_finish(self.now, &finished, &backlog);
         self.end(id, Outcome::Completed);
         self.dispatch();
+    }
+
+    fn count_work(&mut self) {
+        let passed = self.now.since(self.counted).as_secs_f64();
+        self.busy_seconds += passed * f64::from(self.upstream_busy);
+        self.counted = self.now;
+    }
+
+    /// Tells the law the CPU, each worker being a core.
+    fn tell_cpu(&mut self) {
+        self.count_work();
+        let cores = f64::from(self.upstream.workers);
+        let busy = self.busy_seconds / (cores * TICK.as_secs_f64());
+        self.busy_seconds = 0.0;
+        self.law.on_cpu(self.now, Ratio::saturating(busy));
     }
 
     fn end(&mut self, id: usize, outcome: Outcome) {

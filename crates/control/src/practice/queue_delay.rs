@@ -1,0 +1,55 @@
+//! Two times that every law of the CoDel family is made of.
+
+use std::time::Duration;
+
+/// How long an event may wait in a queue that stands, and how long a queue must
+/// have stood to count as standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueDelay {
+    pub(super) target: Duration,
+    pub(super) interval: Duration,
+}
+
+/// Why two times are no [`QueueDelay`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a queueing delay of {target:?} is not between zero and the interval of {interval:?}")]
+pub struct InvalidQueueDelay {
+    target: Duration,
+    interval: Duration,
+}
+
+impl QueueDelay {
+    /// 5 ms and 100 ms: TARGET and INTERVAL of [RFC8289 §4.2, §4.3], and the M and
+    /// the N that \[Maurer15\] recommends for servers.
+    pub const PUBLISHED: Self =
+        Self { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
+
+    /// Times of one's own.
+    ///
+    /// # Errors
+    /// [`InvalidQueueDelay`] unless `target` is positive and less than `interval`:
+    /// a longer one would never be seen to have stood for an interval.
+    pub fn new(target: Duration, interval: Duration) -> Result<Self, InvalidQueueDelay> {
+        if target.is_zero() || target >= interval {
+            return Err(InvalidQueueDelay { target, interval });
+        }
+        Ok(Self { target, interval })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_positive_and_below_the_interval() {
+        let ms = Duration::from_millis;
+        assert!(QueueDelay::new(ms(50), ms(1000)).is_ok());
+        assert!(QueueDelay::new(ms(0), ms(100)).is_err());
+        let error = QueueDelay::new(ms(100), ms(100)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a queueing delay of 100ms is not between zero and the interval of 100ms"
+        );
+    }
+}
