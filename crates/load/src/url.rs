@@ -1,6 +1,7 @@
 //! The addresses that requests go to.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use http::Uri;
@@ -12,6 +13,8 @@ use http::uri::{Authority, PathAndQuery};
 pub struct WeightedUrl {
     weight: u32,
     authority: Authority,
+    host: String,
+    port: u16,
     path: PathAndQuery,
 }
 
@@ -24,6 +27,9 @@ pub enum InvalidUrl {
     /// Only cleartext HTTP is spoken.
     #[error("`{0}` does not begin with `http://`: load is sent over cleartext HTTP only")]
     Scheme(String),
+    /// No host, or something behind it that is not `:` and a number from 1 to 65535.
+    #[error("`{0}` has no host, or no port from 1 to 65535, that could be connected to")]
+    Place(String),
     /// The weight is not a whole number from 1 to a million.
     #[error("`{0}` is not a weight: write a whole number from 1 to 1000000 before the `=`")]
     Weight(String),
@@ -37,12 +43,12 @@ impl WeightedUrl {
 
     /// Name or address of the host.
     pub fn host(&self) -> &str {
-        self.authority.host().trim_start_matches('[').trim_end_matches(']')
+        &self.host
     }
 
     /// The port, 80 unless the URL has one.
     pub fn port(&self) -> u16 {
-        self.authority.port_u16().unwrap_or(80)
+        self.port
     }
 
     /// What the `Host` header says.
@@ -77,12 +83,27 @@ impl FromStr for WeightedUrl {
             None => return Err(syntax()),
         }
         let authority = uri.authority().ok_or_else(syntax)?.clone();
-        if authority.host().is_empty() || authority.as_str().contains('@') {
+        if authority.as_str().contains('@') {
             return Err(syntax());
         }
+        let place = host_and_port(&authority).map(|(host, port)| (host.to_owned(), port));
+        let (host, port) = place.ok_or_else(|| InvalidUrl::Place(url.to_owned()))?;
         let path = uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
-        Ok(Self { weight, authority, path })
+        Ok(Self { weight, authority, host, port, path })
     }
+}
+
+/// What to connect to: a host, without the brackets of an IPv6 address, and a port. An
+/// [`Authority`] alone may be neither: it takes any text for a port, and then says that
+/// there is none, and brackets anywhere in a host.
+fn host_and_port(authority: &Authority) -> Option<(&str, u16)> {
+    let (host, port) = (authority.host(), authority.port_u16().unwrap_or(80));
+    let is_plain = *authority == *host || *authority == *format!("{host}:{port}");
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').filter(|ip| ip.parse::<Ipv6Addr>().is_ok())?,
+        None => host,
+    };
+    (is_plain && port > 0 && !host.is_empty() && !host.contains(['[', ']'])).then_some((host, port))
 }
 
 impl fmt::Display for WeightedUrl {
@@ -119,6 +140,14 @@ mod tests {
         assert!(matches!(refused("x=http://127.0.0.1/"), InvalidUrl::Weight(_)));
         for text in ["", "127.0.0.1:8080", "/path", "http://", "http://a b/", "http://u:p@h/"] {
             assert!(matches!(refused(text), InvalidUrl::Syntax(_)), "{text}");
+        }
+        for place in ["[]", ":80", "a[]", "[a]", "[::1]x:80"] {
+            let text = format!("http://{place}/");
+            assert!(matches!(refused(&text), InvalidUrl::Place(_)), "{text}");
+        }
+        for port in ["", "0", "65536", "99999", "http", "+80", "080"] {
+            let text = format!("http://localhost:{port}/");
+            assert!(matches!(refused(&text), InvalidUrl::Place(_)), "{text}");
         }
     }
 }
