@@ -72,9 +72,11 @@ impl AnswerScan {
         to_head: bool,
         spare: &mut HeaderMap,
     ) -> Result<Option<AnswerHead>, Malformed> {
-        let Some(end) = self.end(input) else {
-            return if may_become_head(input) { Ok(None) } else { Err(Malformed) };
-        };
+        let end = self.end(input);
+        if !may_begin_head(&input[..end.unwrap_or(input.len())]) {
+            return Err(Malformed);
+        }
+        let Some(end) = end else { return Ok(None) };
         self.searched = 0;
         read(&input.split_to(end).freeze(), to_head, std::mem::take(spare)).map(Some)
     }
@@ -96,11 +98,12 @@ impl AnswerScan {
     }
 }
 
-/// What speaks no HTTP need not be waited for.
-fn may_become_head(input: &[u8]) -> bool {
+/// Whether `bytes` are a head so far, or all of one: what speaks no HTTP need not be
+/// waited for, and a head is too long however much of it has come.
+fn may_begin_head(bytes: &[u8]) -> bool {
     let start = b"HTTP/1.";
-    let known = input.len().min(start.len());
-    input.len() <= HEAD_MAX && input[..known] == start[..known]
+    let known = bytes.len().min(start.len());
+    bytes.len() <= HEAD_MAX && bytes[..known] == start[..known]
 }
 
 fn read(head: &Bytes, to_head: bool, mut headers: HeaderMap) -> Result<AnswerHead, Malformed> {
@@ -278,11 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn what_will_never_be_a_head_is_given_up() {
-        for text in ["SSH-2.0", &format!("HTTP/1.1 200 {}", "x".repeat(64 * 1024))] {
-            let mut input = BytesMut::from(text);
-            let scanned = AnswerScan::default().advance(&mut input, false, &mut HeaderMap::new());
-            assert_eq!(scanned.unwrap_err(), Malformed);
+    fn what_will_never_be_a_head_is_given_up_whether_or_not_its_end_has_come() {
+        let long = format!("HTTP/1.1 200 {}", "x".repeat(64 * 1024));
+        for text in ["SSH-2.0", "\r\nHTTP/1.1 200 OK", &long] {
+            for end in ["", "\r\n\r\n"] {
+                let mut input = BytesMut::from(&*format!("{text}{end}"));
+                let scanned =
+                    AnswerScan::default().advance(&mut input, false, &mut HeaderMap::new());
+                assert_eq!(scanned.unwrap_err(), Malformed, "{:?}", &input[..16.min(input.len())]);
+            }
         }
     }
 }
