@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{Recorder, axum, curl, exchange, front, options, read_until, within};
 use tamarisk_http::protect;
 use tamarisk_http::proxy::HostHeader;
@@ -145,6 +147,34 @@ async fn the_host_is_the_clients_or_the_one_configured() {
             assert_eq!(shown[":uri"], "/x");
         }
     }
+}
+
+#[tokio::test]
+async fn an_absolute_target_is_passed_on_as_host_and_path() {
+    let front = front(axum(mirror()).await).await;
+    for (target, path) in [("http://b.example/x?y", "/x?y"), ("http://b.example?y", "/?y")] {
+        let request =
+            format!("GET {target} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
+        let shown = parse(&exchange(front.local_addr(), &request).await);
+        assert_eq!((&*shown["host"], &*shown[":uri"]), ("b.example", path), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn an_authority_of_http2_with_a_user_is_not_passed_on() {
+    let front = front(axum(mirror()).await).await;
+    let socket = TcpStream::connect(front.local_addr()).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::get("http://name:word@b.example/x").body(Empty::<Bytes>::new());
+    let answer = within(sender.send_request(request.unwrap())).await.unwrap();
+    let body = within(answer.into_body().collect()).await.unwrap().to_bytes();
+    let shown: Shown = serde_json::from_slice(&body).unwrap();
+    assert_eq!(shown[":uri"], "/x");
+    assert!(shown.values().all(|value| !value.contains("word")), "{shown:?}");
 }
 
 #[tokio::test]

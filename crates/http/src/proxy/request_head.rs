@@ -107,18 +107,22 @@ fn via(version: Version) -> &'static str {
     }
 }
 
-/// The host of an absolute target overrules the field [RFC9112 §3.2.2]. A field
-/// of HTTP/2, which no guard has looked at, must be a host to count as one.
+/// The host of an absolute target overrules the field [RFC9112 §3.2.2]. Those of
+/// HTTP/2, which no guard has looked at, must be hosts to count as such; with a user
+/// before it, `:authority` is none [RFC9113 §8.3.1].
 fn asked_host(request: &Parts) -> Option<HeaderValue> {
-    match request.uri.authority() {
+    let asked = match request.uri.authority() {
         Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
-        None => request.headers.get(HOST).filter(|host| is_host(host.as_bytes())).cloned(),
-    }
+        None => request.headers.get(HOST).cloned(),
+    };
+    asked.filter(|host| is_host(host.as_bytes()))
 }
 
 fn write_request_line(out: &mut Vec<u8>, request: &Parts) {
-    let target = request.uri.path_and_query().map_or("/", |path| path.as_str());
-    for part in [request.method.as_str(), " ", target, " HTTP/1.1\r\n"] {
+    let target = request.uri.path_and_query().map_or("", |path| path.as_str());
+    // The path may be missing before the query of an absolute target [RFC9112 §3.2.1].
+    let root = if target.starts_with(['/', '*']) { "" } else { "/" };
+    for part in [request.method.as_str(), " ", root, target, " HTTP/1.1\r\n"] {
         out.extend_from_slice(part.as_bytes());
     }
 }
