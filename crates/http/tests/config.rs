@@ -209,7 +209,10 @@ fn values_that_cannot_be_say_what_can() {
     wrong("\"/search\"", "\"search\"", 41, &["expected a path"]);
     wrong("[\"GET\"]", "[\"get\"]", 42, &["\"get\"", "expected a method"]);
     wrong("[\"GET\"]", "\"GET\"", 42, &["of type string", "expected a list"]);
-    wrong("blog.example.org", "blog.*.org", 35, &["expected a host name"]);
+    wrong("blog.example.org", "blog.*.org", 35, &["expected a host name without a port"]);
+    wrong("blog.example.org", "blog.example.org:80", 35, &["expected a host name without a port"]);
+    wrong("host = \"upstream\"", "host = \":80\"", 16, &["or a host name"]);
+    wrong("http://127.0.0.1:3000", "http://127.0.0.1:30000000", 15, &["no port from 1 to 65535"]);
 }
 
 #[test]

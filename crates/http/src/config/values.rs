@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use http::header::HeaderName;
+use http::uri::Authority;
 use http::{HeaderValue, Method};
 use ipnet::IpNet;
 use tamarisk_control::parse_duration;
@@ -13,7 +14,7 @@ use toml::de::DeValue;
 
 use super::section::{Fault, Value, wrong_type};
 use crate::classify::HostPattern;
-use crate::proxy::{HostHeader, Origin};
+use crate::proxy::{HostHeader, Origin, host_and_port};
 
 pub(super) fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Fault> {
     value.get_ref().as_str().ok_or_else(|| wrong_type(value, "a string"))
@@ -124,24 +125,29 @@ pub(super) fn host_header(value: &Value<'_>) -> Result<HostHeader, Fault> {
     parsed(value, "\"client\", \"upstream\" or a host name", |text| match text {
         "client" => Some(HostHeader::Client),
         "upstream" => Some(HostHeader::Upstream),
-        name => Some(HostHeader::Fixed(
-            host_name(name).and_then(|name| HeaderValue::from_str(name).ok())?,
-        )),
+        name => Some(HostHeader::Fixed(HeaderValue::from_str(host(name)?.as_str()).ok()?)),
     })
 }
 
 pub(super) fn host_pattern(value: &Value<'_>) -> Result<HostPattern, Fault> {
-    parsed(value, "a host name such as \"example.org\" or \"*.example.org\"", |text| {
-        match text.strip_prefix("*.") {
-            Some(domain) => Some(HostPattern::Below(host_name(domain)?.to_owned())),
-            None => Some(HostPattern::Exactly(host_name(text)?.to_owned())),
-        }
-    })
+    parsed(
+        value,
+        "a host name without a port, such as \"example.org\" or \"*.example.org\"",
+        |text| {
+            // Requests are compared without their ports: a pattern with one would fit none.
+            let name = |text: &str| host(text).filter(|host| host.host() == text);
+            match text.strip_prefix("*.") {
+                Some(domain) => Some(HostPattern::Below(name(domain)?.to_string())),
+                None => Some(HostPattern::Exactly(name(text)?.to_string())),
+            }
+        },
+    )
 }
 
-fn host_name(text: &str) -> Option<&str> {
-    let authority: http::uri::Authority = text.parse().ok()?;
-    (!authority.as_str().contains('@') && !text.contains('*')).then_some(text)
+fn host(text: &str) -> Option<Authority> {
+    let authority: Authority = text.parse().ok()?;
+    let is_place = host_and_port(&authority).is_some() && !text.contains(['@', '*']);
+    is_place.then_some(authority)
 }
 
 pub(super) fn path(value: &Value<'_>) -> Result<String, Fault> {

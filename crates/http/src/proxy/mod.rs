@@ -49,6 +49,7 @@ use crate::server::Tunnel;
 
 pub use body::ProxyBody;
 pub use line::LineError;
+pub(crate) use upstream::host_and_port;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
 
 /// What all cores share: where requests go.

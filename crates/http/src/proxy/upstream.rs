@@ -1,10 +1,12 @@
 //! An upstream, and one core's way to it.
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
+use http::uri::Authority;
 use http::{HeaderValue, Method, Uri};
 use tamarisk_stage::Gate;
 use tokio::net::TcpStream;
@@ -56,12 +58,17 @@ pub enum InvalidUpstream {
     /// More than a host and a port.
     #[error("{0:?} has a path, a query or a user: only a host and a port can be given")]
     NotBare(String),
+    /// No host, or something behind it that is not `:` and a number from 1 to 65535.
+    #[error("{0:?} has no host, or no port from 1 to 65535, that could be connected to")]
+    Place(String),
 }
 
 /// A host and a port, as upstream URLs have them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    authority: http::uri::Authority,
+    authority: Authority,
+    host: String,
+    port: u16,
 }
 
 impl std::str::FromStr for Origin {
@@ -73,16 +80,32 @@ impl std::str::FromStr for Origin {
         if uri.scheme_str() != Some("http") {
             return Err(InvalidUpstream::Scheme(url.to_owned()));
         }
-        match uri.authority() {
+        let authority = match uri.authority() {
             Some(authority)
                 if matches!(uri.path_and_query().map(|path| path.as_str()), None | Some("/"))
                     && !authority.as_str().contains('@') =>
             {
-                Ok(Self { authority: authority.clone() })
+                authority.clone()
             }
-            _ => Err(InvalidUpstream::NotBare(url.to_owned())),
-        }
+            _ => return Err(InvalidUpstream::NotBare(url.to_owned())),
+        };
+        let place = host_and_port(&authority).map(|(host, port)| (host.to_owned(), port));
+        let (host, port) = place.ok_or_else(|| InvalidUpstream::Place(url.to_owned()))?;
+        Ok(Self { authority, host, port })
     }
+}
+
+/// What to connect to: a host, without the brackets of an IPv6 address, and a port. An
+/// [`Authority`] alone may be neither: it takes any text for a port, and then says that
+/// there is none, and brackets anywhere in a host.
+pub(crate) fn host_and_port(authority: &Authority) -> Option<(&str, u16)> {
+    let (host, port) = (authority.host(), authority.port_u16().unwrap_or(80));
+    let is_plain = *authority == *host || *authority == *format!("{host}:{port}");
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').filter(|ip| ip.parse::<Ipv6Addr>().is_ok())?,
+        None => host,
+    };
+    (is_plain && port > 0 && !host.is_empty() && !host.contains(['[', ']'])).then_some((host, port))
 }
 
 impl std::fmt::Display for Origin {
@@ -95,12 +118,10 @@ impl Upstream {
     /// The service at `origin`, admitted to by `gate`. It has 5 s to accept a
     /// connection and 60 s to begin its answer.
     pub fn new(origin: &Origin, gate: Gate) -> Self {
-        let authority = &origin.authority;
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         Self {
-            host: host.to_owned(),
-            port: authority.port_u16().unwrap_or(80),
-            authority: HeaderValue::from_str(authority.as_str())
+            host: origin.host.clone(),
+            port: origin.port,
+            authority: HeaderValue::from_str(origin.authority.as_str())
                 .expect("an authority is visible characters"),
             host_header: HostHeader::default(),
             gate,
@@ -249,5 +270,13 @@ mod tests {
         assert_eq!(error("https://a"), InvalidUpstream::Scheme("https://a".to_owned()));
         assert_eq!(error("http://a/b"), InvalidUpstream::NotBare("http://a/b".to_owned()));
         assert_eq!(error("http://u@a"), InvalidUpstream::NotBare("http://u@a".to_owned()));
+        for place in ["[]", ":80", "a[]", "[a]", "[::1]x:80"] {
+            let url = format!("http://{place}");
+            assert_eq!(error(&url), InvalidUpstream::Place(url));
+        }
+        for port in ["", "0", "65536", "99999", "http", "+80", "080"] {
+            let url = format!("http://a:{port}");
+            assert_eq!(error(&url), InvalidUpstream::Place(url));
+        }
     }
 }
