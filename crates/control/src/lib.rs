@@ -55,12 +55,14 @@
 //! - [`opaque_upstream`]: its form for a proxy.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
 //! - [`fair`]: models, pole placement and droppers, and the laws made of them.
+//! - [`catalogue`]: all of them by name.
 //! - [`practice`]: laws of others, each under its own name.
 //!
 //! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
 
 mod admission;
+pub mod catalogue;
 mod class;
 mod duration;
 pub mod fair;

@@ -10,7 +10,7 @@ pub struct Open;
 
 impl AdmissionLaw for Open {
     fn name(&self) -> &'static str {
-        "none"
+        "open"
     }
 
     #[inline]
