@@ -354,11 +354,14 @@ async fn what_is_swept_is_not_taken_for_what_leaves_the_queue() {
     let permit = enter(&gate);
     let waiting = waiting(&gate).await;
     sleep(Duration::from_millis(350)).await;
-    let seen = |law: &Law| (law.script().dequeues, law.script().sweeps);
-    assert_eq!(seen(&law), (0, 3));
+    let seen = || {
+        let script = law.script();
+        (script.dequeues, script.sweeps)
+    };
+    assert_eq!(seen(), (0, 3));
     permit.complete();
     waiting.await.unwrap().unwrap().complete();
-    assert_eq!(seen(&law), (1, 3));
+    assert_eq!(seen(), (1, 3));
 }
 
 #[tokio::test(start_paused = true)]
