@@ -47,6 +47,8 @@ mod refusal;
 
 pub mod classify;
 pub mod config;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod guard;
 pub mod protect;
 pub mod proxy;

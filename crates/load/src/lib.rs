@@ -49,6 +49,8 @@ mod closed_loop;
 mod connection;
 mod descriptors;
 mod fairness;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod open_loop;
 mod outcome;
 mod plan;

@@ -12,6 +12,8 @@ mod answer_body;
 mod answer_head;
 mod body;
 mod forwarded;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod hop_by_hop;
 mod line;
 mod output;
