@@ -327,8 +327,8 @@ impl Drop for Place {
 }
 
 impl Governed for Core<Arc<Waiter>> {
-    fn tick(&self) {
-        if let Some(workers) = Self::tick(self).workers {
+    fn tick(&self, cpu: Option<Ratio>) {
+        if let Some(workers) = Self::tick(self, cpu).workers {
             self.set_workers(workers);
         }
     }

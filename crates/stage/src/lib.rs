@@ -41,6 +41,7 @@ mod call;
 mod clock;
 mod context;
 mod core;
+mod cpu;
 mod crew;
 mod drain;
 mod entry;

@@ -226,9 +226,9 @@ impl<E: Send + 'static> Works<E> {
 }
 
 impl<E: Send + 'static> Governed for Works<E> {
-    fn tick(&self) {
+    fn tick(&self, cpu: Option<Ratio>) {
         let core = &self.draft.door.core;
-        let wanted = core.tick();
+        let wanted = core.tick(cpu);
         if let Some(batch) = wanted.batch {
             self.crew.lock().set_batch(batch.get());
         }

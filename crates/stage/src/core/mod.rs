@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Classes, Concurrency, Decision, Reading, Reason, Rejection, Timestamp,
+    AdmissionLaw, Arrival, Classes, Concurrency, Decision, Ratio, Reading, Reason, Rejection,
+    Timestamp,
 };
 use tokio::sync::Notify;
 
@@ -339,10 +340,10 @@ impl<T: Item> Core<T> {
     /// Gives the laws and the observers the time, and drops from the queue what
     /// has become overdue. Called by the governor, which does to the workers what
     /// the answer says.
-    pub(crate) fn tick(&self) -> Adjustment {
+    pub(crate) fn tick(&self, cpu: Option<Ratio>) -> Adjustment {
         let now = self.clock.now();
         let mut state = self.lock();
-        let wanted = state.tick(now, &self.knobs);
+        let wanted = state.tick(now, cpu, &self.knobs);
         let overdue = state.take_overdue(now);
         self.settle(state, now, overdue.len());
         discard(overdue, Discard::Dropped);

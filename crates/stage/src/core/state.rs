@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tamarisk_control::{
-    Activity, AdmissionLaw, Concurrency, Dequeue, Ending, Finished, Reason, Rejection, Timestamp,
-    Waiting,
+    Activity, AdmissionLaw, Concurrency, Dequeue, Ending, Finished, Ratio, Reason, Rejection,
+    Timestamp, Waiting,
 };
 
 use super::item::{Discard, Item, Leaving};
@@ -136,10 +136,13 @@ impl<T: Item> State<T> {
         self.follow_law();
     }
 
-    pub(super) fn tick(&mut self, now: Timestamp, knobs: &Knobs) -> Adjustment {
+    pub(super) fn tick(&mut self, now: Timestamp, cpu: Option<Ratio>, knobs: &Knobs) -> Adjustment {
         let running = self.ledger.running();
         self.observer.tick(now, running);
         let backlog = self.ledger.backlog(self.workers);
+        if let Some(busy) = cpu {
+            self.law.on_cpu(now, busy);
+        }
         self.law.on_tick(now, &backlog);
         let total = self.ledger.total();
         let activity = Activity {

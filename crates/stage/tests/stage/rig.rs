@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Class, Classes, Concurrency, Decision, Dequeue, Ending,
-    Finished, Order, Priority, Reading, Rejection, Target, Timestamp, Waiting,
+    Finished, Order, Priority, Ratio, Reading, Rejection, Target, Timestamp, Waiting,
 };
 use tamarisk_stage::{
     Accounts, Batch, BlockingHandler, BoxError, Clock, Context, Handler, Stage, StageBuilder,
@@ -31,6 +31,7 @@ pub(crate) struct Script {
     pub(crate) dequeues: u32,
     pub(crate) sweeps: u32,
     pub(crate) endings: Vec<Ending>,
+    pub(crate) cpu: Option<Ratio>,
 }
 
 impl Law {
@@ -80,6 +81,10 @@ impl AdmissionLaw for Law {
     }
 
     fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
+
+    fn on_cpu(&mut self, _: Timestamp, busy: Ratio) {
+        self.0.lock().cpu = Some(busy);
+    }
 
     fn concurrency(&self) -> Option<Concurrency> {
         self.0.lock().limit

@@ -11,7 +11,7 @@ use tamarisk_control::{
 use tamarisk_stage::{Batch, BlockingHandler, BoxError, Entry, Gate, RunError};
 use tokio::time::{Instant, sleep};
 
-use crate::rig::{accounts, at_desk, described, settle, until};
+use crate::rig::{Law, accounts, at_desk, described, settle, until};
 
 /// One for each kind of slow law: it wants what the test says, and keeps what it
 /// was told.
@@ -257,4 +257,12 @@ async fn a_gate_ends_work_at_its_class_s_limit_and_takes_as_many_as_the_law_says
     let ran = gate.run(Entry::new(), std::future::pending::<()>()).await;
     assert_eq!(ran, Err(RunError::Terminated));
     assert_eq!(begun.elapsed(), Duration::from_millis(40));
+}
+
+#[tokio::test]
+async fn an_admission_law_is_told_how_busy_the_processors_are() {
+    let law = Law::default();
+    let _stage = at_desk(tamarisk_stage::StageBuilder::new("busy").law(law.clone()));
+    // In real time: that of the processors cannot be paused.
+    until(|| law.script().cpu.is_some()).await;
 }
