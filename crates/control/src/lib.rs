@@ -75,6 +75,7 @@ pub mod predict_gate_trim;
 pub mod rate_limit;
 mod recent_samples;
 pub mod response_time;
+mod seeded;
 pub mod slow_loop;
 mod smoothed_percentile;
 pub mod threshold;
@@ -103,8 +104,10 @@ pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGate
 pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
 pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
 pub use slow_loop::{
-    Activity, BatchLaw, DeadlineOnly, FixedBatch, FixedWorkers, FullQuality, Leeway, QualityLaw,
-    Strain, TerminationLaw, WorkersLaw,
+    Activity, AdmissionWhenSpent, BatchLaw, DeadlineOnly, Degradation, FixedBatch, FixedWorkers,
+    FullQuality, InvalidTerminationThreshold, Leeway, PoolSizing, QualityLaw, Strain,
+    TerminationLaw, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
+    WorkersLaw,
 };
 pub use threshold::Threshold;
 pub use timestamp::Timestamp;

@@ -20,7 +20,7 @@
 //! err_c < err_i:  flagged?  take the flag down
 //!                 not?      rate_c ← rate_c + adj_i · −(err_c − c_i)
 //! ```
-//! Lower is who has a greater [`Priority`](crate::Priority); classes of one priority
+//! Lower is who has a greater [`Priority`]; classes of one priority
 //! leave each other alone.
 //!
 //! **What the papers leave open, and we chose.**

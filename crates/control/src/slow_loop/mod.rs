@@ -9,12 +9,27 @@
 //! All four read the same [`Activity`], and all four can be told which way they
 //! may move ([`Leeway`]) and asked how far they have gone ([`Strain`]): without
 //! that, laws that answer the same symptom undo each other's work.
+//!
+//! [`PoolSizing`], [`ThroughputBatching`], [`Degradation`] and
+//! [`TerminationThreshold`] are the papers'; [`FixedWorkers`] and its like change
+//! nothing.
 
+mod batching;
+mod degradation;
 mod fixed;
+mod pool_sizing;
+mod termination_threshold;
+mod throughput;
 
 use std::time::Duration;
 
+pub use batching::ThroughputBatching;
+pub use degradation::{AdmissionWhenSpent, Degradation};
 pub use fixed::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
+pub use pool_sizing::PoolSizing;
+pub use termination_threshold::{
+    InvalidTerminationThreshold, TerminationThreshold, TerminationThresholdBuilder,
+};
 
 use crate::{Backlog, BatchSize, ClassId, Concurrency, Finished, Ratio, Reading, Timestamp};
 
