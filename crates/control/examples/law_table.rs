@@ -110,6 +110,7 @@ fn service_name(service: Service) -> String {
         Service::Constant(_) => format!("{ms}, constant"),
         Service::Exponential(_) => format!("{ms}, exponential"),
         Service::LogNormal { variation, .. } => format!("{ms}, log-normal ({variation})"),
+        Service::ExponentialOrLong { long, .. } => format!("{ms}, some {:.0}", 1000.0 * long),
     }
 }
 

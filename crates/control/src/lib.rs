@@ -104,9 +104,9 @@ pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGate
 pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
 pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
 pub use slow_loop::{
-    Activity, AdmissionWhenSpent, BatchLaw, DeadlineOnly, Degradation, FixedBatch, FixedWorkers,
-    FullQuality, InvalidTerminationThreshold, Leeway, PoolSizing, QualityLaw, Strain,
-    TerminationLaw, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
+    Activity, AdmissionWhenSpent, BatchLaw, Composition, DeadlineOnly, Degradation, FixedBatch,
+    FixedWorkers, FullQuality, InvalidTerminationThreshold, Knobs, Leeway, PoolSizing, QualityLaw,
+    Strain, TerminationLaw, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
     WorkersLaw,
 };
 pub use threshold::Threshold;

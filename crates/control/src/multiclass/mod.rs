@@ -4,7 +4,7 @@
 //! customers, not on gold ones. Only when there is no tin customer left to refuse,
 //! and still for a while nothing gets better, gold customers are refused too.
 //!
-//! **Why the obvious way fails.** A [`ResponseTime`](crate::ResponseTime) controller
+//! **Why the obvious way fails.** A [`ResponseTime`] controller
 //! for each class keeps every class's target by refusing events of *that* class.
 //! Whoever shares a queue is late together, so all classes are cut alike, and the
 //! important one is refused as often as the others [Welsh02 fig. 58].

@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn the_door_is_the_laws_only_while_quality_is_spent() {
         let mut door = AdmissionWhenSpent::new(Threshold::new(0));
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
         let mut admits = |strain| {
             door.on_quality(strain);
             door.on_arrival(Timestamp::ZERO, &arrival, &BACKLOG) == Decision::Admit

@@ -12,9 +12,10 @@
 //!
 //! [`PoolSizing`], [`ThroughputBatching`], [`Degradation`] and
 //! [`TerminationThreshold`] are the papers'; [`FixedWorkers`] and its like change
-//! nothing.
+//! nothing; [`Composition`] makes them take turns.
 
 mod batching;
+mod composition;
 mod degradation;
 mod fixed;
 mod pool_sizing;
@@ -24,6 +25,7 @@ mod throughput;
 use std::time::Duration;
 
 pub use batching::ThroughputBatching;
+pub use composition::{Composition, Knobs};
 pub use degradation::{AdmissionWhenSpent, Degradation};
 pub use fixed::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
 pub use pool_sizing::PoolSizing;

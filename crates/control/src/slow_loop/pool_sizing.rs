@@ -35,7 +35,7 @@
 //! **Limits.** The record is found to a fifth: between 14 workers and the best 16
 //! the law sees no difference. Its steps of a second are too slow for a spike. And
 //! an admission law that keeps the queue short keeps this law from ever adding a
-//! worker: the two have to be composed.
+//! worker: see [`Composition`](crate::Composition).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -10,6 +10,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "shared by several tests and an example")]
 
+pub mod governed;
 pub mod laws;
 pub mod oracle;
 pub mod report;
@@ -23,10 +24,11 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Ending, Finished,
-    Order, Ratio, Reason, Timestamp, Waiting,
+    Activity, AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Ending,
+    Finished, Knobs, Order, Ratio, Reason, Timestamp, Waiting,
 };
 
+use governed::{Governor, Ungoverned, plain};
 use scenarios::Scenario;
 use workload::{Load, Workload};
 
@@ -45,14 +47,23 @@ pub struct Upstream {
     /// How much longer work takes that begins in `[from, to)` seconds.
     pub slowdown: Option<(f64, f64, f64)>,
     /// Beyond so many in flight each further one slows all that begin: work takes
-    /// `in flight ÷ knee` times as long.
+    /// `(in flight ÷ knee)^power` times as long.
     pub contention_knee: Option<u32>,
+    pub contention_power: i32,
+    /// What each batch costs before its first event, in seconds.
+    pub batch_setup: f64,
 }
 
 impl Upstream {
     /// `workers` that always run at full speed.
     pub fn steady(workers: u32) -> Self {
-        Self { workers, slowdown: None, contention_knee: None }
+        Self {
+            workers,
+            slowdown: None,
+            contention_knee: None,
+            contention_power: 1,
+            batch_setup: 0.0,
+        }
     }
 }
 
@@ -65,6 +76,8 @@ pub enum Outcome {
     Rejected(Reason),
     /// Admitted, and dropped at the head of the queue.
     Dropped,
+    /// Admitted, and ended while it ran.
+    Terminated,
     /// Still inside when the run ended.
     Inside,
 }
@@ -90,8 +103,14 @@ impl Record {
 enum Event {
     Phase(usize),
     Request { user: Option<usize>, phase: usize },
-    Finish { id: usize },
+    Finish { id: usize, ending: Ended },
     Tick,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ended {
+    Completed,
+    Terminated,
 }
 
 /// A record in the making, and what is needed to end it.
@@ -110,11 +129,30 @@ enum ThinkAfter {
 
 /// Puts `law` into `scenario`, and tells every event's story.
 pub fn run(law: &mut dyn AdmissionLaw, scenario: &Scenario, seed: u64) -> Vec<Record> {
-    Simulation::new(law, scenario, seed).run()
+    run_governed(&mut Ungoverned(law), None, scenario, seed).0
+}
+
+/// The same for a stage with slow loops too, which begins with `knobs`: every
+/// event's story, and the knobs after each tick.
+pub fn run_governed(
+    governor: &mut dyn Governor,
+    knobs: Option<Knobs>,
+    scenario: &Scenario,
+    seed: u64,
+) -> (Vec<Record>, Vec<(f64, Knobs)>) {
+    let mut simulation = Simulation::new(governor, scenario, seed);
+    simulation.knobs = knobs;
+    simulation.run()
 }
 
 struct Simulation<'a> {
-    law: &'a mut dyn AdmissionLaw,
+    governor: &'a mut dyn Governor,
+    knobs: Option<Knobs>,
+    knobs_history: Vec<(f64, Knobs)>,
+    completed: u64,
+    lost: u64,
+    /// The most that ran at once since the last tick.
+    running_peak: u32,
     upstream: &'a Upstream,
     workload: &'a Workload,
     random: StdRng,
@@ -136,11 +174,16 @@ struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(law: &'a mut dyn AdmissionLaw, scenario: &'a Scenario, seed: u64) -> Self {
+    fn new(governor: &'a mut dyn Governor, scenario: &'a Scenario, seed: u64) -> Self {
         let Scenario { workload, upstream, .. } = scenario;
         let classes = workload.classes.len();
         let mut simulation = Self {
-            law,
+            governor,
+            knobs: None,
+            knobs_history: Vec::new(),
+            completed: 0,
+            lost: 0,
+            running_peak: 0,
             upstream,
             workload,
             random: StdRng::seed_from_u64(seed),
@@ -165,7 +208,7 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    fn run(mut self) -> Vec<Record> {
+    fn run(mut self) -> (Vec<Record>, Vec<(f64, Knobs)>) {
         let end = Timestamp::ZERO + Duration::from_secs_f64(self.workload.until_seconds);
         for _ in 0..STEPS_MAX {
             match self.future.pop() {
@@ -173,7 +216,10 @@ impl<'a> Simulation<'a> {
                     self.now = now;
                     self.step(event);
                 }
-                _ => return self.stories.into_iter().map(|story| story.record).collect(),
+                _ => {
+                    let records = self.stories.into_iter().map(|story| story.record);
+                    return (records.collect(), self.knobs_history);
+                }
             }
         }
         panic!("the simulation did not end within {STEPS_MAX} steps");
@@ -194,15 +240,32 @@ impl<'a> Simulation<'a> {
                 self.arrive(None);
             }
             Event::Request { .. } => {}
-            Event::Finish { id } => self.finish(id),
+            Event::Finish { id, ending } => self.finish(id, ending),
             Event::Tick => {
                 self.after(TICK, Event::Tick);
                 self.tell_cpu();
-                let backlog = backlog(&self.queued, &self.running, self.limit());
-                self.law.on_tick(self.now, &backlog);
+                self.tick();
                 self.dispatch();
             }
         }
+    }
+
+    fn tick(&mut self) {
+        let limit = self.limit();
+        let backlog = backlog(&self.queued, &self.running, limit);
+        self.governor.admission().on_tick(self.now, &backlog);
+        let activity = Activity {
+            backlog,
+            offered: self.stories.len() as u64,
+            lost: self.lost,
+            completed: self.completed,
+            workers_idle: limit.saturating_sub(self.running_peak),
+        };
+        if let Some(knobs) = self.governor.on_tick(self.now, &activity) {
+            self.knobs = Some(knobs);
+            self.knobs_history.push((seconds(self.now), knobs));
+        }
+        self.running_peak = total(&self.running);
     }
 
     fn load(&self) -> Load {
@@ -246,7 +309,7 @@ impl<'a> Simulation<'a> {
         // Users come again; in an open loop every request is somebody else's.
         let flow = user.unwrap_or(id) as u64 + 1;
         let arrival = Arrival { class, deadline: None, flow };
-        match self.law.on_arrival(self.now, &arrival, &backlog) {
+        match self.governor.admission().on_arrival(self.now, &arrival, &backlog) {
             Decision::Reject(rejection) => self.end(id, Outcome::Rejected(rejection.reason)),
             Decision::Admit if idle => self.start(id),
             Decision::Admit => {
@@ -265,7 +328,7 @@ impl<'a> Simulation<'a> {
             let class = self.stories[id].record.class;
             let waiting = Waiting { class, entered: self.stories[id].entered, deadline: None };
             let backlog = backlog(&self.queued, &self.running, self.limit());
-            let verdict = self.law.on_dequeue(self.now, &waiting, &backlog);
+            let verdict = self.governor.admission().on_dequeue(self.now, &waiting, &backlog);
             self.queued[class.index()] -= 1;
             match verdict {
                 Dequeue::Run => self.start(id),
@@ -278,7 +341,7 @@ impl<'a> Simulation<'a> {
         let line = self.queue.values_mut().find(|line| !line.is_empty())?;
         let oldest = *line.front()?;
         let head_age = self.now.since(self.stories[oldest].entered);
-        match self.law.order(head_age) {
+        match self.governor.admission().order(head_age) {
             Order::OldestFirst => line.pop_front(),
             Order::NewestFirst => line.pop_back(),
         }
@@ -287,6 +350,7 @@ impl<'a> Simulation<'a> {
     fn start(&mut self, id: usize) {
         self.stories[id].started = self.now;
         self.running[self.stories[id].record.class.index()] += 1;
+        self.running_peak = self.running_peak.max(total(&self.running));
         if self.upstream_busy < self.upstream.workers {
             self.work(id);
         } else {
@@ -305,12 +369,22 @@ impl<'a> Simulation<'a> {
         let contention = self
             .upstream
             .contention_knee
-            .map_or(1.0, |knee| (f64::from(total(&self.running)) / f64::from(knee)).max(1.0));
-        let takes = self.stories[id].record.work * slowdown * contention;
-        self.after(Duration::from_secs_f64(takes), Event::Finish { id });
+            .map_or(1.0, |knee| (f64::from(total(&self.running)) / f64::from(knee)).max(1.0))
+            .powi(self.upstream.contention_power);
+        let Knobs { batch, quality, .. } = self.knobs.unwrap_or_else(|| plain(1));
+        // A worker shares the setup among as many as it finds.
+        let shared_by = batch.get().min(total(&self.queued) + 1);
+        let setup = self.upstream.batch_setup / f64::from(shared_by);
+        let work = self.stories[id].record.work * quality.get() + setup;
+        let takes = Duration::from_secs_f64(work * slowdown * contention);
+        let limit = self.governor.limit(self.stories[id].record.class);
+        match limit.filter(|&limit| limit < takes) {
+            Some(limit) => self.after(limit, Event::Finish { id, ending: Ended::Terminated }),
+            None => self.after(takes, Event::Finish { id, ending: Ended::Completed }),
+        }
     }
 
-    fn finish(&mut self, id: usize) {
+    fn finish(&mut self, id: usize, ended: Ended) {
         let class = self.stories[id].record.class;
         self.running[class.index()] -= 1;
         self.count_work();
@@ -322,11 +396,21 @@ impl<'a> Simulation<'a> {
             class,
             service: self.now.since(self.stories[id].started),
             response: self.now.since(self.stories[id].entered),
-            ending: Ending::Completed,
+            ending: match ended {
+                Ended::Completed => Ending::Completed,
+                Ended::Terminated => Ending::Terminated,
+            },
         };
         let backlog = backlog(&self.queued, &self.running, self.limit());
-        self.law.on_finish(self.now, &finished, &backlog);
-        self.end(id, Outcome::Completed);
+        self.governor.admission().on_finish(self.now, &finished, &backlog);
+        self.governor.on_finish(self.now, &finished);
+        self.end(
+            id,
+            match ended {
+                Ended::Completed => Outcome::Completed,
+                Ended::Terminated => Outcome::Terminated,
+            },
+        );
         self.dispatch();
     }
 
@@ -342,12 +426,16 @@ impl<'a> Simulation<'a> {
         let cores = f64::from(self.upstream.workers);
         let busy = self.busy_seconds / (cores * TICK.as_secs_f64());
         self.busy_seconds = 0.0;
-        self.law.on_cpu(self.now, Ratio::saturating(busy));
+        self.governor.admission().on_cpu(self.now, Ratio::saturating(busy));
     }
 
     fn end(&mut self, id: usize, outcome: Outcome) {
         self.stories[id].record.ended = seconds(self.now);
         self.stories[id].record.outcome = outcome;
+        match outcome {
+            Outcome::Completed => self.completed += 1,
+            _ => self.lost += 1,
+        }
         let after = match outcome {
             Outcome::Completed => ThinkAfter::Answer,
             _ => ThinkAfter::Rejection,
@@ -370,7 +458,9 @@ impl<'a> Simulation<'a> {
     }
 
     fn limit(&self) -> u32 {
-        self.law.concurrency().map_or(self.upstream.workers, Concurrency::get)
+        let by_law = self.governor.concurrency();
+        let by_governor = self.knobs.map(|knobs| knobs.workers);
+        by_law.or(by_governor).map_or(self.upstream.workers, Concurrency::get)
     }
 
     fn at(&mut self, at_seconds: f64, event: Event) {

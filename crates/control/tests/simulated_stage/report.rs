@@ -9,6 +9,8 @@ use super::{Outcome, Record};
 pub struct Summary {
     /// Requests that came in it.
     pub offered: f64,
+    /// Answers, a second.
+    pub completed: f64,
     /// Answers within their target, a second.
     pub goodput: f64,
     /// The work in those answers, in workers kept busy.
@@ -21,6 +23,8 @@ pub struct Summary {
     pub rejected: f64,
     /// Dropped from the queue ÷ offered.
     pub dropped: f64,
+    /// Terminated ÷ offered.
+    pub terminated: f64,
 }
 
 /// Sums up what ended in `[from, to)` seconds, of one class or of all.
@@ -37,7 +41,7 @@ pub fn summarise(
         records.iter().filter(of_class).filter(|record| span.contains(&record.arrived)).count()
             as f64;
     let (mut good, mut good_work, mut late_work) = (0.0, 0.0, 0.0);
-    let (mut rejected, mut dropped) = (0.0, 0.0);
+    let (mut rejected, mut dropped, mut terminated) = (0.0, 0.0, 0.0);
     let mut ratios = Vec::new();
     for record in records.iter().filter(of_class).filter(|record| span.contains(&record.ended)) {
         match record.outcome {
@@ -54,17 +58,20 @@ pub fn summarise(
             }
             Outcome::Rejected(_) => rejected += 1.0,
             Outcome::Dropped => dropped += 1.0,
+            Outcome::Terminated => terminated += 1.0,
             Outcome::Inside => {}
         }
     }
     Summary {
         offered,
+        completed: ratios.len() as f64 / (to - from),
         goodput: good / (to - from),
         good_work: good_work / (to - from),
         late_work: late_work / (to - from),
         p90: quantile(&mut ratios, 0.9),
         rejected: rejected / offered.max(1.0),
         dropped: dropped / offered.max(1.0),
+        terminated: terminated / offered.max(1.0),
     }
 }
 

@@ -224,6 +224,77 @@ fn widths_at(workers: &[u32], targets: &[f64], service: fn(usize) -> Service) ->
         .collect()
 }
 
+/// A stage that can be improved: it is built with 4 workers, and up to 16 work
+/// without hindering each other; beyond, throughput falls with each. Events of 20 ms
+/// at full quality, the share `long` of them of 4 s, and 2 ms for each batch; target
+/// 200 ms. 50 a second, from 10 s to 250 s `per_second`, then 50 again.
+pub fn improvable(per_second: f64, long: f64) -> Scenario {
+    Scenario {
+        workload: Workload {
+            classes: classes(vec![class("request", 200, 0)]),
+            mix: vec![(1.0, Service::ExponentialOrLong { mean: 0.02, share: long, long: 4.0 })],
+            phases: vec![poisson(0.0, 50.0), poisson(10.0, per_second), poisson(250.0, 50.0)],
+            until_seconds: 320.0,
+        },
+        upstream: Upstream {
+            contention_knee: Some(16),
+            contention_power: 2,
+            batch_setup: 0.002,
+            ..Upstream::steady(1000)
+        },
+        measured: (90.0, 250.0),
+    }
+}
+
+/// Always more than enough to do, of 20 ms; beyond 8 at once throughput falls with
+/// each, as in [Welsh02 fig. 31].
+pub fn thrashing() -> Scenario {
+    Scenario {
+        workload: Workload {
+            classes: classes(vec![class("request", 1000, 0)]),
+            mix: vec![(1.0, Service::Exponential(0.02))],
+            phases: vec![poisson(0.0, 1000.0)],
+            until_seconds: 120.0,
+        },
+        upstream: Upstream { contention_knee: Some(8), contention_power: 2, ..Upstream::steady(8) },
+        measured: (40.0, 120.0),
+    }
+}
+
+/// One worker of 20 ms at full quality, target 5 s; 3 users, from 20 s on `users`,
+/// as in [Welsh02 figs 56 and 57].
+pub fn degradable_spike(users: usize) -> Scenario {
+    let phase = |from_seconds, count| Phase {
+        from_seconds,
+        load: Load::Users { count, think_seconds: 0.02, after_reject_seconds: 1.0 },
+    };
+    Scenario {
+        workload: Workload {
+            classes: classes(vec![class("page", 5000, 0)]),
+            mix: vec![(1.0, Service::Exponential(0.02))],
+            phases: vec![phase(0.0, 3), phase(20.0, users)],
+            until_seconds: 200.0,
+        },
+        upstream: Upstream::steady(1),
+        measured: (80.0, 200.0),
+    }
+}
+
+/// 50 requests a second of 5 ms, the share `long` of them of 500 ms [SERT06 §2.2].
+pub fn long_requests(long: f64) -> Scenario {
+    let service = Service::ExponentialOrLong { mean: 0.005, share: long, long: 0.5 };
+    Scenario {
+        workload: Workload {
+            classes: classes(vec![class("query", 1000, 0)]),
+            mix: vec![(1.0, service)],
+            phases: vec![poisson(0.0, 50.0)],
+            until_seconds: 200.0,
+        },
+        upstream: Upstream::steady(1),
+        measured: (20.0, 200.0),
+    }
+}
+
 fn poisson(from_seconds: f64, per_second: f64) -> Phase {
     Phase { from_seconds, load: Load::Poisson { per_second } }
 }

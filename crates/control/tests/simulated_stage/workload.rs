@@ -14,12 +14,15 @@ pub enum Service {
     Exponential(f64),
     /// Log-normal, of this mean and coefficient of variation.
     LogNormal { mean: f64, variation: f64 },
+    /// Exponential, of this mean; but of the given share, always `long`.
+    ExponentialOrLong { mean: f64, share: f64, long: f64 },
 }
 
 impl Service {
     pub fn mean(self) -> f64 {
         match self {
             Self::Constant(mean) | Self::Exponential(mean) | Self::LogNormal { mean, .. } => mean,
+            Self::ExponentialOrLong { mean, share, long } => (1.0 - share) * mean + share * long,
         }
     }
 
@@ -30,6 +33,8 @@ impl Service {
             Self::LogNormal { mean, variation } => LogNormal::from_mean_cv(mean, variation)
                 .expect("means and variations of scenarios are positive")
                 .sample(random),
+            Self::ExponentialOrLong { share, long, .. } if uniform(random) < share => long,
+            Self::ExponentialOrLong { mean, .. } => exponential(random, mean),
         }
     }
 }
