@@ -382,7 +382,7 @@ impl Composition {
     /// Asks the law whose turn it is: whether it moved.
     fn act(&mut self, turn: Turn, now: Timestamp, activity: &Activity<'_>, leeway: Leeway) -> bool {
         let is_new = self.turn.replace(turn) != Some(turn);
-        let before = (self.knobs, self.limit(ClassId::DEFAULT));
+        let before = (self.knobs, self.limits_total());
         match turn {
             Turn::Workers => {
                 let shown = Activity { backlog: shown_to_workers(activity, leeway), ..*activity };
@@ -403,7 +403,13 @@ impl Composition {
             }
             Turn::Termination => self.termination.on_tick(now, activity, leeway),
         }
-        before != (self.knobs, self.limit(ClassId::DEFAULT))
+        before != (self.knobs, self.limits_total())
+    }
+
+    /// Differs when the limit of any class does, as all move the same way.
+    fn limits_total(&self) -> Duration {
+        let limits = (0..self.demand.classes.len()).filter_map(|i| self.limit(ClassId::new(i)));
+        limits.fold(Duration::ZERO, Duration::saturating_add)
     }
 }
 
