@@ -44,10 +44,11 @@
 //!    has moved since the best batch was found, it is looked for again: what an
 //!    event costs has changed, what a batch costs has not.
 //! 5. *Patience*, of each law. An easing waits for 8 periods of calm (that of
-//!    termination, which takes longer to take back, for 32). If overload follows, the law that eased takes its step back before anybody else moves,
-//!    and the next time waits for twice as many, up to 256; otherwise for one less. So
-//!    a law at the border of what is needed looks beyond it rarely, instead of
-//!    swinging about it. A stage of which half the workers had nothing to do in a whole
+//!    termination, which takes longer to take back, for 32). If overload follows,
+//!    the law that eased takes its step back before anybody else moves, and the
+//!    next time waits for twice as many, up to 256; otherwise for one less. So a law
+//!    at the border of what is needed looks beyond it rarely, instead of swinging
+//!    about it. A stage of which half the workers had nothing to do in a whole
 //!    period is far from the border, and need not wait.
 //!
 //! A law that is asked to press and has not moved in 12 periods is passed over: it sees
@@ -63,7 +64,9 @@
 //!
 //! **Limits.** Refusals have to mean overload: a fast loop that refuses by contract
 //! ([`RateLimit`](crate::RateLimit)) belongs before the composition, not into it.
-//! Workers come one a period; a spike is the fast loop's.
+//! Workers come one a period, so that it takes a minute or so until all have found
+//! their place; until then, and in a spike, the fast loop refuses. A workers law that
+//! mistakes luck for thrashing stops too early, until all look again.
 
 use std::time::Duration;
 
