@@ -19,6 +19,9 @@ use crate::proxy::hop_by_hop::is_of_connection;
 /// is read at once of a body.
 const BUFFER_MAX: usize = 256 * 1024;
 
+/// Trailers longer than these, of which we read twice as many bytes, hyper refuses.
+const HYPER_TRAILERS_MAX: usize = 16 * 1024;
+
 /// The answer in `input` is read the same however it is cut, to its end and no
 /// further, and as hyper reads it if hyper does.
 ///
@@ -149,7 +152,8 @@ impl Reading {
 
     /// Hyper may read what we refuse. What we read, it reads to the same end.
     fn is_what_hyper_reads(&self, bytes: &[u8], to_head: bool) {
-        if matches!(self.end, End::Malformed | End::Switched) {
+        let is_theirs_too = bytes.len() < HYPER_TRAILERS_MAX;
+        if matches!(self.end, End::Malformed | End::Switched) || !is_theirs_too {
             return;
         }
         match (self.end, read_by_hyper(bytes, to_head)) {
