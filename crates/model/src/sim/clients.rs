@@ -53,10 +53,10 @@ impl<W: Watch> Run<'_, W> {
     #[inline]
     fn schedule_arrival(&mut self, client: u32, renewal: &Renewal) {
         let stream = &mut self.clients[client as usize].stream;
-        let gap = renewal.gaps.sample(stream) * renewal.per_gap;
-        let next = match renewal.rate.constant() {
-            Some(rate) => Some(self.now.saturating_add(round(gap / rate * 1e9))),
-            None => renewal.rate.reach(self.now, gap),
+        let gap = renewal.gaps.sample(stream);
+        let next = match renewal.steady {
+            Some(times) => Some(self.now.saturating_add(round(gap * times))),
+            None => renewal.rate.reach(self.now, gap * renewal.per_gap),
         };
         if let Some(at) = next {
             self.at(at, Event::Arrival(client));
@@ -84,7 +84,7 @@ impl<W: Watch> Run<'_, W> {
                 let mut job = new_job(client, plan.flow_first + arrival.flow, behaviour);
                 job.renew(plan);
                 job.class = arrival.class;
-                job.recorded = arrival.service.map(nanos);
+                job.recorded = arrival.service.map_or(u64::MAX, nanos);
                 if let Some(at) = next {
                     self.at(at, Event::Arrival(client));
                 }
@@ -224,7 +224,7 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         entered: 0,
         started: 0,
         deadline: u64::MAX,
-        recorded: None,
+        recorded: u64::MAX,
         class: tamarisk_control::ClassId::DEFAULT,
         stage: 0,
         client,

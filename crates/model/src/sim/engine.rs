@@ -185,7 +185,11 @@ impl<'a, W: Watch> Run<'a, W> {
             self.happen(Event::unpack(event));
             debug_assert!(self.balances(), "the accounts do not balance at {at} ns");
         }
-        self.now = self.plan.end;
+        let Plan { warm_up, end, .. } = *self.plan;
+        self.now = end;
+        if (end - warm_up).is_multiple_of(SECOND) {
+            self.ledger.second();
+        }
         self.mark();
         Report::new(&self)
     }
@@ -255,8 +259,8 @@ impl<'a, W: Watch> Run<'a, W> {
         let job = &mut self.jobs[id];
         job.stage = stage;
         job.entered = self.now;
-        job.step = 0;
         let plan = &self.plan.stages[stage as usize];
+        job.step = plan.first_step[job.class.index()];
         match self.stages[stage as usize].enter(self.now, id, job, plan) {
             Entered::Runs => self.start(id),
             Entered::Waits => self.see(id, What::Queued),
@@ -277,14 +281,8 @@ impl<'a, W: Watch> Run<'a, W> {
 
     #[inline]
     fn begin_step(&mut self, id: u32) {
-        let job = &mut self.jobs[id];
-        let step = &self.plan.stages[job.stage as usize].classes[job.class.index()].steps
-            [job.step as usize];
-        match step.place {
-            Place::Own => {
-                let work = self.work(id);
-                self.at(self.now.saturating_add(round(work)), Event::StepDone(id));
-            }
+        match self.plan.steps[self.jobs[id].step as usize].place {
+            Place::Own => self.begin_alone(id),
             Place::Shared(index) => {
                 let work = self.work(id);
                 let ResourceRun::Shared(shared) = &mut self.resources[index as usize] else {
@@ -298,13 +296,14 @@ impl<'a, W: Watch> Run<'a, W> {
                     unreachable!("the plan says which resources are pools");
                 };
                 if pool.begin(id) {
-                    self.begin_pooled(id);
+                    self.begin_alone(id);
                 }
             }
         }
     }
 
-    fn begin_pooled(&mut self, id: u32) {
+    #[inline]
+    fn begin_alone(&mut self, id: u32) {
         let work = self.work(id);
         self.at(self.now.saturating_add(round(work)), Event::StepDone(id));
     }
@@ -312,17 +311,23 @@ impl<'a, W: Watch> Run<'a, W> {
     /// How long the present step of a job takes at full speed, in nanoseconds.
     #[inline]
     fn work(&mut self, id: u32) -> f64 {
-        let job = &mut self.jobs[id];
+        let job = &self.jobs[id];
         let stage = &self.plan.stages[job.stage as usize];
-        let step = &stage.classes[job.class.index()].steps[job.step as usize];
-        let work = match job.recorded {
-            Some(recorded) if job.at_entry && job.step == 0 => recorded as f64,
-            _ => step.work.sample(&mut job.draws),
+        let step = &self.plan.steps[job.step as usize];
+        let work = if job.recorded == u64::MAX || !self.at_first_step(id) {
+            step.work.sample(&mut self.jobs[id].draws)
+        } else {
+            job.recorded as f64
         };
         match &stage.stretch {
             None => work,
             Some(stretch) => work * stretch.value(self.now),
         }
+    }
+
+    fn at_first_step(&self, id: u32) -> bool {
+        let Job { at_entry, stage, class, step, .. } = self.jobs[id];
+        at_entry && step == self.plan.stages[stage as usize].first_step[class.index()]
     }
 
     fn schedule(&mut self, resource: u32) {
@@ -344,13 +349,11 @@ impl<'a, W: Watch> Run<'a, W> {
 
     #[inline]
     fn step_done(&mut self, id: u32) {
-        let job = &self.jobs[id];
-        let steps = &self.plan.stages[job.stage as usize].classes[job.class.index()].steps;
-        if let Place::Pool(index) = steps[job.step as usize].place
+        if let Place::Pool(index) = self.plan.steps[self.jobs[id].step as usize].place
             && let ResourceRun::Pool(pool) = &mut self.resources[index as usize]
             && let Some(next) = pool.end()
         {
-            self.begin_pooled(next);
+            self.begin_alone(next);
         }
         self.next_step(id);
     }
@@ -358,12 +361,11 @@ impl<'a, W: Watch> Run<'a, W> {
     #[inline]
     fn next_step(&mut self, id: u32) {
         let job = &mut self.jobs[id];
-        let steps = &self.plan.stages[job.stage as usize].classes[job.class.index()].steps;
-        job.step += 1;
-        if (job.step as usize) < steps.len() {
-            self.begin_step(id);
-        } else {
+        if self.plan.steps[job.step as usize].is_last {
             self.finish_stage(id);
+        } else {
+            job.step += 1;
+            self.begin_step(id);
         }
     }
 
@@ -373,8 +375,7 @@ impl<'a, W: Watch> Run<'a, W> {
         let stage = job.stage;
         job.at_entry = false;
         self.stages[stage as usize].finish(self.now, job);
-        let next =
-            *self.plan.stages[stage as usize].classes[job.class.index()].next.draw(&mut job.draws);
+        let next = *self.plan.stages[stage as usize].next[job.class.index()].draw(&mut job.draws);
         self.see(id, What::Ended(Outcome::Completed));
         self.dispatch(stage);
         if next == EXIT {

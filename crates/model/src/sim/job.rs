@@ -26,12 +26,13 @@ pub(super) struct Job {
     pub(super) started: u64,
     /// [`u64::MAX`] if there is none.
     pub(super) deadline: u64,
-    /// How long its first step at the entry takes, if that was recorded.
-    pub(super) recorded: Option<u64>,
+    /// How long its first step at the entry takes, if that was recorded; else [`u64::MAX`].
+    pub(super) recorded: u64,
     pub(super) class: ClassId,
     pub(super) stage: u32,
     pub(super) client: u32,
     pub(super) flow: u32,
+    /// Its present one, in the list of the plan.
     pub(super) step: u32,
     /// Retries so far.
     pub(super) attempts: u32,

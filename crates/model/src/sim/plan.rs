@@ -32,6 +32,8 @@ pub(super) const EXIT: u32 = u32::MAX;
 pub(super) struct Plan {
     pub(super) classes: Classes,
     pub(super) stages: Box<[StagePlan]>,
+    /// Of all stages and classes, in one list.
+    pub(super) steps: Box<[StepPlan]>,
     pub(super) resources: Box<[ResourceKind]>,
     pub(super) clients: Box<[ClientPlan]>,
     pub(super) flows: u32,
@@ -51,20 +53,18 @@ pub(super) struct StagePlan {
     /// The place in line of each class, most important first.
     pub(super) level_of_class: Box<[usize]>,
     pub(super) stretch: Option<Curve>,
-    pub(super) classes: Box<[ClassPlan]>,
-}
-
-/// What a stage does for one class.
-#[derive(Clone, Debug)]
-pub(super) struct ClassPlan {
-    pub(super) steps: Box<[StepPlan]>,
-    pub(super) next: Shares<u32>,
+    /// For each class, the first of its steps in [`Plan::steps`].
+    pub(super) first_step: Box<[u32]>,
+    /// For each class, where it goes next.
+    pub(super) next: Box<[Shares<u32>]>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct StepPlan {
     pub(super) place: Place,
     pub(super) work: Sampler,
+    /// Whether the service ends with it; if not, the next in the list follows.
+    pub(super) is_last: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +100,8 @@ pub(super) struct Renewal {
     pub(super) gaps: Sampler,
     /// One over the mean of the gaps.
     pub(super) per_gap: f64,
+    /// How many times as long as drawn gaps are at a rate that never changes.
+    pub(super) steady: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -127,9 +129,9 @@ impl Plan {
             })?;
             resources.push(resource.kind.clone());
         }
-        let mut stages = Vec::new();
+        let (mut stages, mut steps) = (Vec::new(), Vec::new());
         for stage in &scenario.stages {
-            let plan = StagePlan::new(stage, scenario, &mut resources)
+            let plan = StagePlan::new(stage, scenario, &mut resources, &mut steps)
                 .map_err(|problem| InvalidScenario::Stage { stage: stage.name.clone(), problem })?;
             stages.push(plan);
         }
@@ -151,6 +153,7 @@ impl Plan {
         Ok(Self {
             classes: scenario.classes.clone(),
             stages: stages.into(),
+            steps: steps.into(),
             resources: resources.into(),
             clients: clients.into(),
             flows,
@@ -226,6 +229,7 @@ impl StagePlan {
         stage: &Stage,
         scenario: &Scenario,
         resources: &mut Vec<ResourceKind>,
+        steps: &mut Vec<StepPlan>,
     ) -> Result<Self, StageProblem> {
         if stage.workers == 0 {
             return Err(StageProblem::NoWorkers);
@@ -241,16 +245,15 @@ impl StagePlan {
         let named = stage.service_of.iter().map(|(class, _)| class);
         check_classes(named.chain(stage.routes_of.iter().map(|(class, _)| class)), scenario)?;
 
-        let mut classes = Vec::new();
+        let (mut first_step, mut next) = (Vec::new(), Vec::new());
         for (_, class) in scenario.classes.iter() {
             let of = stage.service_of.iter().find(|(name, _)| *name == class.name);
-            let steps = of.map_or(&stage.service, |(_, steps)| steps);
+            let service = of.map_or(&stage.service, |(_, service)| service);
             let of = stage.routes_of.iter().find(|(name, _)| *name == class.name);
             let routes = of.map_or(&stage.routes, |(_, routes)| routes);
-            classes.push(ClassPlan {
-                steps: plan_steps(steps, &class.name, own, scenario)?,
-                next: plan_routes(routes, &class.name, scenario)?,
-            });
+            first_step.push(steps.len() as u32);
+            steps.extend(plan_steps(service, &class.name, own, scenario)?);
+            next.push(plan_routes(routes, &class.name, scenario)?);
         }
         let stretch = stage.stretch.curve().map_err(StageProblem::Stretch)?;
         Ok(Self {
@@ -260,7 +263,8 @@ impl StagePlan {
             adaptive: stage.discipline == Discipline::AdaptiveLifo,
             level_of_class: levels(&scenario.classes, stage.discipline),
             stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
-            classes: classes.into(),
+            first_step: first_step.into(),
+            next: next.into(),
         })
     }
 
@@ -294,12 +298,12 @@ fn plan_steps(
     class: &str,
     own: Place,
     scenario: &Scenario,
-) -> Result<Box<[StepPlan]>, StageProblem> {
+) -> Result<Vec<StepPlan>, StageProblem> {
     if steps.is_empty() || steps.len() > STEPS_MAX {
         let class = class.to_owned();
         return Err(StageProblem::Steps { class, count: steps.len(), most: STEPS_MAX });
     }
-    let plan = |step: &Step| {
+    let plan = |(index, step): (usize, &Step)| {
         let work = step
             .work
             .sampler()
@@ -315,9 +319,9 @@ fn plan_steps(
                 }
             }
         };
-        Ok(StepPlan { place, work })
+        Ok(StepPlan { place, work, is_last: index + 1 == steps.len() })
     };
-    steps.iter().map(plan).collect()
+    steps.iter().enumerate().map(plan).collect()
 }
 
 fn plan_routes(
@@ -361,7 +365,7 @@ fn check_exits(scenario: &Scenario, stages: &[StagePlan]) -> Result<(), InvalidS
         // Each pass finds at least one more stage, or is the last.
         loop {
             let found = (0..stages.len()).find(|&index| {
-                let mut next = stages[index].classes[id.index()].next.iter();
+                let mut next = stages[index].next[id.index()].iter();
                 !leads_out[index] && next.any(|&to| to == EXIT || leads_out[to as usize])
             });
             match found {
@@ -463,7 +467,9 @@ impl Renewal {
             return Err(ClientProblem::NoGap);
         }
         let sampler = gaps.sampler().map_err(ClientProblem::Gaps)?;
-        Ok(Self { rate: curve, gaps: sampler, per_gap: 1.0 / mean.as_nanos() as f64 })
+        let per_gap = 1.0 / mean.as_nanos() as f64;
+        let steady = curve.constant().map(|rate| per_gap * 1e9 / rate);
+        Ok(Self { rate: curve, gaps: sampler, per_gap, steady })
     }
 }
 

@@ -114,7 +114,7 @@ pub(super) enum Entered {
 
 impl StageRun {
     pub(super) fn new(plan: &StagePlan, law: Box<dyn AdmissionLaw>) -> Self {
-        let classes = plan.classes.len();
+        let classes = plan.next.len();
         let mut stage = Self {
             law,
             inside: Inside::new(plan.workers, classes),
