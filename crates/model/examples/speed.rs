@@ -6,8 +6,6 @@
 //! processor time, which others on the machine do not shorten. The median of the
 //! repetitions, and in brackets the least and the greatest.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "it prints")]
-
 use std::error::Error;
 use std::time::Duration;
 

@@ -63,7 +63,7 @@ fn student_quantile(freedom: u32, share: f64) -> f64 {
     high
 }
 
-/// `P(|T| ≤ t)` for Student's distribution [Abramowitz64 §26.7.3–4].
+/// `P(|T| ≤ t)` for Student's distribution [Abramowitz64 §26.7].
 fn central_share(freedom: u32, t: f64) -> f64 {
     /// Beyond so many degrees the quantile differs from this one's by less than 10⁻⁴.
     const FREEDOM_MAX: u32 = 10_000;

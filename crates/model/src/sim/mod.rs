@@ -14,8 +14,9 @@
 //! that order: each arrival with the backlog before it, each event that leaves the
 //! queue with itself still counted, each end with itself no longer counted, a tick
 //! every 100 ms, at which every event in the queue is asked about once more. A limit
-//! that the law names holds from the end or tick after which it was named. The one
-//! liberty: all stages tick at the same instants.
+//! that the law names holds from the end or tick after which it was named. A stage is
+//! told of as a live *gate* is: an event that finds a place runs without being asked
+//! about at the head of a queue. One liberty: all stages tick at the same instants.
 //!
 //! **Comparable.** Whatever is drawn belongs to a client or a request, not to a stage:
 //! under the same seed request number 1000 of an open client is the same request,

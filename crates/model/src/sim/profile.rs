@@ -132,10 +132,15 @@ impl Curve {
     /// The value at `at`.
     pub(super) fn value(&self, at: u64) -> f64 {
         let at = at as f64;
-        match self.lines.iter().find(|line| at < line.to) {
+        match self.lines_from(at).first() {
             Some(line) => line.value + line.slope * (at - line.from).max(0.0),
             None => self.last,
         }
+    }
+
+    /// Those that do not end before `at`.
+    fn lines_from(&self, at: f64) -> &[Line] {
+        &self.lines[self.lines.partition_point(|line| line.to <= at)..]
     }
 
     /// When, from `at` on, `area` (value × seconds) has come together; `None` if never.
@@ -143,10 +148,7 @@ impl Curve {
     pub(super) fn reach(&self, at: u64, area: f64) -> Option<u64> {
         let mut at = at as f64;
         let mut left = area * 1e9;
-        for line in &self.lines {
-            if at >= line.to {
-                continue;
-            }
+        for line in self.lines_from(at) {
             let value = line.value + line.slope * (at - line.from).max(0.0);
             let span = line.to - at;
             let whole = (value + line.slope * span / 2.0) * span;

@@ -11,7 +11,7 @@ use std::convert::Infallible;
 
 use rand::{Rng, TryRng};
 
-/// SplitMix64 [Steele14 fig. 17]: one word of state, so that a request can carry it;
+/// SplitMix64, of Steele14: one word of state, so that a request can carry it;
 /// the same numbers on every machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stream(u64);

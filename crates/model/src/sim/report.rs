@@ -151,7 +151,7 @@ impl Report {
         }
     }
 
-    /// How evenly flows were served, by their completions in time [Jain84]: 1 if all got
+    /// How evenly flows were served, by their completions in time: Jain's index, 1 if all got
     /// the same, `1 ÷ count` if one got all; 1 of nothing.
     pub fn fairness(flows: &[FlowCounts]) -> f64 {
         let sum: f64 = flows.iter().map(|flow| flow.in_time as f64).sum();
