@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, Classes, PredictGateTrim, QualityLaw, Target, TerminationLaw,
-    WorkersLaw,
+    AdmissionLaw, BatchLaw, BatchSize, Classes, Concurrency, PredictGateTrim, QualityLaw, Target,
+    TerminationLaw, WorkersLaw,
 };
 
 use crate::clock::Clock;
@@ -88,7 +88,9 @@ impl StageBuilder {
     }
 
     /// Who decides how many workers there are, within the
-    /// [bounds](Self::workers_between); by default, they stay as they are set.
+    /// [bounds](Self::workers_between); by default, they stay as they are set. This
+    /// and the other slow laws take turns, each when those before it can do no more
+    /// ([`Composition`](tamarisk_control::Composition)).
     #[must_use]
     pub fn workers_law(mut self, law: impl WorkersLaw + 'static) -> Self {
         self.slow.workers = Some(Box::new(law));
@@ -222,12 +224,13 @@ impl StageBuilder {
         if self.batch == 0 {
             return Err(BuildError::NoBatch { stage });
         }
+        let workers = Concurrency::new(*self.workers.start());
+        let batch = BatchSize::new(u32::try_from(self.batch).unwrap_or(u32::MAX));
         let law = self.law.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
         Ok(CoreConfig {
             name: self.name,
             clock: self.clock,
-            law,
-            slow: self.slow,
+            ruling: self.slow.with(law, &classes, workers, batch),
             classes,
             workers: self.workers,
             capacity: self.capacity,

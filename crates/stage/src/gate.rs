@@ -190,7 +190,8 @@ impl Gate {
         self.core.set_workers(workers);
     }
 
-    /// Replaces the admission law; the new one starts without experience.
+    /// Replaces the laws by this admission law, which starts without experience;
+    /// what slow laws have set stays as it is.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         self.core.set_law(law);
     }

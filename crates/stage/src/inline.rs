@@ -81,7 +81,7 @@ impl StageBuilder {
             clock: config.clock,
             closed: AtomicU32::new(0),
             stripes: ThreadLocal::new(),
-            law: asks.then(|| Mutex::new(config.law)),
+            law: asks.then(|| Mutex::new(config.ruling.into_admission())),
         };
         Ok(Inline { shared: Arc::new(shared) })
     }

@@ -148,7 +148,8 @@ impl<E: Send + 'static> Stage<E> {
         self.works.crew.lock().set_batch(events);
     }
 
-    /// Replaces the admission law; the new one starts without experience.
+    /// Replaces the laws by this admission law, which starts without experience;
+    /// what slow laws have set stays as it is.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         self.works.draft.door.core.set_law(law);
     }

@@ -498,6 +498,14 @@ impl AdmissionLaw for Composition {
         verdict
     }
 
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let verdict = self.fast.on_sweep(now, waiting, backlog);
+        if verdict == Dequeue::Drop {
+            self.demand.refuse(waiting.class);
+        }
+        verdict
+    }
+
     fn order(&self, head_age: Duration) -> Order {
         self.fast.order(head_age)
     }
@@ -509,6 +517,10 @@ impl AdmissionLaw for Composition {
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         self.fast.on_tick(now, backlog);
+    }
+
+    fn on_cpu(&mut self, now: Timestamp, busy: Ratio) {
+        self.fast.on_cpu(now, busy);
     }
 
     fn concurrency(&self) -> Option<Concurrency> {

@@ -9,7 +9,7 @@
 mod governor;
 mod item;
 mod knobs;
-mod slow;
+mod ruling;
 mod state;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,7 +35,7 @@ pub(crate) use governor::{Governed, govern};
 use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
 pub(crate) use knobs::Knobs;
-pub(crate) use slow::{Adjustment, SlowLaws};
+pub(crate) use ruling::{Adjustment, Ruling, SlowLaws};
 pub(crate) use state::{Ended, State};
 
 /// A stage with a queue, whatever waits in it.
@@ -75,9 +75,8 @@ impl<T: Item> Core<T> {
             runs: "nowhere yet",
             queue,
             ledger: Ledger::new(config.classes.len()),
-            workers: config.law.concurrency().unwrap_or(least),
-            law: config.law,
-            slow: config.slow,
+            workers: config.ruling.admission().concurrency().unwrap_or(least),
+            ruling: config.ruling,
             running_most: 0,
             observer: Observer::new(now, config.classes.len()),
             phase: Phase::Open,
@@ -131,7 +130,11 @@ impl<T: Item> Core<T> {
     ) -> Result<(), Rejection> {
         self.check(state, now, meta)?;
         let arrival = Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow };
-        match state.law.on_arrival(now, &arrival, &state.ledger.backlog(state.workers)) {
+        match state.ruling.admission_mut().on_arrival(
+            now,
+            &arrival,
+            &state.ledger.backlog(state.workers),
+        ) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }
@@ -364,7 +367,7 @@ impl<T: Item> Core<T> {
     pub(crate) fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         let now = self.clock.now();
         let mut state = self.lock();
-        state.law = law;
+        state.ruling = Ruling::Admission(law);
         state.follow_law();
         self.settle(state, now, 0);
     }
@@ -448,8 +451,7 @@ impl<T: Item> Core<T> {
                 value: reading.value,
             });
         };
-        state.law.readings(&mut read);
-        state.slow.readings(&mut read);
+        state.ruling.admission().readings(&mut read);
         StageObservation {
             name: self.name.clone(),
             runs: state.runs,
@@ -460,7 +462,7 @@ impl<T: Item> Core<T> {
             queue_capacity: self.capacity,
             classes,
             rejections: state.rejections.clone(),
-            law: state.law.name(),
+            law: state.ruling.admission().name(),
             readings,
             last_failure: state.last_failure.clone(),
         }
@@ -478,8 +480,7 @@ pub(crate) struct CoreConfig {
     pub(crate) name: String,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
-    pub(crate) law: Box<dyn AdmissionLaw>,
-    pub(crate) slow: SlowLaws,
+    pub(crate) ruling: Ruling,
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,
 }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use tamarisk_control::{
-    Activity, AdmissionLaw, Concurrency, Dequeue, Ending, Finished, Ratio, Reason, Rejection,
-    Timestamp, Waiting,
+    Activity, Concurrency, Dequeue, Ending, Finished, Ratio, Reason, Rejection, Timestamp, Waiting,
 };
 
 use super::item::{Discard, Item, Leaving};
 use super::knobs::Knobs;
-use super::slow::{Adjustment, SlowLaws};
+use super::ruling::{Adjustment, Ruling};
 use crate::ledger::{Ledger, Outcome};
 use crate::observation::{Observer, Phase};
 use crate::queue::{Lease, Meta, Queue, Queued};
@@ -19,8 +18,7 @@ pub(crate) struct State<T> {
     pub(super) runs: &'static str,
     pub(super) queue: Queue<T>,
     pub(crate) ledger: Ledger,
-    pub(super) law: Box<dyn AdmissionLaw>,
-    pub(super) slow: SlowLaws,
+    pub(super) ruling: Ruling,
     /// The most events that ran at once since the last tick.
     pub(super) running_most: u32,
     pub(super) observer: Observer,
@@ -60,7 +58,7 @@ impl<T: Item> State<T> {
     ) -> Option<Queued<T>> {
         loop {
             let oldest = self.queue.oldest().unwrap_or(now);
-            let order = self.law.order(now.since(oldest));
+            let order = self.ruling.admission().order(now.since(oldest));
             let queued = self.queue.pop(lease, order)?;
             if queued.item.is_gone() {
                 self.gone -= 1;
@@ -68,7 +66,7 @@ impl<T: Item> State<T> {
             }
             let class = queued.meta.class;
             let backlog = self.ledger.backlog(self.workers);
-            let (meta, law) = (&queued.meta, &mut self.law);
+            let (meta, law) = (&queued.meta, self.ruling.admission_mut());
             let of_use = meta.deadline > now
                 && law.on_dequeue(now, &waiting(meta), &backlog) == Dequeue::Run;
             if of_use {
@@ -131,8 +129,7 @@ impl<T: Item> State<T> {
             self.observer.record(class, service, response);
         }
         let finished = Finished { class, service, response, ending };
-        self.law.on_finish(now, &finished, &self.ledger.backlog(self.workers));
-        self.slow.on_finish(now, &finished);
+        self.ruling.admission_mut().on_finish(now, &finished, &self.ledger.backlog(self.workers));
         self.follow_law();
     }
 
@@ -141,9 +138,9 @@ impl<T: Item> State<T> {
         self.observer.tick(now, running);
         let backlog = self.ledger.backlog(self.workers);
         if let Some(busy) = cpu {
-            self.law.on_cpu(now, busy);
+            self.ruling.admission_mut().on_cpu(now, busy);
         }
-        self.law.on_tick(now, &backlog);
+        self.ruling.admission_mut().on_tick(now, &backlog);
         let total = self.ledger.total();
         let activity = Activity {
             backlog,
@@ -152,7 +149,7 @@ impl<T: Item> State<T> {
             completed: total.completed,
             workers_idle: self.workers.get().saturating_sub(self.running_most.max(running)),
         };
-        let wanted = self.slow.on_tick(now, &activity, knobs);
+        let wanted = self.ruling.govern(now, &activity, knobs);
         self.running_most = running;
         self.follow_law();
         wanted
@@ -161,7 +158,7 @@ impl<T: Item> State<T> {
     /// Takes out what is of no use any more, wherever it stands: what waits behind a
     /// higher priority may never become next.
     pub(super) fn take_overdue(&mut self, now: Timestamp) -> Vec<Queued<T>> {
-        let law = &mut *self.law;
+        let law = self.ruling.admission_mut();
         let backlog = self.ledger.backlog(self.workers);
         let overdue = self.queue.extract(|queued| {
             let meta = &queued.meta;
@@ -198,7 +195,7 @@ impl<T: Item> State<T> {
     }
 
     pub(super) fn follow_law(&mut self) {
-        if let Some(limit) = self.law.concurrency() {
+        if let Some(limit) = self.ruling.admission().concurrency() {
             self.workers = limit;
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{
     Activity, BatchLaw, BatchSize, ClassId, Concurrency, Finished, Leeway, QualityLaw, Ratio,
-    Reading, Strain, TerminationLaw, Timestamp, WorkersLaw,
+    Reading, Reason, Rejection, Strain, TerminationLaw, Timestamp, WorkersLaw,
 };
 use tamarisk_stage::{Batch, BlockingHandler, BoxError, Entry, Gate, RunError};
 use tokio::time::{Instant, sleep};
@@ -118,23 +118,39 @@ async fn a_tick() {
     settle().await;
 }
 
+/// For two periods of the composition everybody is refused: whichever slow law can
+/// act is asked to.
+async fn overload(offer: impl Fn(), door: &Law) {
+    door.script().refuses = Some(Rejection::new(Reason::Predicate));
+    for _ in 0..25 {
+        offer();
+        a_tick().await;
+    }
+    door.script().refuses = None;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_workers_law_adds_and_removes_workers_within_the_bounds() {
-    let law = Slow::default();
-    let (stage, mut desk) =
-        at_desk(described("elastic").batch(1).workers_between(2..=5).workers_law(law.clone()));
+    let (law, door) = (Slow::default(), Law::default());
+    let elastic = described("elastic").law(door.clone()).batch(1).workers_between(2..=5);
+    let (stage, mut desk) = at_desk(elastic.workers_law(law.clone()));
     stage.sink().send_many(0..20);
+    let refused = || assert!(stage.sink().try_send(100).is_err());
     law.0.lock().workers = 4;
-    a_tick().await;
+    overload(refused, &door).await;
     let first = desk.begun();
     assert_eq!((stage.observe().workers, first.len()), (4, 4));
     law.0.lock().workers = 100;
-    a_tick().await;
+    overload(refused, &door).await;
     let more = desk.begun();
     assert_eq!((stage.observe().workers, more.len()), (5, 1));
     law.0.lock().workers = 1;
-    a_tick().await;
+    overload(refused, &door).await;
     assert_eq!(stage.observe().workers, 2);
+    stage.set_workers(3).unwrap();
+    a_tick().await;
+    assert_eq!(stage.observe().workers, 3, "what an operator sets stays until a law moves");
+    stage.set_workers(2).unwrap();
     first.into_iter().chain(more).for_each(|case| case.complete());
     settle().await;
     assert_eq!(desk.begun().len(), 2, "workers too many have ended, and no event is lost");
@@ -143,29 +159,34 @@ async fn a_workers_law_adds_and_removes_workers_within_the_bounds() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_laws_are_told_what_became_of_events_and_how_many_workers_idled() {
-    let law = Slow::default();
+    let (law, door) = (Slow::default(), Law::default());
     law.0.lock().workers = 3;
     let (stage, mut desk) = at_desk(
-        described("told").batch(1).workers(3).workers_law(law.clone()).quality_law(law.clone()),
+        described("told")
+            .law(door.clone())
+            .batch(1)
+            .workers(3)
+            .workers_law(law.clone())
+            .quality_law(law.clone()),
     );
-    stage.sink().send_many([1, 2]);
+    stage.sink().send_many([1, 2, 3]);
     desk.next().await.complete();
-    let _second = desk.next().await;
-    stage.sink().try_send(3).unwrap();
-    let _third = desk.next().await;
-    settle().await;
-    law.0.lock().told.clear();
+    let _running = [desk.next().await, desk.next().await];
     a_tick().await;
+    law.0.lock().told.clear();
+    overload(|| assert!(stage.sink().try_send(100).is_err()), &door).await;
     let wishes = law.0.lock();
-    assert_eq!(wishes.told.last(), Some(&Told { offered: 3, lost: 0, completed: 1, idle: 1 }));
-    assert_eq!(wishes.finished, 1);
+    let last = wishes.told.last().unwrap();
+    assert_eq!((last.completed, last.idle), (1, 1), "{last:?}");
+    assert_eq!(last.offered - last.lost, 3, "{last:?}");
+    assert!(wishes.finished > 1, "each refusal counts as an answer that came late");
     let readings = stage.observe().readings;
     assert!(readings.iter().any(|reading| reading.name == "wish_count" && reading.value == 7.0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_law_sets_how_many_events_a_worker_takes() {
-    let law = Slow::default();
+    let (law, door) = (Slow::default(), Law::default());
     law.0.lock().batch = 3;
     let (sizes, mut seen) = tokio::sync::mpsc::unbounded_channel();
     struct Sizes(tokio::sync::mpsc::UnboundedSender<usize>);
@@ -174,9 +195,9 @@ async fn a_batch_law_sets_how_many_events_a_worker_takes() {
             Ok(self.0.send(batch.drain().count())?)
         }
     }
-    let stage =
-        described("batches").batch(1).batch_law(law).tasks(move || Sizes(sizes.clone())).unwrap();
-    a_tick().await;
+    let described = described("batches").law(door.clone()).batch(1).batch_law(law);
+    let stage = described.tasks(move || Sizes(sizes.clone())).unwrap();
+    overload(|| assert!(stage.sink().try_send(100).is_err()), &door).await;
     stage.sink().send_many(0..7);
     settle().await;
     let taken: Vec<_> = std::iter::from_fn(|| seen.try_recv().ok()).collect();
@@ -185,13 +206,14 @@ async fn a_batch_law_sets_how_many_events_a_worker_takes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_reads_the_quality_that_the_law_has_set() {
-    let law = Slow::default();
-    let (stage, mut desk) = at_desk(described("quality").batch(1).quality_law(law.clone()));
+    let (law, door) = (Slow::default(), Law::default());
+    let described = described("quality").law(door.clone()).batch(1);
+    let (stage, mut desk) = at_desk(described.quality_law(law.clone()));
     stage.sink().send_many([1, 2]);
     let first = desk.next().await;
     assert_eq!(first.cx.quality(), Ratio::ONE);
     law.0.lock().quality = Some(Ratio::saturating(0.25));
-    a_tick().await;
+    overload(|| assert!(stage.sink().try_send(100).is_err()), &door).await;
     assert_eq!(first.cx.quality().get(), 0.25, "an event that runs sees it too");
     assert_eq!(stage.observe().quality.get(), 0.25);
 }
@@ -239,19 +261,20 @@ async fn a_blocking_handler_is_told_at_its_checkpoint_that_its_time_is_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_ends_work_at_its_class_s_limit_and_takes_as_many_as_the_law_says() {
-    let law = Slow::default();
+    let (law, door) = (Slow::default(), Law::default());
     {
         let mut wishes = law.0.lock();
         wishes.limit = Some(Duration::from_millis(40));
         wishes.workers = 3;
     }
     let gate: Gate = described("gate")
+        .law(door.clone())
         .workers_between(1..=8)
         .workers_law(law.clone())
         .termination_law(law)
         .gate()
         .unwrap();
-    a_tick().await;
+    overload(|| assert!(gate.try_enter(Entry::new()).is_err()), &door).await;
     assert_eq!(gate.observe().workers, 3);
     let begun = Instant::now();
     let ran = gate.run(Entry::new(), std::future::pending::<()>()).await;
