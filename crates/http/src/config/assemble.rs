@@ -3,11 +3,9 @@
 use std::ops::Range;
 
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Priority, Target};
-use toml::Spanned;
-use toml::de::{DeString, DeTable};
+use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::{Document, Fault, Section, Value};
 
-use super::section::{Fault, Section, Value, nearest};
-use super::target::{self, is_percentile};
 use super::values;
 use crate::classify::{ClassRule, Condition, Route, Routes};
 use crate::guard::Limits;
@@ -59,7 +57,7 @@ struct RouteDefinition {
     classes: Option<Vec<usize>>,
 }
 
-pub(super) fn options(document: &Spanned<DeTable<'_>>) -> Result<Options, Fault> {
+pub(super) fn options(document: &Document<'_>) -> Result<Options, Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
     let listen = file.require("listen", "\"127.0.0.1:8080\"", values::address)?;
     let target = target::of(&file)?;
@@ -116,7 +114,7 @@ fn upstreams(value: &Value<'_>) -> Result<Vec<Upstream>, Fault> {
     let upstreams = Section::tables(value)?.into_iter().map(|(key, value)| {
         let section = Section::new(value, UPSTREAM, |_| false)?;
         Ok(Upstream {
-            name: named(key)?,
+            name: values::key_name(key)?,
             span: key.span(),
             origin: section.require("url", "\"http://127.0.0.1:3000\"", values::origin)?,
             host_header: section.read("host", values::host_header)?.unwrap_or_default(),
@@ -169,7 +167,7 @@ impl Upstream {
 fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
     let classes = Section::tables(value)?.into_iter().map(|(key, value)| {
         let section = Section::new(value, CLASS, is_percentile)?;
-        let name = named(key)?;
+        let name = values::key_name(key)?;
         let any = section.read("any", |value| values::list(value, condition))?.unwrap_or_default();
         if any.is_empty() != (name == DEFAULT) {
             let (message, expected) = if any.is_empty() {
@@ -337,34 +335,12 @@ fn gate_name(route: &str, class: Option<&str>) -> String {
     }
 }
 
-fn named(key: &Spanned<DeString<'_>>) -> Result<String, Fault> {
-    let name: &str = key.get_ref();
-    if values::is_name(name) {
-        return Ok(name.to_owned());
-    }
-    let expected = "expected a name of letters, digits, \"-\", \"_\" and \".\"";
-    Err(Fault::new(key.span(), format!("{name:?} cannot be used here"), expected))
-}
-
 fn upstream_named(value: &Value<'_>, upstreams: &[Upstream]) -> Result<usize, Fault> {
     let names: Vec<_> = upstreams.iter().map(|upstream| &*upstream.name).collect();
-    position(value, "upstream", &names)
+    values::one_of(value, "upstream", &names)
 }
 
 fn class_named(value: &Value<'_>, classes: &[ClassDefinition]) -> Result<usize, Fault> {
     let names: Vec<_> = classes.iter().map(|class| &*class.name).collect();
-    position(value, "class", &names)
-}
-
-fn position(value: &Value<'_>, kind: &str, names: &[&str]) -> Result<usize, Fault> {
-    let name = values::text(value)?;
-    names.iter().position(|known| *known == name).ok_or_else(|| {
-        let message = format!("there is no {kind} {name:?}");
-        let fault =
-            Fault::new(value.span(), message, format!("expected one of: {}", names.join(", ")));
-        match nearest(name, names) {
-            Some(similar) => fault.help(format!("did you mean {similar:?}?")),
-            None => fault,
-        }
-    })
+    values::one_of(value, "class", &names)
 }

@@ -53,30 +53,20 @@
 //! is a mistake.
 
 mod assemble;
-mod error;
-mod section;
-mod target;
 mod values;
 
-use std::fs;
 use std::path::Path;
 
-use toml::de::DeTable;
+pub use tamarisk_settings::ConfigError;
 
 use crate::protect::Options;
-
-pub use error::ConfigError;
-use section::Fault;
 
 /// Reads the options of `protect` from the file at `path`.
 ///
 /// # Errors
 /// [`ConfigError`]: the file cannot be read, or says something that cannot be.
 pub fn load(path: &Path) -> Result<Options, ConfigError> {
-    let name = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|source| ConfigError::Unreadable { file: name.clone(), source })?;
-    parse(&name, &text)
+    tamarisk_settings::load(path, assemble::options)
 }
 
 /// Reads the options of `protect` from `text`, which errors call `name`.
@@ -84,9 +74,5 @@ pub fn load(path: &Path) -> Result<Options, ConfigError> {
 /// # Errors
 /// [`ConfigError::Invalid`] if it says something that cannot be.
 pub fn parse(name: &str, text: &str) -> Result<Options, ConfigError> {
-    let options = match DeTable::parse(text) {
-        Ok(document) => assemble::options(&document),
-        Err(error) => Err(Fault::of_syntax(&error)),
-    };
-    options.map_err(|fault| ConfigError::invalid(name, text, fault))
+    tamarisk_settings::parse(name, text, assemble::options)
 }

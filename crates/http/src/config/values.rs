@@ -1,103 +1,23 @@
 //! Single values: what each may be, and how it is written.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::str::FromStr;
-use std::time::Duration;
 
 use http::header::HeaderName;
 use http::uri::Authority;
 use http::{HeaderValue, Method};
 use ipnet::IpNet;
-use tamarisk_control::parse_duration;
-use toml::de::DeValue;
+pub(super) use tamarisk_settings::values::{
+    count, duration, key_name, list, name, one_of, size, text,
+};
+use tamarisk_settings::values::{number, parsed};
+use tamarisk_settings::{Fault, Value};
 
-use super::section::{Fault, Value, wrong_type};
 use crate::classify::HostPattern;
 use crate::proxy::{HostHeader, Origin, host_and_port};
 
-pub(super) fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Fault> {
-    value.get_ref().as_str().ok_or_else(|| wrong_type(value, "a string"))
-}
-
-pub(super) fn list<'a, T>(
-    value: &'a Value<'a>,
-    read: impl Fn(&'a Value<'a>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
-    match value.get_ref() {
-        DeValue::Array(items) => items.iter().map(read).collect(),
-        _ => Err(wrong_type(value, "a list")),
-    }
-}
-
-/// A string that `read` understands.
-fn parsed<'a, T>(
-    value: &'a Value<'a>,
-    expected: &str,
-    read: impl FnOnce(&'a str) -> Option<T>,
-) -> Result<T, Fault> {
-    let text = value.get_ref().as_str().ok_or_else(|| wrong_type(value, expected))?;
-    let wrong = || {
-        Fault::new(
-            value.span(),
-            format!("{text:?} cannot be used here"),
-            format!("expected {expected}"),
-        )
-    };
-    read(text).ok_or_else(wrong)
-}
-
-fn number(value: &Value<'_>, expected: &str, most: u64) -> Result<u64, Fault> {
-    let DeValue::Integer(integer) = value.get_ref() else {
-        return Err(wrong_type(value, expected));
-    };
-    let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
-    number.filter(|number| *number <= most).ok_or_else(|| {
-        let message = format!("{integer} cannot be used here");
-        Fault::new(value.span(), message, format!("expected {expected}"))
-    })
-}
-
-pub(super) fn count(value: &Value<'_>) -> Result<NonZeroUsize, Fault> {
-    let expected = "a whole number from 1 to 1000000000";
-    let number = number(value, expected, 1_000_000_000)?;
-    NonZeroUsize::new(number as usize).ok_or_else(|| {
-        Fault::new(value.span(), "0 cannot be used here", format!("expected {expected}"))
-    })
-}
-
 pub(super) fn priority(value: &Value<'_>) -> Result<u8, Fault> {
     number(value, "a whole number from 0 (first) to 255 (last)", 255).map(|number| number as u8)
-}
-
-pub(super) fn duration(value: &Value<'_>) -> Result<Duration, Fault> {
-    parsed(value, "a time such as \"200ms\", \"1.5s\" or \"2m\"", |text| {
-        parse_duration(text).ok().filter(|duration| !duration.is_zero())
-    })
-}
-
-pub(super) fn size(value: &Value<'_>) -> Result<u64, Fault> {
-    parsed(value, "a size such as \"8KiB\", \"10MiB\" or \"500B\"", |text| {
-        let (number, unit) = split_unit(text)?;
-        let bytes = match unit {
-            "B" => 1.0,
-            "KiB" => 1024.0,
-            "MiB" => 1024.0 * 1024.0,
-            "GiB" => 1024.0 * 1024.0 * 1024.0,
-            "kB" => 1e3,
-            "MB" => 1e6,
-            "GB" => 1e9,
-            _ => return None,
-        };
-        Some((number * bytes) as u64)
-    })
-}
-
-/// `1.5s` is 1.5 and `s`; a space between them is allowed.
-fn split_unit(text: &str) -> Option<(f64, &str)> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at(digits);
-    Some((number.parse().ok()?, unit.trim_start()))
 }
 
 pub(super) fn address(value: &Value<'_>) -> Result<SocketAddr, Fault> {
@@ -169,16 +89,4 @@ pub(super) fn header_name(value: &Value<'_>) -> Result<HeaderName, Fault> {
 
 pub(super) fn header_value(value: &Value<'_>) -> Result<HeaderValue, Fault> {
     parsed(value, "the value of a header", |text| text.parse().ok())
-}
-
-/// A name that operators give: it appears in metrics and on the status page.
-pub(super) fn is_name(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    (1..=64).contains(&text.len()) && text.bytes().all(plain)
-}
-
-pub(super) fn name(value: &Value<'_>) -> Result<String, Fault> {
-    parsed(value, "a name of letters, digits, \"-\", \"_\" and \".\"", |text| {
-        is_name(text).then(|| text.to_owned())
-    })
 }

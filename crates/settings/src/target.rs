@@ -2,11 +2,11 @@
 
 use tamarisk_control::{Ratio, Target};
 
-use super::section::{Fault, Section};
-use super::values;
+use crate::section::{Fault, Section};
+use crate::values;
 
 /// Whether a key names a percentile: `p50`, `p95`, `p999` (99.9 %) and so on.
-pub(super) fn is_percentile(key: &str) -> bool {
+pub fn is_percentile(key: &str) -> bool {
     percentile(key).is_some()
 }
 
@@ -20,7 +20,10 @@ fn percentile(key: &str) -> Option<Ratio> {
 }
 
 /// The target that a section states, if it does; at most one.
-pub(super) fn of(section: &Section<'_>) -> Result<Option<Target>, Fault> {
+///
+/// # Errors
+/// A [`Fault`] at a second one, or at one that is none.
+pub fn of(section: &Section<'_>) -> Result<Option<Target>, Fault> {
     let mut target = None;
     for (key, value) in section.entries() {
         let Some(percentile) = percentile(key.get_ref()) else { continue };

@@ -7,19 +7,20 @@ use toml::de::{DeString, DeTable, DeValue};
 
 /// A mistake in the text.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub struct Fault {
     /// Where: in bytes.
-    pub(super) span: Range<usize>,
+    pub span: Range<usize>,
     /// What is wrong.
-    pub(super) message: String,
+    pub message: String,
     /// What was expected instead, shown at the place.
-    pub(super) expected: String,
+    pub expected: String,
     /// What to do, if that is not obvious.
-    pub(super) help: Option<String>,
+    pub help: Option<String>,
 }
 
 impl Fault {
-    pub(super) fn new(
+    /// A mistake at `span`, and what was `expected` there.
+    pub fn new(
         span: Range<usize>,
         message: impl Into<String>,
         expected: impl Into<String>,
@@ -27,28 +28,35 @@ impl Fault {
         Self { span, message: message.into(), expected: expected.into(), help: None }
     }
 
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+    /// With what to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    pub(super) fn of_syntax(error: &toml::de::Error) -> Self {
+    pub(crate) fn of_syntax(error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
         Self::new(span, "this is not TOML", error.message())
     }
 }
 
-pub(super) type Value<'a> = Spanned<DeValue<'a>>;
+/// A value, and where it stands.
+pub type Value<'a> = Spanned<DeValue<'a>>;
 
 /// A table of which every key is known.
-pub(super) struct Section<'a> {
+#[derive(Clone)]
+pub struct Section<'a> {
     table: &'a DeTable<'a>,
     span: Range<usize>,
 }
 
 impl<'a> Section<'a> {
     /// The table `value`, unless it has a key that is neither `known` nor accepted by `also`.
-    pub(super) fn new(
+    ///
+    /// # Errors
+    /// A [`Fault`] at the key.
+    pub fn new(
         value: &'a Value<'a>,
         known: &[&str],
         also: fn(&str) -> bool,
@@ -59,7 +67,11 @@ impl<'a> Section<'a> {
         Self::of(table, value.span(), known, also)
     }
 
-    pub(super) fn of(
+    /// The same of a `table` that begins at `span`.
+    ///
+    /// # Errors
+    /// A [`Fault`] at the key.
+    pub fn of(
         table: &'a DeTable<'a>,
         span: Range<usize>,
         known: &[&str],
@@ -75,16 +87,20 @@ impl<'a> Section<'a> {
     }
 
     /// Where the section begins.
-    pub(super) fn span(&self) -> Range<usize> {
+    pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    pub(super) fn value(&self, key: &str) -> Option<&'a Value<'a>> {
+    /// The value of `key`, if it is there.
+    pub fn value(&self, key: &str) -> Option<&'a Value<'a>> {
         self.table.get(key)
     }
 
     /// What `key` says, if anything.
-    pub(super) fn read<T>(
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn read<T>(
         &self,
         key: &str,
         read: impl FnOnce(&'a Value<'a>) -> Result<T, Fault>,
@@ -92,8 +108,11 @@ impl<'a> Section<'a> {
         self.value(key).map(read).transpose()
     }
 
-    /// What `key` says, which it must.
-    pub(super) fn require<T>(
+    /// What `key` says, which it must; `example` is shown if it does not.
+    ///
+    /// # Errors
+    /// Those of `read`, and a [`Fault`] if `key` is missing.
+    pub fn require<T>(
         &self,
         key: &str,
         example: &str,
@@ -110,12 +129,15 @@ impl<'a> Section<'a> {
     }
 
     /// Its keys and values in the order of the text.
-    pub(super) fn entries(&self) -> Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)> {
+    pub fn entries(&self) -> Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)> {
         in_order(self.table)
     }
 
     /// The tables that it holds, by name, in the order of the text.
-    pub(super) fn tables(
+    ///
+    /// # Errors
+    /// A [`Fault`] if it is no table.
+    pub fn tables(
         value: &'a Value<'a>,
     ) -> Result<Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)>, Fault> {
         match value.get_ref() {
@@ -145,13 +167,14 @@ fn unknown_key(key: &Spanned<DeString<'_>>, known: &[&str]) -> Fault {
 }
 
 /// The known name that was probably meant: at least 70 % alike.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let alike = |candidate: &&'a str| (strsim::jaro_winkler(name, candidate), *candidate);
     let best = known.iter().map(alike).max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= 0.7).then_some(best.1)
 }
 
-pub(super) fn wrong_type(value: &Value<'_>, expected: &str) -> Fault {
+/// That `value` is of another type than `expected`.
+pub fn wrong_type(value: &Value<'_>, expected: &str) -> Fault {
     let found = value.get_ref().type_str();
     Fault::new(value.span(), format!("this is of type {found}"), format!("expected {expected}"))
 }

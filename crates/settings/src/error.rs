@@ -3,7 +3,7 @@ use std::io;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
-use super::section::Fault;
+use crate::section::Fault;
 
 /// Why a file is no configuration.
 ///
@@ -32,7 +32,8 @@ pub struct Invalid {
 }
 
 impl ConfigError {
-    pub(super) fn invalid(name: &str, text: &str, fault: Fault) -> Self {
+    /// The mistake `fault` in `text`, which is called `name`.
+    pub fn invalid(name: &str, text: &str, fault: Fault) -> Self {
         let source = NamedSource::new(name, text.to_owned());
         Self::Invalid(Box::new(Invalid { fault, source }))
     }

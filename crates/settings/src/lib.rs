@@ -1,0 +1,69 @@
+//! TOML files whose mistakes are shown where they stand.
+//!
+//! A reader walks the [`Section`]s of a document and takes what it knows with the
+//! readers of [`values`]; what is wrong becomes a [`Fault`] with its place, what was
+//! expected there and, for a misspelt name, the one that was probably meant. An
+//! unknown key is a mistake. [`load`] and [`parse`] make a [`ConfigError`] of it,
+//! which a [`miette::Report`] shows with the line of the file.
+//!
+//! # Examples
+//! ```
+//! use tamarisk_settings::{Section, parse, values};
+//!
+//! let pause = |text| {
+//!     parse("pause.toml", text, |document| {
+//!         let file = Section::of(document.get_ref(), 0..0, &["pause"], |_| false)?;
+//!         file.require("pause", "\"1s\"", values::duration)
+//!     })
+//! };
+//! assert_eq!(pause("pause = \"20ms\"")?.as_millis(), 20);
+//! assert_eq!(pause("pose = \"20ms\"").unwrap_err().to_string(), "unknown key \"pose\"");
+//! # Ok::<(), tamarisk_settings::ConfigError>(())
+//! ```
+
+mod error;
+mod section;
+pub mod target;
+pub mod values;
+
+use std::fs;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::DeTable;
+
+pub use error::{ConfigError, Invalid};
+pub use section::{Fault, Section, Value, nearest, wrong_type};
+
+/// A whole file.
+pub type Document<'a> = Spanned<DeTable<'a>>;
+
+/// What `read` makes of the file at `path`.
+///
+/// # Errors
+/// [`ConfigError`]: the file cannot be read, or says something that cannot be.
+pub fn load<T>(
+    path: &Path,
+    read: impl FnOnce(&Document<'_>) -> Result<T, Fault>,
+) -> Result<T, ConfigError> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { file: name.clone(), source })?;
+    parse(&name, &text, read)
+}
+
+/// What `read` makes of `text`, which errors call `name`.
+///
+/// # Errors
+/// [`ConfigError::Invalid`] if it says something that cannot be.
+pub fn parse<T>(
+    name: &str,
+    text: &str,
+    read: impl FnOnce(&Document<'_>) -> Result<T, Fault>,
+) -> Result<T, ConfigError> {
+    let made = match DeTable::parse(text) {
+        Ok(document) => read(&document),
+        Err(error) => Err(Fault::of_syntax(&error)),
+    };
+    made.map_err(|fault| ConfigError::invalid(name, text, fault))
+}

@@ -1,0 +1,164 @@
+//! Single values: what each may be, and how it is written. Each reader fails with a
+//! [`Fault`] at the value.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::time::Duration;
+
+use tamarisk_control::{Ratio, parse_duration};
+use toml::Spanned;
+use toml::de::{DeString, DeValue};
+
+use crate::section::{Fault, Value, nearest, wrong_type};
+
+/// A string.
+pub fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Fault> {
+    value.get_ref().as_str().ok_or_else(|| wrong_type(value, "a string"))
+}
+
+/// A list of what `read` reads.
+pub fn list<'a, T>(
+    value: &'a Value<'a>,
+    read: impl Fn(&'a Value<'a>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    match value.get_ref() {
+        DeValue::Array(items) => items.iter().map(read).collect(),
+        _ => Err(wrong_type(value, "a list")),
+    }
+}
+
+/// A string that `read` understands.
+pub fn parsed<'a, T>(
+    value: &'a Value<'a>,
+    expected: &str,
+    read: impl FnOnce(&'a str) -> Option<T>,
+) -> Result<T, Fault> {
+    let text = value.get_ref().as_str().ok_or_else(|| wrong_type(value, expected))?;
+    let wrong = || {
+        Fault::new(
+            value.span(),
+            format!("{text:?} cannot be used here"),
+            format!("expected {expected}"),
+        )
+    };
+    read(text).ok_or_else(wrong)
+}
+
+/// A whole number from 0 to `most`.
+pub fn number(value: &Value<'_>, expected: &str, most: u64) -> Result<u64, Fault> {
+    let DeValue::Integer(integer) = value.get_ref() else {
+        return Err(wrong_type(value, expected));
+    };
+    let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+    number.filter(|number| *number <= most).ok_or_else(|| {
+        let message = format!("{integer} cannot be used here");
+        Fault::new(value.span(), message, format!("expected {expected}"))
+    })
+}
+
+/// A whole number from 1 to a billion.
+pub fn count(value: &Value<'_>) -> Result<NonZeroUsize, Fault> {
+    let expected = "a whole number from 1 to 1000000000";
+    let number = number(value, expected, 1_000_000_000)?;
+    NonZeroUsize::new(number as usize).ok_or_else(|| {
+        Fault::new(value.span(), "0 cannot be used here", format!("expected {expected}"))
+    })
+}
+
+/// A time such as `"200ms"`, longer than none.
+pub fn duration(value: &Value<'_>) -> Result<Duration, Fault> {
+    parsed(value, "a time such as \"200ms\", \"1.5s\" or \"2m\"", |text| {
+        parse_duration(text).ok().filter(|duration| !duration.is_zero())
+    })
+}
+
+/// A finite number, whole or not.
+pub fn float(value: &Value<'_>, expected: &str) -> Result<f64, Fault> {
+    let number = match value.get_ref() {
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        DeValue::Integer(integer) => {
+            i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|whole| whole as f64)
+        }
+        _ => return Err(wrong_type(value, expected)),
+    };
+    number.filter(|number: &f64| number.is_finite()).ok_or_else(|| {
+        Fault::new(value.span(), "this number cannot be used here", format!("expected {expected}"))
+    })
+}
+
+/// A number from 0 to 1.
+pub fn ratio(value: &Value<'_>) -> Result<Ratio, Fault> {
+    let expected = "a number from 0 to 1";
+    let number = float(value, expected)?;
+    Ratio::new(number).map_err(|_| {
+        let message = format!("{number} cannot be used here");
+        Fault::new(value.span(), message, format!("expected {expected}"))
+    })
+}
+
+/// A size in bytes such as `"8KiB"`.
+pub fn size(value: &Value<'_>) -> Result<u64, Fault> {
+    parsed(value, "a size such as \"8KiB\", \"10MiB\" or \"500B\"", |text| {
+        let (number, unit) = split_unit(text)?;
+        let bytes = match unit {
+            "B" => 1.0,
+            "KiB" => 1024.0,
+            "MiB" => 1024.0 * 1024.0,
+            "GiB" => 1024.0 * 1024.0 * 1024.0,
+            "kB" => 1e3,
+            "MB" => 1e6,
+            "GB" => 1e9,
+            _ => return None,
+        };
+        Some((number * bytes) as u64)
+    })
+}
+
+/// `1.5s` is 1.5 and `s`; a space between them is allowed.
+fn split_unit(text: &str) -> Option<(f64, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(digits);
+    Some((number.parse().ok()?, unit.trim_start()))
+}
+
+/// Whether `text` can be a name that operators give: it appears in metrics and on the status page.
+pub fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=64).contains(&text.len()) && text.bytes().all(plain)
+}
+
+/// A name as [`is_name`] takes it.
+pub fn name(value: &Value<'_>) -> Result<String, Fault> {
+    parsed(value, "a name of letters, digits, \"-\", \"_\" and \".\"", |text| {
+        is_name(text).then(|| text.to_owned())
+    })
+}
+
+/// The key of a table of named things, as [`is_name`] takes it.
+pub fn key_name(key: &Spanned<DeString<'_>>) -> Result<String, Fault> {
+    let name: &str = key.get_ref();
+    if is_name(name) {
+        return Ok(name.to_owned());
+    }
+    let expected = "expected a name of letters, digits, \"-\", \"_\" and \".\"";
+    Err(Fault::new(key.span(), format!("{name:?} cannot be used here"), expected))
+}
+
+/// The place among `names` of the one that is named; `kind` is what it is a name of.
+pub fn one_of(value: &Value<'_>, kind: &str, names: &[&str]) -> Result<usize, Fault> {
+    let name = text(value)?;
+    names
+        .iter()
+        .position(|known| *known == name)
+        .ok_or_else(|| not_one_of(value.span(), kind, name, names))
+}
+
+/// That `names` of a `kind` do not have `name`, and which one was probably meant.
+pub fn not_one_of(span: Range<usize>, kind: &str, name: &str, names: &[&str]) -> Fault {
+    let message = format!("there is no {kind} {name:?}");
+    let fault = Fault::new(span, message, format!("expected one of: {}", names.join(", ")));
+    match nearest(name, names) {
+        Some(similar) => fault.help(format!("did you mean {similar:?}?")),
+        None => fault,
+    }
+}
