@@ -26,6 +26,7 @@
 //! - [`network`]: stages and the ways between them, and the design patterns.
 //! - [`capacity`]: the questions that operators ask.
 //! - [`sim`]: the simulator.
+//! - [`scenario`]: both from a TOML file.
 //! - [`figures`]: the papers' figures, as data.
 
 pub mod capacity;
@@ -33,6 +34,7 @@ pub mod figures;
 mod matrix;
 pub mod network;
 pub mod queueing;
+pub mod scenario;
 mod seconds;
 pub mod sim;
 

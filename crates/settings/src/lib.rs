@@ -46,10 +46,19 @@ pub fn load<T>(
     path: &Path,
     read: impl FnOnce(&Document<'_>) -> Result<T, Fault>,
 ) -> Result<T, ConfigError> {
+    let (name, text) = self::read(path)?;
+    parse(&name, &text, read)
+}
+
+/// The name and the text of the file at `path`.
+///
+/// # Errors
+/// [`ConfigError::Unreadable`].
+pub fn read(path: &Path) -> Result<(String, String), ConfigError> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { file: name.clone(), source })?;
-    parse(&name, &text, read)
+    Ok((name, text))
 }
 
 /// What `read` makes of `text`, which errors call `name`.

@@ -12,7 +12,7 @@ pub fn is_percentile(key: &str) -> bool {
 
 /// `p` and the digits behind the decimal point of the ratio: two of them as a
 /// rule, more to be finer. `p5` is rejected: it could mean 5 % or 50 %.
-fn percentile(key: &str) -> Option<Ratio> {
+pub fn percentile(key: &str) -> Option<Ratio> {
     let digits = key.strip_prefix('p')?;
     let plain = (2..=5).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     let ratio = plain.then(|| format!("0.{digits}"))?.parse().ok()?;

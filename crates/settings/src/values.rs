@@ -86,6 +86,11 @@ pub fn float(value: &Value<'_>, expected: &str) -> Result<f64, Fault> {
     })
 }
 
+/// Yes or no.
+pub fn yes(value: &Value<'_>) -> Result<bool, Fault> {
+    value.get_ref().as_bool().ok_or_else(|| wrong_type(value, "`true` or `false`"))
+}
+
 /// A number from 0 to 1.
 pub fn ratio(value: &Value<'_>) -> Result<Ratio, Fault> {
     let expected = "a number from 0 to 1";

@@ -105,17 +105,18 @@ pub struct Stage {
     pub routes_of: Vec<(String, Vec<Route>)>,
 }
 
-/// Far more than fits into any target, and not much memory (150 MB).
-const CAPACITY: u32 = 1_000_000;
-
 impl Stage {
+    /// The places in the queue of a stage that states none: far more than fits into any
+    /// target, and not much memory (150 MB).
+    pub const CAPACITY: u32 = 1_000_000;
+
     /// A first-in-first-out stage that works on each event for a time drawn from
     /// `service`, and from which events leave.
     pub fn new(name: impl Into<String>, workers: u32, service: Distribution) -> Self {
         Self {
             name: name.into(),
             workers,
-            capacity: CAPACITY,
+            capacity: Self::CAPACITY,
             discipline: Discipline::Fifo,
             speed: Speed::Full,
             stretch: Profile::constant(1.0),

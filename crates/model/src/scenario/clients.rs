@@ -1,0 +1,198 @@
+//! Who comes, and when.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use tamarisk_settings::{Fault, Section, Value, values};
+
+use super::distributions::distribution;
+use super::places::ClientPlace;
+use super::stages::whole;
+use crate::sim::{Client, Distribution, Heed, Load, Profile, Retry};
+
+const CLIENT: &[&str] = &[
+    "enter", "open", "closed", "sessions", "gaps", "changes", "stay", "think", "mix", "flows",
+    "patience", "retry",
+];
+const CHANGE: &[&str] = &["step", "ramp", "spike", "at", "from", "until"];
+const RETRY: &[&str] = &["attempts", "pause", "growth", "most", "heed"];
+
+pub(super) fn client(
+    name: String,
+    key: Range<usize>,
+    value: &Value<'_>,
+    stages: &[&str],
+    classes: &[&str],
+) -> Result<(Client, ClientPlace), Fault> {
+    let section = Section::new(value, CLIENT, |_| false)?;
+    let span = |names: &[&str]| {
+        let value = names.iter().find_map(|name| section.value(name));
+        value.map_or_else(|| key.clone(), |value| value.span())
+    };
+    let place = ClientPlace {
+        name: name.clone(),
+        key: key.clone(),
+        load: span(&["open", "closed", "sessions"]),
+        changes: span(&["changes", "open", "closed", "sessions"]),
+        mix: span(&["mix"]),
+    };
+    let mut client = Client::new(name, entry(&section, stages)?, load(&section)?);
+    client.mix = section.read("mix", |value| mix(value, classes))?.unwrap_or_default();
+    client.flows = section.read("flows", whole)?.unwrap_or(1);
+    client.patience = section.read("patience", values::duration)?;
+    client.retry = section.read("retry", retry)?.unwrap_or_else(Retry::never);
+    Ok((client, place))
+}
+
+fn entry(section: &Section<'_>, stages: &[&str]) -> Result<String, Fault> {
+    let index = match (section.value("enter"), stages) {
+        (Some(value), _) => values::one_of(value, "stage", stages)?,
+        (None, [_]) => 0,
+        (None, _) => {
+            let message = "it is not clear by which stage these clients enter";
+            return Err(Fault::new(section.span(), message, "needs `enter = \"…\"`"));
+        }
+    };
+    Ok(stages[index].to_owned())
+}
+
+fn load(section: &Section<'_>) -> Result<Load, Fault> {
+    let kinds = ["open", "closed", "sessions"];
+    let said: Vec<_> = kinds.into_iter().filter(|kind| section.value(kind).is_some()).collect();
+    let &[kind] = said.as_slice() else {
+        let message = format!("{} kinds of load where one is needed", said.len());
+        let expected = "needs one of `open = \"100/s\"`, `closed = 3` and `sessions = \"10/s\"`";
+        return Err(Fault::new(section.span(), message, expected));
+    };
+    let think = || section.require("think", "{ exponential = \"20ms\" }", distribution);
+    let gaps = || {
+        let poisson = Distribution::Exponential(Duration::from_secs(1));
+        Ok::<_, Fault>(section.read("gaps", distribution)?.unwrap_or(poisson))
+    };
+    let (load, others) = match kind {
+        "open" => {
+            (Load::Open { rate: rates(section, kind)?, gaps: gaps()? }, &["stay", "think"][..])
+        }
+        "sessions" => (
+            Load::Sessions {
+                rate: rates(section, kind)?,
+                gaps: gaps()?,
+                stay: section.require("stay", "0.8", values::ratio)?,
+                think: think()?,
+            },
+            &[][..],
+        ),
+        _ => (Load::Closed { users: users(section)?, think: think()? }, &["gaps", "stay"][..]),
+    };
+    if let Some((key, value)) = others.iter().find_map(|key| Some((key, section.value(key)?))) {
+        let message = format!("{kind} clients have no {key}");
+        return Err(Fault::new(value.span(), message, "expected nothing of the kind"));
+    }
+    Ok(load)
+}
+
+/// `"100/s"`, `"30/min"` or `"5/h"`.
+fn rate(value: &Value<'_>) -> Result<f64, Fault> {
+    values::parsed(value, "a rate such as \"100/s\" or \"30/min\"", |text| {
+        let (count, per) = text.split_once('/')?;
+        let seconds = match per.trim() {
+            "s" => 1.0,
+            "min" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        let count: f64 = count.trim().parse().ok()?;
+        (count.is_finite() && count >= 0.0).then_some(count / seconds)
+    })
+}
+
+/// How a level changes.
+enum Change {
+    Step(Duration),
+    Ramp(Duration, Duration),
+    Spike(Duration, Duration),
+}
+
+/// The changes of a load, each with the level that it leads to, as `read` reads it.
+fn changes<T>(
+    section: &Section<'_>,
+    read: fn(&Value<'_>) -> Result<T, Fault>,
+) -> Result<Vec<(Change, T)>, Fault> {
+    let list = section.read("changes", |value| values::list(value, |value| change(value, read)));
+    Ok(list?.unwrap_or_default())
+}
+
+fn change<T>(
+    value: &Value<'_>,
+    read: fn(&Value<'_>) -> Result<T, Fault>,
+) -> Result<(Change, T), Fault> {
+    let section = Section::new(value, CHANGE, |_| false)?;
+    let time = |key| section.require(key, "\"10s\"", values::duration);
+    let level = |key| section.require(key, "…", read);
+    let said = |key| section.value(key).is_some();
+    match (said("step"), said("ramp"), said("spike")) {
+        (true, false, false) => Ok((Change::Step(time("at")?), level("step")?)),
+        (false, true, false) => Ok((Change::Ramp(time("from")?, time("until")?), level("ramp")?)),
+        (false, false, true) => Ok((Change::Spike(time("from")?, time("until")?), level("spike")?)),
+        _ => {
+            let message = "it is not clear how the load changes";
+            Err(Fault::new(section.span(), message, "needs one of `step`, `ramp` and `spike`"))
+        }
+    }
+}
+
+fn rates(section: &Section<'_>, key: &str) -> Result<Profile, Fault> {
+    let start = section.require(key, "\"100/s\"", rate)?;
+    let changes = changes(section, rate)?;
+    Ok(changes.into_iter().fold(Profile::constant(start), |profile, (change, to)| match change {
+        Change::Step(at) => profile.step(at, to),
+        Change::Ramp(from, until) => profile.ramp(from, until, to),
+        Change::Spike(from, until) => profile.spike(from, until, to),
+    }))
+}
+
+fn users(section: &Section<'_>) -> Result<Vec<(Duration, u32)>, Fault> {
+    let mut count = section.require("closed", "3", whole)?;
+    let mut users = vec![(Duration::ZERO, count)];
+    for (change, to) in changes(section, whole)? {
+        match change {
+            Change::Step(at) => {
+                users.push((at, to));
+                count = to;
+            }
+            Change::Spike(from, until) => users.extend([(from, to), (until, count)]),
+            Change::Ramp(..) => {
+                let span = section.value("changes").map_or_else(|| section.span(), |v| v.span());
+                let message = "users come and go in steps";
+                return Err(Fault::new(span, message, "expected no `ramp` of users"));
+            }
+        }
+    }
+    Ok(users)
+}
+
+fn mix(value: &Value<'_>, classes: &[&str]) -> Result<Vec<(String, f64)>, Fault> {
+    let shares = Section::tables(value)?.into_iter().map(|(key, value)| {
+        let class: &str = key.get_ref();
+        if !classes.contains(&class) {
+            return Err(values::not_one_of(key.span(), "class", class, classes));
+        }
+        Ok((class.to_owned(), values::ratio(value)?.get()))
+    });
+    shares.collect()
+}
+
+fn retry(value: &Value<'_>) -> Result<Retry, Fault> {
+    let section = Section::new(value, RETRY, |_| false)?;
+    let attempts = section.require("attempts", "3", whole)?;
+    let pause = section.require("pause", "{ exponential = \"1s\" }", distribution)?;
+    let growth = section.read("growth", |value| values::float(value, "a number of 1 or more"))?;
+    let mut retry = Retry::backoff(attempts, pause, growth.unwrap_or(1.0));
+    if let Some(most) = section.read("most", values::duration)? {
+        retry.pause_max = most;
+    }
+    if section.read("heed", values::yes)?.unwrap_or(false) {
+        retry.heed = Heed::RetryAfter;
+    }
+    Ok(retry)
+}

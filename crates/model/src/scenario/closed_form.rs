@@ -1,0 +1,173 @@
+//! The stages of a scenario as a network that can be solved.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use tamarisk_control::{Concurrency, PerSecond, Ratio};
+use tamarisk_settings::{ConfigError, Fault};
+
+use super::File;
+use super::places::StagePlace;
+use crate::network::{InvalidNetwork, Network, Overloaded};
+use crate::queueing::PhaseType;
+use crate::sim::{Client, Distribution, Load, Profile, Speed, Stage};
+
+impl File {
+    /// The same stages as a network, at the rate of the scenario's open clients or `at`
+    /// another one. Queues have no bounds there, and nobody is refused, loses patience
+    /// or tries again.
+    ///
+    /// # Errors
+    /// [`ConfigError`] shows what has no closed form: service that is not made of
+    /// exponential parts, resources that stages share, classes that are served
+    /// differently, loads that change or that answers slow down.
+    pub fn network(&self, at: Option<PerSecond>) -> Result<Network, ConfigError> {
+        self.built(at).map_err(|fault| self.invalid(fault))
+    }
+
+    /// A network of this file without equilibrium, shown where its stage stands.
+    pub fn overloaded(&self, error: &Overloaded) -> ConfigError {
+        let stage = self.scenario.stages.iter().position(|stage| stage.name == error.stage);
+        let (span, expected) = match stage {
+            Some(index) => {
+                let busy = error.unstable.utilisation().unwrap_or(f64::INFINITY);
+                let workers = (f64::from(self.scenario.stages[index].workers) * busy).floor() + 1.0;
+                let place = &self.places.stages[index];
+                match self.scenario.stages[index].speed {
+                    Speed::Full => (
+                        place.workers.clone(),
+                        format!("expected at least {workers} workers, or fewer arrivals"),
+                    ),
+                    _ => (place.speed.clone(), "expected more, or fewer arrivals".to_owned()),
+                }
+            }
+            None => (0..0, "expected fewer arrivals".to_owned()),
+        };
+        self.invalid(Fault::new(span, error.to_string(), expected))
+    }
+
+    fn invalid(&self, fault: Fault) -> ConfigError {
+        ConfigError::invalid(&self.name, &self.text, fault)
+    }
+
+    fn built(&self, at: Option<PerSecond>) -> Result<Network, Fault> {
+        let mut builder = Network::builder();
+        for (stage, place) in self.scenario.stages.iter().zip(&self.places.stages) {
+            builder = builder.stage(closed_form(stage, place)?);
+            for route in &stage.routes {
+                builder =
+                    builder.route(&stage.name, &route.to, Ratio::saturating(route.probability));
+            }
+            let gone: f64 = stage.routes.iter().map(|route| route.probability).sum();
+            builder = builder.exit(&stage.name, Ratio::saturating(1.0 - gone));
+        }
+        for (stage, rate) in self.arrivals(at)? {
+            builder = builder.arrivals(stage, rate);
+        }
+        let network = builder.build().map_err(|error| self.no_network(&error))?;
+        match at {
+            Some(at) => network.with_arrivals(at).map_err(|error| self.no_network(&error)),
+            None => Ok(network),
+        }
+    }
+
+    /// What comes by which stage. With a rate `at` which all is to be asked, only the
+    /// proportions count.
+    fn arrivals(&self, at: Option<PerSecond>) -> Result<Vec<(&str, PerSecond)>, Fault> {
+        let clients = &self.scenario.clients;
+        let one_door = clients.iter().all(|client| client.entry == clients[0].entry);
+        if let (Some(at), true) = (at, one_door) {
+            return Ok(vec![(&clients[0].entry, at)]);
+        }
+        let places = clients.iter().zip(&self.places.clients);
+        let rates = places.map(|(client, place)| {
+            let rate = steady_rate(client).ok_or_else(|| {
+                let message = format!("the load of {:?} has no closed form", client.name);
+                let expected = "expected Poisson arrivals at a rate that stays";
+                Fault::new(place.load.clone(), message, expected)
+                    .help("ask at a rate (`--at 500/s`), or simulate it")
+            })?;
+            Ok((&*client.entry, rate))
+        });
+        rates.collect()
+    }
+
+    fn no_network(&self, error: &InvalidNetwork) -> Fault {
+        let place = match error {
+            InvalidNetwork::NoArrivals => self.places.clients.first().map(|place| &place.load),
+            InvalidNetwork::Sum { stage, .. } => {
+                let place = self.places.stages.iter().find(|place| place.name == *stage);
+                place.map(|place| &place.key)
+            }
+            _ => None,
+        };
+        Fault::new(place.cloned().unwrap_or(0..0), error.to_string(), "expected another network")
+    }
+}
+
+fn steady_rate(client: &Client) -> Option<PerSecond> {
+    let Load::Open { rate, gaps: Distribution::Exponential(_) } = &client.load else {
+        return None;
+    };
+    let first = rate.value(Duration::ZERO);
+    (*rate == Profile::constant(first)).then(|| PerSecond::new(first).ok())?
+}
+
+fn closed_form(stage: &Stage, place: &StagePlace) -> Result<crate::network::Stage, Fault> {
+    let no_form = |span: &Range<usize>, why: &str, expected: &str| {
+        let message = format!("stage {:?} has no closed form: {why}", stage.name);
+        Fault::new(span.clone(), message, expected).help("simulate it: `tamarisk sim run`")
+    };
+    if !stage.service_of.is_empty() || !stage.routes_of.is_empty() {
+        let expected = "expected the same for all classes";
+        return Err(no_form(&place.key, "its classes are served differently", expected));
+    }
+    if stage.stretch != Profile::constant(1.0) {
+        return Err(no_form(&place.slow, "its service changes", "expected none of it"));
+    }
+    if stage.service.iter().any(|step| step.on.is_some()) {
+        return Err(no_form(&place.service, "it shares a resource", "expected work of its own"));
+    }
+    let service = phases(stage).ok_or_else(|| {
+        let expected = "expected exponential, erlang or hyper_exponential times";
+        no_form(&place.service, "its service is not made of exponential parts", expected)
+    })?;
+    let parallelism = match stage.speed {
+        Speed::Full => None,
+        Speed::Cores(cores) if cores.fract() == 0.0 && cores < f64::from(u32::MAX) => {
+            Some(Concurrency::new(cores as u32))
+        }
+        _ => return Err(no_form(&place.speed, "of its speed", "expected whole cores, no knee")),
+    };
+    let workers = Concurrency::new(stage.workers);
+    Ok(crate::network::Stage {
+        parallelism,
+        ..crate::network::Stage::new(&stage.name, service, workers)
+    })
+}
+
+/// The service as exponential steps, if it is made of them.
+fn phases(stage: &Stage) -> Option<PhaseType> {
+    if let [step] = &stage.service[..]
+        && let Distribution::HyperExponential(branches) = &step.work
+    {
+        let choice = |&(share, mean): &(f64, Duration)| Some((Ratio::new(share).ok()?, per(mean)?));
+        return PhaseType::choice(&branches.iter().map(choice).collect::<Option<Vec<_>>>()?).ok();
+    }
+    let mut rates = Vec::new();
+    for step in &stage.service {
+        match &step.work {
+            Distribution::Exponential(mean) => rates.push(per(*mean)?),
+            Distribution::Erlang { stages, mean } => {
+                let rate = PerSecond::new(per(*mean)?.get() * f64::from(*stages)).ok()?;
+                rates.extend(std::iter::repeat_n(rate, *stages as usize));
+            }
+            _ => return None,
+        }
+    }
+    PhaseType::sequence(&rates).ok()
+}
+
+fn per(mean: Duration) -> Option<PerSecond> {
+    PerSecond::new(1.0 / mean.as_secs_f64()).ok()
+}

@@ -1,0 +1,125 @@
+//! Scenarios from TOML files, for the simulator and for the closed forms.
+//!
+//! ```toml
+//! duration = "60s"                     # what is measured, after
+//! warm_up = "10s"                      # none by default
+//! batches = 20                         # for confidence intervals within one run
+//! p90 = "200ms"                        # or p50, p99 …: the whole way through, for classes without
+//!
+//! [classes.gold]                       # without classes there is one, `default`
+//! priority = 0                         # 1 by default; lower ones go first
+//! p90 = "100ms"
+//!
+//! [classes.plain]
+//!
+//! [resources.processor]                # what stages share
+//! cores = 4                            # in equal parts, or …
+//! [resources.table]
+//! connections = 20                     # … one at a time
+//!
+//! [stages.web]
+//! workers = 8
+//! queue = 100000                       # places; a million by default
+//! discipline = "priority"              # or "fifo" (the default), "adaptive-lifo"
+//! service = [{ exponential = "5ms" }, { on = "processor", constant = "2ms" }]
+//! cores = 2                            # which its workers share; with `knee = 16` they contend
+//! slow = [{ from = "20s", until = "30s", times = 5 }]
+//! to = { db = 0.3 }                    # the rest leaves
+//! law = "predict-gate-trim"            # none by default
+//!
+//! [stages.web.classes.gold]            # what is different for it
+//! service = { exponential = "2ms" }
+//! to = {}
+//!
+//! [stages.db]
+//! workers = 20
+//! service = { on = "table", log_normal = "30ms", variation = 2 }
+//!
+//! [clients.crowd]                      # open: they come whether others are answered or not
+//! enter = "web"                        # may be left out if there is one stage only
+//! open = "100/s"
+//! gaps = { erlang = "1s", stages = 4 } # their shape; Poisson by default
+//! changes = [
+//!     { spike = "1000/s", from = "10s", until = "20s" },
+//!     { ramp = "500/s", from = "30s", until = "40s" },
+//!     { step = "100/s", at = "50s" },
+//! ]
+//! mix = { gold = 0.2, plain = 0.8 }    # the first class by default
+//! flows = 100
+//! patience = "2s"
+//! retry = { attempts = 3, pause = { exponential = "1s" }, growth = 2, most = "30s", heed = true }
+//!
+//! [clients.users]                      # closed: each waits for its answer, and thinks
+//! enter = "web"
+//! closed = 3
+//! changes = [{ spike = 1000, from = "10s", until = "20s" }]
+//! think = { exponential = "20ms" }
+//!
+//! [clients.visitors]                   # partly open: sessions come, and stay for a while
+//! enter = "web"
+//! sessions = "10/s"
+//! stay = 0.8
+//! think = "1s"
+//! ```
+//!
+//! A time is always the same (`"20ms"` or `{ constant = "20ms" }`) or drawn:
+//! `{ exponential = MEAN }`, `{ erlang = MEAN, stages = 4 }`,
+//! `{ hyper_exponential = MEAN, variation = 2 }`, `{ log_normal = MEAN, variation = 2 }`
+//! (the variation is standard deviation ÷ mean), `{ pareto = LEAST, shape = 2.5 }`,
+//! `{ uniform = ["1ms", "3ms"] }`, `{ measured = ["11ms", "9ms", "40ms"] }`, or
+//! `{ mixture = [{ share = 0.9, constant = "5ms" }, { share = 0.1, exponential = "80ms" }] }`.
+//!
+//! Mistakes are shown where they stand. So is a stage that cannot keep up, when the
+//! closed form is asked for: see [`File::network`].
+//!
+//! # Modules, in reading order
+//! `read` the whole file; `stages`, `clients`, `distributions` its parts; `laws` their
+//! names; `places` where what the simulator finds wrong stands; `closed_form` the same
+//! stages as a network.
+
+mod clients;
+mod closed_form;
+mod distributions;
+mod laws;
+mod places;
+mod read;
+mod stages;
+
+use std::path::Path;
+
+use tamarisk_settings::ConfigError;
+
+pub use laws::{ADMISSION, AdmissionEntry, admission};
+
+use self::places::Places;
+use crate::sim::Scenario;
+
+/// A scenario file that was read and found sound.
+#[derive(Debug)]
+pub struct File {
+    /// What it describes.
+    pub scenario: Scenario,
+    /// The stages that name a law, and the law.
+    pub laws: Vec<(String, &'static AdmissionEntry)>,
+    name: String,
+    text: String,
+    places: Places,
+}
+
+/// Reads the scenario in the file at `path`.
+///
+/// # Errors
+/// [`ConfigError`]: the file cannot be read, or says something that cannot be.
+pub fn load(path: &Path) -> Result<File, ConfigError> {
+    let (name, text) = tamarisk_settings::read(path)?;
+    parse(&name, &text)
+}
+
+/// Reads the scenario in `text`, which errors call `name`.
+///
+/// # Errors
+/// [`ConfigError::Invalid`] if it says something that cannot be.
+pub fn parse(name: &str, text: &str) -> Result<File, ConfigError> {
+    let (scenario, laws, places) = tamarisk_settings::parse(name, text, read::file)?;
+    Ok(File { scenario, laws, name: name.to_owned(), text: text.to_owned(), places })
+}

@@ -1,0 +1,111 @@
+//! Where what the simulator finds wrong stands in the file.
+
+use std::ops::Range;
+
+use tamarisk_settings::Fault;
+
+use crate::sim::{ClientProblem, InvalidScenario, StageProblem};
+
+/// Places in the text, in bytes.
+#[derive(Debug)]
+pub(super) struct Places {
+    duration: Range<usize>,
+    batches: Range<usize>,
+    /// In the scenario's order.
+    pub(super) stages: Vec<StagePlace>,
+    /// In the scenario's order.
+    pub(super) clients: Vec<ClientPlace>,
+}
+
+/// Where a stage's parts stand; its name where a part is not said.
+#[derive(Debug)]
+pub(super) struct StagePlace {
+    pub(super) name: String,
+    pub(super) key: Range<usize>,
+    pub(super) workers: Range<usize>,
+    pub(super) service: Range<usize>,
+    pub(super) speed: Range<usize>,
+    pub(super) slow: Range<usize>,
+    /// For all classes, and for those that differ.
+    pub(super) routes: Vec<(Option<String>, Range<usize>)>,
+}
+
+/// The same of a group of clients.
+#[derive(Debug)]
+pub(super) struct ClientPlace {
+    pub(super) name: String,
+    pub(super) key: Range<usize>,
+    pub(super) load: Range<usize>,
+    pub(super) changes: Range<usize>,
+    pub(super) mix: Range<usize>,
+}
+
+impl StagePlace {
+    /// Where the routes of `class` stand.
+    fn routes_of(&self, class: &str) -> Range<usize> {
+        let own = self.routes.iter().find(|(name, _)| name.as_deref() == Some(class));
+        own.map_or_else(|| self.routes[0].1.clone(), |(_, span)| span.clone())
+    }
+}
+
+impl Places {
+    pub(super) const fn new(duration: Range<usize>, batches: Range<usize>) -> Self {
+        Self { duration, batches, stages: Vec::new(), clients: Vec::new() }
+    }
+
+    /// The mistake that the simulator found, at its place.
+    pub(super) fn fault(&self, error: &InvalidScenario) -> Fault {
+        let message = error.to_string();
+        match error {
+            InvalidScenario::Count { what: "batches", most, .. } => {
+                let expected = format!("expected a whole number from 1 to {most}");
+                Fault::new(self.batches.clone(), message, expected)
+            }
+            InvalidScenario::Span(_) => {
+                Fault::new(self.duration.clone(), message, "expected another time")
+            }
+            InvalidScenario::Stage { stage, problem } => self.stage_fault(stage, problem, message),
+            InvalidScenario::Client { client, problem } => {
+                self.client_fault(client, problem, message)
+            }
+            _ => Fault::new(0..0, message, "expected another scenario"),
+        }
+    }
+
+    fn stage_fault(&self, name: &str, problem: &StageProblem, message: String) -> Fault {
+        let Some(place) = self.stages.iter().find(|place| place.name == name) else {
+            return Fault::new(0..0, message, "expected another scenario");
+        };
+        let (span, expected) = match problem {
+            StageProblem::Routes { class, .. } => {
+                (place.routes_of(class), "expected probabilities of 1 in all, or less")
+            }
+            StageProblem::NoExit { class } => {
+                (place.routes_of(class), "expected a way by which some of them leave")
+            }
+            StageProblem::Steps { .. } | StageProblem::Service { .. } => {
+                (place.service.clone(), "expected another service")
+            }
+            StageProblem::Speed(_) => (place.speed.clone(), "expected another speed"),
+            StageProblem::Stretch(_) => {
+                (place.slow.clone(), "expected times in order, and finite numbers")
+            }
+            _ => (place.key.clone(), "expected another stage"),
+        };
+        Fault::new(span, message, expected)
+    }
+
+    fn client_fault(&self, name: &str, problem: &ClientProblem, message: String) -> Fault {
+        let Some(place) = self.clients.iter().find(|place| place.name == name) else {
+            return Fault::new(0..0, message, "expected another scenario");
+        };
+        let (span, expected) = match problem {
+            ClientProblem::Shares(_) => (place.mix.clone(), "expected shares that add up to 1"),
+            ClientProblem::Rate(_) | ClientProblem::Users => {
+                (place.changes.clone(), "expected changes in the order of time")
+            }
+            _ => (place.key.clone(), "expected other clients"),
+        };
+        Fault::new(span, message, expected)
+    }
+}

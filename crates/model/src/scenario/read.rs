@@ -1,0 +1,89 @@
+//! From the tables of a file to a scenario that can be simulated.
+
+use tamarisk_control::{Class, Classes, Priority, Target};
+use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::{Document, Fault, Section, Value, values};
+
+use super::laws::AdmissionEntry;
+use super::places::Places;
+use super::stages::Known;
+use super::{clients, stages};
+use crate::sim::{Scenario, Simulation};
+
+const FILE: &[&str] =
+    &["duration", "warm_up", "batches", "p90", "classes", "resources", "stages", "clients"];
+const CLASS: &[&str] = &["priority", "p90"];
+
+/// The priority of classes that state none: there is room before and behind.
+const MIDDLE: Priority = Priority(1);
+
+type Laws = Vec<(String, &'static AdmissionEntry)>;
+
+pub(super) fn file(document: &Document<'_>) -> Result<(Scenario, Laws, Places), Fault> {
+    let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
+    let duration = file.require("duration", "\"60s\"", values::duration)?;
+    let mut scenario = Scenario::new(classes(&file)?, duration);
+    scenario.warm_up = file.read("warm_up", values::duration)?.unwrap_or_default();
+    if let Some(batches) = file.read("batches", stages::whole)? {
+        scenario.batches = batches;
+    }
+    for (key, value) in file.read("resources", Section::tables)?.unwrap_or_default() {
+        scenario.resources.push(stages::resource(values::key_name(key)?, value)?);
+    }
+
+    let span = |key| file.value(key).map_or(0..0, |value| value.span());
+    let mut places = Places::new(span("duration"), span("batches"));
+    let mut laws = Vec::new();
+    let tables = file.require("stages", "{ web = { workers = 8, … } }", Section::tables)?;
+    let named = tables.iter().map(|(key, _)| values::key_name(key));
+    let names: Vec<String> = named.collect::<Result<_, _>>()?;
+    let classes: Vec<_> = scenario.classes.iter().map(|(_, class)| class.name.clone()).collect();
+    let classes: Vec<_> = classes.iter().map(|name| &**name).collect();
+    let stage_names: Vec<_> = names.iter().map(|name| &**name).collect();
+    let resources = scenario.resources.iter().map(|resource| &*resource.name).collect();
+    let known = Known { classes: classes.clone(), resources, stages: stage_names.clone() };
+    for ((key, value), name) in tables.iter().zip(&names) {
+        let read = stages::stage(name.clone(), key.span(), value, &known)?;
+        laws.extend(read.law.map(|law| (name.clone(), law)));
+        scenario.stages.push(read.stage);
+        places.stages.push(read.place);
+    }
+    let tables = file.require("clients", "{ crowd = { open = \"100/s\" } }", Section::tables)?;
+    for (key, value) in tables {
+        let name = values::key_name(key)?;
+        let (client, place) = clients::client(name, key.span(), value, &stage_names, &classes)?;
+        scenario.clients.push(client);
+        places.clients.push(place);
+    }
+    Simulation::new(&scenario).map_err(|error| places.fault(&error))?;
+    Ok((scenario, laws, places))
+}
+
+fn classes(file: &Section<'_>) -> Result<Classes, Fault> {
+    let target = target::of(file)?;
+    let missing = |what: &str| {
+        let message = format!("no response-time target for {what}");
+        Fault::new(file.span(), message, "nothing is promised here")
+            .help("add for example `p90 = \"200ms\"` at the top of the file")
+    };
+    let Some(value) = file.value("classes") else {
+        return Ok(Classes::single(target.ok_or_else(|| missing("requests"))?));
+    };
+    let class = |name: String, value: &Value<'_>| -> Result<Class, Fault> {
+        let section = Section::new(value, CLASS, is_percentile)?;
+        let own: Option<Target> = target::of(&section)?;
+        let priority = section.read("priority", |value| {
+            values::number(value, "a whole number from 0 (first) to 255 (last)", 255)
+        })?;
+        Ok(Class {
+            target: own.or(target).ok_or_else(|| missing(&name))?,
+            name,
+            priority: priority.map_or(MIDDLE, |number| Priority(number as u8)),
+        })
+    };
+    let tables = Section::tables(value)?.into_iter();
+    let all = tables.map(|(key, value)| class(values::key_name(key)?, value));
+    Classes::new(all.collect::<Result<_, _>>()?).map_err(|error| {
+        Fault::new(value.span(), error.to_string(), "expected some, and not too many")
+    })
+}

@@ -1,0 +1,182 @@
+//! What stages are, and what they share.
+
+use std::ops::Range;
+
+use tamarisk_settings::{Fault, Section, Value, values};
+
+use super::distributions;
+use super::laws::{ADMISSION, AdmissionEntry};
+use super::places::StagePlace;
+use crate::sim::{Discipline, Profile, Resource, Route, Speed, Stage, Step};
+
+const STAGE: &[&str] =
+    &["workers", "queue", "discipline", "service", "cores", "knee", "slow", "to", "law", "classes"];
+const OF_CLASS: &[&str] = &["service", "to"];
+const SLOW: &[&str] = &["from", "until", "times"];
+const RESOURCE: &[&str] = &["cores", "connections"];
+const DISCIPLINES: [(&str, Discipline); 3] = [
+    ("fifo", Discipline::Fifo),
+    ("priority", Discipline::Priority),
+    ("adaptive-lifo", Discipline::AdaptiveLifo),
+];
+
+/// The names that a stage may use.
+pub(super) struct Known<'a> {
+    pub(super) classes: Vec<&'a str>,
+    pub(super) resources: Vec<&'a str>,
+    pub(super) stages: Vec<&'a str>,
+}
+
+/// A stage, its law, and where its parts stand.
+pub(super) struct Read {
+    pub(super) stage: Stage,
+    pub(super) law: Option<&'static AdmissionEntry>,
+    pub(super) place: StagePlace,
+}
+
+pub(super) fn resource(name: String, value: &Value<'_>) -> Result<Resource, Fault> {
+    let section = Section::new(value, RESOURCE, |_| false)?;
+    let cores = section.read("cores", positive)?;
+    let connections = section.read("connections", whole)?;
+    match (cores, connections) {
+        (Some(cores), None) => Ok(Resource::cores(name, cores)),
+        (None, Some(connections)) => Ok(Resource::pool(name, connections)),
+        (Some(_), Some(_)) | (None, None) => {
+            let message = format!("it is not clear how {name:?} is shared");
+            let expected = "needs either `cores = 4` or `connections = 20`";
+            Err(Fault::new(section.span(), message, expected))
+        }
+    }
+}
+
+pub(super) fn stage(
+    name: String,
+    key: Range<usize>,
+    value: &Value<'_>,
+    known: &Known<'_>,
+) -> Result<Read, Fault> {
+    let section = Section::new(value, STAGE, |_| false)?;
+    let span = |name| section.value(name).map_or_else(|| key.clone(), |value| value.span());
+    let mut place = StagePlace {
+        name: name.clone(),
+        key: key.clone(),
+        workers: span("workers"),
+        service: span("service"),
+        speed: if section.value("cores").is_some() { span("cores") } else { span("knee") },
+        slow: span("slow"),
+        routes: vec![(None, span("to"))],
+    };
+    let steps = |value| steps(value, &known.resources);
+    let routes = |value| routes(value, &known.stages);
+    let mut stage = Stage {
+        name,
+        workers: section.require("workers", "8", whole)?,
+        capacity: Stage::CAPACITY,
+        discipline: section.read("discipline", discipline)?.unwrap_or_default(),
+        speed: speed(&section)?,
+        stretch: section.read("slow", slow)?.unwrap_or_else(|| Profile::constant(1.0)),
+        service: section.require("service", "{ exponential = \"20ms\" }", steps)?,
+        service_of: Vec::new(),
+        routes: section.read("to", routes)?.unwrap_or_default(),
+        routes_of: Vec::new(),
+    };
+    if let Some(queue) = section.read("queue", whole)? {
+        stage.capacity = queue;
+    }
+    for (key, value) in section.read("classes", Section::tables)?.unwrap_or_default() {
+        let class = key.get_ref();
+        if !known.classes.contains(&&**class) {
+            return Err(values::not_one_of(key.span(), "class", class, &known.classes));
+        }
+        let class = class.to_string();
+        let section = Section::new(value, OF_CLASS, |_| false)?;
+        if let Some(own) = section.read("service", steps)? {
+            stage.service_of.push((class.clone(), own));
+        }
+        if let Some(own) = section.read("to", routes)? {
+            let span = section.value("to").map_or_else(|| key.span(), |value| value.span());
+            place.routes.push((Some(class.clone()), span));
+            stage.routes_of.push((class, own));
+        }
+    }
+    Ok(Read { stage, law: section.read("law", law)?, place })
+}
+
+/// A whole number from 1 to a billion.
+pub(super) fn whole(value: &Value<'_>) -> Result<u32, Fault> {
+    Ok(values::count(value)?.get() as u32)
+}
+
+fn positive(value: &Value<'_>) -> Result<f64, Fault> {
+    let expected = "a number above 0";
+    let number = values::float(value, expected)?;
+    if number > 0.0 {
+        return Ok(number);
+    }
+    let message = format!("{number} cannot be used here");
+    Err(Fault::new(value.span(), message, format!("expected {expected}")))
+}
+
+fn discipline(value: &Value<'_>) -> Result<Discipline, Fault> {
+    let names = DISCIPLINES.map(|(name, _)| name);
+    Ok(DISCIPLINES[values::one_of(value, "discipline", &names)?].1)
+}
+
+fn law(value: &Value<'_>) -> Result<&'static AdmissionEntry, Fault> {
+    let names: Vec<_> = ADMISSION.iter().map(|entry| entry.name).collect();
+    Ok(&ADMISSION[values::one_of(value, "law", &names)?])
+}
+
+fn speed(section: &Section<'_>) -> Result<Speed, Fault> {
+    let cores = section.read("cores", positive)?;
+    match (cores, section.read("knee", positive)?) {
+        (None, None) => Ok(Speed::Full),
+        (Some(cores), None) => Ok(Speed::Cores(cores)),
+        (Some(cores), Some(knee)) => Ok(Speed::Contended { cores, knee }),
+        (None, Some(_)) => {
+            let message = "nothing tells what the workers contend for";
+            Err(Fault::new(section.span(), message, "needs `cores = 4` besides `knee`"))
+        }
+    }
+}
+
+fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
+    let spans = values::list(value, |value| {
+        let section = Section::new(value, SLOW, |_| false)?;
+        let from = section.require("from", "\"20s\"", values::duration)?;
+        let until = section.require("until", "\"30s\"", values::duration)?;
+        Ok((from, until, section.require("times", "5", positive)?))
+    })?;
+    let profile = Profile::constant(1.0);
+    Ok(spans
+        .into_iter()
+        .fold(profile, |profile, (from, until, times)| profile.spike(from, until, times)))
+}
+
+fn steps(value: &Value<'_>, resources: &[&str]) -> Result<Vec<Step>, Fault> {
+    match value.get_ref().is_array() {
+        true => values::list(value, |value| step(value, resources)),
+        false => Ok(vec![step(value, resources)?]),
+    }
+}
+
+fn step(value: &Value<'_>, resources: &[&str]) -> Result<Step, Fault> {
+    if value.get_ref().is_str() {
+        return Ok(Step::own(distributions::distribution(value)?));
+    }
+    let section = distributions::section(value, &["on"])?;
+    let on = section.read("on", |value| values::one_of(value, "resource", resources))?;
+    let work = distributions::of(&section)?;
+    Ok(Step { on: on.map(|index| resources[index].to_owned()), work })
+}
+
+fn routes(value: &Value<'_>, stages: &[&str]) -> Result<Vec<Route>, Fault> {
+    let routes = Section::tables(value)?.into_iter().map(|(key, value)| {
+        let to: &str = key.get_ref();
+        if !stages.contains(&to) {
+            return Err(values::not_one_of(key.span(), "stage", to, stages));
+        }
+        Ok(Route { to: to.to_owned(), probability: values::ratio(value)?.get() })
+    });
+    routes.collect()
+}

@@ -1,0 +1,160 @@
+//! Scenario files: what they make, and how mistakes in them are shown.
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use tamarisk_control::PerSecond;
+use tamarisk_model::scenario;
+use tamarisk_model::sim::{
+    Client, Discipline, Distribution, Heed, Load, Profile, Resource, Route, Simulation, Speed, Step,
+};
+
+/// The example of the module's own documentation.
+fn documented() -> String {
+    let source = include_str!("../src/scenario/mod.rs");
+    let example = source.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
+    let line = |line: &str| line.trim_start_matches("//!").to_owned() + "\n";
+    example.lines().map(line).collect()
+}
+
+#[test]
+fn the_documented_example_says_all_there_is_to_say() {
+    let ms = Duration::from_millis;
+    let s = Duration::from_secs;
+    let file = scenario::parse("example.toml", &documented()).unwrap();
+    let scenario = &file.scenario;
+    assert_eq!((scenario.warm_up, scenario.duration, scenario.batches), (s(10), s(60), 20));
+    let classes: Vec<_> = scenario.classes.iter().map(|(_, class)| class).collect();
+    let [gold, plain] = classes[..] else { panic!("two classes") };
+    assert_eq!((gold.priority.0, gold.target.response_time()), (0, ms(100)));
+    assert_eq!((plain.priority.0, plain.target.response_time()), (1, ms(200)));
+    assert_eq!(
+        scenario.resources,
+        [Resource::cores("processor", 4.0), Resource::pool("table", 20)]
+    );
+    let [web, db] = &scenario.stages[..] else { panic!("two stages") };
+    assert_eq!((web.workers, web.capacity), (8, 100_000));
+    assert_eq!(web.discipline, Discipline::Priority);
+    assert_eq!(web.speed, Speed::Cores(2.0));
+    assert_eq!(web.stretch, Profile::constant(1.0).spike(s(20), s(30), 5.0));
+    assert_eq!(
+        web.service,
+        [
+            Step::own(Distribution::Exponential(ms(5))),
+            Step::on("processor", Distribution::Constant(ms(2)))
+        ]
+    );
+    assert_eq!(web.routes, [Route { to: "db".into(), probability: 0.3 }]);
+    let gold = Step::own(Distribution::Exponential(ms(2)));
+    assert_eq!(web.service_of, [("gold".to_owned(), vec![gold])]);
+    assert_eq!(web.routes_of, [("gold".to_owned(), vec![])]);
+    let log_normal = Distribution::LogNormal { mean: ms(30), variation: 2.0 };
+    assert_eq!(db.service, [Step::on("table", log_normal)]);
+    assert_eq!(file.laws.len(), 1);
+    assert_eq!((&*file.laws[0].0, file.laws[0].1.name), ("web", "predict-gate-trim"));
+
+    let [crowd, users, visitors] = &scenario.clients[..] else { panic!("three clients") };
+    let rate = Profile::constant(100.0).spike(s(10), s(20), 1000.0).ramp(s(30), s(40), 500.0);
+    let gaps = Distribution::Erlang { stages: 4, mean: s(1) };
+    assert_eq!(crowd.load, Load::Open { rate: rate.step(s(50), 100.0), gaps });
+    assert_eq!(crowd.mix, [("gold".to_owned(), 0.2), ("plain".to_owned(), 0.8)]);
+    assert_eq!((crowd.flows, crowd.patience), (100, Some(s(2))));
+    assert_eq!((crowd.retry.attempts_max, crowd.retry.pause_max), (3, s(30)));
+    assert_eq!((crowd.retry.growth, crowd.retry.heed), (2.0, Heed::RetryAfter));
+    let think = Distribution::Exponential(ms(20));
+    let counts = vec![(s(0), 3), (s(10), 1000), (s(20), 3)];
+    assert_eq!(*users, Client::new("users", "web", Load::Closed { users: counts, think }));
+    assert!(matches!(visitors.load, Load::Sessions { stay, .. } if stay.get() == 0.8));
+}
+
+#[test]
+fn every_kind_of_time_is_understood() {
+    let kinds = [
+        "'20ms'",
+        "{ constant = '20ms' }",
+        "{ exponential = '20ms' }",
+        "{ erlang = '20ms', stages = 4 }",
+        "{ hyper_exponential = '20ms', variation = 2 }",
+        "{ log_normal = '20ms', variation = 1.5 }",
+        "{ pareto = '12ms', shape = 2.5 }",
+        "{ uniform = ['10ms', '30ms'] }",
+        "{ measured = ['11ms', '9ms', '40ms'] }",
+        "{ mixture = [{ share = 0.5, constant = '10ms' }, { share = 0.5, constant = '30ms' }] }",
+    ];
+    for kind in kinds {
+        let file = scenario::parse("kind.toml", &single(&format!("service = {kind}"))).unwrap();
+        let mean = file.scenario.stages[0].service[0].work.mean().unwrap();
+        assert_eq!(mean, Duration::from_millis(20), "{kind}");
+    }
+}
+
+/// A scenario of one stage, but for `rest` of it.
+fn single(rest: &str) -> String {
+    format!(
+        "duration = '60s'\np90 = '200ms'\n\
+         [clients.crowd]\nopen = '100/s'\n\
+         [stages.web]\nworkers = 8\n{rest}\n"
+    )
+}
+
+#[test]
+fn the_examples_are_sound_and_can_be_simulated() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = scenario::load(&entry.unwrap().path())
+            .unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
+        Simulation::new(&file.scenario).unwrap();
+        count += 1;
+    }
+    assert_eq!(count, 4);
+}
+
+#[test]
+fn a_scenario_of_exponential_stages_is_a_network() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let file = scenario::load(&folder.join("slow-database.toml")).unwrap();
+    let solution = file.network(None).unwrap().solve().unwrap();
+    assert_eq!(solution.stages[2].equilibrium.arrivals.get(), 60.0);
+    // 200/s × 5 ms over 4 workers, 200/s × 20 ms over 8, 60/s × 50 ms over 4.
+    for (stage, busy) in solution.stages.iter().zip([0.25, 0.5, 0.75]) {
+        let flow = stage.equilibrium.arrivals.get() / stage.equilibrium.capacity.get();
+        assert!((flow - busy).abs() < 1e-12, "{} {flow}", stage.name);
+    }
+    let twice = file.network(PerSecond::new(400.0).ok()).unwrap();
+    let overloaded = twice.solve().unwrap_err();
+    assert_eq!(overloaded.stage, "db");
+}
+
+fn rendered(error: &dyn Diagnostic) -> String {
+    let mut out = String::new();
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::none()).with_width(100);
+    handler.render_report(&mut out, error).unwrap();
+    out.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// Each file in `refused` is a scenario with a mistake; the one beside it shows how it
+/// is told. Set `SHOW_ANEW` to write those.
+#[test]
+fn a_mistake_is_shown_where_it_stands() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut count = 0;
+    for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let error = scenario::parse(name, &text)
+            .and_then(|file| file.network(None)?.solve().map_err(|error| file.overloaded(&error)))
+            .expect_err(name);
+        let shown = rendered(&error);
+        let expected = path.with_extension("txt");
+        if std::env::var_os("SHOW_ANEW").is_some() {
+            std::fs::write(&expected, &shown).unwrap();
+        }
+        assert_eq!(shown, std::fs::read_to_string(expected).unwrap(), "{name}");
+        count += 1;
+    }
+    assert!(count >= 20, "{count}");
+}
