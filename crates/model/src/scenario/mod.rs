@@ -80,16 +80,14 @@
 mod clients;
 mod closed_form;
 mod distributions;
-mod laws;
 mod places;
 mod read;
 mod stages;
 
 use std::path::Path;
+use tamarisk_control::catalogue::AdmissionEntry;
 
 use tamarisk_settings::ConfigError;
-
-pub use laws::{ADMISSION, AdmissionEntry, admission};
 
 use self::places::Places;
 use crate::sim::Scenario;

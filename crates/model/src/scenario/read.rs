@@ -4,11 +4,11 @@ use tamarisk_control::{Class, Classes, Priority, Target};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 
-use super::laws::AdmissionEntry;
 use super::places::Places;
 use super::stages::Known;
 use super::{clients, stages};
 use crate::sim::{Scenario, Simulation};
+use tamarisk_control::catalogue::AdmissionEntry;
 
 const FILE: &[&str] =
     &["duration", "warm_up", "batches", "p90", "classes", "resources", "stages", "clients"];

@@ -5,9 +5,9 @@ use std::ops::Range;
 use tamarisk_settings::{Fault, Section, Value, values};
 
 use super::distributions;
-use super::laws::{ADMISSION, AdmissionEntry};
 use super::places::StagePlace;
 use crate::sim::{Discipline, Profile, Resource, Route, Speed, Stage, Step};
+use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry};
 
 const STAGE: &[&str] =
     &["workers", "queue", "discipline", "service", "cores", "knee", "slow", "to", "law", "classes"];
