@@ -1,6 +1,6 @@
 //! `tamarisk load`: the load generator on the command line.
 
-mod destination;
+pub(crate) mod destination;
 pub(crate) mod plot;
 mod progress;
 mod summary;

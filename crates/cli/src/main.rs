@@ -1,12 +1,16 @@
 //! The `tamarisk` command. Each subcommand is a module of its name; this file
 //! says which there are, and what the process's exit code means.
 
+mod columns;
 mod completions;
 mod demo;
 mod interrupt;
 mod load;
 mod man;
+mod model;
+mod output;
 mod protect;
+mod sim;
 
 use std::io;
 use std::process::ExitCode;
@@ -31,6 +35,8 @@ enum Command {
     Protect(Box<protect::Protect>),
     Demo(demo::Demo),
     Load(Box<load::Load>),
+    Sim(sim::Sim),
+    Model(model::Model),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -44,6 +50,14 @@ enum Ending {
     Unsuccessful,
     /// The user stopped it.
     Interrupted,
+}
+
+impl Ending {
+    /// A file says something that cannot be: shows the place.
+    fn mistaken(mistake: tamarisk_settings::ConfigError) -> Self {
+        eprintln!("{:?}", miette::Report::new(mistake));
+        Self::Unsuccessful
+    }
 }
 
 const EXIT_CODES: &str = "\
@@ -77,6 +91,8 @@ impl Command {
             Self::Protect(protect) => protect.run(),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
+            Self::Sim(sim) => sim.run(),
+            Self::Model(model) => model.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),
         }

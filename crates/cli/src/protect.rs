@@ -70,11 +70,7 @@ impl Protect {
         let drain = self.drain;
         let options = match self.options()? {
             Ok(options) => options,
-            Err(mistake) => {
-                // Shows the place in the file.
-                eprintln!("{:?}", miette::Report::new(mistake));
-                return Ok(Ending::Unsuccessful);
-            }
+            Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {

@@ -15,7 +15,7 @@ use tamarisk_plot::Format;
 
 /// A file, or the standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(crate) enum Destination {
     Stdout,
     File(PathBuf),
 }

@@ -4,6 +4,8 @@ use tamarisk_load::{Percentiles, Report, Summary};
 
 use tamarisk_plot::format;
 
+use crate::columns::aligned;
+
 /// A generator whose own lag exceeds this at the 99th percentile is suspected of
 /// being the bottleneck. Tokio's timers and a busy machine explain some
 /// milliseconds.
@@ -19,9 +21,9 @@ pub(super) fn render(report: &Report) -> String {
         out.push(format!("Ended early, after {}.", format::seconds(report.total.seconds)));
     }
     out.push(String::new());
-    out.extend(table(&phases(report)));
+    out.extend(aligned(&phases(report)));
     out.push(String::new());
-    out.extend(table(&durations(&report.total)));
+    out.extend(aligned(&durations(&report.total)));
     out.push(String::new());
     out.extend(remarks(report));
     out.join("\n") + "\n"
@@ -110,25 +112,4 @@ fn remarks(report: &Report) -> Vec<String> {
         ));
     }
     remarks
-}
-
-/// Rows with their columns aligned: the first to the left, a last one without a
-/// heading too, the others to the right.
-fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let left = |column: usize| column == 0 || rows[0][column].is_empty();
-    rows.iter()
-        .map(|row| {
-            let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-                match left(column) {
-                    true => format!("{cell:<width$}"),
-                    false => format!("{cell:>width$}"),
-                }
-            });
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-        })
-        .collect()
 }

@@ -1,0 +1,61 @@
+//! Files that appear when they are complete.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::load::destination::Destination;
+
+/// A result that is not there yet. What has been opened can be written; until it is,
+/// there is a file beside it, which goes away if the result never comes.
+pub(crate) struct Output(Place);
+
+enum Place {
+    Stdout,
+    /// What is no regular file is written as it is: `/dev/null`, a pipe.
+    Special(File),
+    File {
+        path: PathBuf,
+        partial: PathBuf,
+        file: File,
+    },
+}
+
+impl Output {
+    pub(crate) fn open(destination: &Destination) -> anyhow::Result<Self> {
+        let Destination::File(path) = destination else { return Ok(Self(Place::Stdout)) };
+        let cannot = || format!("cannot write {}", path.display());
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let file = File::options().write(true).open(path).with_context(cannot)?;
+            return Ok(Self(Place::Special(file)));
+        }
+        let mut partial = path.clone().into_os_string();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let file = File::create(&partial).with_context(cannot)?;
+        Ok(Self(Place::File { path: path.clone(), partial, file }))
+    }
+
+    pub(crate) fn write(mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        match &mut self.0 {
+            Place::Stdout => io::stdout().write_all(bytes)?,
+            Place::Special(file) => file.write_all(bytes)?,
+            Place::File { path, partial, file } => {
+                let written = file.write_all(bytes).and_then(|()| fs::rename(partial, &*path));
+                written.with_context(|| format!("cannot write {}", Path::display(path)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Place::File { partial, .. } = &self.0 {
+            // It is gone already if the result came.
+            let _ = fs::remove_file(partial);
+        }
+    }
+}

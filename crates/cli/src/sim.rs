@@ -1,0 +1,197 @@
+//! `tamarisk sim`: the simulator on the command line.
+
+mod comparison;
+mod figure;
+mod runs;
+mod series;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use tamarisk_control::PerSecond;
+use tamarisk_model::scenario::{self, ADMISSION, AdmissionEntry, File, admission};
+use tamarisk_model::sim::Simulation;
+use tamarisk_plot::Format;
+
+use self::comparison::Comparison;
+use self::runs::{Arrangement, Runs};
+use crate::load::destination::Destination;
+use crate::output::Output;
+use crate::{Ending, misunderstood};
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  tamarisk sim run scenarios/ten-fold.toml
+  tamarisk sim run scenarios/spike.toml --seeds 5 --csv spike.csv --plot spike.svg
+  tamarisk sim run scenarios/slow-database.toml --json -
+
+The same scenario and seed give the same output, to the byte.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  tamarisk sim compare scenarios/spike.toml --laws open,response-time,predict-gate-trim
+  tamarisk sim compare scenarios/two-classes.toml --laws open,multiclass --seeds 10 --plot classes.svg
+
+Under the same seed every law meets the same requests with the same work, so that a difference
+between two laws is a difference between the laws.";
+
+/// Simulate stages, clients and laws that a file describes
+#[derive(Debug, Args)]
+pub(crate) struct Sim {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Run),
+    Compare(Compare),
+}
+
+/// Run a scenario with the laws that it names
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+struct Run {
+    #[command(flatten)]
+    common: Common,
+    /// Run it with so many seeds, for confidence intervals across runs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+}
+
+/// Run one scenario with several laws, one after the other at the same stages
+///
+/// The laws take the place of those that the scenario names; if it names none, they stand where
+/// clients enter.
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+struct Compare {
+    #[command(flatten)]
+    common: Common,
+    /// The laws
+    #[arg(long, value_name = "NAME,NAME", required = true, value_delimiter = ',', value_parser = law)]
+    laws: Vec<&'static AdmissionEntry>,
+    /// Run each with so many seeds
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// The scenario, a TOML file
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the results as JSON (`-` for the standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<Destination>,
+    /// Write the first seed's course over time as CSV (`-` for the standard output)
+    #[arg(long, value_name = "FILE")]
+    csv: Option<Destination>,
+    /// Draw the same, as SVG, or PNG if the name ends in `.png`
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Sim {
+    pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        let common = match &self.command {
+            Command::Run(run) => &run.common,
+            Command::Compare(compare) => &compare.common,
+        };
+        let file = match scenario::load(&common.scenario) {
+            Ok(file) => file,
+            Err(mistake) => return Ok(Ending::mistaken(mistake)),
+        };
+        let (arrangements, seeds) = match &self.command {
+            Command::Run(run) => (vec![as_written(&file)], run.seeds),
+            Command::Compare(compare) => {
+                let places = places(&file);
+                let with = |law: &&'static AdmissionEntry| Arrangement {
+                    name: law.name.to_owned(),
+                    laws: places.iter().map(|stage| (stage.clone(), *law)).collect(),
+                };
+                (compare.laws.iter().map(with).collect(), compare.seeds)
+            }
+        };
+        simulate(common, &file, arrangements, seeds)
+    }
+}
+
+fn law(name: &str) -> Result<&'static AdmissionEntry, String> {
+    let known = || ADMISSION.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    admission(name).ok_or_else(|| format!("there is no such law; there are: {}", known()))
+}
+
+/// The laws where the file has them.
+fn as_written(file: &File) -> Arrangement {
+    let mut names: Vec<_> = file.laws.iter().map(|(_, law)| law.name).collect();
+    names.dedup();
+    let name = if names.is_empty() { "open".to_owned() } else { names.join(" + ") };
+    Arrangement { name, laws: file.laws.clone() }
+}
+
+/// The stages at which laws are compared.
+fn places(file: &File) -> Vec<String> {
+    if !file.laws.is_empty() {
+        return file.laws.iter().map(|(stage, _)| stage.clone()).collect();
+    }
+    let mut entries: Vec<_> = file.scenario.clients.iter().map(|c| c.entry.clone()).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    entries
+}
+
+fn simulate(
+    common: &Common,
+    file: &File,
+    arrangements: Vec<Arrangement>,
+    seeds: u64,
+) -> anyhow::Result<Ending> {
+    let stdout = Some(Destination::Stdout);
+    if common.json == stdout && common.csv == stdout {
+        return Err(misunderstood("--json and --csv cannot both be `-`"));
+    }
+    let open = |place: &Option<Destination>| place.as_ref().map(Output::open).transpose();
+    let (json, csv) = (open(&common.json)?, open(&common.csv)?);
+    let plot = common.plot.as_ref().map(|path| Destination::File(path.clone()));
+    let plot = open(&plot)?;
+
+    let last = common.seed.checked_add(seeds).ok_or_else(|| misunderstood("no such seeds"))?;
+    let runs = Arc::new(Runs {
+        simulation: Simulation::new(&file.scenario)?,
+        scenario: file.scenario.clone(),
+        arrangements,
+        seeds: (common.seed..last).collect(),
+    });
+    let Some(results) = runs::all(&runs, common.quiet)? else { return Ok(Ending::Interrupted) };
+
+    // What arrives makes no difference to what can be borne, if it comes by one door.
+    let any = PerSecond::new(1.0)?;
+    let capacity = file.network(Some(any)).ok().map(|network| network.limit().arrivals.get());
+    let name = common.scenario.display().to_string();
+    let comparison = Comparison::new(name, &runs, &results, capacity);
+    if let Some(json) = json {
+        json.write((serde_json::to_string_pretty(&comparison)? + "\n").as_bytes())?;
+    }
+    if let Some(csv) = csv {
+        csv.write(figure::csv(&runs, &results).as_bytes())?;
+    }
+    if let (Some(plot), Some(path)) = (plot, &common.plot) {
+        let figure = figure::figure(&comparison.title(), &runs, &results);
+        plot.write(&figure.encode(Format::of(path))?)?;
+    }
+    let text = comparison.text();
+    match common.json == stdout || common.csv == stdout {
+        true => io::stderr().write_all(text.as_bytes())?,
+        false => io::stdout().write_all(text.as_bytes())?,
+    }
+    Ok(Ending::Done)
+}

@@ -1,0 +1,248 @@
+//! What the runs came to, side by side.
+
+use serde::Serialize;
+use tamarisk_control::Class;
+use tamarisk_model::sim::{ClassReport, Estimate, Report};
+use tamarisk_plot::format;
+
+use super::runs::{Results, Runs};
+use crate::columns::aligned;
+
+/// Intervals hold the true value in so many of a hundred cases.
+const CONFIDENCE: f64 = 0.95;
+
+#[derive(Serialize)]
+pub(super) struct Comparison {
+    scenario: String,
+    warm_up_seconds: f64,
+    measured_seconds: f64,
+    seeds: Vec<u64>,
+    confidence: f64,
+    /// The greatest stable rate of arrivals, where there is a closed form.
+    capacity_per_second: Option<f64>,
+    laws: Vec<Law>,
+}
+
+#[derive(Serialize)]
+struct Law {
+    name: String,
+    classes: Vec<ClassSummary>,
+    stages: Vec<StageSummary>,
+}
+
+/// Rates are per second; shares rejected and dropped are of what was offered.
+#[derive(Serialize)]
+struct ClassSummary {
+    name: String,
+    target_seconds: f64,
+    at: f64,
+    offered: Measure,
+    goodput: Measure,
+    response_mean_seconds: Measure,
+    response_at_seconds: Measure,
+    share_of_time_over_target: Measure,
+    share_rejected: Measure,
+    share_dropped: Measure,
+}
+
+/// Running and queued are mean numbers.
+#[derive(Serialize)]
+struct StageSummary {
+    name: String,
+    law: &'static str,
+    workers: u32,
+    running: Measure,
+    queued: Measure,
+}
+
+/// A mean, and half of its confidence interval if there is one.
+#[derive(Serialize)]
+struct Measure {
+    mean: f64,
+    half_width: Option<f64>,
+}
+
+impl Measure {
+    /// The mean of one value from each run.
+    fn across<T>(runs: &[T], value: impl Fn(&T) -> f64) -> Self {
+        let values: Vec<_> = runs.iter().map(value).collect();
+        match Estimate::of(&values, CONFIDENCE) {
+            Some(estimate) => estimate.into(),
+            None => Self { mean: values[0], half_width: None },
+        }
+    }
+
+    /// The same; of a single run, from its batches.
+    fn or_batches<T>(
+        runs: &[T],
+        value: impl Fn(&T) -> f64,
+        batches: impl Fn(&T) -> Option<Estimate>,
+    ) -> Self {
+        match runs {
+            [only] => batches(only).map_or_else(|| Self::across(runs, value), Self::from),
+            _ => Self::across(runs, value),
+        }
+    }
+
+    fn shown(&self, number: fn(f64) -> String) -> String {
+        match self.half_width {
+            Some(half_width) => format!("{} ± {}", number(self.mean), number(half_width)),
+            None => number(self.mean),
+        }
+    }
+}
+
+impl From<Estimate> for Measure {
+    fn from(estimate: Estimate) -> Self {
+        Self { mean: estimate.mean, half_width: Some(estimate.half_width) }
+    }
+}
+
+impl Comparison {
+    pub(super) fn new(
+        scenario: String,
+        runs: &Runs,
+        results: &[Results],
+        capacity_per_second: Option<f64>,
+    ) -> Self {
+        let laws = runs.arrangements.iter().zip(results).map(|(arrangement, result)| Law {
+            name: arrangement.name.clone(),
+            classes: classes(runs, &result.reports),
+            stages: stages(runs, &result.reports),
+        });
+        Self {
+            scenario,
+            warm_up_seconds: runs.scenario.warm_up.as_secs_f64(),
+            measured_seconds: runs.scenario.duration.as_secs_f64(),
+            seeds: runs.seeds.clone(),
+            confidence: CONFIDENCE,
+            capacity_per_second,
+            laws: laws.collect(),
+        }
+    }
+
+    pub(super) fn title(&self) -> String {
+        let measured = format::seconds(self.measured_seconds);
+        let mut title = format!("{} · {measured} measured", self.scenario);
+        if self.warm_up_seconds > 0.0 {
+            title += &format!(" after {}", format::seconds(self.warm_up_seconds));
+        }
+        match &self.seeds[..] {
+            [seed] => title += &format!(" · seed {seed}"),
+            [first, .., last] => title += &format!(" · seeds {first} to {last}"),
+            [] => {}
+        }
+        if let Some(capacity) = self.capacity_per_second {
+            title += &format!(" · capacity {}/s", format::rate(capacity));
+        }
+        title
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut lines = vec![self.title(), String::new()];
+        lines.extend(aligned(&self.class_rows()));
+        lines.push(String::new());
+        lines.extend(aligned(&self.stage_rows()));
+        lines.push(String::new());
+        let percent = self.confidence * 100.0;
+        let from = "across seeds, or by the batches of a single run";
+        lines.push(format!("± is half of a {percent:.0} % confidence interval: {from}."));
+        lines.join("\n") + "\n"
+    }
+
+    fn class_rows(&self) -> Vec<Vec<String>> {
+        let mut head = vec!["law", "class", "offered/s", "in time/s"];
+        head.extend(self.capacity_per_second.map(|_| "of capacity"));
+        head.extend(["at percentile", "÷ target", "time over", "rejected", "dropped"]);
+        let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+        for law in &self.laws {
+            for class in &law.classes {
+                let mut row = vec![
+                    law.name.clone(),
+                    class.name.clone(),
+                    format::rate(class.offered.mean),
+                    class.goodput.shown(format::rate),
+                ];
+                row.extend(self.capacity_per_second.map(|c| percent(class.goodput.mean / c)));
+                let response = &class.response_at_seconds;
+                let at = format::rate(class.at * 100.0);
+                row.push(format!("p{at} {}", response.shown(format::seconds)));
+                row.push(format!("{:.2}", response.mean / class.target_seconds));
+                row.push(percent(class.share_of_time_over_target.mean));
+                row.push(percent(class.share_rejected.mean));
+                row.push(percent(class.share_dropped.mean));
+                rows.push(row);
+            }
+        }
+        rows
+    }
+
+    fn stage_rows(&self) -> Vec<Vec<String>> {
+        let head = ["law", "stage", "its law", "workers", "busy", "queued"].map(str::to_owned);
+        let mut rows = vec![head.to_vec()];
+        for law in &self.laws {
+            for stage in &law.stages {
+                rows.push(vec![
+                    law.name.clone(),
+                    stage.name.clone(),
+                    stage.law.to_owned(),
+                    stage.workers.to_string(),
+                    percent(stage.running.mean / f64::from(stage.workers)),
+                    stage.queued.shown(format::rate),
+                ]);
+            }
+        }
+        rows
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn classes(runs: &Runs, reports: &[Report]) -> Vec<ClassSummary> {
+    let seconds = runs.scenario.duration.as_secs_f64();
+    let all = runs.scenario.classes.iter().enumerate();
+    all.map(|(index, (_, class))| {
+        let of_class: Vec<_> = reports.iter().map(|report| &report.classes[index]).collect();
+        class_summary(class, &of_class, seconds)
+    })
+    .collect()
+}
+
+fn class_summary(class: &Class, runs: &[&ClassReport], seconds: f64) -> ClassSummary {
+    let at = class.target.at().get();
+    let share = |count: u64, run: &ClassReport| count as f64 / (run.counts.offered as f64).max(1.0);
+    ClassSummary {
+        name: class.name.clone(),
+        target_seconds: class.target.response_time().as_secs_f64(),
+        at,
+        offered: Measure::across(runs, |run| run.counts.offered as f64 / seconds),
+        goodput: Measure::or_batches(
+            runs,
+            |run| run.goodput(),
+            |run| run.goodput_estimate(CONFIDENCE),
+        ),
+        response_mean_seconds: Measure::or_batches(
+            runs,
+            |run| run.response.mean(),
+            |run| run.response.estimate(CONFIDENCE),
+        ),
+        response_at_seconds: Measure::across(runs, |run| run.response.quantile(at)),
+        share_of_time_over_target: Measure::across(runs, |run| run.seconds_over as f64 / seconds),
+        share_rejected: Measure::across(runs, |run| share(run.counts.rejected, run)),
+        share_dropped: Measure::across(runs, |run| share(run.counts.dropped, run)),
+    }
+}
+
+fn stages(runs: &Runs, reports: &[Report]) -> Vec<StageSummary> {
+    let all = runs.scenario.stages.iter().enumerate();
+    all.map(|(index, stage)| StageSummary {
+        name: stage.name.clone(),
+        law: reports[0].stages[index].law,
+        workers: stage.workers,
+        running: Measure::across(reports, |report| report.stages[index].running),
+        queued: Measure::across(reports, |report| report.stages[index].queued),
+    })
+    .collect()
+}

@@ -1,0 +1,149 @@
+//! Many runs at once, as many as there are cores.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::bail;
+use indicatif::{ProgressBar, ProgressStyle};
+use tamarisk_model::scenario::AdmissionEntry;
+use tamarisk_model::sim::{Report, Scenario, Seen, Simulation, Watch};
+use tokio::sync::mpsc;
+
+use super::series::Series;
+use crate::interrupt::interrupted;
+
+/// What is to be run.
+pub(super) struct Runs {
+    pub(super) simulation: Simulation,
+    pub(super) scenario: Scenario,
+    pub(super) arrangements: Vec<Arrangement>,
+    pub(super) seeds: Vec<u64>,
+}
+
+/// Laws at their stages.
+pub(super) struct Arrangement {
+    pub(super) name: String,
+    pub(super) laws: Vec<(String, &'static AdmissionEntry)>,
+}
+
+/// What the runs of one arrangement came to.
+pub(super) struct Results {
+    /// One for each seed.
+    pub(super) reports: Vec<Report>,
+    /// The course of the first one.
+    pub(super) series: Series,
+}
+
+const SHOWN_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs all; `None` if the user did not want to wait for it.
+pub(super) fn all(runs: &Arc<Runs>, quiet: bool) -> anyhow::Result<Option<Vec<Results>>> {
+    let count = runs.arrangements.len() * runs.seeds.len();
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let (send, receive) = mpsc::unbounded_channel();
+    let seconds = Arc::new(AtomicU64::new(0));
+    let next = Arc::new(AtomicUsize::new(0));
+    for _ in 0..cores.min(count) {
+        let (runs, send) = (Arc::clone(runs), send.clone());
+        let (seconds, next) = (Arc::clone(&seconds), Arc::clone(&next));
+        // They end with the process, if that is asked to end before they do.
+        std::thread::Builder::new().name("simulation".to_owned()).spawn(move || {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count || send.send((index, runs.one(index, &seconds))).is_err() {
+                    return;
+                }
+            }
+        })?;
+    }
+    drop(send);
+    let whole = (runs.scenario.warm_up + runs.scenario.duration).as_secs() * count as u64;
+    let bar = match quiet || !std::io::stderr().is_terminal() {
+        true => ProgressBar::hidden(),
+        false => bar(whole),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(collect(receive, &bar, &seconds));
+    bar.finish_and_clear();
+    let Some(mut done) = done else { return Ok(None) };
+    if done.len() < count {
+        bail!("a run came to no end");
+    }
+    done.sort_by_key(|(index, _)| *index);
+    let mut results: Vec<Results> = Vec::new();
+    for (_, (report, series)) in done {
+        match (series, results.last_mut()) {
+            (Some(series), _) => results.push(Results { reports: vec![report], series }),
+            (None, Some(result)) => result.reports.push(report),
+            (None, None) => bail!("the first run was not watched"),
+        }
+    }
+    Ok(Some(results))
+}
+
+/// Which run, and its report, with its course if it is the first of its arrangement.
+type Done = (usize, (Report, Option<Series>));
+
+async fn collect(
+    mut receive: mpsc::UnboundedReceiver<Done>,
+    bar: &ProgressBar,
+    seconds: &AtomicU64,
+) -> Option<Vec<Done>> {
+    let mut done = Vec::new();
+    let mut shown = tokio::time::interval(SHOWN_EVERY);
+    let mut interrupt = std::pin::pin!(interrupted());
+    loop {
+        tokio::select! {
+            run = receive.recv() => match run {
+                Some(run) => done.push(run),
+                None => return Some(done),
+            },
+            _ = shown.tick() => bar.set_position(seconds.load(Ordering::Relaxed)),
+            () = &mut interrupt => return None,
+        }
+    }
+}
+
+fn bar(seconds: u64) -> ProgressBar {
+    let template = "{bar:20.green/dim} {elapsed:>4}  {pos} of {len} s simulated, {eta} left";
+    let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+    ProgressBar::new(seconds).with_style(style.progress_chars("━━─"))
+}
+
+impl Runs {
+    fn one(&self, index: usize, seconds: &AtomicU64) -> (Report, Option<Series>) {
+        let arrangement = &self.arrangements[index / self.seeds.len()];
+        let seed = index % self.seeds.len();
+        let mut run = self.simulation.start(self.seeds[seed]);
+        for (stage, law) in &arrangement.laws {
+            let law = law.law(&self.scenario.classes);
+            run = run.law(stage, law).expect("the stages are the scenario's");
+        }
+        let series = (seed == 0).then(|| Series::new(&self.scenario));
+        let mut watch = Observer { series, seconds, seen: 0 };
+        let report = run.watch(&mut watch).finish();
+        (report, watch.series.map(Series::finish))
+    }
+}
+
+/// Counts the seconds that pass, and keeps the course of a run if that is wanted.
+struct Observer<'a> {
+    series: Option<Series>,
+    seconds: &'a AtomicU64,
+    seen: u64,
+}
+
+impl Watch for Observer<'_> {
+    fn see(&mut self, seen: &Seen) {
+        let second = seen.at.as_nanos() / 1_000_000_000;
+        if second > self.seen {
+            self.seconds.fetch_add(second - self.seen, Ordering::Relaxed);
+            self.seen = second;
+        }
+        if let Some(series) = &mut self.series {
+            series.see(seen);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The course of a run over time.
+
+use std::collections::HashMap;
+
+use tamarisk_control::Target;
+use tamarisk_model::sim::{Outcome, Scenario, Seen, What};
+
+const SECOND: u64 = 1_000_000_000;
+/// A longer run is cut into longer intervals.
+const INTERVALS_MAX: u64 = 600;
+
+/// What happened in each interval, by class.
+pub(super) struct Series {
+    interval: u64,
+    end: u64,
+    /// When those who are inside came.
+    inside: HashMap<u64, u64>,
+    pub(super) classes: Vec<ClassSeries>,
+}
+
+/// The same of one class.
+pub(super) struct ClassSeries {
+    pub(super) name: String,
+    target: Target,
+    pub(super) rows: Vec<Row>,
+    now: Row,
+    responses: Vec<u64>,
+}
+
+/// One interval.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    /// Seconds since the beginning, the warm-up included.
+    pub(super) from: f64,
+    pub(super) to: f64,
+    pub(super) offered: u64,
+    /// Completed within the target.
+    pub(super) good: u64,
+    pub(super) completed: u64,
+    pub(super) rejected: u64,
+    pub(super) dropped: u64,
+    /// The target's percentile of the response times, in seconds.
+    pub(super) percentile: Option<f64>,
+}
+
+impl Row {
+    pub(super) fn per_second(&self, count: u64) -> f64 {
+        count as f64 / (self.to - self.from)
+    }
+}
+
+impl Series {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let end = (scenario.warm_up + scenario.duration).as_nanos() as u64;
+        let classes = scenario.classes.iter().map(|(_, class)| ClassSeries {
+            name: class.name.clone(),
+            target: class.target,
+            rows: Vec::new(),
+            now: Row::default(),
+            responses: Vec::new(),
+        });
+        let interval = SECOND * end.div_ceil(SECOND * INTERVALS_MAX).max(1);
+        Self { interval, end, inside: HashMap::new(), classes: classes.collect() }
+    }
+
+    pub(super) fn see(&mut self, seen: &Seen) {
+        let at = seen.at.as_nanos();
+        self.close_until(at);
+        let class = &mut self.classes[seen.class.index()];
+        match seen.what {
+            What::Offered => {
+                class.now.offered += 1;
+                self.inside.insert(seen.number, at);
+            }
+            What::Left(outcome) => {
+                let came = self.inside.remove(&seen.number);
+                match outcome {
+                    Outcome::Rejected(_) => class.now.rejected += 1,
+                    Outcome::Dropped => class.now.dropped += 1,
+                    Outcome::Completed => class.complete(at - came.unwrap_or(at)),
+                }
+            }
+            What::Queued | What::Started | What::Ended(_) => {}
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Self {
+        self.close_until(self.end);
+        self.inside = HashMap::new();
+        self
+    }
+
+    /// Closes the intervals that have passed at `at`.
+    fn close_until(&mut self, at: u64) {
+        let Some(first) = self.classes.first() else { return };
+        let mut from = first.rows.len() as u64 * self.interval;
+        while from < self.end && (from + self.interval).min(self.end) <= at {
+            let to = (from + self.interval).min(self.end);
+            for class in &mut self.classes {
+                class.close(from as f64 / 1e9, to as f64 / 1e9);
+            }
+            from = to;
+        }
+    }
+}
+
+impl ClassSeries {
+    fn complete(&mut self, response: u64) {
+        self.now.completed += 1;
+        self.now.good += u64::from(u128::from(response) <= self.target.response_time().as_nanos());
+        self.responses.push(response);
+    }
+
+    fn close(&mut self, from: f64, to: f64) {
+        let mut row = std::mem::take(&mut self.now);
+        (row.from, row.to) = (from, to);
+        if let Some(last) = self.responses.len().checked_sub(1) {
+            let rank = (self.target.at().get() * self.responses.len() as f64).ceil() as usize;
+            let rank = rank.saturating_sub(1).min(last);
+            let (_, response, _) = self.responses.select_nth_unstable(rank);
+            row.percentile = Some(*response as f64 / 1e9);
+        }
+        self.responses.clear();
+        self.rows.push(row);
+    }
+}
