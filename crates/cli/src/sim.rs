@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use tamarisk_control::PerSecond;
-use tamarisk_model::scenario::{self, ADMISSION, AdmissionEntry, File, admission};
+use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, admission};
+use tamarisk_model::scenario::{self, File};
 use tamarisk_model::sim::Simulation;
 use tamarisk_plot::Format;
 

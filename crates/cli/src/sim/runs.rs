@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use tamarisk_model::scenario::AdmissionEntry;
+use tamarisk_control::catalogue::AdmissionEntry;
 use tamarisk_model::sim::{Report, Scenario, Seen, Simulation, Watch};
 use tokio::sync::mpsc;
 
