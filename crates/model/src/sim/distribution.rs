@@ -136,7 +136,7 @@ impl Distribution {
         Ok(self.checked_sampler())
     }
 
-    /// E[X] in nanoseconds and E[X²], of what has been checked.
+    /// The mean in nanoseconds and the second moment, of what has been checked.
     fn moments(&self) -> (f64, f64) {
         match self {
             Self::Constant(value) => (nanos(*value), nanos(*value).powi(2)),
