@@ -166,3 +166,12 @@ fn what_waits_for_a_place_is_judged_like_a_queue() {
     assert_eq!(decide(3000, 32), Decision::Admit);
     assert!(matches!(decide(4000, 32), Decision::Reject(_)));
 }
+
+#[test]
+fn the_newest_go_first_once_the_oldest_have_used_up_half_of_their_room() {
+    let mut law = OpaqueUpstream::new(&classes());
+    quiet().answer(&mut law, 500);
+    // 1 s less 20 ms of service leave a room of 980 ms, and the gate is open.
+    assert_eq!(law.order(Duration::from_millis(480)), Order::OldestFirst);
+    assert_eq!(law.order(Duration::from_millis(500)), Order::NewestFirst);
+}

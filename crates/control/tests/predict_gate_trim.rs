@@ -222,11 +222,14 @@ fn a_class_that_cannot_keep_its_target_is_served_by_the_reserve() {
 }
 
 #[test]
-fn the_newest_go_first_once_the_oldest_have_used_up_half_of_their_room() {
-    // 1 s less 100 ms of service leave a room of 900 ms.
-    let law = taught([0, 0]);
-    assert_eq!(law.order(440 * MS), Order::OldestFirst);
-    assert_eq!(law.order(460 * MS), Order::NewestFirst);
+fn the_newest_go_first_only_while_the_gate_is_narrow_and_the_oldest_are_old() {
+    let mut law = taught([0, 0]);
+    assert_eq!(law.order(900 * MS), Order::OldestFirst);
+    for tenth in 0..=5 {
+        law.on_arrival(at(tenth * 100), &arrival(0), &backlog(&[12, 0], &[4, 0]));
+    }
+    assert_eq!(law.order(490 * MS), Order::OldestFirst);
+    assert_eq!(law.order(510 * MS), Order::NewestFirst);
 }
 
 #[test]

@@ -152,9 +152,7 @@ fn with_admission_as_the_last_resort_a_spike_beyond_the_least_quality_is_held_to
             without < 5.0 && with_door > 100.0,
             "seed {seed}: {with_door:.1} and {without:.1} answers in time a second"
         );
-        // Some of them after they had waited: the newest overtakes an old queue.
-        let turned_away = with.rejected + with.dropped;
-        assert!(turned_away > 0.5, "seed {seed}: {turned_away:.2} rejected or dropped");
+        assert!(with.rejected > 0.5, "seed {seed}: {:.2} rejected", with.rejected);
     }
 }
 

@@ -17,7 +17,8 @@
 //! higher limit where the throughput may have fallen with the limit. A cold start
 //! is generous: it sends what comes, within a bound, and learns before it holds
 //! back. While the upstream is not known to be saturated, waits are predicted for
-//! a limit that may yet double.
+//! a limit that may yet double; a queue then grows old in front of an open gate, so
+//! the newest is served first once the oldest is old, whatever the gate says.
 //! Events that fail do not count as throughput, so no error is so fast that it
 //! would look like capacity; the judge counts them as late. A stream must be
 //! reported as [`Ending::Untimed`] when its head is out and give up its place then:
@@ -120,7 +121,7 @@ impl AdmissionLaw for OpaqueUpstream {
     }
 
     fn order(&self, head_age: Duration) -> Order {
-        self.judge.order(head_age)
+        self.judge.order_by_room(head_age)
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {

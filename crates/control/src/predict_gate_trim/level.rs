@@ -15,7 +15,8 @@ use crate::{Backlog, ClassId, Classes, Order, Timestamp};
 /// stage, so that its predicted wait stays finite.
 const SHARE_LEFT_MIN: f64 = 0.02;
 
-/// The newest event goes first once the oldest has used up this share of its room.
+/// The newest event goes first once the oldest has used up this share of its target,
+/// or of its room.
 ///
 /// Deviation: \[Maurer15\] turns the queue over as soon as one stands. That starves
 /// events that were promised an answer: turned over at a tenth of the target, a
@@ -206,15 +207,25 @@ impl Levels {
     }
 
     /// Which end of the queue to serve: the newest event still has its time before
-    /// it where it was let in to overtake, or where the oldest has used up its own.
+    /// it where it was let in to overtake, or where the oldest has used up its own
+    /// while a gate is narrow.
     pub(crate) fn order(&self, head_age: Duration) -> Order {
+        let target = self.levels.iter().map(|level| level.target).fold(f64::INFINITY, f64::min);
+        let narrow = self.levels.iter().any(|level| level.gate.share() < 1.0);
+        let old = narrow && head_age.as_secs_f64() > NEWEST_FIRST_AGE * target;
+        if old { Order::NewestFirst } else { self.order_of_newcomers() }
+    }
+
+    /// The same where a queue may grow old in front of an open gate.
+    pub(crate) fn order_by_room(&self, head_age: Duration) -> Order {
         let room = self.levels.iter().map(Level::room).fold(f64::INFINITY, f64::min);
         let old = head_age.as_secs_f64() > NEWEST_FIRST_AGE * room;
-        if old || self.levels.iter().any(|level| level.overtaking) {
-            Order::NewestFirst
-        } else {
-            Order::OldestFirst
-        }
+        if old { Order::NewestFirst } else { self.order_of_newcomers() }
+    }
+
+    fn order_of_newcomers(&self) -> Order {
+        let overtaking = self.levels.iter().any(|level| level.overtaking);
+        if overtaking { Order::NewestFirst } else { Order::OldestFirst }
     }
 
     fn sum_loads(&mut self) {

@@ -29,8 +29,8 @@
 //!
 //! A reserve keeps a trickle of classes flowing that the estimates would shut
 //! out. At the head of the queue an event is dropped if it would come too late,
-//! and where the oldest events have used up half of the time that their target
-//! leaves for waiting, the newest is served first, for it still has time left.
+//! and while the gate is narrow and the oldest events have used up half of their
+//! time the newest is served first, for it still has time left.
 //! On a stage of one or two workers a single event may wait that long for a worker;
 //! there a newcomer is let in now and then to overtake those who wait (`level.rs`).
 //!
@@ -198,6 +198,12 @@ impl PredictGateTrim {
     /// The mean measured service time of all events, in seconds.
     pub(crate) fn service_mean(&self) -> f64 {
         self.service.stage_mean()
+    }
+
+    /// As [`order`](AdmissionLaw::order), for a stage whose queue may grow old in front
+    /// of an open gate.
+    pub(crate) fn order_by_room(&self, head_age: Duration) -> Order {
+        self.levels.order_by_room(head_age)
     }
 
     /// How long an event of `class` may wait before it is not worth running, if
