@@ -150,7 +150,11 @@ fn mistakes_are_shown_where_they_stand() {
     check(&["model", "scenarios/ten-fold.toml"], 1, "expected at least 81 workers");
     check(&["model", "scenarios/spike.toml"], 1, "ask at a rate");
     let compare = ["sim", "compare", "scenarios/spike.toml", "--laws"];
-    check(&[&compare[..], &["open,closed"]].concat(), 2, "there are: predict-gate-trim, opaque-upstream, open,");
+    check(
+        &[&compare[..], &["open,closed"]].concat(),
+        2,
+        "there are: predict-gate-trim, opaque-upstream, open,",
+    );
     let split = ["model", "scenarios/slow-database.toml", "--split"];
     check(&[&split[..], &["dp"]].concat(), 2, "there is no stage \"dp\"; there are: front");
     let at = ["model", "scenarios/spike.toml", "--at"];
