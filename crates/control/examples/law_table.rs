@@ -12,7 +12,7 @@ mod simulated_stage;
 use simulated_stage::laws::{MakeLaw, PRACTICE};
 use simulated_stage::oracle;
 use simulated_stage::report::{Summary, settling_time, summarise};
-use simulated_stage::scenarios::{self, Scenario, Width};
+use simulated_stage::scenarios::{self, Scenario, Start, Width};
 use simulated_stage::workload::Service;
 use tamarisk_control::{ClassId, OpaqueUpstream, Open, PredictGateTrim, ResponseTime, Threshold};
 
@@ -23,7 +23,7 @@ const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 const THRESHOLD: u32 = 100;
 
 const LAWS: [(&str, MakeLaw); 5] = [
-    ("none", |_| Box::new(Open)),
+    ("open", |_| Box::new(Open)),
     ("threshold, 100 queued", |_| Box::new(Threshold::new(THRESHOLD))),
     ("response-time, the papers' constants", |classes| Box::new(ResponseTime::new(classes))),
     ("**predict-gate-trim**", |classes| Box::new(PredictGateTrim::new(classes))),
@@ -47,9 +47,23 @@ fn main() {
     overload("From cold at 10 × capacity, 8 workers of 20 ms, target 200 ms", &scenarios::cold());
     overload("400 workers of 0.4 s, from cold at 2 × capacity", &scenarios::wide(2.0));
     overload("Concurrency that does harm: 5 × capacity, slower beyond 16", &scenarios::contended());
-    widths("upstreams from 1 to 400 workers", &scenarios::widths_chosen_with());
-    widths("upstreams that the constants were not chosen with", &scenarios::widths_held_out());
+    widths(
+        "Ten times the capacity, upstreams from 1 to 400 workers",
+        10.0,
+        &scenarios::widths_chosen_with(),
+    );
+    widths(
+        "Ten times the capacity, upstreams that the constants were not chosen with",
+        10.0,
+        &scenarios::widths_held_out(),
+    );
+    widths(
+        "Twice the capacity, one worker",
+        2.0,
+        &[narrow(1, 4.0, Start::Warm), narrow(1, 4.0, Start::Cold)],
+    );
     rejections();
+    rejections_of_the_narrow();
     priorities();
 }
 
@@ -76,15 +90,15 @@ const SETTLED_BY: f64 = 2.0;
 /// five seeds together one of a hundredth.
 const COMPLETIONS: f64 = 3000.0;
 
-fn widths(title: &str, widths: &[Width]) {
-    println!("\n### Ten times the capacity, {title}\n");
+fn widths(title: &str, times: f64, widths: &[Width]) {
+    println!("\n### {title}\n");
     println!(
         "| workers | service, ms | target ÷ service | best fixed limit | **predict-gate-trim** \
          | **opaque-upstream**, warm | share of the best | from cold | share of the best |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for pair in widths.chunks(2) {
-        let [warm, cold] = [pair[0], pair[1]].map(|width| width.offered(10.0, COMPLETIONS));
+        let [warm, cold] = [pair[0], pair[1]].map(|width| width.offered(times, COMPLETIONS));
         let (best, limit) = best_fixed_limit(&warm);
         let (best_cold, _) = best_fixed_limit(&cold);
         let default = steady(&warm, |classes| Box::new(PredictGateTrim::new(classes)));
@@ -102,6 +116,11 @@ fn widths(title: &str, widths: &[Width]) {
             cold.0 / best_cold
         );
     }
+}
+
+/// Workers of 50 ms whose target is `target` times as long.
+fn narrow(workers: u32, target: f64, start: Start) -> Width {
+    Width { workers, service: Service::Exponential(0.05), target, start }
 }
 
 fn service_name(service: Service) -> String {
@@ -149,9 +168,21 @@ fn rejections() {
     let scenarios = [scenarios::eighty_percent(), scenarios::uniform(0.8), scenarios::wide(0.8)];
     for (name, make) in LAWS.into_iter().chain(PRACTICE) {
         let cells = scenarios.iter().map(|scenario| {
-            spread(&runs(scenario, make), 3, |run| 100.0 * (run.whole.rejected + run.whole.dropped))
+            spread(&runs(scenario, make), 3, |run| 100.0 * run.whole.turned_away())
         });
         println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+}
+
+fn rejections_of_the_narrow() {
+    println!("\n### The same of one and two workers, exponential service\n");
+    println!("| workers | target ÷ service | {} | {} |", LAWS[3].0, LAWS[4].0);
+    println!("| --- | --- | --- | --- |");
+    for (workers, target) in [(1, 20.0), (1, 35.0), (1, 50.0), (2, 20.0), (2, 35.0)] {
+        let scenario = narrow(workers, target, Start::Warm).offered(0.8, 2.0 * COMPLETIONS);
+        let [default, opaque] = [LAWS[3].1, LAWS[4].1]
+            .map(|make| spread(&runs(&scenario, make), 2, |run| 100.0 * run.whole.turned_away()));
+        println!("| {workers} | {target} | {default} | {opaque} |");
     }
 }
 

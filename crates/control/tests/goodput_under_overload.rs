@@ -137,7 +137,7 @@ fn at_eighty_per_cent_load_next_to_nothing_is_refused() {
     let refused = |scenario: &Scenario, law: &dyn Fn() -> Box<dyn AdmissionLaw>| {
         let shares = SEEDS.map(|seed| {
             let summary = overall(scenario, &run(&mut *law(), scenario, seed));
-            summary.rejected + summary.dropped
+            summary.turned_away()
         });
         shares.iter().sum::<f64>() / SEEDS.len() as f64
     };

@@ -91,7 +91,7 @@ fn check(
 }
 
 fn needless(law: &str, scenario: &Scenario) -> [f64; 3] {
-    summaries(law, scenario, None).map(|summary| 100.0 * (summary.rejected + summary.dropped))
+    summaries(law, scenario, None).map(|summary| 100.0 * summary.turned_away())
 }
 
 #[test]

@@ -27,6 +27,13 @@ pub struct Summary {
     pub terminated: f64,
 }
 
+impl Summary {
+    /// The share of those offered that were rejected or dropped.
+    pub fn turned_away(&self) -> f64 {
+        self.rejected + self.dropped
+    }
+}
+
 /// Sums up what ended in `[from, to)` seconds, of one class or of all.
 pub fn summarise(
     records: &[Record],
