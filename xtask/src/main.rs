@@ -14,7 +14,8 @@ cargo xtask <chore>
   units     all tests, the documentation's examples included
   models    every interleaving of what is lock-free, by model checking
   docs      the documentation builds without a broken link
-  tables    prints the tables of docs/LAWS.md anew";
+  tables    prints the tables of docs/LAWS.md anew
+  figures   draws the papers' figures in docs/figures anew";
 
 /// One thing that CI checks.
 struct Step {
@@ -44,11 +45,40 @@ const STEPS: &[Step] = &[
     },
 ];
 
-const TABLES: Step = Step {
-    name: "tables",
-    environment: &[],
-    cargo: &["run", "--release", "--package", "tamarisk-control", "--example", "law_table"],
-};
+/// What is done by name only; a name may stand for more than one step.
+const CHORES: &[Step] = &[
+    Step {
+        name: "tables",
+        environment: &[],
+        cargo: &["run", "--release", "--package", "tamarisk-control", "--example", "law_table"],
+    },
+    Step {
+        name: "figures",
+        environment: &[],
+        cargo: &[
+            "run",
+            "--release",
+            "--package",
+            "tamarisk-model",
+            "--example",
+            "figures",
+            "docs/figures",
+        ],
+    },
+    Step {
+        name: "figures",
+        environment: &[],
+        cargo: &[
+            "run",
+            "--release",
+            "--package",
+            "tamarisk-control",
+            "--example",
+            "fair_figures",
+            "docs/figures",
+        ],
+    },
+];
 
 fn main() -> ExitCode {
     let chore = std::env::args().nth(1).unwrap_or_default();
@@ -68,10 +98,11 @@ fn run(chore: &str) -> Result<()> {
         eprintln!("xtask: all checks passed in {} s", start.elapsed().as_secs());
         return Ok(());
     }
-    match STEPS.iter().chain([&TABLES]).find(|step| step.name == chore) {
-        Some(step) => step.run(),
-        None => bail!("there is no chore {chore:?}\n\n{USAGE}"),
+    let mut steps = STEPS.iter().chain(CHORES).filter(|step| step.name == chore).peekable();
+    if steps.peek().is_none() {
+        bail!("there is no chore {chore:?}\n\n{USAGE}");
     }
+    steps.try_for_each(Step::run)
 }
 
 impl Step {

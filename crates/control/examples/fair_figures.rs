@@ -17,7 +17,7 @@ fn main() -> std::io::Result<()> {
     let directory = PathBuf::from(directory);
     std::fs::create_dir_all(&directory)?;
     for figure in [fair_figures::p_precompensated(), fair_figures::pi(), fair_figures::pd()] {
-        let path = directory.join(format!("figure-{}.csv", figure.number));
+        let path = directory.join(format!("fair07-{}.csv", figure.number));
         std::fs::write(&path, figure.csv())?;
         std::fs::write(path.with_extension("svg"), drawn(&figure).to_svg())?;
         println!(
