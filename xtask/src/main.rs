@@ -21,27 +21,27 @@ cargo xtask <chore>
 struct Step {
     name: &'static str,
     environment: &'static [(&'static str, &'static str)],
-    cargo: &'static [&'static str],
+    cargo: &'static str,
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "fmt", environment: &[], cargo: &["fmt", "--all", "--check"] },
+    Step { name: "fmt", environment: &[], cargo: "fmt --all --check" },
     Step {
         name: "lint",
         environment: &[],
-        cargo: &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
+        cargo: "clippy --workspace --all-targets --locked -- --deny warnings",
     },
-    Step { name: "units", environment: &[], cargo: &["test", "--workspace", "--locked"] },
+    Step { name: "units", environment: &[], cargo: "test --workspace --locked" },
     Step {
         name: "models",
         // In a folder of its own: the flag makes every crate another one.
         environment: &[("RUSTFLAGS", "--cfg tamarisk_loom"), ("CARGO_TARGET_DIR", "target/models")],
-        cargo: &["test", "--package", "tamarisk-stage", "--lib", "--locked", "model::"],
+        cargo: "test --package tamarisk-stage --lib --locked model::",
     },
     Step {
         name: "docs",
         environment: &[("RUSTDOCFLAGS", "--deny warnings")],
-        cargo: &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"],
+        cargo: "doc --workspace --no-deps --document-private-items --locked",
     },
 ];
 
@@ -50,33 +50,17 @@ const CHORES: &[Step] = &[
     Step {
         name: "tables",
         environment: &[],
-        cargo: &["run", "--release", "--package", "tamarisk-control", "--example", "law_table"],
+        cargo: "run --release --package tamarisk-control --example law_table",
     },
     Step {
         name: "figures",
         environment: &[],
-        cargo: &[
-            "run",
-            "--release",
-            "--package",
-            "tamarisk-model",
-            "--example",
-            "figures",
-            "docs/figures",
-        ],
+        cargo: "run --release --package tamarisk-model --example figures docs/figures",
     },
     Step {
         name: "figures",
         environment: &[],
-        cargo: &[
-            "run",
-            "--release",
-            "--package",
-            "tamarisk-control",
-            "--example",
-            "fair_figures",
-            "docs/figures",
-        ],
+        cargo: "run --release --package tamarisk-control --example fair_figures docs/figures",
     },
 ];
 
@@ -108,17 +92,16 @@ fn run(chore: &str) -> Result<()> {
 impl Step {
     fn run(&self) -> Result<()> {
         let Self { name, environment, cargo } = self;
-        let command = cargo.join(" ");
-        eprintln!("xtask: {name}: cargo {command}");
+        eprintln!("xtask: {name}: cargo {cargo}");
         let start = Instant::now();
         let status = Command::new(env!("CARGO"))
-            .args(*cargo)
+            .args(cargo.split(' '))
             .envs(environment.iter().copied())
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
             .status()
             .with_context(|| format!("{name}: cargo could not be started"))?;
         if !status.success() {
-            bail!("{name} failed: cargo {command} ({status})");
+            bail!("{name} failed: cargo {cargo} ({status})");
         }
         eprintln!("xtask: {name}: passed in {} s", start.elapsed().as_secs());
         Ok(())
