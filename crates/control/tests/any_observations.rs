@@ -201,6 +201,7 @@ fn check_invariants(law: &dyn AdmissionLaw) {
     law.readings(&mut |Reading { name, class, value }| {
         let range = match name {
             "gate_ratio" => 0.1..=1.0,
+            "client_share_ratio" => 1.0 / 512.0..=1.0,
             "trim_ratio" => 0.5..=4.0,
             "limit_count" => 1.0..=32_768.0,
             "saturated_ratio" => 0.0..=1.0,

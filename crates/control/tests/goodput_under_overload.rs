@@ -14,6 +14,7 @@ use tamarisk_control::{
 };
 
 const SEEDS: [u64; 3] = [1, 2, 3];
+const MORE_SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 fn default_law(scenario: &Scenario) -> PredictGateTrim {
     PredictGateTrim::new(&scenario.workload.classes)
@@ -150,39 +151,47 @@ fn at_eighty_per_cent_load_next_to_nothing_is_refused() {
     assert!(refused(&heavy_tail, &|| Box::new(opaque_law(&heavy_tail))) <= 0.001);
 }
 
+/// Of one class, in the measured stretch.
+fn of_class(scenario: &Scenario, records: &[Record], index: usize) -> Summary {
+    let (from, to) = scenario.measured;
+    summarise(records, &scenario.workload.classes, Some(ClassId::new(index)), from, to)
+}
+
+fn both_forms(scenario: &Scenario) -> [Box<dyn AdmissionLaw>; 2] {
+    [Box::new(default_law(scenario)), Box::new(opaque_law(scenario))]
+}
+
 #[test]
 fn a_high_priority_that_fits_is_served_in_full_and_the_rest_goes_to_the_low_one() {
-    let scenario = scenarios::priorities(0.08);
-    let of_class = |records: &[Record], index| {
-        let (from, to) = scenario.measured;
-        summarise(records, &scenario.workload.classes, Some(ClassId::new(index)), from, to)
-    };
-    for seed in SEEDS {
-        for law in [
-            Box::new(default_law(&scenario)) as Box<dyn AdmissionLaw>,
-            Box::new(opaque_law(&scenario)),
-        ] {
-            let mut law = law;
-            let records = run(&mut *law, &scenario, seed);
-            let (high, low) = (of_class(&records, 0), of_class(&records, 1));
-            let share = high.goodput * 20.0 / high.offered;
-            assert!(share >= 0.99, "{} of seed {seed}: {share:.3} of the high class", law.name());
-            let left = low.goodput / scenario.capacity();
-            assert!(left >= 0.17, "{} of seed {seed}: {left:.3} for the low class", law.name());
+    // Of ten times the capacity, a fifth of the capacity is of the high class, and
+    // four fifths.
+    for (high_share, low_min) in [(0.02, 0.72), (0.08, 0.17)] {
+        let scenario = scenarios::priorities(high_share);
+        for seed in MORE_SEEDS {
+            for mut law in both_forms(&scenario) {
+                let records = run(&mut *law, &scenario, seed);
+                let [high, low] = [0, 1].map(|index| of_class(&scenario, &records, index));
+                let share = high.goodput * 20.0 / high.offered;
+                assert!(share >= 0.99, "{} of seed {seed}: {share:.3} of the high", law.name());
+                let left = low.goodput / scenario.capacity();
+                assert!(left >= low_min, "{} of seed {seed}: {left:.3} for the low", law.name());
+            }
         }
     }
 }
 
 #[test]
 fn a_high_priority_beyond_the_capacity_gets_all_of_it() {
+    // A fifth of ten times the capacity is twice the capacity: half of it can be served.
     let scenario = scenarios::priorities(0.2);
-    let (from, to) = scenario.measured;
-    for seed in SEEDS {
-        let records = run(&mut default_law(&scenario), &scenario, seed);
-        let class = Some(ClassId::DEFAULT);
-        let high = summarise(&records, &scenario.workload.classes, class, from, to);
-        assert!(high.goodput >= 0.96 * scenario.capacity(), "seed {seed}: {high:?}");
-        assert!(high.p90 <= 0.6, "seed {seed}: {high:?}");
+    for seed in MORE_SEEDS {
+        for mut law in both_forms(&scenario) {
+            let records = run(&mut *law, &scenario, seed);
+            let [high, low] = [0, 1].map(|index| of_class(&scenario, &records, index));
+            let told = format!("{} of seed {seed}: {high:?}, {low:?}", law.name());
+            assert!(high.goodput >= 0.96 * scenario.capacity() && high.p90 <= 0.7, "{told}");
+            assert!(low.goodput <= 0.02 * scenario.capacity(), "{told}");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::clients::Clients;
 use super::level::Levels;
 use super::reserve::Reserve;
 use super::service_model::ServiceModel;
@@ -130,8 +131,8 @@ impl<'a> PredictGateTrimBuilder<'a> {
             target: class.target.response_time().as_secs_f64(),
             percentile: class.target.at().get(),
         });
-        let targets = self.classes.iter().map(|(_, class)| class.target.response_time());
-        let prior = self.prior_service.or_else(|| targets.min().map(|least| least / 1000));
+        let targets = || self.classes.iter().map(|(_, class)| class.target.response_time());
+        let prior = self.prior_service.or_else(|| targets().min().map(|least| least / 1000));
         PredictGateTrim {
             promises: promises.collect(),
             service: ServiceModel::new(
@@ -141,6 +142,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
             ),
             levels: Levels::new(self.classes, self.standing_wait.get()),
             reserve: Reserve::new(self.classes, self.reserve_rate),
+            clients: Clients::new(targets().max().unwrap_or_default()),
             negligible_wait: self.negligible_wait.get(),
             service_scale: 1.0,
         }

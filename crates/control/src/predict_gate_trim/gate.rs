@@ -33,6 +33,14 @@ pub(crate) struct Gate {
     standing_wait: f64,
 }
 
+/// A stretch of time that the gate has judged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interval {
+    pub(crate) length: Duration,
+    /// In seconds.
+    pub(crate) least_wait: f64,
+}
+
 impl Gate {
     /// `target` is the least among the classes that share the queue; a wait that
     /// never falls to the share `standing` of it is a standing queue.
@@ -52,10 +60,10 @@ impl Gate {
         self.share
     }
 
-    /// Takes note of the wait in the queue, and returns the length of the
-    /// interval that this instant ended, if it ended one.
+    /// Takes note of the wait in the queue, and returns the interval that this
+    /// instant ended, if it ended one.
     #[inline]
-    pub(crate) fn observe(&mut self, now: Timestamp, wait_seconds: f64) -> Option<Duration> {
+    pub(crate) fn observe(&mut self, now: Timestamp, wait_seconds: f64) -> Option<Interval> {
         self.least_wait = self.least_wait.min(wait_seconds);
         let opened = *self.opened.get_or_insert(now);
         let elapsed = now.since(opened);
@@ -64,8 +72,8 @@ impl Gate {
         }
         self.judge(elapsed);
         self.opened = Some(now);
-        self.least_wait = f64::INFINITY;
-        Some(elapsed)
+        let least_wait = std::mem::replace(&mut self.least_wait, f64::INFINITY);
+        Some(Interval { length: elapsed, least_wait })
     }
 
     #[cold]
@@ -143,7 +151,7 @@ mod tests {
     fn time_standing_still_ends_no_interval() {
         let mut gate = Gate::new(Duration::from_secs(1), 0.2);
         for _ in 0..1000 {
-            assert_eq!(gate.observe(Timestamp::ZERO, 0.9), None);
+            assert!(gate.observe(Timestamp::ZERO, 0.9).is_none());
         }
         assert_eq!(gate.share(), 1.0);
     }

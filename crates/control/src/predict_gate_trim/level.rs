@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use super::fair_share::FairShare;
 use super::gate::Gate;
 use super::trim::Trim;
 use crate::{Backlog, ClassId, Classes, Order, Timestamp};
@@ -44,6 +45,7 @@ pub(crate) struct Levels {
 struct Level {
     gate: Gate,
     trim: Trim,
+    client_share: FairShare,
     /// The least target of its classes, in seconds: its queue is judged by it.
     target: f64,
     /// The longest wait, in seconds, that leaves every class of the level time to
@@ -133,14 +135,26 @@ impl Levels {
         wait.queue > level.gate.share() * level.target || wait.total > level.room
     }
 
+    /// Whether a client that has had `share` of all has to leave the queue to others.
+    #[inline]
+    pub(crate) fn exceeds_share(&self, class: ClassId, wait: Wait, share: f64) -> bool {
+        self.level(class).client_share.is_exceeded(share, wait.queue)
+    }
+
+    /// An overload begins: whatever the queue was before, nobody has had too much.
+    pub(crate) fn reset_shares(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.client_share.reset());
+    }
+
     /// Takes note of the wait in the queue of the level of `class`.
     #[inline]
     pub(crate) fn observe(&mut self, now: Timestamp, class: ClassId, wait_seconds: f64) {
         let level = self.level_mut(class);
         if let Some(interval) = level.gate.observe(now, wait_seconds) {
-            let load = level.admitted / interval.as_secs_f64();
+            let load = level.admitted / interval.length.as_secs_f64();
             level.load = f64::midpoint(level.load, load);
             level.admitted = 0.0;
+            level.client_share.judge(interval.least_wait);
             self.sum_loads();
         }
     }
@@ -201,6 +215,11 @@ impl Levels {
         self.level(class).gate.share()
     }
 
+    /// a of the level of `class`.
+    pub(crate) fn client_share(&self, class: ClassId) -> f64 {
+        self.level(class).client_share.ratio()
+    }
+
     /// g of the level of `class`.
     pub(crate) fn correction(&self, class: ClassId) -> f64 {
         self.level(class).trim.correction()
@@ -250,6 +269,7 @@ impl Level {
         Self {
             gate: Gate::new(target, standing),
             trim: Trim::new(),
+            client_share: FairShare::new(standing * target.as_secs_f64()),
             target: target.as_secs_f64(),
             room: f64::INFINITY,
             admitted: 0.0,

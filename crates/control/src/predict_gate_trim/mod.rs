@@ -27,6 +27,11 @@
 //! 3. *Trim*, every 100 completions (`trim.rs`): if the promised percentile of real
 //!    response times exceeds the target, predictions are too rosy and `g` grows.
 //!
+//! *Whose turn it is* decides while not all can be served: a client that has had
+//! more than its share of late leaves the queue to those who have had less
+//! (`clients.rs`, `fair_share.rs`). What the modest leave over is the greedy one's,
+//! and without an overload nobody is refused for it.
+//!
 //! A reserve keeps a trickle of classes flowing that the estimates would shut
 //! out. At the head of the queue an event is dropped if it would come too late,
 //! and while the gate is narrow and the oldest events have used up half of their
@@ -36,14 +41,22 @@
 //!
 //! **Source.** Our own, from parts: prediction per type as in Bouncer \[Bouncer24\],
 //! the least wait over an interval from CoDel [RFC8289 §3], the percentile
-//! target, the 100 samples and the 1 s from [Welsh03 §3.2].
+//! target, the 100 samples and the 1 s from [Welsh03 §3.2], the fair share that is
+//! steered by the queue from [Pan03 §3], the sketch from [Cormode05 §3].
 //!
 //! **Limits.** Workers are taken to be equal, and running events to be done at
 //! an exponential rate. A stage whose real drain rate is not its workers' is off
 //! by what the trim finds out. A class that cannot meet its target even on an
 //! idle stage is served while nobody else waits, and by the reserve.
+//! A client is who the stage says it is: one with a thousand names has a thousand
+//! shares, and events of no known client (flow 0) are not limited as one. Clients
+//! are charged the mean of a class, so that one whose events of a class are longer
+//! than others' gets more than its share of the work. The fair share is found
+//! within some ten intervals of half a target from the beginning of an overload.
 
 mod builder;
+mod clients;
+mod fair_share;
 mod gate;
 mod level;
 mod reserve;
@@ -53,6 +66,7 @@ mod trim;
 use std::time::Duration;
 
 pub use builder::{InvalidPredictGateTrim, PredictGateTrimBuilder};
+use clients::Clients;
 use level::Levels;
 use reserve::Reserve;
 use service_model::{Refreshed, ServiceModel};
@@ -88,6 +102,7 @@ pub struct PredictGateTrim {
     service: ServiceModel,
     levels: Levels,
     reserve: Reserve,
+    clients: Clients,
     /// ε: a wait of at most this share of the target counts as no wait.
     negligible_wait: f64,
     /// How many times as long service takes now as when it was measured: 1, but
@@ -132,9 +147,11 @@ impl PredictGateTrim {
             Some(deadline) => target.min(deadline.since(now).as_secs_f64()),
         };
         let means = self.service.means();
+        let mean = means[class.index()];
         if backlog.has_idle_worker() {
             self.levels.observe(now, class, 0.0);
-            self.levels.admit(class, means[class.index()]);
+            self.levels.admit(class, mean);
+            self.clients.charge(now, arrival.flow, mean);
             return Decision::Admit;
         }
         let wait = self.levels.wait(now, class, backlog, means, drain);
@@ -147,6 +164,8 @@ impl PredictGateTrim {
             Some(Reason::PredictedLate)
         } else if self.levels.is_standing(class, wait) {
             Some(Reason::StandingQueue)
+        } else if self.levels.exceeds_share(class, wait, self.clients.share(now, arrival.flow)) {
+            Some(Reason::ShareExceeded)
         } else {
             None
         };
@@ -154,11 +173,15 @@ impl PredictGateTrim {
             let unknown = self.service.is_unknown(class);
             let needed = unknown || quantile >= target;
             if !(needed && self.reserve.admits(now, class, wait.total / remaining)) {
+                if self.clients.on_refusal(now) {
+                    self.levels.reset_shares();
+                }
                 let clears = Duration::try_from_secs_f64(wait.total).unwrap_or(Duration::MAX);
                 return Decision::Reject(Rejection::new(reason).retry_after(clears));
             }
         }
-        self.levels.admit(class, self.service.mean(class));
+        self.levels.admit(class, mean);
+        self.clients.charge(now, arrival.flow, mean);
         self.levels.join(now, class, wait);
         Decision::Admit
     }
@@ -284,6 +307,7 @@ impl AdmissionLaw for PredictGateTrim {
             let class = ClassId::new(index);
             let mut show = |name, value| visit(Reading { name, class: Some(class), value });
             show("gate_ratio", self.levels.gate_share(class));
+            show("client_share_ratio", self.levels.client_share(class));
             show("trim_ratio", self.levels.correction(class));
             show("service_mean_seconds", self.service_scale * self.service.mean(class));
             show("service_median_seconds", self.service_scale * self.service.median(class));

@@ -86,6 +86,8 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
     pub class: ClassId,
+    /// Whose it is.
+    pub flow: u64,
     pub arrived: f64,
     pub ended: f64,
     /// What it would take, or took, of one worker.
@@ -300,14 +302,17 @@ impl<'a> Simulation<'a> {
     fn arrive(&mut self, user: Option<usize>) {
         let (class, work) = self.workload.draw(&mut self.random);
         let arrived = seconds(self.now);
-        let record = Record { class, arrived, ended: arrived, work, outcome: Outcome::Inside };
+        let flow = match user {
+            Some(user) => user as u64 + 1,
+            None => self.workload.clients.draw(self.stories.len() as u64, &mut self.random),
+        };
+        let record =
+            Record { class, flow, arrived, ended: arrived, work, outcome: Outcome::Inside };
         let id = self.stories.len();
         self.stories.push(Story { record, user, entered: self.now, started: self.now });
 
         let backlog = backlog(&self.queued, &self.running, self.limit());
         let idle = backlog.has_idle_worker();
-        // Users come again; in an open loop every request is somebody else's.
-        let flow = user.unwrap_or(id) as u64 + 1;
         let arrival = Arrival { class, deadline: None, flow };
         match self.governor.admission().on_arrival(self.now, &arrival, &backlog) {
             Decision::Reject(rejection) => self.end(id, Outcome::Rejected(rejection.reason)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tamarisk_control::{Class, Classes, Priority, Target};
 
 use super::Upstream;
-use super::workload::{Load, Phase, Service, Workload};
+use super::workload::{Clients, Load, Phase, Service, Workload};
 
 /// Where a law is put, for how long, and which stretch counts.
 #[derive(Clone, Debug)]
@@ -41,6 +41,7 @@ fn site(phases: Vec<Phase>, until_seconds: f64) -> Workload {
             (0.045, Service::LogNormal { mean: 0.060, variation: 0.5 }),
             (0.005, Service::LogNormal { mean: 0.600, variation: 1.0 }),
         ],
+        clients: Clients::Strangers,
         phases,
         until_seconds,
     }
@@ -93,6 +94,7 @@ pub fn wide(times: f64) -> Scenario {
         workload: Workload {
             classes: classes(vec![class("call", 3000, 0)]),
             mix: vec![(1.0, Service::Exponential(0.4))],
+            clients: Clients::Strangers,
             phases: vec![poisson(0.0, times * 1000.0)],
             until_seconds: 30.0,
         },
@@ -113,6 +115,7 @@ pub fn priorities_at(times: f64, high: f64) -> Scenario {
         workload: Workload {
             classes: classes(vec![class("high", 500, 0), class("low", 500, 1)]),
             mix: vec![(high, Service::Exponential(0.02)), (1.0 - high, Service::Exponential(0.02))],
+            clients: Clients::Strangers,
             phases: vec![poisson(0.0, 0.3 * 400.0), poisson(10.0, times * 400.0)],
             until_seconds: 30.0,
         },
@@ -128,12 +131,21 @@ pub fn uniform(times: f64) -> Scenario {
         workload: Workload {
             classes: classes(vec![class("request", 200, 0)]),
             mix: vec![(1.0, Service::Exponential(0.02))],
+            clients: Clients::Strangers,
             phases: vec![poisson(0.0, 0.3 * 400.0), poisson(5.0, times * 400.0)],
             until_seconds: 25.0,
         },
         upstream: Upstream::steady(8),
         measured: (5.0, 25.0),
     }
+}
+
+/// The same workers for `count` clients, of which each asks for `times` its share
+/// of the capacity; and from 5 s on the first of them for `greed` times as much.
+pub fn clients(count: u64, times: f64, greed: f64) -> Scenario {
+    let mut scenario = uniform(times * (count as f64 - 1.0 + greed) / count as f64);
+    scenario.workload.clients = Clients::Greedy { count, greed };
+    scenario
 }
 
 /// The same at 10 times the capacity from the first instant on.
@@ -188,6 +200,7 @@ impl Width {
             workload: Workload {
                 classes: classes(vec![class("request", target_ms, 0)]),
                 mix: vec![(1.0, self.service)],
+                clients: Clients::Strangers,
                 phases: before.into_iter().chain([poisson(step, times * capacity)]).collect(),
                 until_seconds,
             },
@@ -233,6 +246,7 @@ pub fn improvable(per_second: f64, long: f64) -> Scenario {
         workload: Workload {
             classes: classes(vec![class("request", 200, 0)]),
             mix: vec![(1.0, Service::ExponentialOrLong { mean: 0.02, share: long, long: 4.0 })],
+            clients: Clients::Strangers,
             phases: vec![poisson(0.0, 50.0), poisson(10.0, per_second), poisson(250.0, 50.0)],
             until_seconds: 320.0,
         },
@@ -253,6 +267,7 @@ pub fn thrashing() -> Scenario {
         workload: Workload {
             classes: classes(vec![class("request", 1000, 0)]),
             mix: vec![(1.0, Service::Exponential(0.02))],
+            clients: Clients::Strangers,
             phases: vec![poisson(0.0, 1000.0)],
             until_seconds: 120.0,
         },
@@ -272,6 +287,7 @@ pub fn degradable_spike(users: usize) -> Scenario {
         workload: Workload {
             classes: classes(vec![class("page", 5000, 0)]),
             mix: vec![(1.0, Service::Exponential(0.02))],
+            clients: Clients::Strangers,
             phases: vec![phase(0.0, 3), phase(20.0, users)],
             until_seconds: 200.0,
         },
@@ -287,6 +303,7 @@ pub fn long_requests(long: f64) -> Scenario {
         workload: Workload {
             classes: classes(vec![class("query", 1000, 0)]),
             mix: vec![(1.0, service)],
+            clients: Clients::Strangers,
             phases: vec![poisson(0.0, 50.0)],
             until_seconds: 200.0,
         },

@@ -56,12 +56,40 @@ pub enum Load {
     Poisson { per_second: f64 },
 }
 
+/// Whose requests come in an open loop.
+#[derive(Clone, Copy, Debug)]
+pub enum Clients {
+    /// Every request is somebody else's.
+    Strangers,
+    /// It is not known whose they are.
+    Unknown,
+    /// `count` clients that ask equally often, and the first one, which asks
+    /// `greed` times as often as any other.
+    Greedy { count: u64, greed: f64 },
+}
+
+impl Clients {
+    /// Whose the request `id` is; 0 if that is not known.
+    pub(super) fn draw(self, id: u64, random: &mut StdRng) -> u64 {
+        match self {
+            Self::Strangers => id + 1,
+            Self::Unknown => 0,
+            Self::Greedy { count, greed } => {
+                let at = uniform(random) * (count as f64 - 1.0 + greed);
+                1 + (at - (greed - 1.0)).max(0.0) as u64
+            }
+        }
+    }
+}
+
 /// Classes, their shares and services, and the load over time.
 #[derive(Clone, Debug)]
 pub struct Workload {
     pub classes: Classes,
     /// For each class, its share of the requests and its service.
     pub mix: Vec<(f64, Service)>,
+    /// Who asks, where users do not.
+    pub clients: Clients,
     /// In order of time.
     pub phases: Vec<Phase>,
     pub until_seconds: f64,
