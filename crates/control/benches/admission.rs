@@ -27,7 +27,7 @@ const STEP_NANOS: u64 = 10_000;
 
 fn main() {
     println!(
-        "law                classes  arrival, idle    arrival, queued  dequeue          finish"
+        "law                classes  arrival, idle    arrival, queued  overload         dequeue          finish"
     );
     for classes in [1, 4, 64].map(classes) {
         report(&classes, || PredictGateTrim::new(&classes));
@@ -54,7 +54,7 @@ fn report<L: AdmissionLaw>(classes: &Classes, make: impl Fn() -> L) {
     let count = classes.len();
     let mut stage = Stage { queued: vec![0; count], running: vec![0; count], now: 0 };
     let class = |call: u64| ClassId::new(call as usize % count);
-    let arrival = |call| Arrival { class: class(call), deadline: None, flow: 0 };
+    let arrival = |call| Arrival { class: class(call), deadline: None, flow: 1 + call % 1000 };
 
     let mut law = taught(make(), &mut stage, count);
     let idle = measure(|call| {
@@ -63,6 +63,12 @@ fn report<L: AdmissionLaw>(classes: &Classes, make: impl Fn() -> L) {
     let mut law = taught(make(), &mut stage, count);
     let queued = measure(|call| {
         let backlog_length = 1 + (call % 7) as u32;
+        black_box(law.on_arrival(stage.tick(), &arrival(call), &stage.backlog(backlog_length, 8)));
+    });
+    let mut law = taught(make(), &mut stage, count);
+    let overload = measure(|call| {
+        // One in a thousand finds no room, so that there always is an overload.
+        let backlog_length = if call % 1000 == 0 { 1_000_000 } else { 1 + (call % 7) as u32 };
         black_box(law.on_arrival(stage.tick(), &arrival(call), &stage.backlog(backlog_length, 8)));
     });
     let mut law = taught(make(), &mut stage, count);
@@ -76,7 +82,10 @@ fn report<L: AdmissionLaw>(classes: &Classes, make: impl Fn() -> L) {
         let now = stage.tick();
         law.on_finish(now, &finished(class(call), call), &stage.backlog(1, 7));
     });
-    println!("{:18} {count:7}  {idle:15}  {queued:15}  {dequeue:15}  {finish}", law.name());
+    println!(
+        "{:18} {count:7}  {idle:15}  {queued:15}  {overload:15}  {dequeue:15}  {finish}",
+        law.name()
+    );
 }
 
 /// A law that has seen a hundred completions of each class.
