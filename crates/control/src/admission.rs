@@ -236,6 +236,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them. New ones are added at the end: traces name them by their place.
+    pub const ALL: [Self; 10] = [
+        Self::RateExceeded,
+        Self::QueueFull,
+        Self::PredictedLate,
+        Self::StandingQueue,
+        Self::ConcurrencyLimit,
+        Self::PriorityCutoff,
+        Self::Random,
+        Self::Predicate,
+        Self::Draining,
+        Self::Closed,
+    ];
+
     /// Snake case, for metrics and status pages.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -269,5 +283,18 @@ impl std::fmt::Display for Reason {
             Self::Draining => "the stage is draining",
             Self::Closed => "the stage is closed",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_listed_in_its_place() {
+        for (place, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, place, "{reason:?}");
+        }
+        assert_eq!(Reason::Closed as usize, Reason::ALL.len() - 1, "the last one");
     }
 }

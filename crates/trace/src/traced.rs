@@ -1,0 +1,96 @@
+//! A law that is listened to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Dequeue, Finished, Order, Ratio,
+    Reading, Timestamp, Waiting,
+};
+
+use crate::pen::Pen;
+use crate::record::{Event, Record};
+
+/// A law whose every answer is recorded; [`Recorder::trace`](crate::Recorder::trace)
+/// makes one. It decides as the law within does.
+pub struct Traced {
+    law: Box<dyn AdmissionLaw>,
+    /// Shared with the recorder, which takes the last records at the end.
+    pen: Arc<Mutex<Pen>>,
+}
+
+impl Traced {
+    pub(crate) const fn new(law: Box<dyn AdmissionLaw>, pen: Arc<Mutex<Pen>>) -> Self {
+        Self { law, pen }
+    }
+
+    #[inline]
+    fn record(&self, at: Timestamp, event: Event, backlog: Option<&Backlog<'_>>) {
+        let record = Record { at, limit: self.law.concurrency(), event };
+        self.pen.lock().put(&record, backlog);
+    }
+}
+
+impl AdmissionLaw for Traced {
+    fn name(&self) -> &'static str {
+        self.law.name()
+    }
+
+    fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
+        let decision = self.law.on_arrival(now, arrival, backlog);
+        self.record(now, Event::Arrival { arrival: *arrival, decision }, Some(backlog));
+        decision
+    }
+
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let answer = self.law.on_dequeue(now, waiting, backlog);
+        self.record(now, Event::Dequeue { waiting: *waiting, answer }, Some(backlog));
+        answer
+    }
+
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let answer = self.law.on_sweep(now, waiting, backlog);
+        self.record(now, Event::Sweep { waiting: *waiting, answer }, Some(backlog));
+        answer
+    }
+
+    fn order(&self, head_age: Duration) -> Order {
+        let answer = self.law.order(head_age);
+        let event = Event::Order { head_age, answer };
+        let mut pen = self.pen.lock();
+        // The law is not told the time here: it is that of the record before.
+        let record = Record { at: pen.now(), limit: self.law.concurrency(), event };
+        pen.put(&record, None);
+        answer
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        self.law.on_finish(now, finished, backlog);
+        self.record(now, Event::Finish(*finished), Some(backlog));
+    }
+
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.law.on_tick(now, backlog);
+        self.record(now, Event::Tick, Some(backlog));
+    }
+
+    fn on_cpu(&mut self, now: Timestamp, busy: Ratio) {
+        self.law.on_cpu(now, busy);
+        self.record(now, Event::Cpu(busy), None);
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        self.law.concurrency()
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        self.law.readings(visit);
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        self.pen.lock().flush();
+    }
+}
