@@ -26,6 +26,7 @@
 //! - [`network`]: stages and the ways between them, and the design patterns.
 //! - [`capacity`]: the questions that operators ask.
 //! - [`sim`]: the simulator.
+//! - [`replay`]: recorded runs, checked and simulated.
 //! - [`scenario`]: both from a TOML file.
 //! - [`figures`]: the papers' figures, as data.
 
@@ -34,6 +35,7 @@ pub mod figures;
 mod matrix;
 pub mod network;
 pub mod queueing;
+pub mod replay;
 pub mod scenario;
 mod seconds;
 pub mod sim;

@@ -105,10 +105,15 @@ fn bind(
 }
 
 fn upstream(options: &UpstreamOptions) -> Result<Arc<Upstream>, BuildError> {
-    let gate = StageBuilder::new(&options.name)
-        .classes(options.classes.clone())
-        .law(OpaqueUpstream::new(&options.classes))
-        .gate()?;
+    let law = OpaqueUpstream::new(&options.classes);
+    let gate = StageBuilder::new(&options.name).classes(options.classes.clone());
+    let gate = match &options.recorder {
+        Some(recorder) => {
+            gate.law(recorder.trace(Box::new(law), &options.name, &options.classes, &[]))
+        }
+        None => gate.law(law),
+    };
+    let gate = gate.gate()?;
     let upstream = Upstream::new(&options.origin, gate)
         .host_header(options.host_header.clone())
         .connect_time(options.connect_time)

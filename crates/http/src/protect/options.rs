@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use tamarisk_control::{Classes, Target};
+use tamarisk_trace::Recorder;
 
 use crate::classify::{Route, Routes};
 use crate::proxy::{HostHeader, Origin};
@@ -43,6 +44,8 @@ pub struct UpstreamOptions {
     pub connect_time: Duration,
     /// The longest wait for the head of an answer.
     pub answer_time: Duration,
+    /// Who records what its law is told and decides, if anybody does.
+    pub recorder: Option<Recorder>,
 }
 
 impl Options {
@@ -76,6 +79,7 @@ impl UpstreamOptions {
             host_header: HostHeader::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
+            recorder: None,
         }
     }
 }

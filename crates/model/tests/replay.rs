@@ -1,0 +1,145 @@
+//! A recorded trace of a live run, replayed in the simulator, gives the same decisions.
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tamarisk_control::catalogue::admission;
+use tamarisk_control::{Class, ClassId, Classes, Priority, Target};
+use tamarisk_model::replay::{Replay, Workload, law_of, replay};
+use tamarisk_model::sim::Simulation;
+use tamarisk_stage::{Batch, BlockingHandler, BoxError, Entry, Envelope, StageBuilder};
+use tamarisk_trace::{Close, End, Reader, Recorder};
+
+const MS: Duration = Duration::from_millis(1);
+const WORKERS: u32 = 2;
+
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn classes() -> Classes {
+    let class = |name: &str, millis: u32, priority| Class {
+        name: name.to_owned(),
+        target: Target::p90(millis * MS).unwrap(),
+        priority: Priority(priority),
+    };
+    Classes::new(vec![class("gold", 20, 0), class("plain", 40, 1)]).unwrap()
+}
+
+/// Takes a millisecond for each event, on its own thread.
+struct Work;
+
+impl BlockingHandler<()> for Work {
+    fn handle(&mut self, batch: &mut Batch<()>) -> Result<(), BoxError> {
+        while batch.next().is_some() {
+            std::thread::sleep(MS);
+        }
+        Ok(())
+    }
+}
+
+/// A live stage of two threads under `law`, which several other threads offer some three
+/// times of what it can do, for half a second of real time.
+async fn recorded(law: &str, knobs: &[(&str, f64)], path: &Path) -> End {
+    let recorder = Recorder::create(path, Recorder::BYTES_MAX).unwrap();
+    let inner = admission(law).unwrap().law_with(&classes(), knobs).unwrap();
+    let stage = StageBuilder::new("work")
+        .classes(classes())
+        .law(recorder.trace(inner, "work", &classes(), knobs))
+        .workers(WORKERS)
+        .batch(1)
+        .threads(|| Work)
+        .unwrap();
+    let end = Instant::now() + 500 * MS;
+    let senders = (0..3).map(|flow| {
+        let sink = stage.sink();
+        tokio::task::spawn_blocking(move || {
+            for number in 0.. {
+                if Instant::now() >= end {
+                    return;
+                }
+                let class = ClassId::new(usize::from(number % 4 != 0));
+                let entry = Entry::new().class(class).flow(flow);
+                // A refusal is what is to be seen here.
+                let _ = sink.try_send(Envelope::new((), entry));
+                std::thread::sleep(MS / 4);
+            }
+        })
+    });
+    for sender in senders.collect::<Vec<_>>() {
+        sender.await.unwrap();
+    }
+    stage.drain(5 * SECOND).await;
+    recorder.finish().unwrap()
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn replayed(path: &Path) -> Replay {
+    let mut trace = Reader::open(path).unwrap();
+    let law = law_of(trace.head()).unwrap();
+    replay(&mut trace, law).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_run_replayed_gives_the_same_decisions_under_every_kind_of_law() {
+    let laws: [(&str, &[(&str, f64)]); 10] = [
+        ("predict-gate-trim", &[]),
+        ("predict-gate-trim", &[("standing_wait_ratio", 0.3)]),
+        ("opaque-upstream", &[]),
+        ("response-time", &[("requests_count", 20.0)]),
+        ("multiclass", &[("requests_count", 20.0)]),
+        ("codel", &[]),
+        ("red", &[]),
+        ("gradient2", &[]),
+        ("pi-shedding", &[]),
+        ("adaptive-lifo", &[]),
+    ];
+    for (index, (law, knobs)) in laws.into_iter().enumerate() {
+        let path = scratch(&format!("live-{index}.trace"));
+        let end = recorded(law, knobs, &path).await;
+        assert_eq!((end.close, end.lost), (Close::Finished, 0));
+        let replay = replayed(&path);
+        assert!(replay.agrees(), "{law}: {:#?}", replay.first);
+        assert_eq!(replay.compared, end.records, "{law}");
+        assert!(replay.records > 500, "{law}: {} records", replay.records);
+        assert_eq!((replay.gap, replay.end), (None, Some(end)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_law_changed_by_one_constant_gives_a_difference_and_its_place() {
+    let path = scratch("changed.trace");
+    recorded("predict-gate-trim", &[], &path).await;
+    let mut trace = Reader::open(&path).unwrap();
+    let entry = admission("predict-gate-trim").unwrap();
+    let changed = entry.law_with(&classes(), &[("shrinkage_count", 50.0)]).unwrap();
+    let replay = replay(&mut trace, changed).unwrap();
+    let first = replay.first.as_ref().unwrap();
+    assert!(!replay.agrees() && replay.differences < replay.compared);
+    assert!((1..=replay.records).contains(&first.record) && first.at <= replay.span);
+    assert_ne!(first.recorded, first.replayed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_is_offered_to_another_law_in_the_simulator() {
+    let path = scratch("workload.trace");
+    recorded("predict-gate-trim", &[], &path).await;
+    let workload = Workload::read(&mut Reader::open(&path).unwrap()).unwrap();
+    assert_eq!((workload.workers, workload.flows, workload.cut), (WORKERS, 3, false));
+    assert!(workload.served > 200, "{} served", workload.served);
+    // Threads that sleep for a millisecond sleep for somewhat longer.
+    let mean = workload.times(None).mean().unwrap();
+    assert!((MS..10 * MS).contains(&mean), "{mean:?}");
+
+    let simulation = Simulation::new(&workload.scenario(workload.workers)).unwrap();
+    let offered = |law: &str| {
+        let law = admission(law).unwrap().law(&classes());
+        let report = simulation.start(1).law("work", law).unwrap().finish();
+        let [gold, plain] = [0, 1].map(|class| report.classes[class].counts);
+        assert_eq!(gold.offered + plain.offered, workload.arrivals.len() as u64);
+        gold.completed + plain.completed
+    };
+    assert!(offered("predict-gate-trim") > 0 && offered("codel") > 0);
+}
