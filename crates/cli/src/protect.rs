@@ -11,6 +11,9 @@ use tamarisk_http::config::{self, ConfigError};
 use tamarisk_http::protect::{self, Options, Running};
 use tamarisk_http::proxy::Origin;
 
+mod recording;
+
+use self::recording::Recordings;
 use crate::interrupt::{asked_to_end, interrupted};
 use crate::{Ending, misunderstood};
 
@@ -25,6 +28,8 @@ Examples:
     tamarisk protect http://127.0.0.1:3000 --p99 1s --status 127.0.0.1:9090
   Routes with their own targets, and classes of clients:
     tamarisk protect --config protect.toml
+  Record what the law is told and decides, for `tamarisk sim replay`:
+    tamarisk protect http://127.0.0.1:3000 --p90 200ms --record live.trace
 
 Requests that could not be answered in time are refused at once, with 503 and Retry-After.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
@@ -60,6 +65,13 @@ pub(crate) struct Protect {
     /// Serve on this many threads [default: one for each core]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
+    /// Record what the law is told and decides; of several upstreams each to a file that has its
+    /// name before the ending. What is there is overwritten
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Stop recording when a file has this size
+    #[arg(long, value_name = "SIZE", value_parser = recording::size, default_value = "1GiB", requires = "record")]
+    record_size: u64,
     /// Let requests under way finish for this long when shutting down
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     drain: Duration,
@@ -68,20 +80,31 @@ pub(crate) struct Protect {
 impl Protect {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
         let drain = self.drain;
-        let options = match self.options()? {
+        let record = self.record.clone();
+        let record_size = self.record_size;
+        let mut options = match self.options()? {
             Ok(options) => options,
             Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
+        let recordings = Recordings::begin(record.as_deref(), record_size, &mut options)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let running = protect::start(options).await?;
             announce(&running);
-            asked_to_end().await;
+            recordings.announce();
+            tokio::select! {
+                () = asked_to_end() => {}
+                () = recordings.watch() => {}
+            }
             eprintln!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
             let cut = tokio::select! {
                 cut = running.shutdown(drain) => cut,
-                () = interrupted() => return Ok(Ending::Interrupted),
+                () = interrupted() => {
+                    recordings.end();
+                    return Ok(Ending::Interrupted);
+                }
             };
+            recordings.end();
             match cut.connections {
                 0 => eprintln!("Drained: every request under way was finished."),
                 count => eprintln!("Drained: {count} busy connections were cut."),

@@ -2,18 +2,19 @@
 
 mod comparison;
 mod figure;
+mod replay;
 mod runs;
 mod series;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use tamarisk_control::PerSecond;
 use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, admission};
-use tamarisk_model::scenario::{self, File};
-use tamarisk_model::sim::Simulation;
+use tamarisk_model::scenario::{self, File, Law};
+use tamarisk_model::sim::{Scenario, Simulation};
 use tamarisk_plot::Format;
 
 use self::comparison::Comparison;
@@ -49,12 +50,16 @@ pub(crate) struct Sim {
 enum Command {
     Run(Run),
     Compare(Compare),
+    Replay(replay::ReplayArgs),
 }
 
 /// Run a scenario with the laws that it names
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 struct Run {
+    /// The scenario, a TOML file
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
     #[command(flatten)]
     common: Common,
     /// Run it with so many seeds, for confidence intervals across runs
@@ -69,6 +74,9 @@ struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct Compare {
+    /// The scenario, a TOML file
+    #[arg(value_name = "SCENARIO")]
+    scenario: PathBuf,
     #[command(flatten)]
     common: Common,
     /// The laws
@@ -81,9 +89,6 @@ struct Compare {
 
 #[derive(Debug, Args)]
 struct Common {
-    /// The scenario, a TOML file
-    #[arg(value_name = "SCENARIO")]
-    scenario: PathBuf,
     /// The first seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -101,28 +106,61 @@ struct Common {
     quiet: bool,
 }
 
+/// What is to be simulated.
+struct Task {
+    /// For titles.
+    name: String,
+    scenario: Scenario,
+    /// The greatest stable rate of arrivals, where there is a closed form.
+    capacity: Option<f64>,
+    arrangements: Vec<Arrangement>,
+    seeds: u64,
+}
+
+impl Task {
+    fn of(path: &Path, file: &File, arrangements: Vec<Arrangement>, seeds: u64) -> Self {
+        // What arrives makes no difference to what can be borne, if it comes by one door.
+        let any = PerSecond::from_millis(1000);
+        let capacity = file.network(Some(any)).ok().map(|network| network.limit().arrivals.get());
+        let (name, scenario) = (path.display().to_string(), file.scenario.clone());
+        Self { name, scenario, capacity, arrangements, seeds }
+    }
+}
+
 impl Sim {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
-        let common = match &self.command {
-            Command::Run(run) => &run.common,
-            Command::Compare(compare) => &compare.common,
-        };
-        let file = match scenario::load(&common.scenario) {
+        match &self.command {
+            Command::Run(run) => run.run(),
+            Command::Compare(compare) => compare.run(),
+            Command::Replay(replay) => replay.run(),
+        }
+    }
+}
+
+impl Run {
+    fn run(&self) -> anyhow::Result<Ending> {
+        let file = match scenario::load(&self.scenario) {
             Ok(file) => file,
             Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
-        let (arrangements, seeds) = match &self.command {
-            Command::Run(run) => (vec![as_written(&file)], run.seeds),
-            Command::Compare(compare) => {
-                let places = places(&file);
-                let with = |law: &&'static AdmissionEntry| Arrangement {
-                    name: law.name.to_owned(),
-                    laws: places.iter().map(|stage| (stage.clone(), *law)).collect(),
-                };
-                (compare.laws.iter().map(with).collect(), compare.seeds)
-            }
+        let arrangements = vec![as_written(&file)];
+        simulate(&self.common, Task::of(&self.scenario, &file, arrangements, self.seeds))
+    }
+}
+
+impl Compare {
+    fn run(&self) -> anyhow::Result<Ending> {
+        let file = match scenario::load(&self.scenario) {
+            Ok(file) => file,
+            Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
-        simulate(common, &file, arrangements, seeds)
+        let places = places(&file);
+        let with = |law: &&'static AdmissionEntry| Arrangement {
+            name: law.name.to_owned(),
+            laws: places.iter().map(|stage| (stage.clone(), Law::from(*law))).collect(),
+        };
+        let arrangements = self.laws.iter().map(with).collect();
+        simulate(&self.common, Task::of(&self.scenario, &file, arrangements, self.seeds))
     }
 }
 
@@ -133,7 +171,7 @@ fn law(name: &str) -> Result<&'static AdmissionEntry, String> {
 
 /// The laws where the file has them.
 fn as_written(file: &File) -> Arrangement {
-    let mut names: Vec<_> = file.laws.iter().map(|(_, law)| law.name).collect();
+    let mut names: Vec<_> = file.laws.iter().map(|(_, law)| law.entry().name).collect();
     names.dedup();
     let name = if names.is_empty() { "open".to_owned() } else { names.join(" + ") };
     Arrangement { name, laws: file.laws.clone() }
@@ -150,12 +188,8 @@ fn places(file: &File) -> Vec<String> {
     entries
 }
 
-fn simulate(
-    common: &Common,
-    file: &File,
-    arrangements: Vec<Arrangement>,
-    seeds: u64,
-) -> anyhow::Result<Ending> {
+fn simulate(common: &Common, task: Task) -> anyhow::Result<Ending> {
+    let Task { name, scenario, capacity, arrangements, seeds } = task;
     let stdout = Some(Destination::Stdout);
     if common.json == stdout && common.csv == stdout {
         return Err(misunderstood("--json and --csv cannot both be `-`"));
@@ -167,17 +201,13 @@ fn simulate(
 
     let last = common.seed.checked_add(seeds).ok_or_else(|| misunderstood("no such seeds"))?;
     let runs = Arc::new(Runs {
-        simulation: Simulation::new(&file.scenario)?,
-        scenario: file.scenario.clone(),
+        simulation: Simulation::new(&scenario)?,
+        scenario,
         arrangements,
         seeds: (common.seed..last).collect(),
     });
     let Some(results) = runs::all(&runs, common.quiet)? else { return Ok(Ending::Interrupted) };
 
-    // What arrives makes no difference to what can be borne, if it comes by one door.
-    let any = PerSecond::new(1.0)?;
-    let capacity = file.network(Some(any)).ok().map(|network| network.limit().arrivals.get());
-    let name = common.scenario.display().to_string();
     let comparison = Comparison::new(name, &runs, &results, capacity);
     if let Some(json) = json {
         json.write((serde_json::to_string_pretty(&comparison)? + "\n").as_bytes())?;

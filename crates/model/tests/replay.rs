@@ -143,3 +143,22 @@ async fn what_came_is_offered_to_another_law_in_the_simulator() {
     };
     assert!(offered("predict-gate-trim") > 0 && offered("codel") > 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_names_a_trace_as_its_arrivals_and_times() {
+    let path = scratch("named.trace");
+    recorded("threshold", &[], &path).await;
+    let text = |class: &str| {
+        format!(
+            "duration = '500ms'\np90 = '20ms'\n[classes.gold]\n[classes.{class}]\n\
+             [clients.then]\ntrace = 'named.trace'\n\
+             [stages.work]\nworkers = 2\nservice = {{ measured = 'named.trace' }}"
+        )
+    };
+    let name = scratch("named.toml").display().to_string();
+    let file = tamarisk_model::scenario::parse(&name, &text("plain")).unwrap();
+    let report = Simulation::new(&file.scenario).unwrap().run(1);
+    assert!(report.classes.iter().all(|class| class.counts.offered > 50), "{report:?}");
+    let error = tamarisk_model::scenario::parse(&name, &text("lead")).unwrap_err();
+    assert_eq!(error.to_string(), "the trace has a class \"plain\", the scenario none");
+}

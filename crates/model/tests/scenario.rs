@@ -53,7 +53,7 @@ fn the_documented_example_says_all_there_is_to_say() {
     let log_normal = Distribution::LogNormal { mean: ms(30), variation: 2.0 };
     assert_eq!(db.service, [Step::on("table", log_normal)]);
     assert_eq!(file.laws.len(), 1);
-    assert_eq!((&*file.laws[0].0, file.laws[0].1.name), ("web", "predict-gate-trim"));
+    assert_eq!((&*file.laws[0].0, file.laws[0].1.entry().name), ("web", "predict-gate-trim"));
 
     let [crowd, users, visitors] = &scenario.clients[..] else { panic!("three clients") };
     let rate = Profile::constant(100.0).spike(s(10), s(20), 1000.0).ramp(s(30), s(40), 500.0);
@@ -157,4 +157,54 @@ fn a_mistake_is_shown_where_it_stands() {
         count += 1;
     }
     assert!(count >= 20, "{count}");
+}
+
+#[test]
+fn a_law_is_named_with_constants_of_its_own_or_without() {
+    let read = |law: &str| {
+        let text = single(&format!("service = '20ms'\nlaw = {law}"));
+        scenario::parse("law.toml", &text).map_err(|error| error.to_string())
+    };
+    assert!(read("'red'").unwrap().laws[0].1.knobs().is_empty());
+    let own = read("{ name = 'red', queue_min_count = 10 }").unwrap();
+    assert_eq!(own.laws[0].1.knobs(), [("queue_min_count", 10.0)]);
+    let error = |law: &str| read(law).unwrap_err();
+    assert_eq!(error("{ name = 'rad' }"), "there is no law \"rad\"");
+    assert_eq!(
+        error("{ name = 'codel', queue_min_count = 10 }"),
+        "unknown key \"queue_min_count\""
+    );
+    assert_eq!(error("{ name = 'red', weight_ratio = 2 }"), "weight_ratio cannot be 2");
+    assert!(error("{ name = 'red', queue_min_count = 50 }").starts_with("red: "));
+}
+
+#[test]
+fn threads_that_exist_can_cost_speed() {
+    let read = |speed: &str| {
+        let text = single(&format!("service = '20ms'\n{speed}"));
+        scenario::parse("speed.toml", &text).map_err(|error| error.to_string())
+    };
+    let penalty = "penalty = { threads = 20, free = 15, loss = 0.2 }";
+    let file = read(&format!("cores = 4\n{penalty}")).unwrap();
+    let threads = Speed::Threads { parallelism: 4.0, threads: 20, free: 15, loss: 0.2 };
+    assert_eq!(file.scenario.stages[0].speed, threads);
+    assert!(read(penalty).is_err() && read(&format!("cores = 4\nknee = 3\n{penalty}")).is_err());
+}
+
+#[test]
+fn measured_times_come_from_a_file_beside_the_scenario() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let scenario = folder.join("measured.toml");
+    let times = folder.join("measured.txt");
+    let text = single("service = { measured = 'measured.txt' }");
+    let read = || scenario::parse(&scenario.display().to_string(), &text);
+    std::fs::write(&times, "# of 2026\n11ms\n\n9ms\n 40ms # a slow one\n").unwrap();
+    let work = &read().unwrap().scenario.stages[0].service[0].work;
+    assert_eq!(work.mean().unwrap(), Duration::from_millis(20));
+    std::fs::write(&times, "11ms\nfast\n").unwrap();
+    assert!(read().unwrap_err().to_string().contains("measured.txt: line 2: "));
+    std::fs::write(&times, "TAMTRACE\x09").unwrap();
+    assert!(read().unwrap_err().to_string().ends_with("version 9; this program reads version 1"));
+    std::fs::remove_file(&times).unwrap();
+    assert!(read().unwrap_err().to_string().contains("No such file"));
 }

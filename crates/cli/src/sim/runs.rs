@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use tamarisk_control::catalogue::AdmissionEntry;
+use tamarisk_model::scenario::Law;
 use tamarisk_model::sim::{Report, Scenario, Seen, Simulation, Watch};
 use tokio::sync::mpsc;
 
@@ -25,7 +25,7 @@ pub(super) struct Runs {
 /// Laws at their stages.
 pub(super) struct Arrangement {
     pub(super) name: String,
-    pub(super) laws: Vec<(String, &'static AdmissionEntry)>,
+    pub(super) laws: Vec<(String, Law)>,
 }
 
 /// What the runs of one arrangement came to.
@@ -118,7 +118,7 @@ impl Runs {
         let seed = index % self.seeds.len();
         let mut run = self.simulation.start(self.seeds[seed]);
         for (stage, law) in &arrangement.laws {
-            let law = law.law(&self.scenario.classes);
+            let law = law.make(&self.scenario.classes);
             run = run.law(stage, law).expect("the stages are the scenario's");
         }
         let series = (seed == 0).then(|| Series::new(&self.scenario));

@@ -6,13 +6,14 @@ use std::time::Duration;
 use tamarisk_settings::{Fault, Section, Value, values};
 
 use super::distributions::distribution;
+use super::files::Files;
 use super::places::ClientPlace;
 use super::stages::whole;
 use crate::sim::{Client, Distribution, Heed, Load, Profile, Retry};
 
 const CLIENT: &[&str] = &[
-    "enter", "open", "closed", "sessions", "gaps", "changes", "stay", "think", "mix", "flows",
-    "patience", "retry",
+    "enter", "open", "closed", "sessions", "trace", "gaps", "changes", "stay", "think", "mix",
+    "flows", "patience", "retry",
 ];
 const CHANGE: &[&str] = &["step", "ramp", "spike", "at", "from", "until"];
 const RETRY: &[&str] = &["attempts", "pause", "growth", "most", "heed"];
@@ -23,6 +24,7 @@ pub(super) fn client(
     value: &Value<'_>,
     stages: &[&str],
     classes: &[&str],
+    files: Files<'_>,
 ) -> Result<(Client, ClientPlace), Fault> {
     let section = Section::new(value, CLIENT, |_| false)?;
     let span = |names: &[&str]| {
@@ -32,15 +34,16 @@ pub(super) fn client(
     let place = ClientPlace {
         name: name.clone(),
         key: key.clone(),
-        load: span(&["open", "closed", "sessions"]),
+        load: span(&["open", "closed", "sessions", "trace"]),
         changes: span(&["changes", "open", "closed", "sessions"]),
         mix: span(&["mix"]),
     };
-    let mut client = Client::new(name, entry(&section, stages)?, load(&section)?);
+    let (load, flows) = load(&section, classes, files)?;
+    let mut client = Client::new(name, entry(&section, stages)?, load);
     client.mix = section.read("mix", |value| mix(value, classes))?.unwrap_or_default();
-    client.flows = section.read("flows", whole)?.unwrap_or(1);
+    client.flows = section.read("flows", whole)?.unwrap_or(flows);
     client.patience = section.read("patience", values::duration)?;
-    client.retry = section.read("retry", retry)?.unwrap_or_else(Retry::never);
+    client.retry = section.read("retry", |value| retry(value, files))?.unwrap_or_else(Retry::never);
     Ok((client, place))
 }
 
@@ -56,19 +59,22 @@ fn entry(section: &Section<'_>, stages: &[&str]) -> Result<String, Fault> {
     Ok(stages[index].to_owned())
 }
 
-fn load(section: &Section<'_>) -> Result<Load, Fault> {
-    let kinds = ["open", "closed", "sessions"];
+/// And how many flows there are, if nobody says.
+fn load(section: &Section<'_>, classes: &[&str], files: Files<'_>) -> Result<(Load, u32), Fault> {
+    let kinds = ["open", "closed", "sessions", "trace"];
     let said: Vec<_> = kinds.into_iter().filter(|kind| section.value(kind).is_some()).collect();
     let &[kind] = said.as_slice() else {
         let message = format!("{} kinds of load where one is needed", said.len());
-        let expected = "needs one of `open = \"100/s\"`, `closed = 3` and `sessions = \"10/s\"`";
+        let expected = "needs one of `open = \"100/s\"`, `closed = 3`, `sessions = \"10/s\"` and `trace = \"FILE\"`";
         return Err(Fault::new(section.span(), message, expected));
     };
-    let think = || section.require("think", "{ exponential = \"20ms\" }", distribution);
+    let time = |value: &Value<'_>| distribution(value, files);
+    let think = || section.require("think", "{ exponential = \"20ms\" }", time);
     let gaps = || {
         let poisson = Distribution::Exponential(Duration::from_secs(1));
-        Ok::<_, Fault>(section.read("gaps", distribution)?.unwrap_or(poisson))
+        Ok::<_, Fault>(section.read("gaps", time)?.unwrap_or(poisson))
     };
+    let mut flows = 1;
     let (load, others) = match kind {
         "open" => {
             (Load::Open { rate: rates(section, kind)?, gaps: gaps()? }, &["stay", "think"][..])
@@ -82,13 +88,19 @@ fn load(section: &Section<'_>) -> Result<Load, Fault> {
             },
             &[][..],
         ),
+        "trace" => {
+            let recorded = |value: &Value<'_>| files.recorded(value, classes);
+            let (load, of_the_trace) = section.require(kind, "\"live.trace\"", recorded)?;
+            flows = of_the_trace;
+            (load, &["gaps", "changes", "stay", "think", "mix", "flows"][..])
+        }
         _ => (Load::Closed { users: users(section)?, think: think()? }, &["gaps", "stay"][..]),
     };
     if let Some((key, value)) = others.iter().find_map(|key| Some((key, section.value(key)?))) {
         let message = format!("{kind} clients have no {key}");
         return Err(Fault::new(value.span(), message, "expected nothing of the kind"));
     }
-    Ok(load)
+    Ok((load, flows))
 }
 
 /// `"100/s"`, `"30/min"` or `"5/h"`.
@@ -182,10 +194,11 @@ fn mix(value: &Value<'_>, classes: &[&str]) -> Result<Vec<(String, f64)>, Fault>
     shares.collect()
 }
 
-fn retry(value: &Value<'_>) -> Result<Retry, Fault> {
+fn retry(value: &Value<'_>, files: Files<'_>) -> Result<Retry, Fault> {
     let section = Section::new(value, RETRY, |_| false)?;
     let attempts = section.require("attempts", "3", whole)?;
-    let pause = section.require("pause", "{ exponential = \"1s\" }", distribution)?;
+    let time = |value: &Value<'_>| distribution(value, files);
+    let pause = section.require("pause", "{ exponential = \"1s\" }", time)?;
     let growth = section.read("growth", |value| values::float(value, "a number of 1 or more"))?;
     let mut retry = Retry::backoff(attempts, pause, growth.unwrap_or(1.0));
     if let Some(most) = section.read("most", values::duration)? {

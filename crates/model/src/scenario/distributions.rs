@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tamarisk_settings::{Fault, Section, Value, values};
 
+use super::files::Files;
 use crate::sim::{Distribution, InvalidDistribution};
 
 /// Each names a distribution; the value is its mean, or what else stands there.
@@ -21,11 +22,11 @@ const KINDS: [&str; 9] = [
 const PARAMETERS: [&str; 3] = ["stages", "variation", "shape"];
 
 /// A distribution that can be drawn from.
-pub(super) fn distribution(value: &Value<'_>) -> Result<Distribution, Fault> {
+pub(super) fn distribution(value: &Value<'_>, files: Files<'_>) -> Result<Distribution, Fault> {
     if value.get_ref().is_str() {
         return Ok(Distribution::Constant(values::duration(value)?));
     }
-    of(&section(value, &[])?)
+    of(&section(value, &[])?, files)
 }
 
 /// The table of a distribution that may say more, in `besides`.
@@ -35,7 +36,7 @@ pub(super) fn section<'a>(value: &'a Value<'a>, besides: &[&str]) -> Result<Sect
 }
 
 /// The distribution that a `section` names.
-pub(super) fn of(section: &Section<'_>) -> Result<Distribution, Fault> {
+pub(super) fn of(section: &Section<'_>, files: Files<'_>) -> Result<Distribution, Fault> {
     let kinds: Vec<_> = KINDS.into_iter().filter(|kind| section.value(kind).is_some()).collect();
     let &[kind] = kinds.as_slice() else {
         let message = format!("{} distributions where one is needed", kinds.len());
@@ -71,11 +72,14 @@ pub(super) fn of(section: &Section<'_>) -> Result<Distribution, Fault> {
         "mixture" => Distribution::Mixture(section.require(
             kind,
             "[{ share = 1, constant = \"1ms\" }]",
-            |value| values::list(value, part),
+            |value| values::list(value, |value| part(value, files)),
         )?),
         _ => {
-            let times = |value| values::list(value, values::duration);
-            Distribution::Empirical(section.require(kind, "[\"1ms\", \"3ms\"]", times)?.into())
+            let times = |value: &Value<'_>| match value.get_ref().is_str() {
+                true => files.measured(value),
+                false => Ok(Distribution::Empirical(values::list(value, values::duration)?.into())),
+            };
+            section.require(kind, "[\"1ms\", \"3ms\"]", times)?
         }
     };
     only_its_own(section, kind)?;
@@ -95,9 +99,9 @@ fn uniform(value: &Value<'_>) -> Result<Distribution, Fault> {
     Ok(Distribution::Uniform { from, to })
 }
 
-fn part(value: &Value<'_>) -> Result<(f64, Distribution), Fault> {
+fn part(value: &Value<'_>, files: Files<'_>) -> Result<(f64, Distribution), Fault> {
     let section = section(value, &["share"])?;
-    Ok((section.require("share", "0.5", values::ratio)?.get(), of(&section)?))
+    Ok((section.require("share", "0.5", values::ratio)?.get(), of(&section, files)?))
 }
 
 /// That no parameter belongs to another kind.

@@ -22,10 +22,13 @@
 //! queue = 100000                       # places; a million by default
 //! discipline = "priority"              # or "fifo" (the default), "adaptive-lifo"
 //! service = [{ exponential = "5ms" }, { on = "processor", constant = "2ms" }]
-//! cores = 2                            # which its workers share; with `knee = 16` they contend
+//! cores = 2                            # which its workers share; with `knee = 16` they contend, and
+//!                                      # with `penalty = { threads = 20, free = 15, loss = 0.2 }` each
+//!                                      # thread beyond `free` costs `loss` workers
 //! slow = [{ from = "20s", until = "30s", times = 5 }]
 //! to = { db = 0.3 }                    # the rest leaves
-//! law = "predict-gate-trim"            # none by default
+//! law = "predict-gate-trim"            # none by default; with constants of its own:
+//! # law = { name = "red", queue_min_count = 10 }
 //!
 //! [stages.web.classes.gold]            # what is different for it
 //! service = { exponential = "2ms" }
@@ -60,35 +63,43 @@
 //! sessions = "10/s"
 //! stay = 0.8
 //! think = "1s"
+//!
+//! # [clients.recorded]                 # what came to a stage that `protect --record` has recorded
+//! # enter = "web"
+//! # trace = "live.trace"
 //! ```
 //!
 //! A time is always the same (`"20ms"` or `{ constant = "20ms" }`) or drawn:
 //! `{ exponential = MEAN }`, `{ erlang = MEAN, stages = 4 }`,
 //! `{ hyper_exponential = MEAN, variation = 2 }`, `{ log_normal = MEAN, variation = 2 }`
 //! (the variation is standard deviation ÷ mean), `{ pareto = LEAST, shape = 2.5 }`,
-//! `{ uniform = ["1ms", "3ms"] }`, `{ measured = ["11ms", "9ms", "40ms"] }`, or
+//! `{ uniform = ["1ms", "3ms"] }`, `{ measured = ["11ms", "9ms", "40ms"] }`
+//! or `{ measured = "FILE" }` with a time on each line of the file (or a trace), or
 //! `{ mixture = [{ share = 0.9, constant = "5ms" }, { share = 0.1, exponential = "80ms" }] }`.
 //!
 //! Mistakes are shown where they stand. So is a stage that cannot keep up, when the
 //! closed form is asked for: see [`File::network`].
 //!
 //! # Modules, in reading order
-//! `read` the whole file; `stages`, `clients`, `distributions` its parts; `laws` their
-//! names; `places` where what the simulator finds wrong stands; `closed_form` the same
+//! `read` the whole file; `stages`, `clients`, `distributions`, `laws` its parts; `files`
+//! what it takes from others; `places` where what the simulator finds wrong stands; `closed_form` the same
 //! stages as a network.
 
 mod clients;
 mod closed_form;
 mod distributions;
+mod files;
+mod laws;
 mod places;
 mod read;
 mod stages;
 
 use std::path::Path;
-use tamarisk_control::catalogue::AdmissionEntry;
 
-use tamarisk_settings::ConfigError;
+use tamarisk_settings::{ConfigError, Document};
 
+use self::files::Files;
+pub use self::laws::Law;
 use self::places::Places;
 use crate::sim::Scenario;
 
@@ -98,7 +109,7 @@ pub struct File {
     /// What it describes.
     pub scenario: Scenario,
     /// The stages that name a law, and the law.
-    pub laws: Vec<(String, &'static AdmissionEntry)>,
+    pub laws: Vec<(String, Law)>,
     name: String,
     text: String,
     places: Places,
@@ -113,11 +124,14 @@ pub fn load(path: &Path) -> Result<File, ConfigError> {
     parse(&name, &text)
 }
 
-/// Reads the scenario in `text`, which errors call `name`.
+/// Reads the scenario in `text`, which errors call `name`. Files that it names stand beside
+/// a file of that name.
 ///
 /// # Errors
 /// [`ConfigError::Invalid`] if it says something that cannot be.
 pub fn parse(name: &str, text: &str) -> Result<File, ConfigError> {
-    let (scenario, laws, places) = tamarisk_settings::parse(name, text, read::file)?;
+    let files = Files::beside(Path::new(name));
+    let read = |document: &Document<'_>| read::file(document, files);
+    let (scenario, laws, places) = tamarisk_settings::parse(name, text, read)?;
     Ok(File { scenario, laws, name: name.to_owned(), text: text.to_owned(), places })
 }

@@ -4,11 +4,12 @@ use tamarisk_control::{Class, Classes, Priority, Target};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 
+use super::files::Files;
+use super::laws::Law;
 use super::places::Places;
 use super::stages::Known;
 use super::{clients, stages};
 use crate::sim::{Scenario, Simulation};
-use tamarisk_control::catalogue::AdmissionEntry;
 
 const FILE: &[&str] =
     &["duration", "warm_up", "batches", "p90", "classes", "resources", "stages", "clients"];
@@ -17,9 +18,12 @@ const CLASS: &[&str] = &["priority", "p90"];
 /// The priority of classes that state none: there is room before and behind.
 const MIDDLE: Priority = Priority(1);
 
-type Laws = Vec<(String, &'static AdmissionEntry)>;
+type Laws = Vec<(String, Law)>;
 
-pub(super) fn file(document: &Document<'_>) -> Result<(Scenario, Laws, Places), Fault> {
+pub(super) fn file(
+    document: &Document<'_>,
+    files: Files<'_>,
+) -> Result<(Scenario, Laws, Places), Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
     let duration = file.require("duration", "\"60s\"", values::duration)?;
     let mut scenario = Scenario::new(classes(&file)?, duration);
@@ -37,11 +41,19 @@ pub(super) fn file(document: &Document<'_>) -> Result<(Scenario, Laws, Places), 
     let tables = file.require("stages", "{ web = { workers = 8, … } }", Section::tables)?;
     let named = tables.iter().map(|(key, _)| values::key_name(key));
     let names: Vec<String> = named.collect::<Result<_, _>>()?;
-    let classes: Vec<_> = scenario.classes.iter().map(|(_, class)| class.name.clone()).collect();
-    let classes: Vec<_> = classes.iter().map(|name| &**name).collect();
+    let promised = scenario.classes.clone();
+    let classes: Vec<_> = promised.iter().map(|(_, class)| &*class.name).collect();
     let stage_names: Vec<_> = names.iter().map(|name| &**name).collect();
-    let resources = scenario.resources.iter().map(|resource| &*resource.name).collect();
-    let known = Known { classes: classes.clone(), resources, stages: stage_names.clone() };
+    let resources = scenario.resources.iter().map(|resource| resource.name.clone());
+    let resources: Vec<_> = resources.collect();
+    let resources: Vec<_> = resources.iter().map(|name: &String| &**name).collect();
+    let known = Known {
+        classes: classes.clone(),
+        resources,
+        stages: stage_names.clone(),
+        promised: &promised,
+        files,
+    };
     for ((key, value), name) in tables.iter().zip(&names) {
         let read = stages::stage(name.clone(), key.span(), value, &known)?;
         laws.extend(read.law.map(|law| (name.clone(), law)));
@@ -51,7 +63,8 @@ pub(super) fn file(document: &Document<'_>) -> Result<(Scenario, Laws, Places), 
     let tables = file.require("clients", "{ crowd = { open = \"100/s\" } }", Section::tables)?;
     for (key, value) in tables {
         let name = values::key_name(key)?;
-        let (client, place) = clients::client(name, key.span(), value, &stage_names, &classes)?;
+        let (client, place) =
+            clients::client(name, key.span(), value, &stage_names, &classes, files)?;
         scenario.clients.push(client);
         places.clients.push(place);
     }

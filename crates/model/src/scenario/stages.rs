@@ -5,13 +5,29 @@ use std::ops::Range;
 use tamarisk_settings::{Fault, Section, Value, values};
 
 use super::distributions;
+use super::files::Files;
+use super::laws::{Law, law};
 use super::places::StagePlace;
 use crate::sim::{Discipline, Profile, Resource, Route, Speed, Stage, Step};
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry};
+use tamarisk_control::Classes;
 
-const STAGE: &[&str] =
-    &["workers", "queue", "discipline", "service", "cores", "knee", "slow", "to", "law", "classes"];
+const STAGE: &[&str] = &[
+    "workers",
+    "queue",
+    "discipline",
+    "service",
+    "cores",
+    "knee",
+    "penalty",
+    "slow",
+    "to",
+    "law",
+    "classes",
+];
 const OF_CLASS: &[&str] = &["service", "to"];
+const PENALTY: &[&str] = &["threads", "free", "loss"];
+/// The keys of a speed; the first that is there stands for it.
+const SPEED: [&str; 3] = ["cores", "knee", "penalty"];
 const SLOW: &[&str] = &["from", "until", "times"];
 const RESOURCE: &[&str] = &["cores", "connections"];
 const DISCIPLINES: [(&str, Discipline); 3] = [
@@ -25,12 +41,15 @@ pub(super) struct Known<'a> {
     pub(super) classes: Vec<&'a str>,
     pub(super) resources: Vec<&'a str>,
     pub(super) stages: Vec<&'a str>,
+    /// What classes are promised.
+    pub(super) promised: &'a Classes,
+    pub(super) files: Files<'a>,
 }
 
 /// A stage, its law, and where its parts stand.
 pub(super) struct Read {
     pub(super) stage: Stage,
-    pub(super) law: Option<&'static AdmissionEntry>,
+    pub(super) law: Option<Law>,
     pub(super) place: StagePlace,
 }
 
@@ -62,11 +81,13 @@ pub(super) fn stage(
         key: key.clone(),
         workers: span("workers"),
         service: span("service"),
-        speed: if section.value("cores").is_some() { span("cores") } else { span("knee") },
+        speed: span(
+            SPEED.iter().copied().find(|key| section.value(key).is_some()).unwrap_or("cores"),
+        ),
         slow: span("slow"),
         routes: vec![(None, span("to"))],
     };
-    let steps = |value| steps(value, &known.resources);
+    let steps = |value| steps(value, known);
     let routes = |value| routes(value, &known.stages);
     let mut stage = Stage {
         name,
@@ -99,7 +120,8 @@ pub(super) fn stage(
             stage.routes_of.push((class, own));
         }
     }
-    Ok(Read { stage, law: section.read("law", law)?, place })
+    let law = section.read("law", |value| law(value, known.promised))?;
+    Ok(Read { stage, law, place })
 }
 
 /// A whole number from 1 to a billion.
@@ -122,22 +144,41 @@ fn discipline(value: &Value<'_>) -> Result<Discipline, Fault> {
     Ok(DISCIPLINES[values::one_of(value, "discipline", &names)?].1)
 }
 
-fn law(value: &Value<'_>) -> Result<&'static AdmissionEntry, Fault> {
-    let names: Vec<_> = ADMISSION.iter().map(|entry| entry.name).collect();
-    Ok(&ADMISSION[values::one_of(value, "law", &names)?])
-}
-
 fn speed(section: &Section<'_>) -> Result<Speed, Fault> {
     let cores = section.read("cores", positive)?;
-    match (cores, section.read("knee", positive)?) {
-        (None, None) => Ok(Speed::Full),
-        (Some(cores), None) => Ok(Speed::Cores(cores)),
-        (Some(cores), Some(knee)) => Ok(Speed::Contended { cores, knee }),
-        (None, Some(_)) => {
+    let (knee, penalty) = (section.read("knee", positive)?, section.read("penalty", penalty)?);
+    match (cores, knee, penalty) {
+        (None, None, None) => Ok(Speed::Full),
+        (Some(cores), None, None) => Ok(Speed::Cores(cores)),
+        (Some(cores), Some(knee), None) => Ok(Speed::Contended { cores, knee }),
+        (Some(parallelism), None, Some(Penalty { threads, free, loss })) => {
+            Ok(Speed::Threads { parallelism, threads, free, loss })
+        }
+        (_, Some(_), Some(_)) => {
+            let message = "a knee and a penalty are two models of one thing";
+            Err(Fault::new(section.span(), message, "needs one of `knee` and `penalty`"))
+        }
+        (None, ..) => {
             let message = "nothing tells what the workers contend for";
-            Err(Fault::new(section.span(), message, "needs `cores = 4` besides `knee`"))
+            Err(Fault::new(section.span(), message, "needs `cores = 4` besides"))
         }
     }
+}
+
+/// What threads cost that exist, whether they run or not [Welsh02 eq. 4.10].
+struct Penalty {
+    threads: u32,
+    free: u32,
+    loss: f64,
+}
+
+fn penalty(value: &Value<'_>) -> Result<Penalty, Fault> {
+    let section = Section::new(value, PENALTY, |_| false)?;
+    Ok(Penalty {
+        threads: section.require("threads", "20", whole)?,
+        free: section.require("free", "15", whole)?,
+        loss: section.require("loss", "0.2", positive)?,
+    })
 }
 
 fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
@@ -153,20 +194,21 @@ fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
         .fold(profile, |profile, (from, until, times)| profile.spike(from, until, times)))
 }
 
-fn steps(value: &Value<'_>, resources: &[&str]) -> Result<Vec<Step>, Fault> {
+fn steps(value: &Value<'_>, known: &Known<'_>) -> Result<Vec<Step>, Fault> {
     match value.get_ref().is_array() {
-        true => values::list(value, |value| step(value, resources)),
-        false => Ok(vec![step(value, resources)?]),
+        true => values::list(value, |value| step(value, known)),
+        false => Ok(vec![step(value, known)?]),
     }
 }
 
-fn step(value: &Value<'_>, resources: &[&str]) -> Result<Step, Fault> {
+fn step(value: &Value<'_>, known: &Known<'_>) -> Result<Step, Fault> {
     if value.get_ref().is_str() {
-        return Ok(Step::own(distributions::distribution(value)?));
+        return Ok(Step::own(distributions::distribution(value, known.files)?));
     }
     let section = distributions::section(value, &["on"])?;
+    let resources = &known.resources;
     let on = section.read("on", |value| values::one_of(value, "resource", resources))?;
-    let work = distributions::of(&section)?;
+    let work = distributions::of(&section, known.files)?;
     Ok(Step { on: on.map(|index| resources[index].to_owned()), work })
 }
 

@@ -1,0 +1,135 @@
+//! `protect --record`: traces of what the laws are told and decide.
+
+use std::ffi::OsString;
+use std::future::pending;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use tamarisk_http::protect::Options;
+use tamarisk_trace::{Close, Recorder};
+
+/// A file that is full is noticed after this time.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The traces of all upstreams.
+pub(super) struct Recordings(Vec<(PathBuf, Recorder)>);
+
+impl Recordings {
+    /// Opens a file for each upstream of `options`, if there is to be any.
+    pub(super) fn begin(
+        path: Option<&Path>,
+        bytes_max: u64,
+        options: &mut Options,
+    ) -> anyhow::Result<Self> {
+        let Some(path) = path else { return Ok(Self(Vec::new())) };
+        let alone = options.upstreams.len() == 1;
+        let mut recordings = Vec::new();
+        for upstream in &mut options.upstreams {
+            let path = if alone { path.to_owned() } else { of_upstream(path, &upstream.name) };
+            let recorder = Recorder::create(&path, bytes_max)
+                .with_context(|| format!("cannot record to {}", path.display()))?;
+            upstream.recorder = Some(recorder.clone());
+            recordings.push((path, recorder));
+        }
+        Ok(Self(recordings))
+    }
+
+    pub(super) fn announce(&self) {
+        for (path, _) in &self.0 {
+            eprintln!("Recording to {}", path.display());
+        }
+    }
+
+    /// Says which stop by themselves; never completes.
+    pub(super) async fn watch(&self) {
+        let mut going: Vec<_> = self.0.iter().collect();
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        while !going.is_empty() {
+            looks.tick().await;
+            going.retain(|(path, recorder)| {
+                if recorder.is_full() {
+                    eprintln!("{} is full: it holds what came before.", path.display());
+                } else if recorder.has_stopped() {
+                    eprintln!("{} cannot be written any more.", path.display());
+                }
+                !recorder.has_stopped()
+            });
+        }
+        pending().await
+    }
+
+    /// Writes what is left, and says what has become of each.
+    pub(super) fn end(&self) {
+        for (path, recorder) in &self.0 {
+            let path = path.display();
+            match recorder.finish() {
+                Ok(end) if end.lost > 0 => eprintln!(
+                    "{path}: {} records, and {} missing: the disk was too slow for them.",
+                    end.records, end.lost
+                ),
+                Ok(end) if end.close == Close::Full => {
+                    eprintln!("{path}: {} bytes, as many as it was to hold.", end.bytes);
+                }
+                Ok(end) => eprintln!("{path}: {} records in {} bytes.", end.records, end.bytes),
+                Err(error) => eprintln!("{path}: {:#}", anyhow::Error::from(error)),
+            }
+        }
+    }
+}
+
+/// `live.trace` of the upstream `app` is `live-app.trace`.
+fn of_upstream(path: &Path, upstream: &str) -> PathBuf {
+    let mut name = path.file_stem().map_or_else(OsString::new, OsString::from);
+    name.push("-");
+    name.push(upstream);
+    if let Some(ending) = path.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    path.with_file_name(name)
+}
+
+/// `100MiB`, `1GB`, or a number of bytes; a megabyte at least.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 7] = [
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+        ("kB", 1_000),
+        ("", 1),
+    ];
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let wrong = || format!("`{text}` is no size; write for example `100MiB`");
+    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(wrong)?;
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit.1));
+    let bytes = bytes.ok_or_else(wrong)?;
+    match bytes >= Recorder::BYTES_LEAST {
+        true => Ok(bytes),
+        false => Err("a trace holds a mebibyte at least (`1MiB`)".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_numbers_with_a_unit() {
+        assert_eq!(size("2MiB"), Ok(2 << 20));
+        assert_eq!(size("1 GB"), Ok(1_000_000_000));
+        assert_eq!(size("1048576"), Ok(1 << 20));
+        for wrong in ["", "MiB", "1XB", "-1MiB", "99999999999GiB", "1kB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_upstream_has_its_own_file() {
+        assert_eq!(of_upstream(Path::new("a/live.trace"), "app"), Path::new("a/live-app.trace"));
+        assert_eq!(of_upstream(Path::new("live"), "app"), Path::new("live-app"));
+    }
+}

@@ -1,0 +1,155 @@
+//! `tamarisk protect` before a real service, under real load: what is recorded of it.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+
+const SERVICE: Duration = Duration::from_millis(10);
+const WORKERS: usize = 4;
+
+fn tamarisk(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tamarisk")).args(args).output().unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn json(args: &[&str]) -> Value {
+    let output = tamarisk(&[args, &["--json", "-"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A service of [`WORKERS`] workers that take [`SERVICE`] for each request, until the
+/// test ends.
+fn service() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let places = Arc::new((Mutex::new(WORKERS), Condvar::new()));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, places) = (stream.unwrap(), Arc::clone(&places));
+            std::thread::spawn(move || serve(stream, &places));
+        }
+    });
+    address
+}
+
+fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar)) {
+    let mut head = [0; 4096];
+    while stream.read(&mut head).is_ok_and(|count| count > 0) {
+        let mut places = freed.wait_while(free.lock().unwrap(), |free| *free == 0).unwrap();
+        *places -= 1;
+        drop(places);
+        std::thread::sleep(SERVICE);
+        *free.lock().unwrap() += 1;
+        freed.notify_one();
+        if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+            return;
+        }
+    }
+}
+
+/// A running `protect` before the service.
+struct Protect {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    url: String,
+    status: String,
+}
+
+impl Protect {
+    fn start(args: &[&str]) -> Self {
+        let upstream = format!("http://{}", service());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["protect", &upstream, "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"])
+            .args(["--p90", "100ms"])
+            .args(args)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut after = |start: &str| {
+            let mut line = String::new();
+            said.read_line(&mut line).unwrap();
+            line.trim().strip_prefix(start).unwrap_or_else(|| panic!("{line}")).to_owned()
+        };
+        let (url, status) = (after("Protecting on "), after("Status on "));
+        Self { child, said, url, status }
+    }
+
+    /// Many times what the service can do.
+    fn overload(&self, duration: &str) {
+        let load = ["--users", "60", "--think", "2ms", "--duration", duration];
+        let output = tamarisk(&[&["load", &self.url][..], &load].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+
+    /// Ends it as a user would; what it said at the end.
+    fn end(mut self) -> String {
+        let interrupt = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(interrupt.unwrap().success());
+        let mut said = String::new();
+        self.said.read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        said
+    }
+}
+
+impl Drop for Protect {
+    fn drop(&mut self) {
+        // It has ended already unless the test has failed.
+        let _ = self.child.kill();
+    }
+}
+
+#[test]
+fn a_recorded_overload_replays_to_the_same_decisions_and_to_other_laws() {
+    let path = scratch("overload.trace");
+    let trace = path.to_str().unwrap();
+    let protect = Protect::start(&["--record", trace]);
+    assert!(protect.status.starts_with("http://127.0.0.1:"));
+    protect.overload("2s");
+    let said = protect.end();
+    assert!(said.contains(&format!("Recording to {trace}")), "{said}");
+    assert!(said.contains(" records in "), "{said}");
+
+    let replay = json(&["sim", "replay", trace]);
+    assert_eq!(replay["differences"], 0, "{replay}");
+    assert_eq!((&replay["gap"], &replay["ended"]), (&Value::Null, &true.into()), "{replay}");
+    assert!(replay["compared"].as_u64().unwrap() > 2000, "{replay}");
+    assert_eq!(replay["law"], "opaque-upstream");
+
+    let others = json(&["sim", "replay", trace, "--law", "open,codel", "--workers", "4"]);
+    let laws = others["laws"].as_array().unwrap();
+    let names: Vec<_> = laws.iter().map(|law| law["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["opaque-upstream", "open", "codel"]);
+    let offered = |law: usize| &laws[law]["classes"][0]["offered"]["mean"];
+    assert_eq!(offered(0), offered(2));
+
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    let damaged = scratch("damaged.trace");
+    std::fs::write(&damaged, bytes).unwrap();
+    let output = tamarisk(&["sim", "replay", damaged.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the trace is damaged"), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "");
+}
