@@ -2,6 +2,7 @@
 
 mod comparison;
 mod figure;
+mod from;
 mod replay;
 mod runs;
 mod series;
@@ -51,6 +52,7 @@ enum Command {
     Run(Run),
     Compare(Compare),
     Replay(replay::ReplayArgs),
+    From(from::From),
 }
 
 /// Run a scenario with the laws that it names
@@ -133,6 +135,7 @@ impl Sim {
             Command::Run(run) => run.run(),
             Command::Compare(compare) => compare.run(),
             Command::Replay(replay) => replay.run(),
+            Command::From(from) => from.run(),
         }
     }
 }

@@ -138,7 +138,8 @@ impl<F> Inline<F> {
     pub fn observe(&self) -> StageObservation {
         let shared = &*self.shared;
         let observer = shared.observer.lock();
-        let class = |(id, _)| observer.class(id, &shared.classes, shared.accounts(id));
+        let now = shared.clock.now();
+        let class = |(id, _)| observer.class(now, id, &shared.classes, shared.accounts(id));
         StageObservation {
             name: shared.name.clone(),
             runs: "inline",
@@ -146,6 +147,7 @@ impl<F> Inline<F> {
             workers: 0,
             busy: Ratio::ZERO,
             quality: Ratio::ONE,
+            profile: observer.profile(now),
             queue_capacity: 0,
             classes: shared.classes.iter().map(class).collect(),
             rejections: Default::default(),
@@ -198,7 +200,7 @@ impl<F> Shared<F> {
         let now = self.clock.now();
         let took: Duration = now.since(started);
         let mut observer = self.observer.lock();
-        observer.tick(now, 0);
+        observer.tick(now, 0, |class| self.accounts(class).offered);
         observer.record(class, took, took);
     }
 

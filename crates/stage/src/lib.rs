@@ -52,6 +52,7 @@ mod inline;
 mod ledger;
 mod observation;
 pub mod pressure;
+mod profile;
 mod queue;
 mod signal;
 mod sink;
@@ -73,6 +74,7 @@ pub use handler::{BlockingHandler, BoxError, Handler, StageFn, blocking_fn, stag
 pub use inline::{Inline, InlineError};
 pub use ledger::{Accounts, Outcome};
 pub use observation::{ClassObservation, LawReading, Percentiles, Phase, StageObservation};
+pub use profile::{Profile, ServiceProfile};
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};
 pub use sink::{Asking, Permit, Predicate, Reserve, SendError, Sink, TrySink};

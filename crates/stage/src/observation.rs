@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use histogram::Histogram;
-use tamarisk_control::{ClassId, Classes, Ratio, Reason, Timestamp};
+use tamarisk_control::{ClassId, Classes, PerSecond, Ratio, Reason, Timestamp};
 
 use crate::ledger::Accounts;
+use crate::profile::{Profile, Profiler, ServiceProfile};
 
 /// How far back percentiles and the busy share look: at least one window, at
 /// most two.
@@ -32,6 +33,8 @@ pub struct StageObservation {
     /// How well events are to be served: 1 in full, less where a law has degraded
     /// the stage. Handlers read it as [`Context::quality`](crate::Context::quality).
     pub quality: Ratio,
+    /// What a model has to know of it.
+    pub profile: Profile,
     /// Bound on the queue, in events.
     pub queue_capacity: usize,
     /// Each class, in the stage's order.
@@ -57,10 +60,14 @@ pub struct ClassObservation {
     pub percentile: Ratio,
     /// Arrivals and outcomes since the stage was made, and who is inside.
     pub accounts: Accounts,
+    /// How many arrive, of late.
+    pub arrivals: PerSecond,
     /// From leaving the queue to the end, of late.
     pub service: Option<Percentiles>,
     /// From entering the stage to the end, of late.
     pub response: Option<Percentiles>,
+    /// What a model has to know of its service.
+    pub profile: Option<ServiceProfile>,
 }
 
 /// A knob or estimate of an admission law.
@@ -128,6 +135,7 @@ pub(crate) struct Observer {
     service: Vec<Windowed>,
     response: Vec<Windowed>,
     busy: Busy,
+    profiler: Profiler,
     rotate_at: Timestamp,
 }
 
@@ -138,14 +146,17 @@ impl Observer {
             service: windowed(),
             response: windowed(),
             busy: Busy::new(now),
+            profiler: Profiler::new(now, classes),
             rotate_at: now + WINDOW,
         }
     }
 
-    /// The number of running events is about to change from `running`.
+    /// The number of running events is about to change from `running`, while others
+    /// wait or not.
     #[inline]
-    pub(crate) fn running_changes(&mut self, now: Timestamp, running: u32) {
+    pub(crate) fn running_changes(&mut self, now: Timestamp, running: u32, is_crowded: bool) {
         self.busy.advance(now, running);
+        self.profiler.advance(now, running, is_crowded);
     }
 
     #[inline]
@@ -154,13 +165,14 @@ impl Observer {
         self.response[class.index()].record(response);
     }
 
-    pub(crate) fn tick(&mut self, now: Timestamp, running: u32) {
+    pub(crate) fn tick(&mut self, now: Timestamp, running: u32, offered: impl Fn(ClassId) -> u64) {
         if now < self.rotate_at {
             return;
         }
         self.rotate_at = now + WINDOW;
         self.busy.advance(now, running);
         self.busy.rotate(now);
+        self.profiler.rotate(now, offered);
         for windowed in self.service.iter_mut().chain(&mut self.response) {
             windowed.rotate();
         }
@@ -171,8 +183,13 @@ impl Observer {
         self.busy.share(workers)
     }
 
+    pub(crate) fn profile(&self, now: Timestamp) -> Profile {
+        self.profiler.profile(now)
+    }
+
     pub(crate) fn class(
         &self,
+        now: Timestamp,
         id: ClassId,
         classes: &Classes,
         accounts: Accounts,
@@ -182,9 +199,11 @@ impl Observer {
             name: class.name.clone(),
             target: class.target.response_time(),
             percentile: class.target.at(),
+            arrivals: self.profiler.arrivals(now, id, accounts.offered),
             accounts,
             service: self.service[id.index()].percentiles(),
             response: self.response[id.index()].percentiles(),
+            profile: self.service[id.index()].profile(),
         }
     }
 }
@@ -227,6 +246,11 @@ impl Windowed {
             Duration::from_nanos(quarters * QUARTER_MICROSECOND_NANOS)
         };
         Some(Percentiles { count, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) })
+    }
+
+    pub(crate) fn profile(&self) -> Option<ServiceProfile> {
+        let both = self.current.checked_add(&self.previous).ok()?;
+        ServiceProfile::of(&both, QUARTER_MICROSECOND_NANOS)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The status as JSON. Times are in seconds and shares in 0 to 1.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use tamarisk_stage::{Accounts, ClassObservation, Percentiles, StageObservation};
 
@@ -20,6 +22,7 @@ struct Stage {
     phase: &'static str,
     workers: u32,
     busy_ratio: f64,
+    profile: Profile,
     queue_capacity: usize,
     total: Totals,
     rejections: std::collections::BTreeMap<&'static str, u64>,
@@ -33,8 +36,35 @@ struct Class {
     name: String,
     target: Target,
     accounts: Totals,
+    arrivals_per_second: f64,
     service: Option<Times>,
     response: Option<Times>,
+    profile: Option<ServiceProfile>,
+}
+
+/// What `tamarisk sim from` makes a scenario of.
+#[derive(Serialize)]
+struct Profile {
+    window_seconds: f64,
+    /// The share of the time in which a queue stood.
+    crowded_ratio: f64,
+    /// How many were worked on meanwhile.
+    in_progress_count: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ServiceProfile {
+    mean_seconds: f64,
+    /// Variance ÷ mean².
+    variation_squared: f64,
+    buckets: Vec<Bucket>,
+}
+
+/// How many took less than this, and not less than the one before says.
+#[derive(Serialize)]
+struct Bucket {
+    below_seconds: f64,
+    count: u64,
 }
 
 #[derive(Serialize)]
@@ -97,6 +127,11 @@ impl From<StageObservation> for Stage {
             phase: seen.phase.as_str(),
             workers: seen.workers,
             busy_ratio: seen.busy.get(),
+            profile: Profile {
+                window_seconds: seen.profile.window.as_secs_f64(),
+                crowded_ratio: seen.profile.crowded.get(),
+                in_progress_count: seen.profile.in_progress,
+            },
             queue_capacity: seen.queue_capacity,
             rejections: seen.rejections.iter().map(|(why, count)| (why.as_str(), *count)).collect(),
             classes: seen.classes.into_iter().map(Class::from).collect(),
@@ -126,8 +161,22 @@ impl From<ClassObservation> for Class {
                 seconds: seen.target.as_secs_f64(),
             },
             accounts: seen.accounts.into(),
+            arrivals_per_second: seen.arrivals.get(),
             service: seen.service.map(Times::from),
             response: seen.response.map(Times::from),
+            profile: seen.profile.map(ServiceProfile::from),
+        }
+    }
+}
+
+impl From<tamarisk_stage::ServiceProfile> for ServiceProfile {
+    fn from(seen: tamarisk_stage::ServiceProfile) -> Self {
+        let bucket =
+            |(below, count): (Duration, u64)| Bucket { below_seconds: below.as_secs_f64(), count };
+        Self {
+            mean_seconds: seen.mean.as_secs_f64(),
+            variation_squared: seen.variation_squared,
+            buckets: seen.buckets.into_iter().map(bucket).collect(),
         }
     }
 }

@@ -441,7 +441,8 @@ impl<T: Item> Core<T> {
         let now = self.clock.now();
         let mut state = self.lock();
         let (running, workers) = (state.ledger.running(), state.workers.get());
-        let class = |(id, _)| state.observer.class(id, &self.classes, state.ledger.accounts(id));
+        let class =
+            |(id, _)| state.observer.class(now, id, &self.classes, state.ledger.accounts(id));
         let classes = self.classes.iter().map(class).collect();
         let mut readings = Vec::new();
         let mut read = |reading: Reading<'_>| {
@@ -459,6 +460,7 @@ impl<T: Item> Core<T> {
             workers,
             busy: state.observer.busy(now, running, workers),
             quality: self.knobs.quality(),
+            profile: state.observer.profile(now),
             queue_capacity: self.capacity,
             classes,
             rejections: state.rejections.clone(),

@@ -135,7 +135,8 @@ impl<T: Item> State<T> {
 
     pub(super) fn tick(&mut self, now: Timestamp, cpu: Option<Ratio>, knobs: &Knobs) -> Adjustment {
         let running = self.ledger.running();
-        self.observer.tick(now, running);
+        let ledger = &self.ledger;
+        self.observer.tick(now, running, |class| ledger.accounts(class).offered);
         let backlog = self.ledger.backlog(self.workers);
         if let Some(busy) = cpu {
             self.ruling.admission_mut().on_cpu(now, busy);
@@ -191,7 +192,7 @@ impl<T: Item> State<T> {
     pub(super) fn running_changes(&mut self, now: Timestamp) {
         let running = self.ledger.running();
         self.running_most = self.running_most.max(running);
-        self.observer.running_changes(now, running);
+        self.observer.running_changes(now, running, self.ledger.queued() > 0);
     }
 
     pub(super) fn follow_law(&mut self) {

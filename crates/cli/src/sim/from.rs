@@ -1,0 +1,72 @@
+//! `tamarisk sim from`: a scenario of what a running service shows of itself.
+
+mod fetch;
+mod status;
+mod text;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tamarisk_model::scenario;
+
+use self::fetch::{StatusUrl, fetch};
+use self::status::Status;
+use self::text::Detail;
+use crate::Ending;
+use crate::load::destination::Destination;
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  What can the service bear, by what it does now?
+    tamarisk sim from http://127.0.0.1:9090 -o live.toml
+    tamarisk model live.toml --at 300/s
+  What would other laws do with its load?
+    tamarisk sim compare live.toml --laws open,codel,predict-gate-trim
+
+Workers are seen while requests wait: take the profile under load. Each stage becomes one of
+its own, with the arrivals that it has; service has the measured mean and variation.";
+
+/// Write a scenario from the status of a running service
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct From {
+    /// Where it shows its status: `http://HOST:PORT`, as `--status` of `protect` says
+    #[arg(value_name = "URL")]
+    url: StatusUrl,
+    /// Write the scenario to this file [default: the standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Give each class its own service; `tamarisk model` takes one for all
+    #[arg(long)]
+    by_class: bool,
+}
+
+impl From {
+    pub(super) fn run(&self) -> anyhow::Result<Ending> {
+        let destination = self.output.clone().map_or(Destination::Stdout, Destination::File);
+        let output = Output::open(&destination)?;
+        let body = fetch(&self.url).with_context(|| format!("cannot read {}", self.url))?;
+        let status: Status = serde_json::from_slice(&body)
+            .with_context(|| format!("{} shows no status of Tamarisk", self.url))?;
+        if status.stages.iter().all(|stage| stage.classes.iter().all(|c| c.profile.is_none())) {
+            bail!("nothing was served in the last seconds: ask again under load");
+        }
+        let detail = if self.by_class { Detail::ByClass } else { Detail::Alike };
+        let text = text::scenario(&self.url.to_string(), &status, detail);
+        // What is written can be read.
+        if let Err(mistake) = scenario::parse("scenario", &text) {
+            return Ok(Ending::mistaken(mistake));
+        }
+        output.write(text.as_bytes())?;
+        for stage in status.stages.iter().filter(|stage| stage.profile.in_progress_count.is_none())
+        {
+            eprintln!(
+                "No request waited at {:?} of late: its {} workers are a guess.",
+                stage.name, stage.workers
+            );
+        }
+        Ok(Ending::Done)
+    }
+}

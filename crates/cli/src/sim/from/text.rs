@@ -1,0 +1,198 @@
+//! The scenario as text.
+
+use std::fmt::Write;
+
+use tamarisk_control::catalogue::admission;
+
+use super::status::{Service, Stage, Status};
+
+/// How much of the classes' differences is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// One service for all classes of a stage.
+    Alike,
+    /// Each class has its own.
+    ByClass,
+}
+
+/// Service that varies less than this is as good as constant: more Erlang stages would
+/// cost and show nothing.
+const ERLANG_MOST: f64 = 20.0;
+
+pub(super) fn scenario(url: &str, status: &Status, detail: Detail) -> String {
+    let window = status.stages.iter().map(|stage| stage.profile.window_seconds);
+    let window = window.fold(0.0, f64::max);
+    let mut text = format!("# From {url}: the last {window:.1} s.\n");
+    text += "duration = \"60s\"\nwarm_up = \"10s\"\n";
+    // Stages may have classes of the same name with other promises.
+    let own_names = status.stages.len() > 1;
+    let name = |stage: &Stage, class: &str| match own_names {
+        true => format!("{}.{class}", stage.name),
+        false => class.to_owned(),
+    };
+    for stage in &status.stages {
+        for class in &stage.classes {
+            let _ = write!(
+                text,
+                "\n[classes.{}]\np{} = {}\n",
+                quoted(&name(stage, &class.name)),
+                percent(class.target.percentile_ratio),
+                seconds(class.target.seconds)
+            );
+        }
+    }
+    for stage in &status.stages {
+        write_stage(&mut text, stage, detail, |class| name(stage, class));
+        write_clients(&mut text, stage, |class| name(stage, class));
+    }
+    text
+}
+
+fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&str) -> String) {
+    let profiles = stage.classes.iter().filter_map(|class| class.profile.as_ref());
+    let Some(all) = Service::together(profiles) else { return };
+    let seen = stage.profile.in_progress_count;
+    let workers = seen.unwrap_or_else(|| f64::from(stage.workers)).round().max(1.0);
+    // Workers are whole, and what they get done is to be what was measured.
+    let adjusted = workers / seen.unwrap_or(workers);
+    let _ = write!(text, "\n[stages.{}]\nworkers = {workers}\n", quoted(&stage.name));
+    if seen.is_none() {
+        *text +=
+            "# No request waited: this many may be worked on at once, and fewer may be able to.\n";
+    } else {
+        let crowded = stage.profile.crowded_ratio * 100.0;
+        let _ = writeln!(
+            text,
+            "# In progress on average while requests waited, {crowded:.0} % of the time."
+        );
+    }
+    if stage.queue_capacity > 0 {
+        let _ = writeln!(text, "queue = {}", stage.queue_capacity.min(1_000_000));
+    }
+    *text += "discipline = \"adaptive-lifo\"\n";
+    let _ = writeln!(text, "service = {}", service(&all, adjusted));
+    if admission(&stage.law.name).is_some() {
+        let _ = writeln!(text, "law = {}", quoted(&stage.law.name));
+    }
+    if detail == Detail::ByClass {
+        for class in &stage.classes {
+            let Some(own) = &class.profile else { continue };
+            let (stage, class) = (quoted(&stage.name), quoted(&name(&class.name)));
+            let _ = write!(text, "\n[stages.{stage}.classes.{class}]\n");
+            let _ = writeln!(text, "service = {}", service(own, adjusted));
+        }
+    }
+}
+
+fn write_clients(text: &mut String, stage: &Stage, name: impl Fn(&str) -> String) {
+    let rate: f64 = stage.classes.iter().map(|class| class.arrivals_per_second).sum();
+    let _ = write!(
+        text,
+        "\n[clients.{}]\nenter = {}\nopen = \"{rate:.3}/s\"\n",
+        quoted(&stage.name),
+        quoted(&stage.name)
+    );
+    if rate <= 0.0 {
+        return;
+    }
+    // Shares add up to one: the last has what the others leave.
+    let mut left = 1.0;
+    let mut mix = Vec::new();
+    for (index, class) in stage.classes.iter().enumerate() {
+        let share = match index + 1 == stage.classes.len() {
+            true => left,
+            false => (class.arrivals_per_second / rate * 1e6).round() / 1e6,
+        };
+        left = ((left - share) * 1e6).round() / 1e6;
+        mix.push(format!("{} = {share}", quoted(&name(&class.name))));
+    }
+    let _ = writeln!(text, "mix = {{ {} }}", mix.join(", "));
+}
+
+/// A time with this mean and variation, of the kinds that have a closed form.
+fn service(service: &Service, times: f64) -> String {
+    let mean = seconds(service.mean_seconds * times);
+    let stages = (1.0 / service.variation_squared.max(1.0 / ERLANG_MOST)).round();
+    match service.variation_squared {
+        square if square > 1.05 => {
+            format!("{{ hyper_exponential = {mean}, variation = {:.4} }}", square.sqrt())
+        }
+        _ if stages > 1.0 => format!("{{ erlang = {mean}, stages = {stages} }}"),
+        _ => format!("{{ exponential = {mean} }}"),
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    format!("\"{:.3}us\"", (seconds * 1e6).max(0.001))
+}
+
+/// The digits behind the point, two at least: 0.9 is `90`, 0.999 is `999`.
+fn percent(ratio: f64) -> String {
+    let digits = format!("{ratio:.5}");
+    let digits = digits.trim_start_matches("0.").trim_end_matches('0');
+    format!("{digits:0<2}")
+}
+
+/// As a key or a value of TOML: a name as scenarios take it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    format!("\"{}\"", text.chars().map(plain).take(NAME_MAX).collect::<String>())
+}
+
+/// The longest name of a stage or class in a scenario.
+const NAME_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use tamarisk_model::scenario;
+
+    use super::*;
+
+    fn status(variation_squared: f64, in_progress: &str) -> Status {
+        let class = |name: &str, rate: f64, mean: f64| {
+            format!(
+                r#"{{ "name": "{name}", "target": {{ "percentile_ratio": 0.9, "seconds": 0.2 }},
+                "arrivals_per_second": {rate}, "profile": {{ "mean_seconds": {mean},
+                "variation_squared": {variation_squared}, "buckets": [{{ "count": 50 }}] }} }}"#
+            )
+        };
+        let text = format!(
+            r#"{{ "stages": [{{ "name": "app", "workers": 32, "queue_capacity": 10000,
+            "profile": {{ "window_seconds": 7.5, "crowded_ratio": 0.5,
+            "in_progress_count": {in_progress} }}, "law": {{ "name": "opaque-upstream" }},
+            "classes": [{}, {}] }}] }}"#,
+            class("gold:a", 25.0, 0.01),
+            class("default", 75.0, 0.03)
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn workers_and_service_keep_the_measured_capacity() {
+        for variation_squared in [0.0, 0.3, 1.0, 4.0] {
+            let text = scenario("there", &status(variation_squared, "7.6"), Detail::Alike);
+            let file = scenario::parse("live.toml", &text).unwrap();
+            let network = file.network(None).unwrap();
+            // 7.6 in progress, each for 20 ms, the mean of both classes.
+            let capacity = network.limit().arrivals.get();
+            assert!((capacity / 380.0 - 1.0).abs() < 1e-6, "{capacity}");
+            assert!((network.arrivals().get() - 100.0).abs() < 1e-6);
+            assert_eq!(file.laws[0].1.entry().name, "opaque-upstream");
+        }
+    }
+
+    #[test]
+    fn a_stage_where_nothing_waited_has_the_workers_that_it_says() {
+        let text = scenario("there", &status(1.0, "null"), Detail::ByClass);
+        let file = scenario::parse("live.toml", &text).unwrap();
+        assert_eq!(file.scenario.stages[0].workers, 32);
+        let of_class = &file.scenario.stages[0].service_of;
+        assert_eq!((of_class.len(), &*of_class[0].0), (2, "gold-a"));
+    }
+
+    #[test]
+    fn percentiles_are_written_as_scenarios_have_them() {
+        let digits = [0.5, 0.9, 0.95, 0.99, 0.999].map(percent);
+        assert_eq!(digits, ["50", "90", "95", "99", "999"]);
+    }
+}
