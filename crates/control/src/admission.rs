@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::{ClassId, Concurrency, Ratio, Timestamp};
+use crate::{ClassId, Classes, Concurrency, Ratio, Timestamp};
 
 /// A control law that decides who may enter a stage.
 ///
@@ -57,6 +57,12 @@ pub trait AdmissionLaw: Send {
     /// How much of the machine's processors has been in use of late, told about
     /// every 100 ms by whoever can see it; a law that does not ask for it ignores it.
     fn on_cpu(&mut self, _now: Timestamp, _busy: Ratio) {}
+
+    /// What is promised has changed: the targets are those of `classes`, which are
+    /// otherwise the classes that the law was made for. A law keeps what it has
+    /// learned, and holds to the new targets from its next decision on. By default
+    /// nothing happens: that is right for a law that looks at no target.
+    fn set_targets(&mut self, _classes: &Classes) {}
 
     /// How many events the law wants in progress at once, if it has a say
     /// (a law for an upstream whose workers it cannot see). The answer may change

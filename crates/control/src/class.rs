@@ -150,6 +150,33 @@ impl Classes {
         self.0.get(id.index()).unwrap_or(&self.0[0])
     }
 
+    /// The class of this name.
+    pub fn named(&self, name: &str) -> Option<ClassId> {
+        self.iter().find_map(|(id, class)| (class.name == name).then_some(id))
+    }
+
+    /// Promises the class `id` something else; a class that there is not stays so.
+    pub fn set_target(&mut self, id: ClassId, target: Target) {
+        if let Some(class) = self.0.get_mut(id.index()) {
+            class.target = target;
+        }
+    }
+
+    /// The targets of all classes, in order.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
+        self.0.iter().map(|class| class.target)
+    }
+
+    /// The least response time of any target.
+    pub(crate) fn strictest(&self) -> Duration {
+        self.targets().map(|target| target.response_time()).min().expect("there is a class")
+    }
+
+    /// The greatest response time of any target.
+    pub(crate) fn longest(&self) -> Duration {
+        self.targets().map(|target| target.response_time()).max().expect("there is a class")
+    }
+
     /// `id` if the stage has it, else the default class.
     #[inline]
     pub fn resolve(&self, id: ClassId) -> ClassId {

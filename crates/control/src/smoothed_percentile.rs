@@ -50,6 +50,17 @@ impl SmoothedPercentile {
         }
     }
 
+    /// The same smoothed percentile of the past, against another target. If the
+    /// percentile itself is another one, its past says nothing.
+    pub(crate) fn set_target(&mut self, target: Target) {
+        let percentile = target.at().get();
+        if percentile != self.percentile {
+            self.percentile = percentile;
+            self.cur = None;
+        }
+        self.target = target.response_time().as_secs_f64();
+    }
+
     /// Adds an event that has run. If it ends the period: how far, relative to the
     /// target, the smoothed percentile lies above it.
     ///

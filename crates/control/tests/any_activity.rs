@@ -17,11 +17,25 @@ const BATCH_MOST: u32 = 300;
 enum Operation {
     PassNanos(u64),
     StepBackNanos(u64),
-    Arrive { class: u8 },
-    Dequeue { class: u8, age_ns: u64 },
-    Finish { class: u8, response_ns: u64, ending: Ending },
-    Tick { activity: Counts, leeway: Leeway },
+    Arrive {
+        class: u8,
+    },
+    Dequeue {
+        class: u8,
+        age_ns: u64,
+    },
+    Finish {
+        class: u8,
+        response_ns: u64,
+        ending: Ending,
+    },
+    Tick {
+        activity: Counts,
+        leeway: Leeway,
+    },
     Shift(Counts),
+    /// The target of the first class, in milliseconds.
+    SetTarget(u64),
 }
 
 /// Counts as a confused stage might tell them.
@@ -94,6 +108,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         8 => (counts.clone(), leeway)
             .prop_map(|(activity, leeway)| Operation::Tick { activity, leeway }),
         1 => counts.prop_map(Operation::Shift),
+        1 => (1..=2000_u64).prop_map(Operation::SetTarget),
     ]
 }
 
@@ -104,6 +119,11 @@ fn classes() -> Classes {
         priority: Priority(priority),
     };
     Classes::new(vec![class("gold", 200, 0), class("dust", 5, 1)]).unwrap()
+}
+
+fn promise(classes: &mut Classes, millis: u64) {
+    let target = Target::p90(Duration::from_millis(millis)).unwrap();
+    classes.set_target(ClassId::DEFAULT, target);
 }
 
 fn pool() -> PoolSizing {
@@ -123,16 +143,19 @@ fn check_reading(reading: Reading<'_>) {
         "quality_ratio" => LEAST..=1.0,
         "workers_count" | "workers_best_count" => f64::from(WORKERS.0)..=f64::from(WORKERS.1),
         "batch_events_count" => 1.0..=f64::from(BATCH_MOST),
-        "run_limit_seconds" => 0.005..=2.0,
+        "run_limit_seconds" => 0.001..=20.0,
         "patience_periods_count" => 1.0..=256.0,
         _ => 0.0..=f64::MAX,
     };
     assert!(range.contains(&reading.value), "{reading:?}");
 }
 
-fn check_limits(limit: impl Fn(ClassId) -> Option<Duration>) {
-    let at = |index| limit(ClassId::new(index)).unwrap().as_secs_f64();
-    assert!((0.2..=2.0).contains(&at(0)) && (0.005..=0.05).contains(&at(1)));
+fn check_limits(classes: &Classes, limit: impl Fn(ClassId) -> Option<Duration>) {
+    let at = |index| limit(ClassId::new(index)).unwrap();
+    for (id, class) in classes.iter() {
+        let target = class.target.response_time();
+        assert!((target..=10 * target).contains(&at(id.index())), "{id:?}");
+    }
     assert_eq!(at(63), at(0), "a class that is not known is the first one");
 }
 
@@ -160,7 +183,7 @@ proptest! {
 
     #[test]
     fn each_law_stays_within_its_bounds(operations in prop::collection::vec(operation(), 1..400)) {
-        let classes = classes();
+        let mut classes = classes();
         let (mut workers, mut batch) = (pool(), batching());
         let mut quality = degradation(&classes);
         let mut termination = TerminationThreshold::new(&classes);
@@ -190,19 +213,24 @@ proptest! {
                     workers.on_shift(now, activity);
                     batch.on_shift(now, activity);
                 }),
+                &Operation::SetTarget(millis) => {
+                    promise(&mut classes, millis);
+                    quality.set_targets(&classes);
+                    termination.set_targets(&classes);
+                }
                 _ => {}
             }
             workers.readings(&mut |reading| check_reading(reading));
             batch.readings(&mut |reading| check_reading(reading));
             quality.readings(&mut |reading| check_reading(reading));
             termination.readings(&mut |reading| check_reading(reading));
-            check_limits(|class| termination.limit(class));
+            check_limits(&classes, |class| termination.limit(class));
         }
     }
 
     #[test]
     fn composed_they_stay_within_their_bounds(operations in prop::collection::vec(operation(), 1..400)) {
-        let classes = classes();
+        let mut classes = classes();
         let knobs = Knobs {
             workers: Concurrency::new(WORKERS.0),
             batch: BatchSize::ONE,
@@ -241,9 +269,13 @@ proptest! {
                     law.on_tick(now, &activity.backlog);
                     check_knobs(law.govern(now, activity));
                 }),
+                &Operation::SetTarget(millis) => {
+                    promise(&mut classes, millis);
+                    law.set_targets(&classes);
+                }
                 _ => {}
             }
-            check_limits(|class| law.limit(class));
+            check_limits(&classes, |class| law.limit(class));
             law.readings(&mut |reading| match reading.name {
                 // The fast loop's own, checked with it.
                 "gate_ratio" | "trim_ratio" => {}

@@ -37,6 +37,8 @@ enum Operation {
     Tick,
     Cpu(f64),
     SetWorkers(u32),
+    /// In milliseconds, of each class; and the percentile of all.
+    SetTargets([u64; 3], f64),
     /// Accounts as a confused stage might tell them.
     Pretend {
         queued: u32,
@@ -76,6 +78,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => Just(Operation::Tick),
         1 => (-1.0..2.0_f64).prop_map(Operation::Cpu),
         1 => (1..1000_u32).prop_map(Operation::SetWorkers),
+        1 => ([5..=1000_u64, 5..=1000_u64, 5..=1000_u64], 0.1..0.999_f64)
+            .prop_map(|(millis, percentile)| Operation::SetTargets(millis, percentile)),
         1 => (any::<u32>(), any::<u32>())
             .prop_map(|(queued, running)| Operation::Pretend { queued, running }),
     ]
@@ -130,6 +134,15 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
         Operation::PassNanos(nanos) => model.now_ns = model.now_ns.saturating_add(nanos),
         Operation::StepBackNanos(nanos) => model.now_ns = model.now_ns.saturating_sub(nanos),
         Operation::SetWorkers(workers) => model.workers = workers,
+        Operation::SetTargets(millis, percentile) => {
+            let mut promised = classes();
+            for (class, millis) in millis.into_iter().enumerate() {
+                let time = Duration::from_millis(millis);
+                let target = Target::percentile(Ratio::saturating(percentile), time);
+                promised.set_target(ClassId::new(class), target.expect("it is a target"));
+            }
+            law.set_targets(&promised);
+        }
         Operation::Pretend { queued, running } => {
             model.queued[1] = queued;
             model.running[0] = running;

@@ -3,17 +3,13 @@
 use crate::{ClassId, Classes, Ratio, Target, Timestamp, Waiting};
 
 /// 80 ms of a target of 100 ms [Fair07 §5.3].
-const SHARE: f64 = 0.8;
+pub(super) const SHARE: Ratio = Ratio::saturating(0.8);
 
 /// The longest waits of each class, in seconds.
 #[derive(Clone, Debug)]
 pub(super) struct Thresholds(Box<[f64]>);
 
 impl Thresholds {
-    pub(super) fn published(classes: &Classes) -> Self {
-        Self::new(classes, Ratio::saturating(SHARE))
-    }
-
     pub(super) fn new(classes: &Classes, share: Ratio) -> Self {
         let seconds = |target: &Target| target.response_time().as_secs_f64();
         Self(classes.iter().map(|(_, class)| share.get() * seconds(&class.target)).collect())
@@ -22,7 +18,7 @@ impl Thresholds {
     /// In one line all wait alike: with each class's threshold that of the strictest
     /// class of its priority.
     pub(super) fn strictest_of_priority(classes: &Classes) -> Self {
-        let own = Self::published(classes);
+        let own = Self::new(classes, SHARE);
         let strictest = classes.iter().map(|(_, class)| {
             let peers = classes.iter().filter(|(_, peer)| peer.priority == class.priority);
             peers.map(|(peer, _)| own.of(peer)).fold(f64::INFINITY, f64::min)

@@ -132,6 +132,10 @@ impl AdmissionLaw for MovingDropper {
         self.end_period_if_over(now, backlog);
     }
 
+    fn set_targets(&mut self, classes: &Classes) {
+        self.thresholds = Thresholds::strictest_of_priority(classes);
+    }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         for (index, threshold) in self.thresholds.iter().enumerate() {
             let class = Some(ClassId::new(index));

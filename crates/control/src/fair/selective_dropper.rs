@@ -17,7 +17,7 @@
 //! [Fair07 §5.3: 80 ms of 100 ms]. The door admits everything. As the thesis does, put
 //! it in front of the first stage: behind it, work would be lost with the event.
 
-use super::dropper::{Thresholds, waited};
+use super::dropper::{self, Thresholds, waited};
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Finished, Ratio, Reading,
     Timestamp, Waiting,
@@ -26,19 +26,21 @@ use crate::{
 /// Drops at dequeue what has waited longer than a share of its target.
 #[derive(Clone, Debug)]
 pub struct SelectiveDropper {
+    /// Of each class's target.
+    share: Ratio,
     thresholds: Thresholds,
 }
 
 impl SelectiveDropper {
     /// With the published threshold, 0.8 of each class's target.
     pub fn new(classes: &Classes) -> Self {
-        Self { thresholds: Thresholds::published(classes) }
+        Self::with_threshold(classes, dropper::SHARE)
     }
 
     /// With a threshold of another share of each class's target; with a share of zero
     /// whatever has waited at all is dropped.
     pub fn with_threshold(classes: &Classes, share: Ratio) -> Self {
-        Self { thresholds: Thresholds::new(classes, share) }
+        Self { share, thresholds: Thresholds::new(classes, share) }
     }
 }
 
@@ -64,6 +66,10 @@ impl AdmissionLaw for SelectiveDropper {
     fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
 
     fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
+
+    fn set_targets(&mut self, classes: &Classes) {
+        self.thresholds = Thresholds::new(classes, self.share);
+    }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         for (index, threshold) in self.thresholds.iter().enumerate() {

@@ -40,7 +40,7 @@ mod builder;
 
 pub use builder::{InvalidMulticlass, MulticlassBuilder};
 
-use crate::response_time::{Controller, Parameters, show};
+use crate::response_time::{Controller, Parameters, set_targets, show};
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Finished, Priority, Reading,
     ResponseTime, Timestamp,
@@ -137,6 +137,10 @@ impl AdmissionLaw for Multiclass {
                 self.steer(now, index, err);
             }
         }
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        set_targets(&mut self.controllers, classes);
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {

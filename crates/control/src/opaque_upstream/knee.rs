@@ -135,6 +135,15 @@ impl Knee {
         }
     }
 
+    /// The least target of all classes is another one, in seconds. A limit that was
+    /// aimed by the old one is aimed again; a trial goes on as it was begun.
+    pub(crate) fn set_target(&mut self, target: f64) {
+        self.bounds.target = target;
+        if self.phase != Phase::Open {
+            self.limit = self.aim();
+        }
+    }
+
     /// How many may be in flight.
     pub(crate) fn limit(&self) -> u32 {
         let limit = match self.phase {

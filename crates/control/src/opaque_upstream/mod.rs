@@ -148,6 +148,12 @@ impl AdmissionLaw for OpaqueUpstream {
         Some(Concurrency::new(self.limit))
     }
 
+    fn set_targets(&mut self, classes: &Classes) {
+        self.judge.set_targets(classes);
+        self.knee.set_target(classes.strictest().as_secs_f64());
+        self.update_limit();
+    }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("limit_count", f64::from(self.limit));

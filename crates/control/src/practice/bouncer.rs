@@ -33,7 +33,7 @@ use std::time::Duration;
 use crate::recent_samples::RecentSamples;
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Ending, Finished, Reading, Reason,
-    Rejection, Timestamp,
+    Rejection, Target, Timestamp,
 };
 
 /// Fifty of them lie above the 90th percentile.
@@ -57,15 +57,18 @@ struct Promise {
     percentile: f64,
 }
 
+impl Promise {
+    fn of(target: Target) -> Self {
+        let seconds = target.response_time().as_secs_f64();
+        Self { target: seconds, percentile: target.at().get() }
+    }
+}
+
 impl Bouncer {
     /// The law for these classes and their targets.
     pub fn new(classes: &Classes) -> Self {
-        let promise = |(_, class): (ClassId, &crate::Class)| Promise {
-            target: class.target.response_time().as_secs_f64(),
-            percentile: class.target.at().get(),
-        };
         Self {
-            promises: classes.iter().map(promise).collect(),
+            promises: classes.targets().map(Promise::of).collect(),
             services: vec![RecentSamples::new(SAMPLES); classes.len()].into(),
             general: RecentSamples::new(SAMPLES),
         }
@@ -115,6 +118,12 @@ impl AdmissionLaw for Bouncer {
     }
 
     fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
+
+    fn set_targets(&mut self, classes: &Classes) {
+        for (promise, target) in self.promises.iter_mut().zip(classes.targets()) {
+            *promise = Promise::of(target);
+        }
+    }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         for (index, promise) in self.promises.iter().enumerate() {

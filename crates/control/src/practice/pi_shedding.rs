@@ -222,6 +222,12 @@ impl AdmissionLaw for PiShedding {
         self.pass_time(now, backlog);
     }
 
+    fn set_targets(&mut self, classes: &Classes) {
+        for (patience, target) in self.patience.iter_mut().zip(classes.targets()) {
+            *patience = target.response_time();
+        }
+    }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("refused_ratio", self.share);

@@ -127,22 +127,18 @@ impl<'a> PredictGateTrimBuilder<'a> {
 
     /// The law with constants that are known to go together.
     pub(super) fn law(self) -> PredictGateTrim {
-        let promises = self.classes.iter().map(|(_, class)| Promise {
-            target: class.target.response_time().as_secs_f64(),
-            percentile: class.target.at().get(),
-        });
-        let targets = || self.classes.iter().map(|(_, class)| class.target.response_time());
+let targets = || self.classes.targets().map(|target| target.response_time());
         let prior = self.prior_service.or_else(|| targets().min().map(|least| least / 1000));
         PredictGateTrim {
-            promises: promises.collect(),
+            promises: self.classes.targets().map(Promise::of).collect(),
             service: ServiceModel::new(
                 self.classes,
-                prior.unwrap_or_default(),
+                prior,
                 f64::from(self.shrinkage),
             ),
             levels: Levels::new(self.classes, self.standing_wait.get()),
             reserve: Reserve::new(self.classes, self.reserve_rate),
-            clients: Clients::new(targets().max().unwrap_or_default()),
+            clients: Clients::new(self.classes.longest()),
             negligible_wait: self.negligible_wait.get(),
             service_scale: 1.0,
         }

@@ -68,10 +68,15 @@ impl Clients {
             total: 0.0,
             events: 0.0,
             salt: 0,
-            memory: target.max(TARGET_MIN) * MEMORY_TARGETS,
+            memory: memory(target),
             aged: Timestamp::ZERO,
             counts_until: Timestamp::ZERO,
         }
+    }
+
+    /// What clients have had counts for as long as another longest target says.
+    pub(crate) fn set_target(&mut self, target: Duration) {
+        self.memory = memory(target);
     }
 
     /// Somebody is refused: there is an overload. Whether it begins with this.
@@ -155,6 +160,10 @@ impl Clients {
         let hash = (mixed >> 64) as u64 ^ mixed as u64;
         [hash >> 54, hash >> 44 & (CELLS as u64 - 1)].map(|cell| cell as usize)
     }
+}
+
+fn memory(target: Duration) -> Duration {
+    target.max(TARGET_MIN) * MEMORY_TARGETS
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub(crate) struct Gate {
     least_wait: f64,
     opened: Option<Timestamp>,
     interval: Duration,
+    /// The share of the target that is a standing wait, and that wait in seconds.
+    standing: f64,
     standing_wait: f64,
 }
 
@@ -49,9 +51,16 @@ impl Gate {
             share: 1.0,
             least_wait: f64::INFINITY,
             opened: None,
-            interval: (target / 2).max(INTERVAL_MIN),
+            interval: interval(target),
+            standing,
             standing_wait: standing * target.as_secs_f64(),
         }
+    }
+
+    /// The same θ, as a share of another target.
+    pub(crate) fn set_target(&mut self, target: Duration) {
+        self.interval = interval(target);
+        self.standing_wait = self.standing * target.as_secs_f64();
     }
 
     /// θ: the share of the target that may be spent in the queue.
@@ -90,6 +99,10 @@ impl Gate {
             self.share = (gain * self.share + 0.005).min(1.0);
         }
     }
+}
+
+fn interval(target: Duration) -> Duration {
+    (target / 2).max(INTERVAL_MIN)
 }
 
 #[cfg(test)]

@@ -199,6 +199,17 @@ impl Levels {
         }
     }
 
+    /// Judges each level by the least of the targets that its classes have now.
+    pub(crate) fn set_targets(&mut self, classes: &Classes) {
+        for (index, level) in self.levels.iter_mut().enumerate() {
+            let targets = self.level_of.iter().zip(classes.targets());
+            let on_level = targets.filter(|&(&of, _)| usize::from(of) == index);
+            if let Some(least) = on_level.map(|(_, target)| target.response_time()).min() {
+                level.set_target(least);
+            }
+        }
+    }
+
     /// Until told otherwise, every class has time for any wait.
     pub(crate) fn forget_rooms(&mut self) {
         self.levels.iter_mut().for_each(|level| level.room = f64::INFINITY);
@@ -278,6 +289,11 @@ impl Level {
             joined: Timestamp::ZERO,
             overtaking: false,
         }
+    }
+
+    fn set_target(&mut self, target: Duration) {
+        self.target = target.as_secs_f64();
+        self.gate.set_target(target);
     }
 
     /// The longest wait, in seconds, after which an event still keeps its promise.

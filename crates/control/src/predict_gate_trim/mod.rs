@@ -73,7 +73,7 @@ use service_model::{Refreshed, ServiceModel};
 
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ending, Finished, Order,
-    Reading, Reason, Rejection, Timestamp, Waiting,
+    Reading, Reason, Rejection, Target, Timestamp, Waiting,
 };
 
 /// Admits an event if it will meet its target, judging by what is ahead of it.
@@ -115,6 +115,13 @@ pub struct PredictGateTrim {
 struct Promise {
     target: f64,
     percentile: f64,
+}
+
+impl Promise {
+    fn of(target: Target) -> Self {
+        let seconds = target.response_time().as_secs_f64();
+        Self { target: seconds, percentile: target.at().get() }
+    }
 }
 
 impl PredictGateTrim {
@@ -300,6 +307,16 @@ impl AdmissionLaw for PredictGateTrim {
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         self.pass_time(now, backlog, f64::from(backlog.workers.get()));
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        for (index, target) in classes.targets().enumerate().take(self.promises.len()) {
+            self.promises[index] = Promise::of(target);
+            self.service.set_percentile(ClassId::new(index), target.at().get());
+        }
+        self.levels.set_targets(classes);
+        self.clients.set_target(classes.longest());
+        self.refresh_rooms();
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {

@@ -122,6 +122,12 @@ impl ServiceModel {
         }
     }
 
+    /// The quantile of `class` is that of another percentile from now on.
+    pub(crate) fn set_percentile(&mut self, class: ClassId, percentile: f64) {
+        self.classes[class.index()].percentile = percentile;
+        self.refresh(class.index());
+    }
+
     /// s_k of every class, in seconds.
     #[inline]
     pub(crate) fn means(&self) -> &[f64] {

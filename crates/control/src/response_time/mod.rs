@@ -90,6 +90,13 @@ fn steer(controller: &mut Controller, now: Timestamp, err: f64, parameters: &Par
     }
 }
 
+/// Holds each class to its target in `classes` from now on.
+pub(crate) fn set_targets(controllers: &mut [Controller], classes: &Classes) {
+    for (controller, target) in controllers.iter_mut().zip(classes.targets()) {
+        controller.monitor.set_target(target);
+    }
+}
+
 /// Shows the rate and the percentile of each class.
 pub(crate) fn show(controllers: &[Controller], visit: &mut dyn FnMut(Reading<'_>)) {
     for (index, controller) in controllers.iter().enumerate() {
@@ -124,6 +131,10 @@ impl AdmissionLaw for ResponseTime {
                 steer(controller, now, err, &self.parameters);
             }
         }
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        set_targets(&mut self.controllers, classes);
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {

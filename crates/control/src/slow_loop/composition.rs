@@ -76,7 +76,7 @@ use super::{
 };
 use crate::{
     AdmissionLaw, Arrival, Backlog, BatchSize, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Ending, Finished, Order, Ratio, Reading, Timestamp, Waiting,
+    Ending, Finished, Order, Ratio, Reading, Target, Timestamp, Waiting,
 };
 
 /// More refused than this share: overloaded. A hundredth of requests is what an
@@ -220,7 +220,6 @@ struct Patience(u32);
 impl Composition {
     /// `fast` alone, on a stage whose knobs stay as they are.
     pub fn new(classes: &Classes, fast: Box<dyn AdmissionLaw>, knobs: Knobs) -> Self {
-        let targets = classes.iter().map(|(_, class)| class.target.response_time());
         Self {
             fast,
             workers: Box::new(FixedWorkers(knobs.workers)),
@@ -228,7 +227,7 @@ impl Composition {
             quality: Box::new(FullQuality),
             termination: Box::new(DeadlineOnly),
             knobs,
-            period: targets.min().unwrap_or_default().max(PERIOD_MIN),
+            period: period(classes),
             period_began: None,
             demand: Demand::new(classes),
             workers_idle: u32::MAX,
@@ -424,14 +423,30 @@ fn shown_to_workers<'a>(activity: &Activity<'a>, leeway: Leeway) -> Backlog<'a> 
     }
 }
 
+/// No effect shows sooner than the least target.
+fn period(classes: &Classes) -> Duration {
+    classes.strictest().max(PERIOD_MIN)
+}
+
+impl ClassDemand {
+    fn of(target: Target) -> Self {
+        Self {
+            refused: 0,
+            target: target.response_time(),
+            weight: ((1.0 - target.at().get()) / OVERLOADED).ceil().max(1.0) as u64,
+        }
+    }
+}
+
 impl Demand {
     fn new(classes: &Classes) -> Self {
-        let of_class = classes.iter().map(|(_, class)| ClassDemand {
-            refused: 0,
-            target: class.target.response_time(),
-            weight: ((1.0 - class.target.at().get()) / OVERLOADED).ceil().max(1.0) as u64,
-        });
-        Self { offered: 0, refused: 0, classes: of_class.collect() }
+        Self { offered: 0, refused: 0, classes: classes.targets().map(ClassDemand::of).collect() }
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        for (demand, target) in self.classes.iter_mut().zip(classes.targets()) {
+            *demand = ClassDemand { refused: demand.refused, ..ClassDemand::of(target) };
+        }
     }
 
     fn refuse(&mut self, class: ClassId) {
@@ -521,6 +536,14 @@ impl AdmissionLaw for Composition {
 
     fn on_cpu(&mut self, now: Timestamp, busy: Ratio) {
         self.fast.on_cpu(now, busy);
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        self.fast.set_targets(classes);
+        self.quality.set_targets(classes);
+        self.termination.set_targets(classes);
+        self.demand.set_targets(classes);
+        self.period = period(classes);
     }
 
     fn concurrency(&self) -> Option<Concurrency> {

@@ -145,6 +145,14 @@ impl QualityLaw for Degradation {
         }
     }
 
+    fn set_targets(&mut self, classes: &Classes) {
+        for (monitor, target) in self.monitors.iter_mut().zip(classes.targets()) {
+            monitor.percentile.set_target(target);
+            // An error relative to the old target says nothing of the new one.
+            monitor.err = None;
+        }
+    }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         visit(Reading { name: "quality_ratio", class: None, value: self.quality });
         for (index, monitor) in self.monitors.iter().enumerate() {
@@ -205,6 +213,10 @@ impl<L: AdmissionLaw> AdmissionLaw for AdmissionWhenSpent<L> {
         if self.on {
             self.law.on_tick(now, backlog);
         }
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        self.law.set_targets(classes);
     }
 
     fn concurrency(&self) -> Option<Concurrency> {

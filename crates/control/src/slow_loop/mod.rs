@@ -33,7 +33,9 @@ pub use termination_threshold::{
     InvalidTerminationThreshold, TerminationThreshold, TerminationThresholdBuilder,
 };
 
-use crate::{Backlog, BatchSize, ClassId, Concurrency, Finished, Ratio, Reading, Timestamp};
+use crate::{
+    Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, Ratio, Reading, Timestamp,
+};
 
 /// What a stage has done, and what stands in it now, counted by the stage itself.
 ///
@@ -159,6 +161,9 @@ pub trait QualityLaw: Send {
     /// Whether quality is full, and whether it is at its least.
     fn strain(&self) -> Strain;
 
+    /// As [`AdmissionLaw::set_targets`](crate::AdmissionLaw::set_targets).
+    fn set_targets(&mut self, _classes: &Classes) {}
+
     /// The law's knobs and estimates, as [`AdmissionLaw::readings`](crate::AdmissionLaw::readings).
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>));
 }
@@ -177,6 +182,9 @@ pub trait TerminationLaw: Send {
 
     /// Whether every class has its greatest limit, and whether every one has its least.
     fn strain(&self) -> Strain;
+
+    /// As [`AdmissionLaw::set_targets`](crate::AdmissionLaw::set_targets).
+    fn set_targets(&mut self, _classes: &Classes) {}
 
     /// The law's knobs and estimates, as [`AdmissionLaw::readings`](crate::AdmissionLaw::readings).
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>));

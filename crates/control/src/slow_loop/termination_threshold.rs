@@ -33,7 +33,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Activity, Leeway, Strain, TerminationLaw};
-use crate::{ClassId, Classes, Ratio, Reading, Timestamp};
+use crate::{ClassId, Classes, Ratio, Reading, Target, Timestamp};
 
 /// [SERT06 table 2]
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ const HIGH_WATERMARK: f64 = 0.15;
 const LOW_WATERMARK: f64 = 0.05;
 
 /// UB as a multiple of the target.
-const UPPER_BOUND_TARGETS: u32 = 10;
+const UPPER_BOUND_TARGETS: f64 = 10.0;
 
 /// A limit for each class on how long its events run, set by what is lost.
 #[derive(Clone, Debug)]
@@ -62,6 +62,8 @@ pub struct TerminationThreshold {
 struct Limit {
     lower: Duration,
     upper: Duration,
+    /// They are these multiples of the target, and move with it.
+    of_target: Option<(f64, f64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +88,6 @@ impl TerminationThreshold {
 
     /// The law with parameters of one's own.
     pub fn builder(classes: &Classes) -> TerminationThresholdBuilder {
-        let limit = |target: Duration| Limit { lower: target, upper: target * UPPER_BOUND_TARGETS };
         TerminationThresholdBuilder {
             parameters: Parameters {
                 interval: INTERVAL,
@@ -94,7 +95,10 @@ impl TerminationThreshold {
                 high: HIGH_WATERMARK,
                 low: LOW_WATERMARK,
             },
-            classes: classes.iter().map(|(_, class)| limit(class.target.response_time())).collect(),
+            classes: classes
+                .targets()
+                .map(|target| Limit::of(target, (1.0, UPPER_BOUND_TARGETS)))
+                .collect(),
         }
     }
 }
@@ -113,6 +117,16 @@ impl Parameters {
 }
 
 impl Limit {
+    /// These multiples of `target`.
+    fn of(target: Target, multiples: (f64, f64)) -> Self {
+        let times = |multiple: f64| {
+            let seconds = multiple * target.response_time().as_secs_f64();
+            Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+        };
+        let (lower, upper) = multiples;
+        Self { lower: times(lower), upper: times(upper), of_target: Some(multiples) }
+    }
+
     fn at(&self, share: f64) -> Duration {
         self.lower + (self.upper - self.lower).mul_f64(share)
     }
@@ -152,6 +166,15 @@ impl TerminationLaw for TerminationThreshold {
             Strain::Partial
         } else {
             Strain::Spent
+        }
+    }
+
+    /// Bounds that were stated as times stay.
+    fn set_targets(&mut self, classes: &Classes) {
+        for (limit, target) in self.classes.iter_mut().zip(classes.targets()) {
+            if let Some(multiples) = limit.of_target {
+                *limit = Limit::of(target, multiples);
+            }
         }
     }
 
@@ -204,7 +227,8 @@ impl TerminationThresholdBuilder {
     /// that the stage does not have is ignored.
     pub fn bounds(mut self, class: ClassId, bounds: RangeInclusive<Duration>) -> Self {
         if let Some(limit) = self.classes.get_mut(class.index()) {
-            *limit = Limit { lower: *bounds.start(), upper: *bounds.end() };
+            let (lower, upper) = bounds.into_inner();
+            *limit = Limit { lower, upper, of_target: None };
         }
         self
     }
@@ -240,7 +264,7 @@ impl TerminationThresholdBuilder {
         if interval.is_zero() {
             return Err(Invalid::Interval(interval));
         }
-        for &Limit { lower, upper } in &self.classes {
+        for &Limit { lower, upper, .. } in &self.classes {
             if lower.is_zero() || lower > upper || upper > TEN_DAYS {
                 return Err(Invalid::Bounds { lower, upper });
             }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::tuned::Tuned;
-use super::{DEPTH, Form, RATE_MAX, Sample, SelfTuning};
+use super::{DEPTH, Form, Promise, RATE_MAX, Sample, SelfTuning};
 use crate::fair::{Demands, OnLineFit, PercentileMapping};
 use crate::period_samples::PeriodSamples;
-use crate::{Classes, PerSecond, Ratio, Target, TokenBucket};
+use crate::{Classes, PerSecond, Ratio, TokenBucket};
 
 /// As the thesis's shortest [Fair07 §5.2].
 const PERIOD_MAX: Duration = Duration::from_secs(2);
@@ -105,18 +105,11 @@ impl<'a> SelfTuningBuilder<'a> {
     }
 
     fn law_with(self, tuned: Tuned) -> SelfTuning {
-        let targets: Box<[Target]> = self.classes.iter().map(|(_, class)| class.target).collect();
-        let strictest = targets.iter().map(Target::response_time).min().unwrap_or(PERIOD_MAX);
-        let percentile = targets.iter().map(|target| target.at().get()).fold(0.0, f64::max);
-        let period = self.period.unwrap_or_else(|| (strictest / 2).clamp(PERIOD_MIN, PERIOD_MAX));
+        let promise = Promise::new(self.classes, self.aim, self.period);
         let rate = PerSecond::new(RATE_MAX).unwrap_or(PerSecond::ZERO);
         SelfTuning {
-            aim: strictest.mul_f64(self.aim.get()),
-            targets: targets.iter().map(|target| target.response_time().as_secs_f64()).collect(),
-            strictest: strictest.as_secs_f64(),
-            percentile,
-            period,
-            mapping: PercentileMapping::new(Ratio::saturating(percentile)),
+            mapping: PercentileMapping::new(Ratio::saturating(promise.percentile)),
+            promise,
             tuned,
             bucket: TokenBucket::new(rate, DEPTH),
             began: None,
@@ -130,9 +123,31 @@ impl<'a> SelfTuningBuilder<'a> {
     }
 }
 
+impl Promise {
+    /// `period` as far as it does not follow from the targets.
+    fn new(classes: &Classes, aim_share: Ratio, period: Option<Duration>) -> Self {
+        let strictest = classes.strictest();
+        Self {
+            aim_share,
+            aim: strictest.mul_f64(aim_share.get()),
+            targets: classes.targets().map(|it| it.response_time().as_secs_f64()).collect(),
+            strictest: strictest.as_secs_f64(),
+            percentile: classes.targets().map(|it| it.at().get()).fold(0.0, f64::max),
+            period: period.unwrap_or_else(|| (strictest / 2).clamp(PERIOD_MIN, PERIOD_MAX)),
+            period_follows: period.is_none(),
+        }
+    }
+
+    /// The same for other targets.
+    pub(super) fn renewed(&self, classes: &Classes) -> Self {
+        Self::new(classes, self.aim_share, (!self.period_follows).then_some(self.period))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Target;
 
     fn check(
         set: impl FnOnce(SelfTuningBuilder<'_>) -> SelfTuningBuilder<'_>,
@@ -163,7 +178,7 @@ mod tests {
         let check = |target_ms, period_ms| {
             let target = Target::p90(Duration::from_millis(target_ms)).unwrap();
             let law = SelfTuning::new(&Classes::single(target), Form::P);
-            assert_eq!(law.period, Duration::from_millis(period_ms));
+            assert_eq!(law.promise.period, Duration::from_millis(period_ms));
         };
         check(1000, 500);
         check(5, 20);

@@ -69,7 +69,7 @@ use super::percentile_mapping::Load;
 use super::{Controller, PercentileMapping, ResponseSample};
 use crate::period_samples::PeriodSamples;
 use crate::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Ending, Finished, PerSecond,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Ending, Finished, PerSecond, Ratio,
     Reading, Reason, Rejection, Timestamp, TokenBucket,
 };
 
@@ -114,13 +114,7 @@ impl Form {
 /// Holds the population of a stage where its promise is kept, by its admission rate.
 #[derive(Clone, Debug)]
 pub struct SelfTuning {
-    /// R: what is aimed at, of the strictest class.
-    aim: Duration,
-    /// Of each class, in seconds.
-    targets: Box<[f64]>,
-    strictest: f64,
-    percentile: f64,
-    period: Duration,
+    promise: Promise,
     mapping: PercentileMapping,
     tuned: Tuned,
     bucket: TokenBucket,
@@ -134,6 +128,22 @@ pub struct SelfTuning {
     /// What the last rate was set to bring in: as many as this, and u.
     base_rate: f64,
     u: f64,
+}
+
+/// What the classes are promised, and what follows from that.
+#[derive(Clone, Debug)]
+struct Promise {
+    /// Of the strictest class's target.
+    aim_share: Ratio,
+    /// R: what is aimed at, of the strictest class.
+    aim: Duration,
+    /// Of each class, in seconds.
+    targets: Box<[f64]>,
+    strictest: f64,
+    percentile: f64,
+    /// How long a sample lasts, and whether that follows from the targets.
+    period: Duration,
+    period_follows: bool,
 }
 
 /// What has happened since the sample began.
@@ -160,12 +170,12 @@ impl SelfTuning {
     fn end_sample_if_over(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         let began = *self.began.get_or_insert(now);
         let passed = now.since(began);
-        if passed >= self.period {
-            let follows = passed < self.period * PAUSE;
+        if passed >= self.promise.period {
+            let follows = passed < self.promise.period * PAUSE;
             self.end_sample(passed.as_secs_f64(), follows, backlog);
             self.sample = Sample::default();
             self.began = Some(now);
-            let rate = self.base_rate + self.u / self.period.as_secs_f64();
+            let rate = self.base_rate + self.u / self.promise.period.as_secs_f64();
             if let Ok(rate) = PerSecond::new(rate.clamp(RATE_MIN, RATE_MAX)) {
                 self.bucket.set_rate(now, rate);
             }
@@ -193,7 +203,7 @@ impl SelfTuning {
         };
         let throughput = PerSecond::new(self.base_rate).unwrap_or(PerSecond::ZERO);
         let workers = f64::from(backlog.workers.get());
-        self.population_wanted = self.mapping.population(throughput, self.aim).max(workers);
+        self.population_wanted = self.mapping.population(throughput, self.promise.aim).max(workers);
         self.u = self.tuned.control(self.population_wanted, inside);
     }
 
@@ -211,7 +221,7 @@ impl SelfTuning {
             let done = (admitted - self.base_rate * seconds).max(0.0);
             self.tuned.applied(done.min(self.u));
         } else {
-            let lowest = (RATE_MIN - self.base_rate) * self.period.as_secs_f64();
+            let lowest = (RATE_MIN - self.base_rate) * self.promise.period.as_secs_f64();
             self.tuned.applied(self.u.max(lowest));
         }
     }
@@ -222,13 +232,14 @@ impl SelfTuning {
             return None;
         }
         let mean = self.sample.response_seconds / count as f64;
-        let percentile = self.responses.take_quantile(self.percentile) * self.strictest;
+        let percentile =
+            self.responses.take_quantile(self.promise.percentile) * self.promise.strictest;
         let duration = |seconds| Duration::try_from_secs_f64(seconds).ok();
         Some(ResponseSample { mean: duration(mean)?, percentile: duration(percentile)? })
     }
 
     fn target(&self, class: ClassId) -> f64 {
-        self.targets.get(class.index()).copied().unwrap_or(self.targets[0])
+        self.promise.targets.get(class.index()).copied().unwrap_or(self.promise.targets[0])
     }
 }
 
@@ -274,6 +285,19 @@ impl AdmissionLaw for SelfTuning {
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         self.end_sample_if_over(now, backlog);
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        let promise = self.promise.renewed(classes);
+        let before = std::mem::replace(&mut self.promise, promise);
+        if before.percentile != self.promise.percentile {
+            self.mapping = PercentileMapping::new(Ratio::saturating(self.promise.percentile));
+        }
+        // What the sample holds so far was measured by the old targets.
+        self.tuned.cut();
+        self.sample = Sample::default();
+        self.responses.take_quantile(self.promise.percentile);
+        self.began = None;
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
@@ -414,6 +438,9 @@ mod tests {
         };
         let classes = Classes::new(vec![class("slow", 5000), class("fast", 200)]).unwrap();
         let law = SelfTuning::new(&classes, Form::P);
-        assert_eq!((law.aim, law.period), (Duration::from_millis(160), Duration::from_millis(100)));
+        assert_eq!(
+            (law.promise.aim, law.promise.period),
+            (Duration::from_millis(160), Duration::from_millis(100))
+        );
     }
 }
