@@ -243,13 +243,14 @@ pub enum Reason {
 
 impl Reason {
     /// All of them. New ones are added at the end: traces name them by their place.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::RateExceeded,
         Self::QueueFull,
         Self::PredictedLate,
         Self::StandingQueue,
         Self::ConcurrencyLimit,
         Self::PriorityCutoff,
+        Self::ShareExceeded,
         Self::Random,
         Self::Predicate,
         Self::Draining,

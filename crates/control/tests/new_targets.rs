@@ -9,7 +9,7 @@ mod simulated_stage;
 use std::time::Duration;
 
 use simulated_stage::scenarios::Scenario;
-use simulated_stage::workload::{Load, Phase, Service, Workload};
+use simulated_stage::workload::{Clients, Load, Phase, Service, Workload};
 use simulated_stage::{Outcome, Upstream, run};
 use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry};
 use tamarisk_control::*;
@@ -76,6 +76,7 @@ fn overload() -> Scenario {
             mix: vec![(1.0, Service::LogNormal { mean: 0.020, variation: 0.5 })],
             phases: vec![Phase { from_seconds: 0.0, load: Load::Poisson { per_second: 600.0 } }],
             until_seconds: 60.0,
+            clients: Clients::Strangers,
         },
         upstream: Upstream::steady(8),
         measured: (0.0, 60.0),

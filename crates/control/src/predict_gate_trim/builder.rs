@@ -127,15 +127,10 @@ impl<'a> PredictGateTrimBuilder<'a> {
 
     /// The law with constants that are known to go together.
     pub(super) fn law(self) -> PredictGateTrim {
-let targets = || self.classes.targets().map(|target| target.response_time());
-        let prior = self.prior_service.or_else(|| targets().min().map(|least| least / 1000));
+        let prior = self.prior_service.unwrap_or_else(|| self.classes.strictest() / 1000);
         PredictGateTrim {
             promises: self.classes.targets().map(Promise::of).collect(),
-            service: ServiceModel::new(
-                self.classes,
-                prior,
-                f64::from(self.shrinkage),
-            ),
+            service: ServiceModel::new(self.classes, prior, f64::from(self.shrinkage)),
             levels: Levels::new(self.classes, self.standing_wait.get()),
             reserve: Reserve::new(self.classes, self.reserve_rate),
             clients: Clients::new(self.classes.longest()),
