@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tamarisk_control::catalogue::admission;
-use tamarisk_control::{Class, ClassId, Classes, Priority, Target};
+use tamarisk_control::*;
 use tamarisk_model::replay::{Replay, Workload, law_of, replay};
 use tamarisk_model::sim::Simulation;
 use tamarisk_stage::{Batch, BlockingHandler, BoxError, Entry, Envelope, StageBuilder};
-use tamarisk_trace::{Close, End, Reader, Recorder};
+use tamarisk_trace::{Close, End, Event, Reader, Recorder};
 
 const MS: Duration = Duration::from_millis(1);
 const WORKERS: u32 = 2;
@@ -106,6 +106,62 @@ async fn a_live_run_replayed_gives_the_same_decisions_under_every_kind_of_law() 
         assert!(replay.records > 500, "{law}: {} records", replay.records);
         assert_eq!((replay.gap, replay.end), (None, Some(end)));
     }
+}
+
+/// One worker of 10 ms a job, always 4 in the queue; after half of the arrivals what is
+/// promised to both classes changes to `then`.
+fn with_new_targets(law: &str, then: &Classes, path: &Path) -> Replay {
+    let recorder = Recorder::create(path, Recorder::BYTES_MAX).unwrap();
+    let inner = admission(law).unwrap().law(&classes());
+    let mut law = recorder.trace(inner, "work", &classes(), &[]);
+    let backlog = Backlog {
+        queued: &[2, 2],
+        running: &[1, 0],
+        queued_total: 4,
+        running_total: 1,
+        workers: Concurrency::ONE,
+    };
+    for number in 0..200_u32 {
+        if number == 100 {
+            law.set_targets(then);
+        }
+        let now = Timestamp::ZERO + number * 10 * MS;
+        let class = ClassId::new((number % 2) as usize);
+        law.on_arrival(now, &Arrival { class, deadline: None, flow: 0 }, &backlog);
+        let (service, ending) = (10 * MS, Ending::Completed);
+        let finished = Finished { class, service, response: 5 * service, ending };
+        law.on_finish(now, &finished, &backlog);
+        law.on_tick(now, &backlog);
+    }
+    drop(law);
+    recorder.finish().unwrap();
+    replayed(path)
+}
+
+#[test]
+fn targets_that_change_are_part_of_the_trace() {
+    let mut then = classes();
+    then.set_target(ClassId::new(0), Target::p90(5 * SECOND).unwrap());
+    then.set_target(ClassId::new(1), Target::p90(9 * SECOND).unwrap());
+    for law in ["predict-gate-trim", "response-time", "pi-shedding", "bouncer"] {
+        let path = scratch(&format!("targets-{law}.trace"));
+        let replay = with_new_targets(law, &then, &path);
+        assert!(replay.agrees(), "{law}: {:#?}", replay.first);
+        // An arrival, an end and a tick each, and the target of each class.
+        assert_eq!(replay.records, 3 * 200 + 2, "{law}");
+    }
+    // A queue of 40 ms is too long for the first targets, and not for the second.
+    let mut trace = Reader::open(&scratch("targets-predict-gate-trim.trace")).unwrap();
+    let (mut before, mut after, mut changed) = (0, 0, false);
+    while let Some(record) = trace.next().unwrap() {
+        match record.event {
+            Event::Target { .. } => changed = true,
+            Event::Arrival { decision: Decision::Reject(_), .. } if changed => after += 1,
+            Event::Arrival { decision: Decision::Reject(_), .. } => before += 1,
+            _ => {}
+        }
+    }
+    assert!(before > 40 && after == 0, "{before} refused before, {after} after");
 }
 
 #[tokio::test(flavor = "multi_thread")]

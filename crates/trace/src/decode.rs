@@ -110,6 +110,10 @@ impl Decoder {
             }),
             kind::TICK => Event::Tick,
             kind::CPU => Event::Cpu(Ratio::new(bytes.f64()?).ok()?),
+            kind::TARGET => {
+                let (class, target) = (self.class(bytes)?, target(bytes)?);
+                Event::Target { class, target, more: unusual }
+            }
             kind::GAP => Event::Gap { lost: bytes.number()? },
             _ => return None,
         })
@@ -152,6 +156,11 @@ fn span(bytes: &mut Bytes<'_>) -> Option<Duration> {
     bytes.number().map(Duration::from_nanos)
 }
 
+fn target(bytes: &mut Bytes<'_>) -> Option<Target> {
+    let at = Ratio::new(bytes.f64()?).ok()?;
+    Target::percentile(at, span(bytes)?).ok()
+}
+
 /// The first block.
 pub(crate) fn head(bytes: &mut Bytes<'_>) -> Option<Head> {
     let (stage, law) = (bytes.name()?, bytes.name()?);
@@ -162,8 +171,7 @@ pub(crate) fn head(bytes: &mut Bytes<'_>) -> Option<Head> {
     let knobs = (0..knobs).map(|_| Some((bytes.name()?, bytes.f64()?))).collect::<Option<_>>()?;
     let classes = count(bytes, CLASSES_MAX)?;
     let classes = (0..classes).map(|_| {
-        let (name, at, time) = (bytes.name()?, Ratio::new(bytes.f64()?).ok()?, span(bytes)?);
-        let target = Target::percentile(at, time).ok()?;
+        let (name, target) = (bytes.name()?, target(bytes)?);
         Some(Class { name, target, priority: Priority(bytes.byte()?) })
     });
     let classes = Classes::new(classes.collect::<Option<_>>()?).ok()?;
@@ -243,6 +251,13 @@ mod tests {
             ),
             Just(Event::Tick),
             (0.0..=1.0).prop_map(|busy| Event::Cpu(Ratio::saturating(busy))),
+            (class(), 0.01..=0.99, 1_000_000..3_600_000_000_000_u64, any::<bool>()).prop_map(
+                |(class, at, nanos, more)| {
+                    let (at, time) = (Ratio::saturating(at), Duration::from_nanos(nanos));
+                    let target = Target::percentile(at, time).expect("a valid target");
+                    Event::Target { class, target, more }
+                }
+            ),
             any::<u64>().prop_map(|lost| Event::Gap { lost }),
         ]
     }

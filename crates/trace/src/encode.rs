@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Backlog, Concurrency, Decision, Dequeue, Ending, Order, Reason, Rejection, Timestamp, Waiting,
+    Backlog, Concurrency, Decision, Dequeue, Ending, Order, Reason, Rejection, Target, Timestamp,
+    Waiting,
 };
 
 use crate::record::{Close, End, Event, Head, Record};
@@ -137,6 +138,11 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
             put_f64(bytes, busy.get());
             kind::CPU
         }
+        Event::Target { class, target, more } => {
+            put(bytes, class.index() as u64);
+            put_target(bytes, *target);
+            kind::TARGET | if *more { UNUSUAL } else { 0 }
+        }
         Event::Gap { lost } => {
             put(bytes, *lost);
             kind::GAP
@@ -169,6 +175,11 @@ fn span(bytes: &mut Vec<u8>, span: Duration) {
     put(bytes, u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
 }
 
+fn put_target(bytes: &mut Vec<u8>, target: Target) {
+    put_f64(bytes, target.at().get());
+    span(bytes, target.response_time());
+}
+
 /// The first block.
 pub(crate) fn put_head(bytes: &mut Vec<u8>, head: &Head) {
     put_name(bytes, &head.stage);
@@ -181,8 +192,7 @@ pub(crate) fn put_head(bytes: &mut Vec<u8>, head: &Head) {
     put(bytes, head.classes.len() as u64);
     for (_, class) in head.classes.iter() {
         put_name(bytes, &class.name);
-        put_f64(bytes, class.target.at().get());
-        span(bytes, class.target.response_time());
+        put_target(bytes, class.target);
         bytes.push(class.priority.0);
     }
 }

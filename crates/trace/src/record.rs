@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, Classes, Concurrency, Decision, Dequeue, Finished, Order, Ratio, Timestamp, Waiting,
+    Arrival, ClassId, Classes, Concurrency, Decision, Dequeue, Finished, Order, Ratio, Target,
+    Timestamp, Waiting,
 };
 
 /// Which law was listened to, and where.
@@ -68,6 +69,15 @@ pub enum Event {
     Tick,
     /// How busy the processors were.
     Cpu(Ratio),
+    /// Other targets were set, by one record for each class, all at once.
+    Target {
+        /// The class.
+        class: ClassId,
+        /// What it is promised from now on.
+        target: Target,
+        /// The next record is of the same change.
+        more: bool,
+    },
     /// So many records are missing here: the disk was too slow for them.
     Gap {
         /// How many.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Dequeue, Finished, Order, Ratio,
-    Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Finished, Order,
+    Ratio, Reading, Timestamp, Waiting,
 };
 
 use crate::pen::Pen;
@@ -23,6 +23,14 @@ pub struct Traced {
 impl Traced {
     pub(crate) const fn new(law: Box<dyn AdmissionLaw>, pen: Arc<Mutex<Pen>>) -> Self {
         Self { law, pen }
+    }
+
+    /// Records something that the law is not told the time of: it happens when the
+    /// record before did.
+    fn record_untimed(&self, event: Event) {
+        let mut pen = self.pen.lock();
+        let record = Record { at: pen.now(), limit: self.law.concurrency(), event };
+        pen.put(&record, None);
     }
 
     #[inline]
@@ -57,11 +65,7 @@ impl AdmissionLaw for Traced {
 
     fn order(&self, head_age: Duration) -> Order {
         let answer = self.law.order(head_age);
-        let event = Event::Order { head_age, answer };
-        let mut pen = self.pen.lock();
-        // The law is not told the time here: it is that of the record before.
-        let record = Record { at: pen.now(), limit: self.law.concurrency(), event };
-        pen.put(&record, None);
+        self.record_untimed(Event::Order { head_age, answer });
         answer
     }
 
@@ -78,6 +82,17 @@ impl AdmissionLaw for Traced {
     fn on_cpu(&mut self, now: Timestamp, busy: Ratio) {
         self.law.on_cpu(now, busy);
         self.record(now, Event::Cpu(busy), None);
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        let last = classes.len() - 1;
+        for (class, promised) in classes.iter() {
+            let more = class.index() < last;
+            if !more {
+                self.law.set_targets(classes);
+            }
+            self.record_untimed(Event::Target { class, target: promised.target, more });
+        }
     }
 
     fn concurrency(&self) -> Option<Concurrency> {

@@ -31,6 +31,7 @@ pub(crate) mod kind {
     pub(crate) const TICK: u8 = 6;
     pub(crate) const CPU: u8 = 7;
     pub(crate) const GAP: u8 = 8;
+    pub(crate) const TARGET: u8 = 9;
     pub(crate) const ALL: u8 = 0xf;
 }
 
@@ -38,7 +39,8 @@ pub(crate) mod kind {
 pub(crate) const BACKLOG_CHANGED: u8 = 1 << 4;
 /// So is the limit.
 pub(crate) const LIMIT_CHANGED: u8 = 1 << 5;
-/// The answer was not the usual one: refused, dropped, newest first.
+/// The answer was not the usual one: refused, dropped, newest first. Of a target: there
+/// are more of the same change.
 pub(crate) const UNUSUAL: u8 = 1 << 6;
 /// The event has a deadline.
 pub(crate) const HAS_DEADLINE: u8 = 1 << 7;

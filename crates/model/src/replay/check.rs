@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use tamarisk_control::catalogue::{self, InvalidKnob};
-use tamarisk_control::{AdmissionLaw, Timestamp};
+use tamarisk_control::{AdmissionLaw, Classes, Timestamp};
 use tamarisk_trace::{End, Event, Head, ReadError, Reader, Record};
 
 /// What a replay came to.
@@ -96,6 +96,7 @@ pub fn replay<R: Read>(
         gap: None,
         end: None,
     };
+    let mut classes = replay.head.classes.clone();
     let mut began = None;
     while let Some(record) = trace.next()? {
         replay.span = record.at.since(*began.get_or_insert(record.at));
@@ -106,7 +107,7 @@ pub fn replay<R: Read>(
         }
         replay.records += 1;
         if replay.gap.is_none() {
-            replay.compare(&record, answers(&mut *law, &record, trace));
+            replay.compare(&record, answers(&mut *law, &mut classes, &record, trace));
         }
     }
     replay.end = trace.end();
@@ -137,7 +138,13 @@ impl Replay {
 }
 
 /// The record that `law` makes of being told what `record` says.
-fn answers<R: Read>(law: &mut dyn AdmissionLaw, record: &Record, trace: &Reader<R>) -> Record {
+/// `classes` has the targets of late.
+fn answers<R: Read>(
+    law: &mut dyn AdmissionLaw,
+    classes: &mut Classes,
+    record: &Record,
+    trace: &Reader<R>,
+) -> Record {
     let (now, backlog) = (record.at, &trace.backlog());
     let event = match record.event {
         Event::Arrival { arrival, .. } => {
@@ -162,7 +169,14 @@ fn answers<R: Read>(law: &mut dyn AdmissionLaw, record: &Record, trace: &Reader<
             law.on_cpu(now, busy);
             Event::Cpu(busy)
         }
-        Event::Gap { lost } => Event::Gap { lost },
+        Event::Target { class, target, more } => {
+            classes.set_target(class, target);
+            if !more {
+                law.set_targets(classes);
+            }
+            record.event
+        }
+        Event::Gap { .. } => record.event,
     };
     Record { at: now, limit: law.concurrency(), event }
 }
@@ -179,6 +193,9 @@ fn asked(event: &Event, at: Timestamp) -> String {
         Event::Finish(finished) => format!("the end of one of {}", class(finished.class.index())),
         Event::Tick => "a tick".to_owned(),
         Event::Cpu(busy) => format!("processors busy to {busy}"),
+        Event::Target { class: of, target, .. } => {
+            format!("a target of {:?} for {}", target.response_time(), class(of.index()))
+        }
         Event::Gap { lost } => format!("{lost} records that are missing"),
     }
 }

@@ -156,7 +156,7 @@ impl Gathered {
             }
             _ => {}
         }
-        if !matches!(record.event, Event::Order { .. } | Event::Cpu(_)) {
+        if !matches!(record.event, Event::Order { .. } | Event::Cpu(_) | Event::Target { .. }) {
             self.latest = self.latest.max(now);
             self.crowding.advance(now, backlog, record.limit.is_some());
         }
