@@ -229,7 +229,7 @@ pub enum Reason {
     ConcurrencyLimit,
     /// The load leaves room for higher priorities only.
     PriorityCutoff,
-    /// Its client has had more than its share of the capacity.
+    /// Its client or class has had more than its share of the capacity.
     ShareExceeded,
     /// The lot fell on it: a share of all is refused early, before a bound is reached.
     Random,
@@ -284,7 +284,7 @@ impl std::fmt::Display for Reason {
             Self::StandingQueue => "a standing queue is being cleared",
             Self::ConcurrencyLimit => "as many are inside as may be at once",
             Self::PriorityCutoff => "there is room for higher priorities only",
-            Self::ShareExceeded => "its client has had more than its share",
+            Self::ShareExceeded => "its client or class has had more than its share",
             Self::Random => "a share of all is refused, and the lot fell on it",
             Self::Predicate => "the stage's predicate refused it",
             Self::Draining => "the stage is draining",

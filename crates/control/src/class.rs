@@ -110,14 +110,54 @@ pub struct Class {
     pub priority: Priority,
 }
 
+/// How large a share of the capacity a class has among those of its priority, in
+/// proportion to their weights, when not all can be served: from 1 to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Weight(u8);
+
+impl Weight {
+    /// The weight of a class that states none where others of its priority do.
+    pub const ONE: Self = Self(1);
+
+    /// A larger one would leave the others less than can be told from nothing.
+    pub const MAX: Self = Self(100);
+
+    /// A weight from 1 to 100.
+    ///
+    /// # Errors
+    /// [`InvalidWeight`] if it is not.
+    pub const fn new(weight: u8) -> Result<Self, InvalidWeight> {
+        if weight == 0 || weight > Self::MAX.0 {
+            return Err(InvalidWeight(weight));
+        }
+        Ok(Self(weight))
+    }
+
+    /// As a number.
+    #[inline]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// Why a [`Weight`] cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a weight of {0} is not between 1 and {max}", max = Weight::MAX.get())]
+pub struct InvalidWeight(u8);
+
 /// The classes of a stage, at least one and at most [`CLASSES_MAX`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Classes(Vec<Class>);
+pub struct Classes {
+    list: Vec<Class>,
+    /// Of those that have one.
+    weights: Vec<(ClassId, Weight)>,
+}
 
 impl Classes {
     /// One class named `default` for all events.
     pub fn single(target: Target) -> Self {
-        Self(vec![Class { name: "default".to_owned(), target, priority: Priority::default() }])
+        let class = Class { name: "default".to_owned(), target, priority: Priority::default() };
+        Self { list: vec![class], weights: Vec::new() }
     }
 
     /// Several classes, known by their position.
@@ -134,20 +174,36 @@ impl Classes {
                 return Err(InvalidClasses::Duplicate(class.name.clone()));
             }
         }
-        Ok(Self(classes))
+        Ok(Self { list: classes, weights: Vec::new() })
+    }
+
+    /// With a weight for the class `id`. Classes of one priority share the capacity by
+    /// their weights when not all can be served, as far as the stage's law knows of
+    /// weights; where none of them has one they are served as they come.
+    #[must_use]
+    pub fn weighted(mut self, id: ClassId, weight: Weight) -> Self {
+        let id = self.resolve(id);
+        self.weights.retain(|(other, _)| *other != id);
+        self.weights.push((id, weight));
+        self
+    }
+
+    /// The weight of the class `id`, if it has one.
+    pub fn weight(&self, id: ClassId) -> Option<Weight> {
+        self.weights.iter().find(|(other, _)| *other == id).map(|(_, weight)| *weight)
     }
 
     /// How many there are.
     #[allow(clippy::len_without_is_empty, reason = "there is always at least one class")]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     /// The class `id`; the first one if a stage has no such class, so that a
     /// mistaken tag cannot take the stage down.
     #[inline]
     pub fn at(&self, id: ClassId) -> &Class {
-        self.0.get(id.index()).unwrap_or(&self.0[0])
+        self.list.get(id.index()).unwrap_or(&self.list[0])
     }
 
     /// The class of this name.
@@ -180,12 +236,12 @@ impl Classes {
     /// `id` if the stage has it, else the default class.
     #[inline]
     pub fn resolve(&self, id: ClassId) -> ClassId {
-        if id.index() < self.0.len() { id } else { ClassId::DEFAULT }
+        if id.index() < self.list.len() { id } else { ClassId::DEFAULT }
     }
 
     /// All of them with their ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = (ClassId, &Class)> {
-        self.0.iter().enumerate().map(|(index, class)| (ClassId::new(index), class))
+        self.list.iter().enumerate().map(|(index, class)| (ClassId::new(index), class))
     }
 }
 
@@ -223,6 +279,17 @@ mod tests {
         let classes = Classes::single(target());
         assert_eq!(classes.resolve(ClassId::new(7)), ClassId::DEFAULT);
         assert_eq!(classes.at(ClassId::new(7)).name, "default");
+    }
+
+    #[test]
+    fn a_weight_is_kept_with_its_class() {
+        let (class, other) = (ClassId::DEFAULT, ClassId::new(1));
+        let weight = |weight| Weight::new(weight).unwrap();
+        let classes = Classes::single(target()).weighted(class, weight(2));
+        let classes = classes.weighted(class, weight(3));
+        assert_eq!((classes.weight(class), classes.weight(other)), (Some(weight(3)), None));
+        assert_eq!(Weight::new(0), Err(InvalidWeight(0)));
+        assert_eq!(Weight::new(101), Err(InvalidWeight(101)));
     }
 
     #[test]

@@ -88,7 +88,8 @@ pub use admission::{
     Rejection, Waiting,
 };
 pub use class::{
-    CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, Priority, Target,
+    CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, InvalidWeight, Priority,
+    Target, Weight,
 };
 pub use duration::{InvalidDuration, parse_duration};
 pub use fair::{InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder};

@@ -122,7 +122,8 @@ fn classes() -> Classes {
         priority: Priority(priority),
     };
     let list = vec![class("gold", 200, 0), class("tin", 1000, 1), class("dust", 5, 1)];
-    Classes::new(list).expect("the names differ")
+    let classes = Classes::new(list).expect("the names differ");
+    classes.weighted(ClassId::new(1), Weight::ONE)
 }
 
 fn known(class: u8) -> usize {
@@ -214,6 +215,7 @@ fn check_invariants(law: &dyn AdmissionLaw) {
     law.readings(&mut |Reading { name, class, value }| {
         let range = match name {
             "gate_ratio" => 0.1..=1.0,
+            "class_share_ratio" => 0.0..=1.0,
             "client_share_ratio" => 1.0 / 512.0..=1.0,
             "trim_ratio" => 0.5..=4.0,
             "limit_count" => 1.0..=32_768.0,

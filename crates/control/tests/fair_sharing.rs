@@ -1,4 +1,5 @@
-//! Whom the default law refuses when not all can be served: shares of clients.
+//! Whom the default law refuses when not all can be served: shares of clients and of
+//! classes.
 
 mod simulated_stage;
 
@@ -6,7 +7,7 @@ use simulated_stage::report::summarise;
 use simulated_stage::scenarios::{self, Scenario};
 use simulated_stage::workload::Clients;
 use simulated_stage::{Outcome, Record, run};
-use tamarisk_control::{AdmissionLaw, OpaqueUpstream, PredictGateTrim, Reason};
+use tamarisk_control::{AdmissionLaw, ClassId, OpaqueUpstream, PredictGateTrim, Reason};
 
 const SHARE_EXCEEDED: Outcome = Outcome::Rejected(Reason::ShareExceeded);
 
@@ -127,6 +128,63 @@ fn one_client_alone_and_many_unknown_ones_have_all_of_the_capacity() {
                 let share = sum.goodput / scenario.capacity();
                 assert!(share >= 0.95, "seed {seed}: {share:.3} of the capacity");
             }
+        }
+    }
+}
+
+/// The work of each class in answers within its target, in parts of the capacity.
+fn work_of_classes(scenario: &Scenario, records: &[Record]) -> [f64; 2] {
+    let (from, to) = scenario.measured;
+    [0, 1].map(|index| {
+        let class = Some(ClassId::new(index));
+        let sum = summarise(records, &scenario.workload.classes, class, from, to);
+        sum.good_work / f64::from(scenario.upstream.workers)
+    })
+}
+
+/// The form that cannot see workers charges classes with the time that they spend
+/// upstream, where short and long ones wait alike.
+const GIVE: [f64; 2] = [0.05, 0.12];
+
+/// What classes get that ask for `times` the capacity each is `expected`, give or take.
+fn check_shares(scenario: &Scenario, expected: [f64; 2]) {
+    for (form, make) in FORMS.iter().enumerate() {
+        for seed in SEEDS {
+            let records = run(&mut *make(scenario), scenario, seed);
+            let got = work_of_classes(scenario, &records);
+            let close = got.iter().zip(expected).all(|(got, to)| (got - to).abs() <= GIVE[form]);
+            assert!(close, "form {form}, seed {seed}: {got:.3?} where {expected:?} is expected");
+        }
+    }
+}
+
+#[test]
+fn classes_of_one_priority_share_by_their_weights() {
+    check_shares(&scenarios::weighted([5.0, 5.0], [3, 1]), [0.75, 0.25]);
+    check_shares(&scenarios::weighted([2.0, 2.0], [1, 4]), [0.2, 0.8]);
+    // One asks for much more than the other; a weight of one is what is not stated.
+    check_shares(&scenarios::weighted([9.0, 1.0], [1, 1]), [0.5, 0.5]);
+}
+
+#[test]
+fn what_a_class_does_not_ask_for_is_the_others() {
+    check_shares(&scenarios::weighted([0.2, 5.0], [3, 1]), [0.2, 0.8]);
+    check_shares(&scenarios::weighted([5.0, 0.1], [1, 20]), [0.9, 0.1]);
+}
+
+#[test]
+fn without_weights_classes_are_served_as_they_come() {
+    check_shares(&scenarios::two_kinds([5.0, 5.0]), [0.5, 0.5]);
+    check_shares(&scenarios::two_kinds([6.0, 2.0]), [0.75, 0.25]);
+}
+
+#[test]
+fn weights_refuse_nobody_where_all_can_be_served() {
+    let scenario = scenarios::weighted([0.6, 0.1], [1, 9]);
+    for make in FORMS {
+        for seed in SEEDS {
+            let records = run(&mut *make(&scenario), &scenario, seed);
+            assert!(records.iter().all(|record| record.outcome != SHARE_EXCEEDED), "seed {seed}");
         }
     }
 }

@@ -26,7 +26,7 @@ const CELLS: usize = 1024;
 
 /// Work is forgotten within so many targets: a burst that fills the whole target
 /// is then a tenth of what a client has that takes everything.
-const MEMORY_TARGETS: u32 = 10;
+pub(crate) const MEMORY_TARGETS: u32 = 10;
 
 /// A shorter target counts as so long, so that there is a memory to speak of.
 const TARGET_MIN: Duration = Duration::from_micros(1);
@@ -41,6 +41,9 @@ const UNIT_MAX: f64 = 1024.0;
 /// A client whose cells hold no more than so many times the average may be there
 /// by chance alone.
 const STANDS_OUT: f64 = 2.0;
+
+/// The fair share is never lower than what can still be told from chance.
+pub(crate) const SHARE_MIN: f64 = STANDS_OUT / CELLS as f64;
 
 /// What clients have had since the overload began; without one nothing is counted.
 #[derive(Clone, Debug)]

@@ -26,23 +26,22 @@ const FALL_FAST: f64 = 0.5;
 const FALL: f64 = 0.9;
 const RISE: f64 = 1.1;
 
-/// As little as can still be told from chance.
-const RATIO_MIN: f64 = 1.0 / 512.0;
-
 /// The fair share of one priority level.
 #[derive(Clone, Debug)]
 pub(crate) struct FairShare {
-    /// a, in `RATIO_MIN..=1.0`: of all that was used.
+    /// a, in `ratio_min..=1.0`: of all that was used.
     ratio: f64,
+    ratio_min: f64,
     /// A wait, in seconds, that no longer is short.
     short: f64,
     standing: f64,
 }
 
 impl FairShare {
-    /// `standing` is the wait, in seconds, that makes a standing queue.
-    pub(crate) fn new(standing: f64) -> Self {
-        Self { ratio: 1.0, short: SHORT * standing, standing }
+    /// `standing` is the wait, in seconds, that makes a standing queue; a is never
+    /// lowered below `ratio_min`.
+    pub(crate) fn new(standing: f64, ratio_min: f64) -> Self {
+        Self { ratio: 1.0, ratio_min, short: SHORT * standing, standing }
     }
 
     /// All for everybody, as at first.
@@ -59,7 +58,7 @@ impl FairShare {
         } else {
             RISE
         };
-        self.ratio = (self.ratio * factor).clamp(RATIO_MIN, 1.0);
+        self.ratio = (self.ratio * factor).clamp(self.ratio_min, 1.0);
     }
 
     /// Whether a queue that means a wait of `wait` seconds has to be left to those
@@ -81,12 +80,12 @@ mod tests {
 
     #[test]
     fn it_starts_with_all_for_everybody() {
-        assert!(!FairShare::new(0.2).is_exceeded(1.0, 1e9));
+        assert!(!FairShare::new(0.2, 0.01).is_exceeded(1.0, 1e9));
     }
 
     #[test]
     fn who_has_had_no_more_than_the_fair_share_may_use_the_whole_queue() {
-        let mut share = FairShare::new(0.2);
+        let mut share = FairShare::new(0.2, 0.01);
         share.judge(0.3);
         assert!(!share.is_exceeded(0.5, 1e9));
         // Above it: 0.1 · 0.5 ÷ 0.8 = 0.0625 s of a queue.
@@ -97,7 +96,7 @@ mod tests {
     #[test]
     fn it_falls_fast_while_the_queue_stands_and_comes_back_while_it_is_short() {
         let after = |waits: &[f64]| {
-            let mut share = FairShare::new(0.2);
+            let mut share = FairShare::new(0.2, 0.01);
             waits.iter().for_each(|&wait| share.judge(wait));
             share.ratio()
         };
@@ -105,6 +104,6 @@ mod tests {
         assert_eq!(after(&[0.15]), 0.9);
         assert!((after(&[0.3, 0.05]) - 0.55).abs() < 1e-12);
         assert_eq!(after(&[0.0; 100]), 1.0);
-        assert_eq!(after(&[f64::INFINITY; 100]), RATIO_MIN);
+        assert_eq!(after(&[f64::INFINITY; 100]), 0.01);
     }
 }

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use super::class_shares::ClassShares;
+use super::clients;
 use super::fair_share::FairShare;
 use super::gate::Gate;
 use super::trim::Trim;
@@ -46,6 +48,8 @@ struct Level {
     gate: Gate,
     trim: Trim,
     client_share: FairShare,
+    /// If any of its classes has a weight.
+    class_shares: Option<ClassShares>,
     /// The least target of its classes, in seconds: its queue is judged by it.
     target: f64,
     /// The longest wait, in seconds, that leaves every class of the level time to
@@ -89,7 +93,10 @@ impl Levels {
             .map(|&priority| {
                 let on_level = classes.iter().filter(|(_, class)| class.priority == priority);
                 let targets = on_level.map(|(_, class)| class.target.response_time());
-                Level::new(targets.min().unwrap_or(Duration::MAX), standing)
+                let target = targets.min().unwrap_or(Duration::MAX);
+                let class_shares =
+                    ClassShares::new(classes, priority, standing * target.as_secs_f64());
+                Level::new(target, standing, class_shares)
             })
             .collect();
         Self { level_of: level_of.collect(), levels }
@@ -135,15 +142,22 @@ impl Levels {
         wait.queue > level.gate.share() * level.target || wait.total > level.room
     }
 
-    /// Whether a client that has had `share` of all has to leave the queue to others.
+    /// Whether an event of `class`, from a client that has had `share` of all, has to
+    /// leave the queue to other clients or classes.
     #[inline]
     pub(crate) fn exceeds_share(&self, class: ClassId, wait: Wait, share: f64) -> bool {
-        self.level(class).client_share.is_exceeded(share, wait.queue)
+        let level = self.level(class);
+        let classes = level.class_shares.as_ref();
+        level.client_share.is_exceeded(share, wait.queue)
+            || classes.is_some_and(|shares| shares.is_exceeded(class, wait.queue))
     }
 
     /// An overload begins: whatever the queue was before, nobody has had too much.
     pub(crate) fn reset_shares(&mut self) {
-        self.levels.iter_mut().for_each(|level| level.client_share.reset());
+        for level in &mut self.levels {
+            level.client_share.reset();
+            level.class_shares.iter_mut().for_each(ClassShares::reset);
+        }
     }
 
     /// Takes note of the wait in the queue of the level of `class`.
@@ -155,6 +169,7 @@ impl Levels {
             level.load = f64::midpoint(level.load, load);
             level.admitted = 0.0;
             level.client_share.judge(interval.least_wait);
+            level.class_shares.iter_mut().for_each(|shares| shares.judge(interval));
             self.sum_loads();
         }
     }
@@ -170,7 +185,11 @@ impl Levels {
     /// Counts `work_seconds` of `class` as admitted.
     #[inline]
     pub(crate) fn admit(&mut self, class: ClassId, work_seconds: f64) {
-        self.level_mut(class).admitted += work_seconds;
+        let level = self.level_mut(class);
+        level.admitted += work_seconds;
+        if let Some(shares) = &mut level.class_shares {
+            shares.charge(class, work_seconds);
+        }
     }
 
     /// Learns from an event whose response time was `ratio` of its target.
@@ -231,6 +250,11 @@ impl Levels {
         self.level(class).client_share.ratio()
     }
 
+    /// The same among its classes, if these have weights.
+    pub(crate) fn class_share(&self, class: ClassId) -> Option<f64> {
+        self.level(class).class_shares.as_ref().map(ClassShares::ratio)
+    }
+
     /// g of the level of `class`.
     pub(crate) fn correction(&self, class: ClassId) -> f64 {
         self.level(class).trim.correction()
@@ -276,11 +300,12 @@ impl Levels {
 }
 
 impl Level {
-    fn new(target: Duration, standing: f64) -> Self {
+    fn new(target: Duration, standing: f64, class_shares: Option<ClassShares>) -> Self {
         Self {
             gate: Gate::new(target, standing),
             trim: Trim::new(),
-            client_share: FairShare::new(standing * target.as_secs_f64()),
+            client_share: FairShare::new(standing * target.as_secs_f64(), clients::SHARE_MIN),
+            class_shares,
             target: target.as_secs_f64(),
             room: f64::INFINITY,
             admitted: 0.0,

@@ -29,8 +29,9 @@
 //!
 //! *Whose turn it is* decides while not all can be served: a client that has had
 //! more than its share of late leaves the queue to those who have had less
-//! (`clients.rs`, `fair_share.rs`). What the modest leave over is the greedy one's,
-//! and without an overload nobody is refused for it.
+//! (`clients.rs`, `fair_share.rs`), and a class that has had more than its weight leaves
+//! it to the others of its priority (`class_shares.rs`). What the modest leave over is
+//! the greedy one's, and without an overload nobody is refused for it.
 //!
 //! A reserve keeps a trickle of classes flowing that the estimates would shut
 //! out. At the head of the queue an event is dropped if it would come too late,
@@ -55,6 +56,7 @@
 //! within some ten intervals of half a target from the beginning of an overload.
 
 mod builder;
+mod class_shares;
 mod clients;
 mod fair_share;
 mod gate;
@@ -325,6 +327,9 @@ impl AdmissionLaw for PredictGateTrim {
             let mut show = |name, value| visit(Reading { name, class: Some(class), value });
             show("gate_ratio", self.levels.gate_share(class));
             show("client_share_ratio", self.levels.client_share(class));
+            if let Some(share) = self.levels.class_share(class) {
+                show("class_share_ratio", share);
+            }
             show("trim_ratio", self.levels.correction(class));
             show("service_mean_seconds", self.service_scale * self.service.mean(class));
             show("service_median_seconds", self.service_scale * self.service.median(class));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{Class, Classes, Priority, Target};
+use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
 
 use super::Upstream;
 use super::workload::{Clients, Load, Phase, Service, Workload};
@@ -145,6 +145,38 @@ pub fn uniform(times: f64) -> Scenario {
 pub fn clients(count: u64, times: f64, greed: f64) -> Scenario {
     let mut scenario = uniform(times * (count as f64 - 1.0 + greed) / count as f64);
     scenario.workload.clients = Clients::Greedy { count, greed };
+    scenario
+}
+
+/// The same workers for events of 20 ms and of 40 ms, of one priority, which from 5 s on
+/// ask for `times` the capacity each; target 500 ms.
+pub fn two_kinds(times: [f64; 2]) -> Scenario {
+    let [short, long] = [400.0 * times[0], 200.0 * times[1]];
+    let mix = |rate| rate / (short + long);
+    Scenario {
+        workload: Workload {
+            classes: classes(vec![class("short", 500, 0), class("long", 500, 0)]),
+            mix: vec![
+                (mix(short), Service::Exponential(0.02)),
+                (mix(long), Service::Exponential(0.04)),
+            ],
+            clients: Clients::Strangers,
+            phases: vec![poisson(0.0, 80.0), poisson(5.0, short + long)],
+            until_seconds: 35.0,
+        },
+        upstream: Upstream::steady(8),
+        measured: (10.0, 35.0),
+    }
+}
+
+/// The same with weights.
+pub fn weighted(times: [f64; 2], weights: [u8; 2]) -> Scenario {
+    let mut scenario = two_kinds(times);
+    for (index, weight) in weights.into_iter().enumerate() {
+        let weight = Weight::new(weight).expect("the weights of scenarios are few");
+        let classes = scenario.workload.classes.weighted(ClassId::new(index), weight);
+        scenario.workload.classes = classes;
+    }
     scenario
 }
 
