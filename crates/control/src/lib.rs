@@ -82,6 +82,7 @@ pub mod threshold;
 mod timestamp;
 pub mod token_bucket;
 mod units;
+mod with_dropper;
 
 pub use admission::{
     AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Ending, Finished, Order, Reading, Reason,
@@ -114,3 +115,4 @@ pub use threshold::Threshold;
 pub use timestamp::Timestamp;
 pub use token_bucket::TokenBucket;
 pub use units::{BatchSize, Concurrency, OutOfRange, PerSecond, Ratio};
+pub use with_dropper::WithDropper;

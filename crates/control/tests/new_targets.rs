@@ -85,7 +85,7 @@ fn overload() -> Scenario {
 
 /// The p90 in seconds, and completions a second, at the end of a run with a target of
 /// `first` milliseconds and then of `then`.
-fn outcome(entry: &AdmissionEntry, first: u64, then: u64) -> (f64, f64) {
+fn outcome(entry: &'static AdmissionEntry, first: u64, then: u64) -> (f64, f64) {
     let mut law = Changing { law: entry.law(&promised(first)), to: Some(promised(then)) };
     let records = run(&mut law, &overload(), 7);
     let mut responses: Vec<_> = records

@@ -1,6 +1,6 @@
 //! The admission laws.
 
-use super::{AdmissionEntry, Knob};
+use super::{AdmissionEntry, Knob, knob};
 use crate::fair::Form;
 use crate::{
     AdaptiveLifo, AdmissionLaw, Allowance, Bouncer, Classes, Codel, Concurrency, CpuShedding,
@@ -10,16 +10,6 @@ use crate::{
 };
 
 type Made = Result<Box<dyn AdmissionLaw>, String>;
-
-const fn knob(
-    name: &'static str,
-    summary: &'static str,
-    default: f64,
-    least: f64,
-    greatest: f64,
-) -> Knob {
-    Knob { name, summary, default, least, greatest }
-}
 
 /// Every admission law that ships, the default first.
 pub const ADMISSION: &[AdmissionEntry] = &[
@@ -97,9 +87,15 @@ pub const ADMISSION: &[AdmissionEntry] = &[
     self_tuning("p-precompensated", "proportional, on its target by the model [Fair07]", |c, v| {
         tuned(c, Form::PPrecompensated, v)
     }),
-    plain("selective-dropper", "drops what has waited out its class's time [Fair07]", |c, _| {
-        Ok(Box::new(SelectiveDropper::new(c)))
-    }),
+    AdmissionEntry {
+        name: "selective-dropper",
+        summary: "drops what has waited out its class's time [Fair07]",
+        knobs: &[knob("wait_ratio", "the share of the target that may be waited", 0.8, 0.0, 1.0)],
+        make: |classes, values| {
+            let share = Ratio::saturating(values[0]);
+            Ok(Box::new(SelectiveDropper::with_threshold(classes, share)))
+        },
+    },
     plain("moving-dropper", "the same, by departure rate and queue length", |classes, _| {
         Ok(Box::new(MovingDropper::new(classes)))
     }),
@@ -144,15 +140,24 @@ pub const ADMISSION: &[AdmissionEntry] = &[
     }),
 ];
 
+/// The laws of [`ADMISSION`] that let everybody in and drop from the queue: those that
+/// another admission law can be given for company.
+pub const DROPPING: &[&str] =
+    &["selective-dropper", "moving-dropper", "codel", "service-codel", "adaptive-lifo"];
+
 /// A law without constants that one should change.
-const fn plain(name: &'static str, summary: &'static str, make: super::Make) -> AdmissionEntry {
+const fn plain(
+    name: &'static str,
+    summary: &'static str,
+    make: super::Make<dyn AdmissionLaw>,
+) -> AdmissionEntry {
     AdmissionEntry { name, summary, knobs: &[], make }
 }
 
 const fn self_tuning(
     name: &'static str,
     summary: &'static str,
-    make: super::Make,
+    make: super::Make<dyn AdmissionLaw>,
 ) -> AdmissionEntry {
     const KNOBS: &[Knob] = &[
         knob("aim_ratio", "the share of the target to aim at", 0.8, 0.05, 1.0),
@@ -244,7 +249,7 @@ mod tests {
     #[test]
     fn the_listed_defaults_are_those_of_the_laws() {
         let classes = Classes::single(Target::p90(Duration::from_millis(200)).unwrap());
-        let listed = |name: &str| crate::catalogue::admission(name).unwrap().defaults();
+        let listed = |name: &str| crate::catalogue::admission(name).unwrap().named().values;
         let alike = |one: &dyn Debug, other: &dyn Debug| {
             assert_eq!(format!("{one:?}"), format!("{other:?}"));
         };

@@ -13,10 +13,16 @@
 //! ```
 
 mod admission;
+mod laws;
+mod slow;
 
-pub use admission::ADMISSION;
+use std::fmt;
 
-use crate::{AdmissionLaw, Classes};
+pub use admission::{ADMISSION, DROPPING};
+pub use laws::{InvalidLaw, Laws};
+pub use slow::{BATCHING, QUALITY, TERMINATION, WORKERS};
+
+use crate::{AdmissionLaw, BatchLaw, Classes, QualityLaw, TerminationLaw, WorkersLaw};
 
 /// A constant of a law. Its name is snake case and ends in its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,20 +39,46 @@ pub struct Knob {
     pub greatest: f64,
 }
 
-/// An admission law that can be named.
-#[derive(Clone, Copy, Debug)]
-pub struct AdmissionEntry {
-    /// As [`AdmissionLaw::name`].
+const fn knob(
+    name: &'static str,
+    summary: &'static str,
+    default: f64,
+    least: f64,
+    greatest: f64,
+) -> Knob {
+    Knob { name, summary, default, least, greatest }
+}
+
+/// A law that can be named; `L` says of which kind.
+pub struct Entry<L: ?Sized + 'static> {
+    /// As the law's own, such as [`AdmissionLaw::name`].
     pub name: &'static str,
     /// In one line.
     pub summary: &'static str,
     /// Its constants.
     pub knobs: &'static [Knob],
     /// Makes the law of one value for each knob, in their order.
-    make: Make,
+    make: Make<L>,
 }
 
-type Make = fn(&Classes, &[f64]) -> Result<Box<dyn AdmissionLaw>, String>;
+type Make<L> = fn(&Classes, &[f64]) -> Result<Box<L>, String>;
+
+/// An admission law that can be named.
+pub type AdmissionEntry = Entry<dyn AdmissionLaw>;
+/// A workers law that can be named.
+pub type WorkersEntry = Entry<dyn WorkersLaw>;
+/// A batching law that can be named.
+pub type BatchEntry = Entry<dyn BatchLaw>;
+/// A quality law that can be named.
+pub type QualityEntry = Entry<dyn QualityLaw>;
+/// A termination law that can be named.
+pub type TerminationEntry = Entry<dyn TerminationLaw>;
+
+/// A law of the catalogue, and the values of its constants.
+pub struct Named<L: ?Sized + 'static> {
+    entry: &'static Entry<L>,
+    values: Box<[f64]>,
+}
 
 /// Why a law cannot have such constants.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -90,10 +122,10 @@ pub fn admission(name: &str) -> Option<&'static AdmissionEntry> {
     ADMISSION.iter().find(|entry| entry.name == name)
 }
 
-impl AdmissionEntry {
+impl<L: ?Sized> Entry<L> {
     /// The law with its default constants.
-    pub fn law(&self, classes: &Classes) -> Box<dyn AdmissionLaw> {
-        (self.make)(classes, &self.defaults()).expect("defaults go together")
+    pub fn law(&'static self, classes: &Classes) -> Box<L> {
+        self.named().make(classes).expect("defaults go together")
     }
 
     /// The law with some constants of one's own.
@@ -101,29 +133,85 @@ impl AdmissionEntry {
     /// # Errors
     /// [`InvalidKnob`] says which cannot be.
     pub fn law_with(
-        &self,
+        &'static self,
         classes: &Classes,
         knobs: &[(&str, f64)],
-    ) -> Result<Box<dyn AdmissionLaw>, InvalidKnob> {
-        let law = self.name;
-        let mut values = self.defaults();
-        for &(name, value) in knobs {
-            let Some(index) = self.knobs.iter().position(|knob| knob.name == name) else {
-                let names: Vec<_> = self.knobs.iter().map(|knob| knob.name).collect();
-                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                return Err(InvalidKnob::Unknown { law, knob: name.to_owned(), known });
-            };
-            let Knob { name: knob, least, greatest, .. } = self.knobs[index];
-            if !(least..=greatest).contains(&value) {
-                return Err(InvalidKnob::Range { law, knob, value, least, greatest });
-            }
-            values[index] = value;
+    ) -> Result<Box<L>, InvalidKnob> {
+        let mut named = self.named();
+        for &(knob, value) in knobs {
+            named.set(knob, value)?;
         }
-        (self.make)(classes, &values).map_err(|reason| InvalidKnob::Together { law, reason })
+        named.make(classes)
     }
 
-    fn defaults(&self) -> Vec<f64> {
-        self.knobs.iter().map(|knob| knob.default).collect()
+    /// The choice of this law, with its default constants.
+    pub fn named(&'static self) -> Named<L> {
+        Named { entry: self, values: self.knobs.iter().map(|knob| knob.default).collect() }
+    }
+}
+
+impl<L: ?Sized> Named<L> {
+    /// The law's name.
+    pub fn name(&self) -> &'static str {
+        self.entry.name
+    }
+
+    /// The constants by name, and their values.
+    pub fn knobs(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
+        self.entry.knobs.iter().map(|knob| knob.name).zip(self.values.iter().copied())
+    }
+
+    /// Gives one constant another value.
+    ///
+    /// # Errors
+    /// [`InvalidKnob`] if there is no such constant, or no law would work with it.
+    pub fn set(&mut self, knob: &str, value: f64) -> Result<(), InvalidKnob> {
+        let (law, knobs) = (self.entry.name, self.entry.knobs);
+        let Some(index) = knobs.iter().position(|known| known.name == knob) else {
+            let names: Vec<_> = knobs.iter().map(|knob| knob.name).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(InvalidKnob::Unknown { law, knob: knob.to_owned(), known });
+        };
+        let Knob { name: knob, least, greatest, .. } = knobs[index];
+        if !(least..=greatest).contains(&value) {
+            return Err(InvalidKnob::Range { law, knob, value, least, greatest });
+        }
+        self.values[index] = value;
+        Ok(())
+    }
+
+    /// The law itself.
+    ///
+    /// # Errors
+    /// [`InvalidKnob::Together`] if its constants do not go together.
+    pub fn make(&self, classes: &Classes) -> Result<Box<L>, InvalidKnob> {
+        let law = self.entry.name;
+        let made = (self.entry.make)(classes, &self.values);
+        made.map_err(|reason| InvalidKnob::Together { law, reason })
+    }
+}
+
+impl<L: ?Sized> fmt::Debug for Entry<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<L: ?Sized> fmt::Debug for Named<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(self.name()).field(&self.values).finish()
+    }
+}
+
+impl<L: ?Sized> Clone for Named<L> {
+    fn clone(&self) -> Self {
+        Self { entry: self.entry, values: self.values.clone() }
+    }
+}
+
+impl<L: ?Sized> PartialEq for Named<L> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.values == other.values
     }
 }
 
@@ -144,6 +232,34 @@ mod tests {
             assert_eq!(entry.law(&classes()).name(), entry.name);
             let alike = ADMISSION.iter().filter(|other| other.name == entry.name);
             assert_eq!(alike.count(), 1, "{}", entry.name);
+        }
+    }
+
+    fn check_slow<L: ?Sized>(entries: &'static [Entry<L>], name: fn(&L) -> &'static str) {
+        for entry in entries {
+            assert_eq!(name(&entry.law(&classes())), entry.name);
+            for knob in entry.knobs {
+                assert!((knob.least..=knob.greatest).contains(&knob.default), "{}", knob.name);
+                for value in [knob.least, knob.greatest] {
+                    let made = entry.law_with(&classes(), &[(knob.name, value)]);
+                    assert!(matches!(made, Ok(_) | Err(InvalidKnob::Together { .. })));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slow_laws_are_listed_as_admission_laws_are() {
+        check_slow(WORKERS, |law| law.name());
+        check_slow(BATCHING, |law| law.name());
+        check_slow(QUALITY, |law| law.name());
+        check_slow(TERMINATION, |law| law.name());
+    }
+
+    #[test]
+    fn droppers_are_admission_laws() {
+        for name in DROPPING {
+            assert!(admission(name).is_some(), "{name}");
         }
     }
 

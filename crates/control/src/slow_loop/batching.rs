@@ -179,6 +179,10 @@ impl BatchLaw for ThroughputBatching {
         self.throughput.restart(now, activity);
     }
 
+    fn most(&self) -> BatchSize {
+        BatchSize::new(self.most)
+    }
+
     fn strain(&self) -> Strain {
         match (self.most, self.found) {
             (1, _) => Strain::Fixed,

@@ -59,7 +59,7 @@
 //!
 //! **Source.** Our own. The order is that of what it costs those who are served:
 //! nothing, latency, quality, an answer. Measuring demand at the door follows from
-//! the position that overload has to be visible to be managed [Welsh01]; separation of
+//! the position that overload has to be visible to be managed \[Welsh01\]; separation of
 //! time scales and the rule against wind-up are common practice of control.
 //!
 //! **Limits.** Refusals have to mean overload: a fast loop that refuses by contract
@@ -289,6 +289,12 @@ impl Composition {
             }
         }
         self.knobs
+    }
+
+    /// The names of the laws for workers, batches, quality and termination.
+    pub fn names(&self) -> [&'static str; 4] {
+        let (batch, quality) = (self.batch.name(), self.quality.name());
+        [self.workers.name(), batch, quality, self.termination.name()]
     }
 
     /// How long an event of `class` may run. None if only its deadline ends it.

@@ -1,6 +1,7 @@
 //! The laws that change nothing, for stages that are to stay as they were built
 //! and to compare the others with.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{Activity, BatchLaw, Leeway, QualityLaw, Strain, TerminationLaw, WorkersLaw};
@@ -17,6 +18,10 @@ impl WorkersLaw for FixedWorkers {
 
     fn on_tick(&mut self, _: Timestamp, _: &Activity<'_>, _: Leeway) -> Concurrency {
         self.0
+    }
+
+    fn range(&self) -> RangeInclusive<Concurrency> {
+        self.0..=self.0
     }
 
     fn strain(&self) -> Strain {
@@ -39,6 +44,10 @@ impl BatchLaw for FixedBatch {
     }
 
     fn on_tick(&mut self, _: Timestamp, _: &Activity<'_>) -> BatchSize {
+        self.0
+    }
+
+    fn most(&self) -> BatchSize {
         self.0
     }
 

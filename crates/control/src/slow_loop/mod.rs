@@ -22,6 +22,7 @@ mod pool_sizing;
 mod termination_threshold;
 mod throughput;
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub use batching::ThroughputBatching;
@@ -120,6 +121,11 @@ pub trait WorkersLaw: Send {
     /// while: throughput from before must not be compared with what follows.
     fn on_shift(&mut self, _now: Timestamp, _activity: &Activity<'_>) {}
 
+    /// The fewest and the most workers that it ever asks for, the fewest first.
+    fn range(&self) -> RangeInclusive<Concurrency> {
+        Concurrency::ONE..=Concurrency::new(u32::MAX)
+    }
+
     /// Whether more workers can still be had, and whether some can be given back.
     fn strain(&self) -> Strain;
 
@@ -138,6 +144,11 @@ pub trait BatchLaw: Send {
 
     /// As [`WorkersLaw::on_shift`].
     fn on_shift(&mut self, _now: Timestamp, _activity: &Activity<'_>) {}
+
+    /// The greatest batch that it ever asks for, and begins with.
+    fn most(&self) -> BatchSize {
+        BatchSize::new(u32::MAX)
+    }
 
     /// Whether the law is still looking for a better size. There is nothing to
     /// give back: without a queue a batch is one event, whatever its bound.

@@ -177,6 +177,10 @@ impl WorkersLaw for PoolSizing {
         self.idle = Idle::default();
     }
 
+    fn range(&self) -> RangeInclusive<Concurrency> {
+        Concurrency::new(self.least)..=Concurrency::new(self.most)
+    }
+
     fn strain(&self) -> Strain {
         if self.least == self.most {
             Strain::Fixed

@@ -44,8 +44,8 @@ const HIGH_WATERMARK: f64 = 0.15;
 /// LW [SERT06 table 2]
 const LOW_WATERMARK: f64 = 0.05;
 
-/// UB as a multiple of the target.
-const UPPER_BOUND_TARGETS: f64 = 10.0;
+/// LB and UB as multiples of the target.
+const BOUNDS_TARGETS: (f64, f64) = (1.0, 10.0);
 
 /// A limit for each class on how long its events run, set by what is lost.
 #[derive(Clone, Debug)]
@@ -95,10 +95,8 @@ impl TerminationThreshold {
                 high: HIGH_WATERMARK,
                 low: LOW_WATERMARK,
             },
-            classes: classes
-                .targets()
-                .map(|target| Limit::of(target, (1.0, UPPER_BOUND_TARGETS)))
-                .collect(),
+            targets: classes.targets().collect(),
+            classes: classes.targets().map(|target| Limit::of(target, BOUNDS_TARGETS)).collect(),
         }
     }
 }
@@ -192,6 +190,7 @@ impl TerminationLaw for TerminationThreshold {
 #[must_use]
 pub struct TerminationThresholdBuilder {
     parameters: Parameters,
+    targets: Box<[Target]>,
     classes: Box<[Limit]>,
 }
 
@@ -230,6 +229,13 @@ impl TerminationThresholdBuilder {
             let (lower, upper) = bounds.into_inner();
             *limit = Limit { lower, upper, of_target: None };
         }
+        self
+    }
+
+    /// LB and UB of every class as multiples of its target. Default 1 and 10.
+    pub fn bounds_in_targets(mut self, multiples: RangeInclusive<f64>) -> Self {
+        let multiples = multiples.into_inner();
+        self.classes = self.targets.iter().map(|&target| Limit::of(target, multiples)).collect();
         self
     }
 
@@ -280,7 +286,7 @@ impl TerminationThresholdBuilder {
     }
 
     fn law(self) -> TerminationThreshold {
-        let Self { parameters, classes } = self;
+        let Self { parameters, classes, .. } = self;
         TerminationThreshold { parameters, classes, share: 1.0, interval_began: None }
     }
 }
