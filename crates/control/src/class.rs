@@ -213,14 +213,14 @@ impl Classes {
 
     /// Promises the class `id` something else; a class that there is not stays so.
     pub fn set_target(&mut self, id: ClassId, target: Target) {
-        if let Some(class) = self.0.get_mut(id.index()) {
+        if let Some(class) = self.list.get_mut(id.index()) {
             class.target = target;
         }
     }
 
     /// The targets of all classes, in order.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
-        self.0.iter().map(|class| class.target)
+        self.list.iter().map(|class| class.target)
     }
 
     /// The least response time of any target.

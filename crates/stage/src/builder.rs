@@ -3,13 +3,14 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
     AdmissionLaw, BatchLaw, BatchSize, Classes, Concurrency, PredictGateTrim, QualityLaw, Target,
     TerminationLaw, WorkersLaw,
 };
 
 use crate::clock::Clock;
-use crate::core::{CoreConfig, SlowLaws};
+use crate::core::{CoreConfig, SlowLaws, bounds};
 use crate::gate::Gate;
 use crate::queue::{Discipline, Queue};
 
@@ -36,6 +37,7 @@ pub struct StageBuilder {
     classes: Option<Classes>,
     law: Option<Box<dyn AdmissionLaw>>,
     slow: SlowLaws,
+    chosen: Laws,
     workers: RangeInclusive<u32>,
     capacity: usize,
     line: Line,
@@ -59,6 +61,7 @@ impl StageBuilder {
             classes: None,
             law: None,
             slow: SlowLaws::default(),
+            chosen: Laws::new(),
             workers: 1..=1,
             capacity: DEFAULT_QUEUE_CAPACITY,
             line: Line::Ordered(Discipline::default()),
@@ -115,6 +118,25 @@ impl StageBuilder {
     #[must_use]
     pub fn termination_law(mut self, law: impl TerminationLaw + 'static) -> Self {
         self.slow.termination = Some(Box::new(law));
+        self
+    }
+
+    /// The laws by name. They come before those that are set one by one, and with them
+    /// the bounds on workers and the batching factor that they state.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tamarisk_control::catalogue::{InvalidLaw, Laws};
+    /// # use tamarisk_stage::StageBuilder;
+    /// let laws = Laws::new()
+    ///     .workers("pool-sizing", &[("workers_max_count", 32.0)])?
+    ///     .quality("degradation", &[("quality_least_ratio", 0.5)])?;
+    /// let builder = StageBuilder::new("thumbnails").laws(laws);
+    /// # Ok::<(), InvalidLaw>(())
+    /// ```
+    #[must_use]
+    pub fn laws(mut self, laws: Laws) -> Self {
+        self.chosen = laws;
         self
     }
 
@@ -211,6 +233,29 @@ impl StageBuilder {
             .map_err(|_| BuildError::NoRuntime { stage: self.name.clone() })
     }
 
+    /// The same with the laws made that are chosen by name.
+    pub(crate) fn with_named_laws(mut self) -> Result<Self, BuildError> {
+        let classes = self.promised();
+        let impossible = |reason: InvalidKnob| BuildError::Laws {
+            stage: self.name.clone(),
+            reason: reason.to_string(),
+        };
+        let slow = SlowLaws::named(&self.chosen, &classes).map_err(impossible)?;
+        if self.chosen.admission.is_some() || self.chosen.dropping.is_some() {
+            let own = self.law.take();
+            let own = || own.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
+            self.law = Some(self.chosen.make_admission(&classes, own).map_err(impossible)?);
+        }
+        if let Some(workers) = &slow.workers {
+            self.workers = bounds(&**workers);
+        }
+        if let Some(batch) = &slow.batch {
+            self.batch = batch.most().get() as usize;
+        }
+        self.slow = slow.or(self.slow);
+        Ok(self)
+    }
+
     /// Checks the description and turns it into what a stage is made of.
     pub(crate) fn into_config(self) -> Result<CoreConfig, BuildError> {
         let classes = self.promised();
@@ -231,6 +276,7 @@ impl StageBuilder {
             name: self.name,
             clock: self.clock,
             ruling: self.slow.with(law, &classes, workers, batch),
+            chosen: self.chosen,
             classes,
             workers: self.workers,
             capacity: self.capacity,
@@ -267,6 +313,14 @@ pub enum BuildError {
     NoBatch {
         /// The stage.
         stage: String,
+    },
+    /// Constants of laws that were chosen by name do not go together.
+    #[error("the laws of stage {stage:?} cannot be: {reason}")]
+    Laws {
+        /// The stage.
+        stage: String,
+        /// What the law says.
+        reason: String,
     },
     /// Order by key needs workers that take turns, and a gate has none.
     #[error(

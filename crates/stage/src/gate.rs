@@ -12,7 +12,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::{AdmissionLaw, Concurrency, Ratio, Reason, Rejection, Timestamp};
+use tamarisk_control::catalogue::Laws;
+use tamarisk_control::{
+    AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target, Timestamp,
+};
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
@@ -86,6 +89,7 @@ pub enum RunError {
 
 impl Gate {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
+        let builder = builder.with_named_laws()?;
         let runtime = builder.runtime()?;
         let (queue, partitioned) = (builder.queue(), builder.is_partitioned());
         let config = builder.into_config()?;
@@ -190,10 +194,30 @@ impl Gate {
         self.core.set_workers(workers);
     }
 
+    /// Its classes, with the targets that they have now.
+    pub fn classes(&self) -> Classes {
+        self.core.promised()
+    }
+
+    /// Promises some classes something else from now on. Nobody inside is disturbed,
+    /// and the laws keep what they have learned.
+    pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
+        self.core.set_targets(targets);
+    }
+
     /// Replaces the laws by this admission law, which starts without experience;
     /// what slow laws have set stays as it is.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         self.core.set_law(law);
+    }
+
+    /// Replaces all laws by `laws`, which start without experience. Nobody inside is
+    /// disturbed.
+    ///
+    /// # Errors
+    /// [`BuildError::Laws`] if they cannot be; then all stays as it was.
+    pub fn set_laws(&self, laws: Laws) -> Result<(), BuildError> {
+        self.core.set_laws(laws)
     }
 
     /// Admits nothing more, waits until nobody is inside or `timeout` has passed,

@@ -70,8 +70,9 @@ impl StageBuilder {
     /// # Errors
     /// [`BuildError`] if it could not work as described.
     pub fn inline<F>(self, function: F) -> Result<Inline<F>, BuildError> {
-        let asks = self.has_law();
-        let config = self.into_config()?;
+        let builder = self.with_named_laws()?;
+        let asks = builder.has_law();
+        let config = builder.into_config()?;
         let now = config.clock.now();
         let shared = Shared {
             name: config.name,
@@ -151,7 +152,9 @@ impl<F> Inline<F> {
             queue_capacity: 0,
             classes: shared.classes.iter().map(class).collect(),
             rejections: Default::default(),
+            batch: None,
             law: shared.law.as_ref().map_or("none", |law| law.lock().name()),
+            laws: Vec::new(),
             readings: Vec::new(),
             last_failure: None,
         }

@@ -73,7 +73,9 @@ pub use graph::{EdgeObservation, Graph, GraphError, GraphObservation, Node};
 pub use handler::{BlockingHandler, BoxError, Handler, StageFn, blocking_fn, stage_fn};
 pub use inline::{Inline, InlineError};
 pub use ledger::{Accounts, Outcome};
-pub use observation::{ClassObservation, LawReading, Percentiles, Phase, StageObservation};
+pub use observation::{
+    ClassObservation, LawObservation, LawReading, Percentiles, Phase, StageObservation,
+};
 pub use profile::{Profile, ServiceProfile};
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};

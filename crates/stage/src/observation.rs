@@ -41,8 +41,12 @@ pub struct StageObservation {
     pub classes: Vec<ClassObservation>,
     /// Rejections so far, by the rule that said no.
     pub rejections: BTreeMap<Reason, u64>,
+    /// How many events a worker takes at once at most, where a law has a say in it.
+    pub batch: Option<u32>,
     /// Name of the admission law.
     pub law: &'static str,
+    /// The laws that rule the stage, the admission law first.
+    pub laws: Vec<LawObservation>,
     /// The law's knobs and estimates.
     pub readings: Vec<LawReading>,
     /// What the latest failed event failed of, cut to 200 characters.
@@ -58,6 +62,8 @@ pub struct ClassObservation {
     pub target: Duration,
     /// At which percentile it is promised, as a ratio.
     pub percentile: Ratio,
+    /// How long an event may run, where a law has a say in it.
+    pub run_limit: Option<Duration>,
     /// Arrivals and outcomes since the stage was made, and who is inside.
     pub accounts: Accounts,
     /// How many arrive, of late.
@@ -68,6 +74,18 @@ pub struct ClassObservation {
     pub response: Option<Percentiles>,
     /// What a model has to know of its service.
     pub profile: Option<ServiceProfile>,
+}
+
+/// A law that rules a stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LawObservation {
+    /// What it rules: `admission`, `dropping`, `workers`, `batching`, `quality` or
+    /// `termination`.
+    pub rules: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its constants, in the units that their names end in, if it was chosen by name.
+    pub knobs: Vec<(&'static str, f64)>,
 }
 
 /// A knob or estimate of an admission law.
@@ -200,6 +218,7 @@ impl Observer {
             target: class.target.response_time(),
             percentile: class.target.at(),
             arrivals: self.profiler.arrivals(now, id, accounts.offered),
+            run_limit: None,
             accounts,
             service: self.service[id.index()].percentiles(),
             response: self.response[id.index()].percentiles(),

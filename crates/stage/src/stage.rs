@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::{AdmissionLaw, Concurrency, Ratio};
+use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Target};
 
 use crate::batch::Payload;
 use crate::builder::{BuildError, StageBuilder};
@@ -65,6 +65,7 @@ impl StageBuilder {
 
 impl<E: Send + 'static> Draft<E> {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
+        let builder = builder.with_named_laws()?;
         let runtime = builder.runtime()?;
         let least = *builder.range().start();
         let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
@@ -146,6 +147,17 @@ impl<E: Send + 'static> Stage<E> {
     /// Changes the batching factor: the most events that a worker takes at once.
     pub fn set_batch(&self, events: u32) {
         self.works.crew.lock().set_batch(events);
+    }
+
+    /// Its classes, with the targets that they have now.
+    pub fn classes(&self) -> Classes {
+        self.works.draft.door.core.promised()
+    }
+
+    /// Promises some classes something else from now on. Nobody inside is disturbed,
+    /// and the laws keep what they have learned.
+    pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
+        self.works.draft.door.core.set_targets(targets);
     }
 
     /// Replaces the laws by this admission law, which starts without experience;

@@ -33,6 +33,19 @@ impl Knobs {
         self.quality.store(quality.get().to_bits(), Ordering::Relaxed);
     }
 
+    pub(crate) fn limit(&self, class: ClassId) -> Option<Duration> {
+        let nanos = self.limits[class.index()].load(Ordering::Relaxed);
+        (nanos != u64::MAX).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// As if no slow law had ever ruled.
+    pub(crate) fn reset(&self) {
+        self.set_quality(Ratio::ONE);
+        for index in 0..self.limits.len() {
+            self.set_limit(ClassId::new(index), None);
+        }
+    }
+
     pub(crate) fn set_limit(&self, class: ClassId, limit: Option<Duration>) {
         let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
         self.limits[class.index()].store(nanos.unwrap_or(u64::MAX), Ordering::Relaxed);

@@ -18,16 +18,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Classes, Concurrency, Decision, Ratio, Reading, Reason, Rejection,
-    Timestamp,
+    AdmissionLaw, Arrival, BatchSize, ClassId, Classes, Concurrency, Decision, PredictGateTrim,
+    Ratio, Reading, Reason, Rejection, Target, Timestamp,
 };
 use tokio::sync::Notify;
 
+use crate::builder::BuildError;
 use crate::clock::Clock;
 use crate::entry::Entry;
 use crate::ledger::Ledger;
-use crate::observation::{LawReading, Observer, Phase, StageObservation};
+use crate::observation::{
+    ClassObservation, LawObservation, LawReading, Observer, Phase, StageObservation,
+};
 use crate::queue::{Lease, Meta, Queue, Queued};
 
 use governor::TICK;
@@ -35,7 +39,7 @@ pub(crate) use governor::{Governed, govern};
 use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
 pub(crate) use knobs::Knobs;
-pub(crate) use ruling::{Adjustment, Ruling, SlowLaws};
+pub(crate) use ruling::{Adjustment, Ruling, SlowLaws, bounds};
 pub(crate) use state::{Ended, State};
 
 /// A stage with a queue, whatever waits in it.
@@ -45,8 +49,6 @@ pub(crate) struct Core<T> {
     pub(crate) classes: Classes,
     pub(crate) capacity: usize,
     pub(crate) knobs: Knobs,
-    /// The least and the most workers that a law may set.
-    bounds: RangeInclusive<u32>,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
@@ -77,6 +79,9 @@ impl<T: Item> Core<T> {
             ledger: Ledger::new(config.classes.len()),
             workers: config.ruling.admission().concurrency().unwrap_or(least),
             ruling: config.ruling,
+            chosen: config.chosen,
+            bounds: config.workers,
+            promised: config.classes.clone(),
             running_most: 0,
             observer: Observer::new(now, config.classes.len()),
             phase: Phase::Open,
@@ -90,7 +95,6 @@ impl<T: Item> Core<T> {
             name: config.name,
             clock: config.clock,
             knobs: Knobs::new(config.classes.len()),
-            bounds: config.workers,
             classes: config.classes,
             capacity: config.capacity,
             state: Mutex::new(state),
@@ -355,7 +359,8 @@ impl<T: Item> Core<T> {
 
     /// As many workers, as far as the stage was built for so many or so few.
     pub(crate) fn within_bounds(&self, workers: Concurrency) -> Concurrency {
-        Concurrency::new(workers.get().clamp(*self.bounds.start(), *self.bounds.end()))
+        let bounds = self.lock().bounds.clone();
+        Concurrency::new(workers.get().clamp(*bounds.start(), *bounds.end()))
     }
 
     /// Wakes every worker, so that each looks at what has changed.
@@ -364,10 +369,64 @@ impl<T: Item> Core<T> {
         self.work.notify_waiters();
     }
 
+    /// The classes with the targets that they have now.
+    pub(crate) fn promised(&self) -> Classes {
+        self.lock().promised.clone()
+    }
+
+    /// Promises some classes something else; the laws keep what they have learned.
+    pub(crate) fn set_targets(&self, targets: &[(ClassId, Target)]) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        for &(class, target) in targets {
+            state.promised.set_target(class, target);
+        }
+        let State { ruling, promised, .. } = &mut *state;
+        ruling.admission_mut().set_targets(promised);
+        state.follow_law();
+        self.settle(state, now, 0);
+    }
+
+    /// Replaces all laws by those of `laws`, which start without experience; without an
+    /// admission law among them, by the default one.
+    ///
+    /// # Errors
+    /// [`BuildError::Laws`] if they cannot be; then all stays as it was.
+    pub(crate) fn set_laws(&self, laws: Laws) -> Result<(), BuildError> {
+        let (name, classes) = (&self.name, self.promised());
+        let impossible = |reason: InvalidKnob| BuildError::Laws {
+            stage: name.clone(),
+            reason: reason.to_string(),
+        };
+        let default = || Box::new(PredictGateTrim::new(&classes)) as _;
+        let admission = laws.make_admission(&classes, default).map_err(impossible)?;
+        let slow = SlowLaws::named(&laws, &classes).map_err(impossible)?;
+
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.running_changes(now);
+        if let Some(law) = &slow.workers {
+            state.bounds = bounds(&**law);
+        }
+        state.workers = Concurrency::new(*state.bounds.start());
+        let batch = slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most());
+        let mut ruling = slow.with(admission, &state.promised, state.workers, batch);
+        // They may have changed since the laws were made.
+        ruling.admission_mut().set_targets(&state.promised);
+        let before = std::mem::replace(&mut state.ruling, ruling);
+        state.chosen = laws;
+        self.knobs.reset();
+        state.follow_law();
+        self.settle(state, now, 0);
+        drop(before);
+        Ok(())
+    }
+
     pub(crate) fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.ruling = Ruling::Admission(law);
+        state.chosen = Laws::new();
         state.follow_law();
         self.settle(state, now, 0);
     }
@@ -441,8 +500,10 @@ impl<T: Item> Core<T> {
         let now = self.clock.now();
         let mut state = self.lock();
         let (running, workers) = (state.ledger.running(), state.workers.get());
-        let class =
-            |(id, _)| state.observer.class(now, id, &self.classes, state.ledger.accounts(id));
+        let class = |(id, _)| {
+            let seen = state.observer.class(now, id, &state.promised, state.ledger.accounts(id));
+            ClassObservation { run_limit: self.knobs.limit(id), ..seen }
+        };
         let classes = self.classes.iter().map(class).collect();
         let mut readings = Vec::new();
         let mut read = |reading: Reading<'_>| {
@@ -464,7 +525,9 @@ impl<T: Item> Core<T> {
             queue_capacity: self.capacity,
             classes,
             rejections: state.rejections.clone(),
+            batch: state.ruling.batch().map(BatchSize::get),
             law: state.ruling.admission().name(),
+            laws: laws(&state.ruling, &state.chosen),
             readings,
             last_failure: state.last_failure.clone(),
         }
@@ -477,12 +540,24 @@ impl<T: Item> Core<T> {
     }
 }
 
+/// The laws that rule, with the constants of those that were chosen by name.
+fn laws(ruling: &Ruling, chosen: &Laws) -> Vec<LawObservation> {
+    let named = |(rules, name): (&'static str, _)| LawObservation { rules, name, knobs: vec![] };
+    let mut laws: Vec<_> = ruling.names().into_iter().map(named).collect();
+    chosen.each(|rules, name, knobs| match laws.iter_mut().find(|law| law.rules == rules) {
+        Some(law) => law.knobs = knobs,
+        None => laws.push(LawObservation { rules, name, knobs }),
+    });
+    laws
+}
+
 /// What a [`Core`] is made of.
 pub(crate) struct CoreConfig {
     pub(crate) name: String,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) ruling: Ruling,
+    pub(crate) chosen: Laws,
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,
 }

@@ -1,5 +1,8 @@
 //! Who rules a stage: an admission law alone, or together with slow laws.
 
+use std::ops::RangeInclusive;
+
+use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
     Activity, AdmissionLaw, BatchLaw, BatchSize, ClassId, Classes, Composition, Concurrency,
     Knobs as Settings, QualityLaw, Ratio, TerminationLaw, Timestamp, WorkersLaw,
@@ -32,6 +35,29 @@ pub(crate) struct Adjustment {
 }
 
 impl SlowLaws {
+    /// Those that are chosen by name.
+    ///
+    /// # Errors
+    /// [`InvalidKnob`] if constants do not go together.
+    pub(crate) fn named(laws: &Laws, classes: &Classes) -> Result<Self, InvalidKnob> {
+        Ok(Self {
+            workers: laws.workers.as_ref().map(|named| named.make(classes)).transpose()?,
+            batch: laws.batching.as_ref().map(|named| named.make(classes)).transpose()?,
+            quality: laws.quality.as_ref().map(|named| named.make(classes)).transpose()?,
+            termination: laws.termination.as_ref().map(|named| named.make(classes)).transpose()?,
+        })
+    }
+
+    /// These, and where there is none, that of `others`.
+    pub(crate) fn or(self, others: Self) -> Self {
+        Self {
+            workers: self.workers.or(others.workers),
+            batch: self.batch.or(others.batch),
+            quality: self.quality.or(others.quality),
+            termination: self.termination.or(others.termination),
+        }
+    }
+
     /// Together with `admission`, for a stage that begins with so many workers and
     /// such a batch.
     pub(crate) fn with(
@@ -63,6 +89,12 @@ impl SlowLaws {
     }
 }
 
+/// The fewest and the most workers that `law` may set.
+pub(crate) fn bounds(law: &dyn WorkersLaw) -> RangeInclusive<u32> {
+    let range = law.range();
+    range.start().get()..=range.end().get()
+}
+
 impl Ruling {
     #[inline]
     pub(crate) fn admission(&self) -> &dyn AdmissionLaw {
@@ -85,6 +117,24 @@ impl Ruling {
         match self {
             Self::Admission(law) => law,
             Self::Composed(composition, _) => composition,
+        }
+    }
+
+    /// What the laws rule, and their names; what none rules stays as it was built.
+    pub(super) fn names(&self) -> Vec<(&'static str, &'static str)> {
+        let mut names = vec![("admission", self.admission().name())];
+        if let Self::Composed(composition, _) = self {
+            let ruled = ["workers", "batching", "quality", "termination"];
+            names.extend(ruled.into_iter().zip(composition.names()));
+        }
+        names
+    }
+
+    /// How many events a worker takes at once, where slow laws have a say.
+    pub(super) fn batch(&self) -> Option<BatchSize> {
+        match self {
+            Self::Admission(_) => None,
+            Self::Composed(_, settings) => Some(settings.batch),
         }
     }
 

@@ -1,10 +1,14 @@
 //! What stands behind a stage's lock, and what is decided there.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use tamarisk_control::{
-    Activity, Concurrency, Dequeue, Ending, Finished, Ratio, Reason, Rejection, Timestamp, Waiting,
+    Activity, Classes, Concurrency, Dequeue, Ending, Finished, Ratio, Reason, Rejection, Timestamp,
+    Waiting,
 };
+
+use tamarisk_control::catalogue::Laws;
 
 use super::item::{Discard, Item, Leaving};
 use super::knobs::Knobs;
@@ -19,6 +23,12 @@ pub(crate) struct State<T> {
     pub(super) queue: Queue<T>,
     pub(crate) ledger: Ledger,
     pub(super) ruling: Ruling,
+    /// The laws that were chosen by name, with their constants.
+    pub(super) chosen: Laws,
+    /// The least and the most workers that a law may set.
+    pub(super) bounds: RangeInclusive<u32>,
+    /// The classes with the targets that they have now.
+    pub(super) promised: Classes,
     /// The most events that ran at once since the last tick.
     pub(super) running_most: u32,
     pub(super) observer: Observer,
