@@ -7,8 +7,10 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, Method, header};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::Priority;
+use tamarisk_control::catalogue::Laws;
 use tamarisk_http::config;
 use tamarisk_http::proxy::HostHeader;
+use tamarisk_http::status::TokenSource;
 
 const FULL: &str = r#"
 listen = "127.0.0.1:8080"
@@ -241,4 +243,77 @@ fn parts_that_do_not_hold_together_are_mistakes_too() {
 fn a_file_that_cannot_be_read_is_named() {
     let error = config::load("/no/such/file.toml".as_ref()).unwrap_err();
     assert_eq!(error.to_string(), "cannot read /no/such/file.toml");
+}
+
+/// A file with one upstream of these lines.
+fn upstream_of(lines: &str) -> String {
+    format!(
+        "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n\n[upstreams.app]\nurl = \"http://a\"\n{lines}\n"
+    )
+}
+
+#[test]
+fn laws_are_chosen_by_name_for_an_upstream_or_for_its_stage() {
+    let text = upstream_of(
+        "admission = \"predict-gate-trim\"\nworkers = 8\n\
+         [stage.app]\nquality = { law = \"degradation\", quality_least_ratio = 0.5 }\n\
+         termination = \"termination-threshold\"\ndropping = \"codel\"",
+    );
+    let laws = config::parse("t", &text).unwrap().upstreams.remove(0).laws;
+    let expected = Laws::new()
+        .admission("predict-gate-trim", &[])
+        .and_then(|laws| laws.dropping("codel", &[]))
+        .and_then(|laws| laws.workers("fixed", &[("workers_count", 8.0)]))
+        .and_then(|laws| laws.quality("degradation", &[("quality_least_ratio", 0.5)]))
+        .and_then(|laws| laws.termination("termination-threshold", &[]));
+    assert_eq!(laws, expected.unwrap());
+}
+
+#[test]
+fn laws_that_cannot_be_are_shown_where_they_stand() {
+    for (lines, expected) in [
+        ("admission = \"predict-gate\"", "did you mean \"predict-gate-trim\"?"),
+        ("admission = { law = \"red\", queue_mn_count = 3 }", "did you mean \"queue_min_count\"?"),
+        ("admission = { queue_min_count = 3 }", "this admission law has no name"),
+        ("admission = 7", "expected the name of a law"),
+        ("quality = { law = \"degradation\", quality_least_ratio = 2 }", "a number from 0 to 1"),
+        ("quality = { law = \"degradation\", quality_least_ratio = nan }", "a number from 0 to 1"),
+        (
+            "admission = { law = \"red\", queue_min_count = 50 }\nworkers = 2",
+            "constants that go together",
+        ),
+        ("batching = \"fixed\"", "requests to an upstream cannot be batched"),
+        ("workers = 8", "opaque-upstream itself decides how many requests are in flight"),
+        ("admission = \"codel\"", "add for example `workers = 32`"),
+        ("admission = \"codel\"\nworkers = 0", "a number of workers from 1 to 32768"),
+        ("dropping = \"red\"", "there is no dropping law \"red\""),
+        (
+            "admission = \"codel\"\nworkers = 2\ndropping = \"codel\"",
+            "codel is the admission law already",
+        ),
+        ("[stage.ap]\nquality = \"full\"", "did you mean \"app\"?"),
+        (
+            "quality = \"full\"\n[stage.app]\nquality = \"full\"",
+            "quality of \"app\" is stated twice",
+        ),
+        ("[stage.app]\nqualty = \"full\"", "did you mean \"quality\"?"),
+    ] {
+        let text = upstream_of(lines);
+        let shown = shown(&text);
+        assert!(shown.contains(expected), "{lines}:\n{shown}");
+    }
+}
+
+#[test]
+fn a_token_stands_in_a_file_or_in_the_environment() {
+    let with = |token: &str| format!("status_token = {token}\n{}", upstream_of(""));
+    let token = |text: &str| config::parse("t", &with(text)).map(|options| options.status_token);
+    let file = TokenSource::File("token".into());
+    assert_eq!(token("{ file = \"token\" }").unwrap(), Some(file));
+    let variable = TokenSource::Environment("TOKEN".to_owned());
+    assert_eq!(token("{ env = \"TOKEN\" }").unwrap(), Some(variable));
+    for wrong in ["{}", "{ file = \"a\", env = \"B\" }", "{ env = \"A=B\" }", "{ file = \"\" }"] {
+        assert!(shown(&with(wrong)).contains("{ env = "), "{wrong}");
+    }
+    assert!(shown(&with("\"secret\"")).contains("expected a table"));
 }

@@ -1,17 +1,21 @@
 //! From the tables of a file to options that hold together.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
+use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Priority, Target};
 use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::values::not_one_of;
 use tamarisk_settings::{Document, Fault, Section, Value};
 
-use super::values;
+use super::{laws, values};
 use crate::classify::{ClassRule, Condition, Route, Routes};
 use crate::guard::Limits;
 use crate::protect::{Options, UpstreamOptions};
 use crate::proxy::{HostHeader, Origin};
 use crate::server::Server;
+use crate::status::TokenSource;
 
 /// The priority of classes that state none: there is room before and behind.
 const MIDDLE: Priority = Priority(1);
@@ -21,11 +25,17 @@ const DEFAULT: &str = "default";
 
 #[rustfmt::skip]
 const FILE: &[&str] = &[
-    "listen", "status", "cores", "trusted_proxies", "p90", "limits", "upstreams", "classes", "routes",
+    "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "limits", "upstreams",
+    "stage", "classes", "routes",
 ];
 const LIMITS: &[&str] =
     &["request_line", "head", "body", "head_time", "stall_time", "idle_time", "connections"];
-const UPSTREAM: &[&str] = &["url", "host", "connect_time", "answer_time"];
+#[rustfmt::skip]
+const UPSTREAM: &[&str] = &[
+    "url", "host", "connect_time", "answer_time",
+    "admission", "dropping", "workers", "batching", "quality", "termination",
+];
+const TOKEN: &[&str] = &["file", "env"];
 const CLASS: &[&str] = &["any", "priority", "p90"];
 const CONDITION: &[&str] = &["header", "cookie", "value", "path", "address"];
 const ROUTE: &[&str] = &["name", "path", "host", "methods", "upstream", "classes", "p90"];
@@ -37,6 +47,7 @@ struct Upstream {
     origin: Origin,
     host_header: HostHeader,
     times: [Option<std::time::Duration>; 2],
+    laws: Laws,
     classes: Vec<Class>,
 }
 
@@ -62,7 +73,9 @@ pub(super) fn options(document: &Document<'_>) -> Result<Options, Fault> {
     let listen = file.require("listen", "\"127.0.0.1:8080\"", values::address)?;
     let target = target::of(&file)?;
     let classes = file.read("classes", classes)?.unwrap_or_default();
-    let mut upstreams = file.require("upstreams", "{ app = { url = \"http://…\" } }", upstreams)?;
+    let stages = file.read("stage", stages)?.unwrap_or_default();
+    let read = |value| upstreams(value, &stages);
+    let mut upstreams = file.require("upstreams", "{ app = { url = \"http://…\" } }", read)?;
     let routes = match file.read("routes", |value| routes(value, &upstreams, &classes))? {
         Some(routes) => routes,
         None => vec![only_route(&upstreams)?],
@@ -75,6 +88,7 @@ pub(super) fn options(document: &Document<'_>) -> Result<Options, Fault> {
 
     let mut options = Options::new(listen, Routes::new(routes), upstreams);
     options.status = file.read("status", values::address)?;
+    options.status_token = file.read("status_token", token)?;
     if let Some(cores) = file.read("cores", values::count)? {
         options.cores = cores;
     }
@@ -110,11 +124,54 @@ fn limits(value: &Value<'_>) -> Result<Server, Fault> {
     Ok(server)
 }
 
-fn upstreams(value: &Value<'_>) -> Result<Vec<Upstream>, Fault> {
-    let upstreams = Section::tables(value)?.into_iter().map(|(key, value)| {
+/// Where the token stands that allows changes.
+fn token(value: &Value<'_>) -> Result<TokenSource, Fault> {
+    let section = Section::new(value, TOKEN, |_| false)?;
+    let path = |value| values::text(value).map(PathBuf::from);
+    let variable = |value| values::text(value).map(str::to_owned);
+    match (section.read("file", path)?, section.read("env", variable)?) {
+        (Some(file), None) if !file.as_os_str().is_empty() => Ok(TokenSource::File(file)),
+        (None, Some(name)) if is_variable(&name) => Ok(TokenSource::Environment(name)),
+        _ => {
+            let message = "this does not say where the token stands";
+            let expected = "expected `{ file = \"…\" }` or `{ env = \"…\" }`";
+            Err(Fault::new(value.span(), message, expected))
+        }
+    }
+}
+
+/// Whether a variable of the environment can have this name.
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+/// A `[stage.…]`: its name, where that stands, and what it says.
+type StageSection<'a> = (String, Range<usize>, Section<'a>);
+
+fn stages<'a>(value: &'a Value<'a>) -> Result<Vec<StageSection<'a>>, Fault> {
+    let stages = Section::tables(value)?.into_iter().map(|(key, value)| {
+        let section = Section::new(value, &laws::KEYS, |_| false)?;
+        Ok((values::key_name(key)?, key.span(), section))
+    });
+    stages.collect()
+}
+
+fn upstreams(value: &Value<'_>, stages: &[StageSection<'_>]) -> Result<Vec<Upstream>, Fault> {
+    let tables = Section::tables(value)?;
+    let names: Vec<&str> = tables.iter().map(|(key, _)| &**key.get_ref()).collect();
+    for (stage, span, _) in stages {
+        if !names.contains(&&**stage) {
+            return Err(not_one_of(span.clone(), "upstream", stage, &names));
+        }
+    }
+    let upstreams = tables.into_iter().map(|(key, value)| {
         let section = Section::new(value, UPSTREAM, |_| false)?;
+        let name = values::key_name(key)?;
+        let about = stages.iter().filter(|(stage, ..)| *stage == name).map(|(.., stage)| stage);
+        let sections: Vec<_> = std::iter::once(&section).chain(about).collect();
         Ok(Upstream {
-            name: values::key_name(key)?,
+            laws: laws::read(&name, &sections)?,
+            name,
             span: key.span(),
             origin: section.require("url", "\"http://127.0.0.1:3000\"", values::origin)?,
             host_header: section.read("host", values::host_header)?.unwrap_or_default(),
@@ -160,6 +217,7 @@ impl Upstream {
         let [connect_time, answer_time] = self.times;
         options.connect_time = connect_time.unwrap_or(options.connect_time);
         options.answer_time = answer_time.unwrap_or(options.answer_time);
+        options.laws = self.laws;
         Ok(options)
     }
 }

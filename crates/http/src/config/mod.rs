@@ -3,6 +3,7 @@
 //! ```toml
 //! listen = "127.0.0.1:8080"
 //! status = "127.0.0.1:9090"             # the status page; none by default
+//! status_token = { file = "token" }     # or { env = "TAMARISK_TOKEN" }: allows changes there
 //! cores = 2                             # all by default
 //! trusted_proxies = ["10.0.0.0/8"]      # whose X-Forwarded-For is believed
 //! p90 = "200ms"                         # or p50, p95, p99, p999 …: what is promised
@@ -21,6 +22,13 @@
 //! host = "client"                       # or "upstream", or a name of its own
 //! connect_time = "5s"
 //! answer_time = "60s"
+//! admission = "predict-gate-trim"       # "opaque-upstream" by default
+//! workers = 32                          # only where the admission law sets no limit
+//!
+//! [stage.shop]                          # more about the same: laws alone
+//! quality = { law = "degradation", quality_least_ratio = 0.5 }
+//! termination = "termination-threshold"
+//! dropping = "selective-dropper"
 //!
 //! [classes.paying]                      # tried from top to bottom
 //! any = [{ cookie = "plan", value = "gold" }, { address = "192.0.2.0/24" }]
@@ -49,10 +57,17 @@
 //! file's. `[classes.default]` sets the priority and the target of requests that no
 //! class takes. Without routes, everything goes to the one upstream.
 //!
+//! `admission`, `dropping`, `workers`, `quality` and `termination` name laws of the
+//! [catalogue](tamarisk_control::catalogue), in `[upstreams.…]` or in the `[stage.…]` of
+//! that name: alone, or as `law` in a table with some of the law's constants. With a
+//! quality law each request carries its factor to the upstream, as `X-Quality: 0.42`; at
+//! 1 everything is wanted.
+//!
 //! A mistake is shown where it stands, with what was expected there; an unknown key
 //! is a mistake.
 
 mod assemble;
+mod laws;
 mod values;
 
 use std::path::Path;

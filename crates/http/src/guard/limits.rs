@@ -9,7 +9,7 @@ pub(crate) const FIELDS_MAX: u32 = 100;
 pub(crate) const CHUNK_LINE_MAX: usize = 256;
 
 /// What a client may send, and how long it may take over it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub(crate) request_line_max: usize,
     pub(crate) head_max: usize,

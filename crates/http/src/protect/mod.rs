@@ -1,22 +1,24 @@
 //! A service under overload control: the server, the gates and the proxy put together.
 
 mod options;
+mod reload;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_control::OpaqueUpstream;
 use tamarisk_stage::{BuildError, Gate, StageBuilder};
+use tamarisk_trace::Recorder;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
 pub use options::{Options, UpstreamOptions};
+pub use reload::Reloaded;
 
 use crate::proxy::{Proxy, Site, Upstream};
 use crate::server::{Cores, Drain, DrainTrigger, Server, listen};
-use crate::status::{self, Board};
+use crate::status::{self, Board, InvalidToken, Token, TokenSource};
 
 /// Connections to upstreams are looked through this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -36,6 +38,9 @@ pub enum StartError {
     /// The system gave no threads.
     #[error("cannot start a thread for each core")]
     Cores(#[source] io::Error),
+    /// Changes cannot be allowed to whoever has the token.
+    #[error(transparent)]
+    Token(#[from] InvalidToken),
     /// A gate could not be made of its options.
     #[error(transparent)]
     Gate(#[from] BuildError),
@@ -45,6 +50,9 @@ pub enum StartError {
 pub struct Running {
     local_addr: SocketAddr,
     status_addr: Option<SocketAddr>,
+    /// What it was started with, and has been changed to since.
+    options: Options,
+    upstreams: Vec<Arc<Upstream>>,
     gates: Vec<Gate>,
     server: Server,
     drain: DrainTrigger,
@@ -65,11 +73,16 @@ pub struct Cut {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
+    let token = options.status_token.as_ref().map(TokenSource::read).transpose()?;
     let (listeners, local_addr) = bind(options.listen, options.cores.get())?;
     let status = options.status.map(|address| bind(address, 1)).transpose()?;
     let upstreams = options.upstreams.iter().map(upstream).collect::<Result<Vec<_>, _>>()?;
     let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
-    let site = Site { routes: options.routes, upstreams, trusted: options.trusted };
+    let site = Site {
+        routes: options.routes.clone(),
+        upstreams: upstreams.clone(),
+        trusted: options.trusted.clone(),
+    };
     let (trigger, drain) = DrainTrigger::new();
     let tasks = listeners.into_iter().map(|listener| {
         let (site, server, drain) = (site.clone(), options.server.clone(), drain.clone());
@@ -79,15 +92,17 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
     let mut running = Running {
         local_addr,
         status_addr: None,
+        upstreams,
         gates,
-        server: options.server,
+        server: options.server.clone(),
+        options,
         drain: trigger,
         served: tokio::task::spawn_blocking(move || cores.join().into_iter().sum()),
         status: JoinSet::new(),
     };
     if let Some((listeners, address)) = status {
         running.status_addr = Some(address);
-        running.show_status(listeners, &drain);
+        running.show_status(listeners, &drain, token);
     }
     Ok(running)
 }
@@ -104,20 +119,33 @@ fn bind(
     bound.map_err(|source| StartError::Listen { address, source })
 }
 
+/// `gate` with the laws of `options`, that for admission listened to.
+fn recorded(
+    gate: StageBuilder,
+    options: &UpstreamOptions,
+    recorder: &Recorder,
+) -> Result<StageBuilder, BuildError> {
+    let (stage, classes, mut laws) = (&options.name, &options.classes, options.ruling());
+    let Some(chosen) = laws.admission.take() else { return Ok(gate.laws(laws)) };
+    let law = chosen
+        .make(classes)
+        .map_err(|reason| BuildError::Laws { stage: stage.clone(), reason: reason.to_string() })?;
+    let knobs: Vec<_> = chosen.knobs().collect();
+    Ok(gate.law(recorder.trace(law, stage, classes, &knobs)).laws(laws))
+}
+
 fn upstream(options: &UpstreamOptions) -> Result<Arc<Upstream>, BuildError> {
-    let law = OpaqueUpstream::new(&options.classes);
     let gate = StageBuilder::new(&options.name).classes(options.classes.clone());
     let gate = match &options.recorder {
-        Some(recorder) => {
-            gate.law(recorder.trace(Box::new(law), &options.name, &options.classes, &[]))
-        }
-        None => gate.law(law),
+        Some(recorder) => recorded(gate, options, recorder)?,
+        None => gate.laws(options.ruling()),
     };
     let gate = gate.gate()?;
     let upstream = Upstream::new(&options.origin, gate)
         .host_header(options.host_header.clone())
         .connect_time(options.connect_time)
-        .answer_time(options.answer_time);
+        .answer_time(options.answer_time)
+        .tells_quality(options.laws.quality.is_some());
     Ok(Arc::new(upstream))
 }
 
@@ -149,8 +177,14 @@ fn registered(listener: std::net::TcpListener) -> TcpListener {
 
 impl Running {
     /// Shows the status until the very end, the drain included.
-    fn show_status(&mut self, listeners: Vec<std::net::TcpListener>, drain: &Drain) {
+    fn show_status(
+        &mut self,
+        listeners: Vec<std::net::TcpListener>,
+        drain: &Drain,
+        token: Option<Token>,
+    ) {
         let board = Board::new().server(&self.server).drain(drain);
+        let board = token.into_iter().fold(board, Board::token);
         let board = Arc::new(self.gates.iter().fold(board, Board::gate));
         for listener in listeners {
             let board = Arc::clone(&board);

@@ -3,12 +3,14 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use tamarisk_control::catalogue::{Laws, admission};
 use tamarisk_control::{Classes, Target};
 use tamarisk_trace::Recorder;
 
 use crate::classify::{Route, Routes};
 use crate::proxy::{HostHeader, Origin};
 use crate::server::Server;
+use crate::status::TokenSource;
 
 /// What to protect, and how.
 #[derive(Clone, Debug)]
@@ -17,6 +19,9 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Where the status is shown, if anywhere.
     pub status: Option<SocketAddr>,
+    /// Where the token stands that allows changes over the status port; without one
+    /// they are refused.
+    pub status_token: Option<TokenSource>,
     /// How many threads serve.
     pub cores: NonZeroUsize,
     /// How connections are served.
@@ -46,6 +51,8 @@ pub struct UpstreamOptions {
     pub answer_time: Duration,
     /// Who records what its law is told and decides, if anybody does.
     pub recorder: Option<Recorder>,
+    /// The laws before it; where none is chosen for admission, `opaque-upstream`.
+    pub laws: Laws,
 }
 
 impl Options {
@@ -54,6 +61,7 @@ impl Options {
         Self {
             listen,
             status: None,
+            status_token: None,
             cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             server: Server::default(),
             routes,
@@ -80,6 +88,15 @@ impl UpstreamOptions {
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
             recorder: None,
+            laws: Laws::new(),
         }
+    }
+
+    /// The laws before it, that for admission among them.
+    pub(super) fn ruling(&self) -> Laws {
+        let mut laws = self.laws.clone();
+        let default = || admission("opaque-upstream").expect("it is listed").named();
+        laws.admission.get_or_insert_with(default);
+        laws
     }
 }

@@ -161,7 +161,8 @@ impl Proxy {
             Some(left) if left < reach.upstream.answer_time => (left, Trouble::Overdue),
             _ => (reach.upstream.answer_time, Trouble::Silent),
         };
-        let request = Outgoing { head, length, body, time };
+        let quality = reach.upstream.quality(&permit);
+        let request = Outgoing { head, length, body, time, quality };
         match reach.exchange(peer, &self.ids, request).await {
             Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 let (Some(client), Some(_)) = (client, &answered.wish) else {

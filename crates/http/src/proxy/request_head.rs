@@ -9,6 +9,7 @@ use std::io::Write;
 use http::header::{CONNECTION, COOKIE, HOST, TE, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Version};
+use tamarisk_control::Ratio;
 
 use super::forwarded::{Kept, Peer};
 use super::hop_by_hop::{Named, is_of_connection, tokens};
@@ -32,6 +33,8 @@ pub(super) struct Way<'a> {
     pub(super) from: &'a Peer,
     pub(super) to: &'a Upstream,
     pub(super) ids: &'a RequestIds,
+    /// How well the request is to be served, if the upstream is to know.
+    pub(super) quality: Option<Ratio>,
 }
 
 impl Way<'_> {
@@ -65,6 +68,8 @@ impl Way<'_> {
                 "x-forwarded-host" => kept.host = true,
                 "x-request-id" if has_id || !request_id::is_well_formed(value) => continue,
                 "x-request-id" => has_id = true,
+                // Ours to say: a client does not choose how well it is served.
+                "x-quality" if self.quality.is_some() => continue,
                 // HTTP/2 may cut cookies apart; HTTP/1.1 has one line [RFC9113 §8.2.3].
                 "cookie" if request.version == Version::HTTP_2 => continue,
                 _ => {}
@@ -80,6 +85,10 @@ impl Way<'_> {
             out.extend_from_slice(b"x-request-id: ");
             out.extend_from_slice(&self.ids.make());
             out.extend_from_slice(b"\r\n");
+        }
+        if let Some(quality) = self.quality {
+            // Writing to a vector does not fail.
+            let _ = write!(out, "x-quality: {:.2}\r\n", quality.get());
         }
         write_length(out, request, body);
         let wish = wish(request, &named, body);

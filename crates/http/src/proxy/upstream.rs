@@ -3,12 +3,14 @@
 use std::io;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderValue, Method, Uri};
-use tamarisk_stage::Gate;
+use tamarisk_control::Ratio;
+use tamarisk_stage::{Gate, GatePermit};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -31,6 +33,8 @@ pub struct Upstream {
     pub(super) gate: Gate,
     connect_time: Duration,
     pub(super) answer_time: Duration,
+    /// Requests carry how well they are to be served.
+    tells_quality: Arc<AtomicBool>,
 }
 
 /// Which `Host` an upstream is told.
@@ -127,6 +131,7 @@ impl Upstream {
             gate,
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
+            tells_quality: Arc::default(),
         }
     }
 
@@ -149,6 +154,22 @@ impl Upstream {
     pub fn answer_time(mut self, time: Duration) -> Self {
         self.answer_time = time;
         self
+    }
+
+    /// Whether requests to it carry how well they are to be served, as `X-Quality`.
+    #[must_use]
+    pub fn tells_quality(self, tells: bool) -> Self {
+        self.tell_quality(tells);
+        self
+    }
+
+    pub(crate) fn tell_quality(&self, tells: bool) {
+        self.tells_quality.store(tells, Ordering::Relaxed);
+    }
+
+    /// The quality of what `permit` allows, if it is to be told.
+    pub(super) fn quality(&self, permit: &GatePermit) -> Option<Ratio> {
+        self.tells_quality.load(Ordering::Relaxed).then(|| permit.quality())
     }
 
     /// The gate before it.
@@ -174,6 +195,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) body: Option<RequestBody>,
     /// The answer must have begun by then.
     pub(super) time: Duration,
+    /// How well it is to be served, if the upstream is to know.
+    pub(super) quality: Option<Ratio>,
 }
 
 /// An answer that has begun.
@@ -201,8 +224,8 @@ impl Reach {
         ids: &RequestIds,
         request: Outgoing<'_>,
     ) -> Result<Answered, Trouble> {
-        let Outgoing { head, length, body, mut time } = request;
-        let way = Way { from, to: &self.upstream, ids };
+        let Outgoing { head, length, body, mut time, quality } = request;
+        let way = Way { from, to: &self.upstream, ids, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut line, kept) = match self.pool.take() {

@@ -2,11 +2,14 @@ use std::time::{Duration, Instant};
 
 use tamarisk_stage::{Gate, StageObservation};
 
+use super::Token;
 use crate::server::{Drain, Server};
 
 /// What the status shows: stages, and the server before them.
 pub struct Board {
     stages: Vec<Observe>,
+    gates: Vec<Gate>,
+    token: Option<Token>,
     server: Option<Server>,
     drain: Option<Drain>,
     started: Instant,
@@ -23,7 +26,14 @@ impl Default for Board {
 impl Board {
     /// A board that shows nothing yet.
     pub fn new() -> Self {
-        Self { stages: Vec::new(), server: None, drain: None, started: Instant::now() }
+        Self {
+            stages: Vec::new(),
+            gates: Vec::new(),
+            token: None,
+            server: None,
+            drain: None,
+            started: Instant::now(),
+        }
     }
 
     /// Shows a stage of any kind, which `observe` looks at.
@@ -33,11 +43,19 @@ impl Board {
         self
     }
 
-    /// Shows a gate.
+    /// Shows a gate, whose targets whoever has the token may change.
     #[must_use]
-    pub fn gate(self, gate: &Gate) -> Self {
+    pub fn gate(mut self, gate: &Gate) -> Self {
         let gate = gate.clone();
+        self.gates.push(gate.clone());
         self.stage(move || gate.observe())
+    }
+
+    /// Allows changes to whoever has this token.
+    #[must_use]
+    pub fn token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
     }
 
     /// Shows how many connections a server has.
@@ -52,6 +70,16 @@ impl Board {
     pub fn drain(mut self, drain: &Drain) -> Self {
         self.drain = Some(drain.clone());
         self
+    }
+
+    /// Those whose targets may be changed.
+    pub(super) fn gates(&self) -> &[Gate] {
+        &self.gates
+    }
+
+    /// The token that allows changes, if anything does.
+    pub(super) fn allowed(&self) -> Option<&Token> {
+        self.token.as_ref()
     }
 
     pub(super) fn observe(&self) -> Vec<StageObservation> {

@@ -1,5 +1,6 @@
 //! The status as JSON. Times are in seconds and shares in 0 to 1.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -23,11 +24,15 @@ struct Stage {
     workers: u32,
     busy_ratio: f64,
     profile: Profile,
+    quality_ratio: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_events_count: Option<u32>,
     queue_capacity: usize,
     total: Totals,
-    rejections: std::collections::BTreeMap<&'static str, u64>,
+    rejections: BTreeMap<&'static str, u64>,
     classes: Vec<Class>,
     law: Law,
+    laws: BTreeMap<&'static str, ChosenLaw>,
     last_failure: Option<String>,
 }
 
@@ -35,6 +40,8 @@ struct Stage {
 struct Class {
     name: String,
     target: Target,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_limit_seconds: Option<f64>,
     accounts: Totals,
     arrivals_per_second: f64,
     service: Option<Times>,
@@ -101,6 +108,13 @@ struct Law {
 }
 
 #[derive(Serialize)]
+struct ChosenLaw {
+    name: &'static str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    knobs: BTreeMap<&'static str, f64>,
+}
+
+#[derive(Serialize)]
 struct Reading {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +146,8 @@ impl From<StageObservation> for Stage {
                 crowded_ratio: seen.profile.crowded.get(),
                 in_progress_count: seen.profile.in_progress,
             },
+            quality_ratio: seen.quality.get(),
+            batch_events_count: seen.batch,
             queue_capacity: seen.queue_capacity,
             rejections: seen.rejections.iter().map(|(why, count)| (why.as_str(), *count)).collect(),
             classes: seen.classes.into_iter().map(Class::from).collect(),
@@ -147,6 +163,14 @@ impl From<StageObservation> for Stage {
                     })
                     .collect(),
             },
+            laws: seen
+                .laws
+                .into_iter()
+                .map(|law| {
+                    let knobs = law.knobs.into_iter().collect();
+                    (law.rules, ChosenLaw { name: law.name, knobs })
+                })
+                .collect(),
             last_failure: seen.last_failure,
         }
     }
@@ -160,6 +184,7 @@ impl From<ClassObservation> for Class {
                 percentile_ratio: seen.percentile.get(),
                 seconds: seen.target.as_secs_f64(),
             },
+            run_limit_seconds: seen.run_limit.map(|limit| limit.as_secs_f64()),
             accounts: seen.accounts.into(),
             arrivals_per_second: seen.arrivals.get(),
             service: seen.service.map(Times::from),

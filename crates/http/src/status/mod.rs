@@ -6,11 +6,18 @@
 //! | `/` | a page that refreshes itself |
 //! | `/status` | JSON |
 //! | `/metrics` | Prometheus text |
+//! | `/targets` | the targets as JSON; PUT and PATCH change them |
 //! | `/health` | `ok`, or 503 while draining |
+//!
+//! Whoever changes something has to have the [`Token`] of the board, as
+//! `Authorization: Bearer TOKEN`; a board without one changes nothing.
 
 mod board;
+mod change;
 mod json;
 mod prometheus;
+mod targets;
+mod token;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,6 +30,7 @@ use hyper::service::service_fn;
 use tokio::net::TcpListener;
 
 pub use board::Board;
+pub use token::{InvalidToken, Token, TokenSource};
 
 use crate::server::{Drain, Server};
 
@@ -38,14 +46,17 @@ pub async fn serve(board: Arc<Board>, listener: TcpListener, drain: Drain) {
     let connect = |_peer| {
         let board = Arc::clone(&board);
         service_fn(move |request| {
-            let answer = answer(&board, &request);
-            async { Ok::<_, Infallible>(answer) }
+            let board = Arc::clone(&board);
+            async move { Ok::<_, Infallible>(answer(&board, request).await) }
         })
     };
     server.serve(listener, connect, drain).await;
 }
 
-fn answer(board: &Board, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answer(board: &Board, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    if request.uri().path() == "/targets" {
+        return change::targets(board, request).await;
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405: only GET and HEAD\n");
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -62,7 +73,10 @@ fn answer(board: &Board, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         ),
         "/health" if board.is_open() => text(ok, "ok\n"),
         "/health" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
-        _ => text(StatusCode::NOT_FOUND, "404: there are /, /status, /metrics and /health\n"),
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "404: there are /, /status, /metrics, /targets and /health\n",
+        ),
     }
 }
 

@@ -67,6 +67,22 @@ fn capacity(text: &mut Text, stages: &[StageObservation]) {
     for stage in stages {
         text.of_stage(stage, stage.busy.get());
     }
+    text.family("tamarisk_quality_ratio", "gauge", "How well events are to be served.");
+    for stage in stages {
+        text.of_stage(stage, stage.quality.get());
+    }
+    text.family("tamarisk_batch_events", "gauge", "Most events that a worker takes at once.");
+    for stage in stages {
+        if let Some(batch) = stage.batch {
+            text.of_stage(stage, f64::from(batch));
+        }
+    }
+    text.family("tamarisk_run_limit_seconds", "gauge", "How long an event may run.");
+    for (stage, class) in classes(stages) {
+        if let Some(limit) = class.run_limit {
+            text.of_class(stage, class, limit.as_secs_f64());
+        }
+    }
     text.family("tamarisk_queue_capacity", "gauge", "Most events that the queue holds.");
     for stage in stages {
         text.of_stage(stage, stage.queue_capacity as f64);
@@ -105,6 +121,21 @@ fn times(text: &mut Text, stages: &[StageObservation]) {
 type Kind = fn(&ClassObservation) -> Option<tamarisk_stage::Percentiles>;
 
 fn law(text: &mut Text, stages: &[StageObservation]) {
+    text.family("tamarisk_law", "gauge", "1 for each law that rules a stage.");
+    for stage in stages {
+        for law in &stage.laws {
+            text.sample(&[("stage", &*stage.name), ("rules", law.rules), ("law", law.name)], 1.0);
+        }
+    }
+    text.family("tamarisk_law_knob", "gauge", "Constants of the laws that were chosen by name.");
+    for stage in stages {
+        for law in &stage.laws {
+            for (name, value) in &law.knobs {
+                let labels = [("stage", &*stage.name), ("law", law.name), ("name", name)];
+                text.sample(&labels, *value);
+            }
+        }
+    }
     text.family("tamarisk_law_reading", "gauge", "Knobs and estimates of the admission law.");
     for stage in stages {
         for reading in &stage.readings {

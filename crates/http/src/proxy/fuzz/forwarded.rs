@@ -103,7 +103,7 @@ impl Passed {
             (runtime, upstream)
         });
         let ids = RequestIds::default();
-        let way = Way { from: &peer(trusted).0, to: &UPSTREAM.1, ids: &ids };
+        let way = Way { from: &peer(trusted).0, to: &UPSTREAM.1, ids: &ids, quality: None };
         let mut out = Vec::new();
         let wish = way.write_head(&mut out, request, body);
 

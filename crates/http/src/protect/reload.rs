@@ -1,0 +1,95 @@
+//! Other options while protection runs.
+
+use super::{Options, Running};
+
+/// What came of other options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// What has changed, in words.
+    pub changed: Vec<String>,
+    /// What differs and stays as it was until the next start.
+    pub needs_restart: Vec<String>,
+}
+
+impl Running {
+    /// Takes targets and laws over from `options`. Nobody inside is disturbed, and a
+    /// stage whose laws stay the same keeps what they have learned. Everything else that
+    /// differs is named, and stays as it was.
+    ///
+    /// Targets become those of `options`, also where they were changed meanwhile.
+    pub fn reload(&mut self, options: &Options) -> Reloaded {
+        let mut reloaded = Reloaded::default();
+        self.compare(options, &mut reloaded.needs_restart);
+        for index in 0..self.options.upstreams.len() {
+            self.reload_upstream(index, options, &mut reloaded);
+        }
+        reloaded
+    }
+
+    /// Names what cannot change on the way.
+    fn compare(&self, options: &Options, differs: &mut Vec<String>) {
+        let now = &self.options;
+        let same = [
+            ("listen", now.listen == options.listen),
+            ("status", now.status == options.status),
+            ("status_token", now.status_token == options.status_token),
+            ("cores", now.cores == options.cores),
+            ("limits", now.server.is_like(&options.server)),
+            ("trusted_proxies", now.trusted == options.trusted),
+            ("routes and classes", now.routes == options.routes),
+        ];
+        differs.extend(same.iter().filter(|(_, same)| !same).map(|(key, _)| (*key).to_owned()));
+        for new in &options.upstreams {
+            if !now.upstreams.iter().any(|upstream| upstream.name == new.name) {
+                differs.push(format!("the upstream {:?}, which is new", new.name));
+            }
+        }
+    }
+
+    fn reload_upstream(&mut self, index: usize, options: &Options, reloaded: &mut Reloaded) {
+        let now = &mut self.options.upstreams[index];
+        let (name, gate) = (now.name.clone(), &self.gates[index]);
+        let Some(new) = options.upstreams.iter().find(|upstream| upstream.name == name) else {
+            reloaded.needs_restart.push(format!("the upstream {name:?}, which is gone"));
+            return;
+        };
+        let same = [
+            ("url", now.origin == new.origin),
+            ("host", now.host_header == new.host_header),
+            ("connect_time", now.connect_time == new.connect_time),
+            ("answer_time", now.answer_time == new.answer_time),
+        ];
+        let differs = same.iter().filter(|(_, same)| !same);
+        reloaded.needs_restart.extend(differs.map(|(key, _)| format!("{key} of {name:?}")));
+
+        let mut targets = Vec::new();
+        for (id, class) in gate.classes().iter() {
+            let Some(other) = new.classes.named(&class.name) else {
+                reloaded.needs_restart.push(format!("the class {:?} of {name:?}", class.name));
+                continue;
+            };
+            let other = new.classes.at(other);
+            if other.priority != class.priority {
+                reloaded
+                    .needs_restart
+                    .push(format!("the priority of {:?} of {name:?}", class.name));
+            }
+            if other.target != class.target {
+                targets.push((id, other.target));
+                reloaded.changed.push(format!("the target of {:?} of {name:?}", class.name));
+            }
+        }
+        gate.set_targets(&targets);
+        if now.laws == new.laws {
+            return;
+        }
+        match gate.set_laws(new.ruling()) {
+            Ok(()) => {
+                self.upstreams[index].tell_quality(new.laws.quality.is_some());
+                now.laws = new.laws.clone();
+                reloaded.changed.push(format!("the laws of {name:?}"));
+            }
+            Err(error) => reloaded.needs_restart.push(error.to_string()),
+        }
+    }
+}
