@@ -1,4 +1,4 @@
-//! Ctrl-C, and what service managers send in its stead.
+//! Ctrl-C, and what service managers send in its stead; SIGHUP.
 
 /// Completes when the user asks the process to end. Where that cannot be
 /// watched for, Ctrl-C ends the process by itself, and this never completes.
@@ -20,5 +20,26 @@ pub(crate) async fn asked_to_end() {
     tokio::select! {
         () = interrupted() => {}
         _ = terminated => {}
+    }
+}
+
+/// Completes each time that the configuration is to be read again.
+pub(crate) struct ReadAgain(Option<tokio::signal::unix::Signal>);
+
+impl ReadAgain {
+    /// From now on SIGHUP does not end the process, if `wanted`.
+    pub(crate) fn new(wanted: bool) -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self(wanted.then(|| signal(SignalKind::hangup()).ok()).flatten())
+    }
+
+    pub(crate) async fn asked(&mut self) {
+        let again = match &mut self.0 {
+            Some(signals) => signals.recv().await,
+            None => None,
+        };
+        if again.is_none() {
+            std::future::pending().await
+        }
     }
 }

@@ -14,7 +14,7 @@ use tamarisk_http::proxy::Origin;
 mod recording;
 
 use self::recording::Recordings;
-use crate::interrupt::{asked_to_end, interrupted};
+use crate::interrupt::{ReadAgain, asked_to_end, interrupted};
 use crate::{Ending, misunderstood};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -26,12 +26,17 @@ Examples:
     tamarisk protect http://127.0.0.1:3000 --listen 127.0.0.1:8080 --p90 200ms
   The same at another percentile, with a status page and metrics for Prometheus:
     tamarisk protect http://127.0.0.1:3000 --p99 1s --status 127.0.0.1:9090
-  Routes with their own targets, and classes of clients:
+  Routes with their own targets, classes of clients, and laws by name:
     tamarisk protect --config protect.toml
   Record what the law is told and decides, for `tamarisk sim replay`:
     tamarisk protect http://127.0.0.1:3000 --p90 200ms --record live.trace
+  Another target while it runs; the file names where the token stands:
+    curl -X PATCH -H \"Authorization: Bearer $(cat token)\" http://127.0.0.1:9090/targets \\
+      -d '{\"app\": {\"default\": {\"p90\": \"100ms\"}}}'
 
 Requests that could not be answered in time are refused at once, with 503 and Retry-After.
+SIGHUP reads the file again: targets and laws change without losing a request, the rest is said to
+need a restart; a file with a mistake changes nothing.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 
 /// Put any HTTP service under overload control
@@ -59,14 +64,15 @@ pub(crate) struct Protect {
     /// Show status (/status, /metrics, and a page) here
     #[arg(long, value_name = "ADDRESS")]
     status: Option<SocketAddr>,
-    /// Read routes, classes and targets from a TOML file
+    /// Read routes, classes, targets and laws from a TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "target"])]
     config: Option<PathBuf>,
     /// Serve on this many threads [default: one for each core]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
     /// Record what the law is told and decides; of several upstreams each to a file that has its
-    /// name before the ending. What is there is overwritten
+    /// name before the ending. What is there is overwritten. A law that takes over on SIGHUP is not
+    /// recorded any more
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Stop recording when a file has this size
@@ -79,22 +85,26 @@ pub(crate) struct Protect {
 
 impl Protect {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
-        let drain = self.drain;
-        let record = self.record.clone();
-        let record_size = self.record_size;
         let mut options = match self.options()? {
             Ok(options) => options,
             Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
-        let recordings = Recordings::begin(record.as_deref(), record_size, &mut options)?;
+        let recordings = Recordings::begin(self.record.as_deref(), self.record_size, &mut options)?;
+        let drain = self.drain;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let running = protect::start(options).await?;
+            let mut read_again = ReadAgain::new(self.config.is_some());
+            let mut running = protect::start(options).await?;
             announce(&running);
             recordings.announce();
-            tokio::select! {
-                () = asked_to_end() => {}
-                () = recordings.watch() => {}
+            let mut end = std::pin::pin!(asked_to_end());
+            let mut watch = std::pin::pin!(recordings.watch());
+            loop {
+                tokio::select! {
+                    () = &mut end => break,
+                    () = &mut watch => {}
+                    () = read_again.asked() => self.reload(&mut running),
+                }
             }
             eprintln!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
             let cut = tokio::select! {
@@ -113,14 +123,38 @@ impl Protect {
         })
     }
 
-    fn options(self) -> anyhow::Result<Result<Options, ConfigError>> {
+    /// Takes over what the file says now; if that cannot be, everything stays as it is.
+    fn reload(&self, running: &mut Running) {
+        let options = match self.options() {
+            Ok(Ok(options)) => options,
+            Ok(Err(mistake)) => {
+                Ending::mistaken(mistake);
+                eprintln!("Nothing has changed: the file cannot be used as it is.");
+                return;
+            }
+            Err(error) => {
+                eprintln!("Nothing has changed: {error:#}");
+                return;
+            }
+        };
+        let reloaded = running.reload(&options);
+        match reloaded.changed.as_slice() {
+            [] => eprintln!("Read the file again: nothing to change."),
+            changed => eprintln!("Read the file again; changed: {}.", changed.join(", ")),
+        }
+        if !reloaded.needs_restart.is_empty() {
+            eprintln!("Stays as it was until a restart: {}.", reloaded.needs_restart.join(", "));
+        }
+    }
+
+    fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {
         let target = self.target()?;
-        let mut options = match (self.config, self.upstream) {
-            (Some(file), _) => match config::load(&file) {
+        let mut options = match (&self.config, &self.upstream) {
+            (Some(file), _) => match config::load(file) {
                 Ok(options) => options,
                 Err(mistake) => return Ok(Err(mistake)),
             },
-            (None, Some(origin)) => Options::single(DEFAULT_LISTEN, origin, target),
+            (None, Some(origin)) => Options::single(DEFAULT_LISTEN, origin.clone(), target),
             (None, None) => {
                 return Err(misunderstood("name the service to protect, or a --config"));
             }
