@@ -6,6 +6,7 @@ mod from;
 mod replay;
 mod runs;
 mod series;
+mod tune;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,7 @@ enum Command {
     Compare(Compare),
     Replay(replay::ReplayArgs),
     From(from::From),
+    Tune(Box<tune::Tune>),
 }
 
 /// Run a scenario with the laws that it names
@@ -136,6 +138,7 @@ impl Sim {
             Command::Compare(compare) => compare.run(),
             Command::Replay(replay) => replay.run(),
             Command::From(from) => from.run(),
+            Command::Tune(tune) => tune.run(),
         }
     }
 }

@@ -28,6 +28,7 @@
 //! - [`sim`]: the simulator.
 //! - [`replay`]: recorded runs, checked and simulated.
 //! - [`scenario`]: both from a TOML file.
+//! - [`tune`]: constants of laws by search in the simulator.
 //! - [`figures`]: the papers' figures, as data.
 
 pub mod capacity;
@@ -39,5 +40,6 @@ pub mod replay;
 pub mod scenario;
 mod seconds;
 pub mod sim;
+pub mod tune;
 
 pub use seconds::Seconds;

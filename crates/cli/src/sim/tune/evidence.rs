@@ -1,0 +1,176 @@
+//! What the search has found, and what it is worth under seeds that it has not seen.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tamarisk_control::catalogue::Knob;
+use tamarisk_model::scenario::{File, Law};
+use tamarisk_model::sim::{Estimate, Simulation};
+use tamarisk_model::tune::Found;
+
+use super::super::comparison::Comparison;
+use super::super::runs::{self, Arrangement, Results, Runs};
+use super::Laws;
+use super::evaluate::Evaluation;
+use crate::columns::aligned;
+
+const CONFIDENCE: f64 = 0.95;
+
+#[derive(Serialize)]
+pub(super) struct Evidence {
+    law: &'static str,
+    stages: Vec<String>,
+    objective: String,
+    runs: usize,
+    candidates: usize,
+    interrupted: bool,
+    constants: BTreeMap<&'static str, Constant>,
+    /// Under the seeds that the search has not seen.
+    before: Measure,
+    after: Measure,
+    published: Measure,
+    /// Seed by seed, so that what the seeds have in common is not in it.
+    gain_over_before: Measure,
+    gain_over_published: Measure,
+    #[serde(skip)]
+    toml: String,
+    held_out: Comparison,
+}
+
+#[derive(Serialize)]
+struct Constant {
+    before: f64,
+    after: f64,
+    published: f64,
+    searched: bool,
+}
+
+/// A mean of the objective, and half of its confidence interval.
+#[derive(Clone, Copy, Serialize)]
+struct Measure {
+    mean: f64,
+    half_width: f64,
+}
+
+impl Measure {
+    fn of(values: &[f64]) -> Self {
+        let estimate = Estimate::of(values, CONFIDENCE);
+        let Estimate { mean, half_width, .. } = estimate.expect("there are two seeds at least");
+        Self { mean, half_width }
+    }
+}
+
+impl Evidence {
+    /// Runs the laws before, after and as published; `None` if the user does not wait for it.
+    pub(super) fn gather(
+        name: String,
+        file: &File,
+        evaluation: &Evaluation,
+        laws: &Laws,
+        searched: &[&'static Knob],
+        seeds: Range<u64>,
+        found: &Found,
+    ) -> anyhow::Result<Option<Self>> {
+        let Laws { before, after, published } = laws;
+        let arrangement = |(name, law): (&str, &Law)| Arrangement {
+            name: name.to_owned(),
+            laws: evaluation.places.iter().map(|stage| (stage.clone(), law.clone())).collect(),
+        };
+        let laws = [("before", before), ("after", after), ("published", published)];
+        let runs = Arc::new(Runs {
+            simulation: Simulation::new(&file.scenario)?,
+            scenario: file.scenario.clone(),
+            arrangements: laws.into_iter().map(arrangement).collect(),
+            seeds: seeds.collect(),
+        });
+        let Some(results) = runs::all(&runs, true)? else { return Ok(None) };
+        let values = |results: &Results| -> Vec<f64> {
+            results.reports.iter().map(|report| evaluation.objective.of(report)).collect()
+        };
+        let [old, new, plain] = [0, 1, 2].map(|law| values(&results[law]));
+        let gain = |over: &[f64]| {
+            let gains: Vec<_> = new.iter().zip(over).map(|(new, old)| new - old).collect();
+            Measure::of(&gains)
+        };
+        let constants = after.entry().knobs.iter().map(|knob| {
+            let [before, after, published] = [before, after, published].map(|law| law.value(knob));
+            let searched = searched.iter().any(|other| other.name == knob.name);
+            (knob.name, Constant { before, after, published, searched })
+        });
+        Ok(Some(Self {
+            law: after.entry().name,
+            stages: evaluation.places.clone(),
+            objective: evaluation.objective.to_string(),
+            runs: found.runs,
+            candidates: found.tried.iter().filter(|tried| !tried.values.is_empty()).count(),
+            interrupted: found.interrupted,
+            constants: constants.collect(),
+            before: Measure::of(&old),
+            after: Measure::of(&new),
+            published: Measure::of(&plain),
+            gain_over_before: gain(&old),
+            gain_over_published: gain(&plain),
+            toml: toml(&evaluation.places, after),
+            held_out: Comparison::new(name, &runs, &results, None),
+        }))
+    }
+
+    pub(super) fn title(&self) -> String {
+        let Self { law, objective, runs, candidates, .. } = self;
+        format!("{law}, tuned for {objective} · {runs} runs of {candidates} candidates")
+    }
+
+    pub(super) fn toml(&self) -> &str {
+        &self.toml
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = self.title() + "\n\n";
+        let mut rows =
+            vec![["constant", "before", "after", "published"].map(str::to_owned).to_vec()];
+        for (name, constant) in &self.constants {
+            let Constant { before, after, published, searched } = *constant;
+            let after = if searched { after.to_string() } else { format!("{after} (kept)") };
+            rows.push(vec![(*name).to_owned(), before.to_string(), after, published.to_string()]);
+        }
+        let worth = [self.before, self.after, self.published].map(shown);
+        rows.push([vec![self.objective.clone()], worth.to_vec()].concat());
+        for line in aligned(&rows) {
+            text += &(line + "\n");
+        }
+        let _ = writeln!(
+            text,
+            "\nOn held-out seeds, seed by seed: {} over before, {} over the published ones.\n",
+            shown(self.gain_over_before),
+            shown(self.gain_over_published)
+        );
+        text += &self.held_out.text();
+        text += "\nTo use it:\n";
+        for line in self.toml.lines() {
+            text += &format!("  {line}\n");
+        }
+        text
+    }
+}
+
+fn shown(measure: Measure) -> String {
+    format!("{:.4} ± {:.4}", measure.mean, measure.half_width)
+}
+
+/// The law at its stages, as a scenario names it.
+fn toml(places: &[String], law: &Law) -> String {
+    let own = law.entry().knobs.iter().filter(|knob| law.value(knob) != knob.default);
+    let own: String = own.map(|knob| format!(", {} = {}", knob.name, law.value(knob))).collect();
+    let mut text = String::new();
+    for stage in places {
+        let _ = writeln!(
+            text,
+            "[stages.\"{stage}\"]\nlaw = {{ name = \"{}\"{own} }}",
+            law.entry().name
+        );
+    }
+    text
+}

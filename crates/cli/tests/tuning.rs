@@ -1,0 +1,114 @@
+//! `tamarisk sim tune` as a user or a script meets it.
+
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+    command.args(["sim", "tune"]).args(args);
+    command
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+/// Ten times what four workers can do, under `law`.
+fn scenario(name: &str, law: &str) -> String {
+    let path = scratch(name);
+    let text = format!(
+        "duration = '8s'\nwarm_up = '2s'\np90 = '200ms'\n\
+         [stages.web]\nworkers = 4\nservice = {{ exponential = '20ms' }}\nlaw = {law}\n\
+         [clients.crowd]\nopen = '2000/s'\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn tuned(scenario: &str, args: &[&str]) -> Value {
+    let output = command(&[&[scenario, "--json", "-"], args].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The mean of the objective under seeds that the search has not seen.
+fn held_out(tuned: &Value, law: &str) -> f64 {
+    tuned[law]["mean"].as_f64().unwrap()
+}
+
+#[test]
+fn a_mistuned_law_comes_to_what_its_published_constants_reach() {
+    // A rate of 5/s that rises by little; the published ones begin at 5000/s.
+    let law = "{ name = 'response-time', rate_max_per_second = 5, increase_per_second = 0.01 }";
+    let file = scenario("mistuned.toml", law);
+    let knobs = "rate_max_per_second,increase_per_second,requests_count,decrease_ratio";
+    let tuned = tuned(&file, &["--law", "response-time", "--knobs", knobs, "--budget", "150"]);
+    let [before, after, published] =
+        ["before", "after", "published"].map(|law| held_out(&tuned, law));
+    assert!(before < 10.0, "{tuned}");
+    assert!(after >= published && after > 100.0, "{tuned}");
+    assert!(tuned["runs"].as_u64().unwrap() <= 150);
+    // What was not to be changed was not.
+    let kept = &tuned["constants"]["filter_ratio"];
+    assert_eq!((&kept["searched"], &kept["after"]), (&false.into(), &kept["published"]));
+}
+
+#[test]
+fn the_result_can_be_pasted_drawn_and_is_the_same_each_time() {
+    let file = scenario("threshold.toml", "{ name = 'threshold', queued_count = 100000 }");
+    let [toml, plot] = ["tuned.toml", "tuned.svg"].map(scratch);
+    let [toml, plot] = [&toml, &plot].map(|path| path.to_str().unwrap());
+    let args = ["--law", "threshold", "--maximise", "goodput - 20*over-target", "--budget", "60"];
+    let first = tuned(&file, &[&args[..], &["--toml", toml, "--plot", plot]].concat());
+    assert_eq!(first, tuned(&file, &args));
+    assert!(held_out(&first, "after") > held_out(&first, "before"), "{first}");
+
+    let text = std::fs::read_to_string(toml).unwrap();
+    let law = text.lines().find_map(|line| line.strip_prefix("law = ")).unwrap();
+    let file = tamarisk_model::scenario::load(Path::new(&scenario("pasted.toml", law))).unwrap();
+    let knobs = file.laws[0].1.knobs();
+    assert_eq!(knobs[0].1, first["constants"]["queued_count"]["after"].as_f64().unwrap());
+    assert!(std::fs::read_to_string(plot).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_with_what_can() {
+    let file = scenario("refused.toml", "'open'");
+    let refused = |args: &[&str], expected: &str| {
+        let output = command(&[&[&*file], args].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    };
+    refused(&["--law", "codel"], "codel has no constants that could be tuned; these laws have: ");
+    refused(&["--law", "red", "--knobs", "weight"], "it has queue_min_count, ");
+    refused(&["--law", "nobody"], "there is no such law");
+    refused(&["--law", "red", "--maximise", "speed"], "`speed` is no term of an objective");
+    refused(&["--law", "red", "--maximise", "goodput", "--minimise", "over-target"], "cannot be");
+}
+
+#[test]
+fn ctrl_c_gives_the_best_so_far() {
+    let file = scenario("long.toml", "'red'");
+    let child = command(&[&file, "--law", "red", "--budget", "1000000", "--seeds", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Long enough for some runs, far too short for all.
+    std::thread::sleep(Duration::from_secs(3));
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("Ended early"), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("To use it:"));
+}
