@@ -208,3 +208,15 @@ fn measured_times_come_from_a_file_beside_the_scenario() {
     std::fs::remove_file(&times).unwrap();
     assert!(read().unwrap_err().to_string().contains("No such file"));
 }
+
+#[test]
+fn a_pool_with_a_connection_for_each_worker_has_the_closed_form_of_the_stage_alone() {
+    let network = |connections: u32, on: &str| {
+        let text = single(&format!("service = {{ {on} exponential = '20ms' }}"))
+            + &format!("[resources.table]\nconnections = {connections}\n");
+        scenario::parse("pool.toml", &text).unwrap().network(None).map(|network| network.limit())
+    };
+    let alone = network(1, "").unwrap();
+    assert_eq!(network(8, "on = 'table',").unwrap().arrivals, alone.arrivals);
+    assert!(network(7, "on = 'table',").is_err());
+}

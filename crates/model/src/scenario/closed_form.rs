@@ -10,7 +10,7 @@ use super::File;
 use super::places::StagePlace;
 use crate::network::{InvalidNetwork, Network, Overloaded};
 use crate::queueing::PhaseType;
-use crate::sim::{Client, Distribution, Load, Profile, Speed, Stage};
+use crate::sim::{Client, Distribution, Load, Profile, ResourceKind, Scenario, Speed, Stage};
 
 impl File {
     /// The same stages as a network, at the rate of the scenario's open clients or `at`
@@ -19,7 +19,7 @@ impl File {
     ///
     /// # Errors
     /// [`ConfigError`] shows what has no closed form: service that is not made of
-    /// exponential parts, resources that stages share, classes that are served
+    /// exponential parts, resources that stages share or have too little of, classes that are served
     /// differently, loads that change or that answers slow down.
     pub fn network(&self, at: Option<PerSecond>) -> Result<Network, ConfigError> {
         self.built(at).map_err(|fault| self.invalid(fault))
@@ -53,7 +53,7 @@ impl File {
     fn built(&self, at: Option<PerSecond>) -> Result<Network, Fault> {
         let mut builder = Network::builder();
         for (stage, place) in self.scenario.stages.iter().zip(&self.places.stages) {
-            builder = builder.stage(closed_form(stage, place)?);
+            builder = builder.stage(closed_form(&self.scenario, stage, place)?);
             for route in &stage.routes {
                 builder =
                     builder.route(&stage.name, &route.to, Ratio::saturating(route.probability));
@@ -113,7 +113,11 @@ fn steady_rate(client: &Client) -> Option<PerSecond> {
     (*rate == Profile::constant(first)).then(|| PerSecond::new(first).ok())?
 }
 
-fn closed_form(stage: &Stage, place: &StagePlace) -> Result<crate::network::Stage, Fault> {
+fn closed_form(
+    scenario: &Scenario,
+    stage: &Stage,
+    place: &StagePlace,
+) -> Result<crate::network::Stage, Fault> {
     let no_form = |span: &Range<usize>, why: &str, expected: &str| {
         let message = format!("stage {:?} has no closed form: {why}", stage.name);
         Fault::new(span.clone(), message, expected).help("simulate it: `tamarisk sim run`")
@@ -125,7 +129,8 @@ fn closed_form(stage: &Stage, place: &StagePlace) -> Result<crate::network::Stag
     if stage.stretch != Profile::constant(1.0) {
         return Err(no_form(&place.slow, "its service changes", "expected none of it"));
     }
-    if stage.service.iter().any(|step| step.on.is_some()) {
+    let mut resources = stage.service.iter().filter_map(|step| step.on.as_deref());
+    if resources.any(|resource| is_scarce(scenario, stage, resource)) {
         return Err(no_form(&place.service, "it shares a resource", "expected work of its own"));
     }
     let service = phases(stage).ok_or_else(|| {
@@ -144,6 +149,20 @@ fn closed_form(stage: &Stage, place: &StagePlace) -> Result<crate::network::Stag
         parallelism,
         ..crate::network::Stage::new(&stage.name, service, workers)
     })
+}
+
+/// Whether `stage` may have to wait for the resource: not for a connection of a pool that is
+/// its own and has one for each worker.
+fn is_scarce(scenario: &Scenario, stage: &Stage, resource: &str) -> bool {
+    let uses = |other: &&Stage| {
+        let of_classes = other.service_of.iter().flat_map(|(_, steps)| steps);
+        let mut steps = other.service.iter().chain(of_classes);
+        steps.any(|step| step.on.as_deref() == Some(resource))
+    };
+    let enough = scenario.resources.iter().find(|other| other.name == resource).is_some_and(
+        |resource| matches!(resource.kind, ResourceKind::Pool(count) if count >= stage.workers),
+    );
+    !enough || scenario.stages.iter().filter(uses).count() > 1
 }
 
 /// The service as exponential steps, if it is made of them.

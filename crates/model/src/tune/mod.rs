@@ -25,6 +25,6 @@ mod search;
 mod simplex;
 mod space;
 
-pub use objective::{InvalidObjective, Measure, Objective};
+pub use objective::{Goal, InvalidObjective, Measure, Objective};
 pub use search::{Candidate, Found, Job, Plan, search};
 pub use space::{Point, Space};

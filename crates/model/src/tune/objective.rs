@@ -49,7 +49,7 @@ impl Measure {
     }
 }
 
-/// A weighted sum of measures, as large as can be.
+/// A weighted sum of measures that is to be as great as can be, or as small.
 ///
 /// # Examples
 /// ```
@@ -62,6 +62,25 @@ impl Measure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     terms: Vec<(f64, Measure)>,
+    goal: Goal,
+}
+
+/// In which direction a sum is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Goal {
+    /// As great as can be.
+    Greatest,
+    /// As small as can be.
+    Least,
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Greatest => "greatest",
+            Self::Least => "least",
+        })
+    }
 }
 
 /// Why an objective makes no sense.
@@ -78,18 +97,28 @@ impl Objective {
         &self.terms
     }
 
-    /// The same measures, to be as small as can be.
-    #[must_use]
-    pub fn least(mut self) -> Self {
-        for (weight, _) in &mut self.terms {
-            *weight = -*weight;
-        }
-        self
+    /// Which way it is to go; a sum that was read is to be great.
+    pub const fn goal(&self) -> Goal {
+        self.goal
     }
 
-    /// What a run is worth.
+    /// The same sum, to be as small as can be.
+    #[must_use]
+    pub fn least(self) -> Self {
+        Self { goal: Goal::Least, ..self }
+    }
+
+    /// The sum of a run.
     pub fn of(&self, report: &Report) -> f64 {
         self.terms.iter().map(|(weight, measure)| weight * measure.of(report)).sum()
+    }
+
+    /// What a run is worth, the more the better.
+    pub fn worth(&self, report: &Report) -> f64 {
+        match self.goal {
+            Goal::Greatest => self.of(report),
+            Goal::Least => -self.of(report),
+        }
     }
 }
 
@@ -123,7 +152,7 @@ impl FromStr for Objective {
             let weight = Some(sign * weight).filter(|w: &f64| w.is_finite() && *w != 0.0);
             Ok((weight.ok_or_else(wrong)?, measure.ok_or_else(wrong)?))
         });
-        Ok(Self { terms: terms.collect::<Result<_, _>>()? })
+        Ok(Self { terms: terms.collect::<Result<_, _>>()?, goal: Goal::Greatest })
     }
 }
 
@@ -156,7 +185,7 @@ mod tests {
             assert_eq!(text.parse::<Objective>().unwrap().to_string(), text);
         }
         let least = "over-target".parse::<Objective>().unwrap().least();
-        assert_eq!(least.terms(), [(-1.0, Measure::OverTarget)]);
+        assert_eq!((least.terms(), least.goal()), (&[(1.0, Measure::OverTarget)][..], Goal::Least));
     }
 
     #[test]

@@ -55,7 +55,10 @@ fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&
     let workers = seen.unwrap_or_else(|| f64::from(stage.workers)).round().max(1.0);
     // Workers are whole, and what they get done is to be what was measured.
     let adjusted = workers / seen.unwrap_or(workers);
-    let _ = write!(text, "\n[stages.{}]\nworkers = {workers}\n", quoted(&stage.name));
+    let name_of_stage = quoted(&stage.name);
+    // The law may send them more at once, and gets no more done.
+    let _ = write!(text, "\n[resources.{name_of_stage}]\nconnections = {workers}\n");
+    let _ = write!(text, "\n[stages.{name_of_stage}]\nworkers = {workers}\n");
     if seen.is_none() {
         *text +=
             "# No request waited: this many may be worked on at once, and fewer may be able to.\n";
@@ -70,7 +73,7 @@ fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&
         let _ = writeln!(text, "queue = {}", stage.queue_capacity.min(1_000_000));
     }
     *text += "discipline = \"adaptive-lifo\"\n";
-    let _ = writeln!(text, "service = {}", service(&all, adjusted));
+    let _ = writeln!(text, "service = {}", service(&name_of_stage, &all, adjusted));
     if admission(&stage.law.name).is_some() {
         let _ = writeln!(text, "law = {}", quoted(&stage.law.name));
     }
@@ -79,7 +82,7 @@ fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&
             let Some(own) = &class.profile else { continue };
             let (stage, class) = (quoted(&stage.name), quoted(&name(&class.name)));
             let _ = write!(text, "\n[stages.{stage}.classes.{class}]\n");
-            let _ = writeln!(text, "service = {}", service(own, adjusted));
+            let _ = writeln!(text, "service = {}", service(&stage, own, adjusted));
         }
     }
 }
@@ -109,21 +112,22 @@ fn write_clients(text: &mut String, stage: &Stage, name: impl Fn(&str) -> String
     let _ = writeln!(text, "mix = {{ {} }}", mix.join(", "));
 }
 
-/// A time with this mean and variation, of the kinds that have a closed form.
-fn service(service: &Service, times: f64) -> String {
+/// Work on `resource` with this mean and variation, of the kinds that have a closed form.
+fn service(resource: &str, service: &Service, times: f64) -> String {
     let mean = seconds(service.mean_seconds * times);
     let stages = (1.0 / service.variation_squared.max(1.0 / ERLANG_MOST)).round();
-    match service.variation_squared {
+    let time = match service.variation_squared {
         square if square > 1.05 => {
-            format!("{{ hyper_exponential = {mean}, variation = {:.4} }}", square.sqrt())
+            format!("hyper_exponential = {mean}, variation = {:.4}", square.sqrt())
         }
-        _ if stages > 1.0 => format!("{{ erlang = {mean}, stages = {stages} }}"),
-        _ => format!("{{ exponential = {mean} }}"),
-    }
+        _ if stages > 1.0 => format!("erlang = {mean}, stages = {stages}"),
+        _ => format!("exponential = {mean}"),
+    };
+    format!("{{ on = {resource}, {time} }}")
 }
 
 fn seconds(seconds: f64) -> String {
-    format!("\"{:.3}us\"", (seconds * 1e6).max(0.001))
+    format!("\"{}ms\"", (seconds * 1e7).round().max(1.0) / 1e4)
 }
 
 /// The digits behind the point, two at least: 0.9 is `90`, 0.999 is `999`.
@@ -175,7 +179,7 @@ mod tests {
             let network = file.network(None).unwrap();
             // 7.6 in progress, each for 20 ms, the mean of both classes.
             let capacity = network.limit().arrivals.get();
-            assert!((capacity / 380.0 - 1.0).abs() < 1e-6, "{capacity}");
+            assert!((capacity / 380.0 - 1.0).abs() < 1e-5, "{capacity}");
             assert!((network.arrivals().get() - 100.0).abs() < 1e-6);
             assert_eq!(file.laws[0].1.entry().name, "opaque-upstream");
         }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tamarisk_control::Classes;
 use tamarisk_model::scenario::Law;
 use tamarisk_model::sim::{Report, Simulation};
-use tamarisk_model::tune::{Job, Measure, Objective, Plan, Point};
+use tamarisk_model::tune::{Goal, Job, Measure, Objective, Plan, Point};
 
 use crate::interrupt::interrupted;
 
@@ -35,7 +35,7 @@ impl Evaluation {
 /// A run of the search, for its figure.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    pub(super) objective: f64,
+    pub(super) worth: f64,
     /// Each term's measure, in the objective's order.
     pub(super) measures: Vec<f64>,
 }
@@ -97,9 +97,13 @@ impl<'a> Tracker<'a> {
         });
         let done = done.into_inner().expect("no run panics");
         let done: Vec<Measured> = done.into_iter().collect::<Option<_>>()?;
-        let values: Vec<f64> = done.iter().map(|measured| measured.objective).collect();
+        let values: Vec<f64> = done.iter().map(|measured| measured.worth).collect();
         self.best = values.iter().copied().fold(self.best, f64::max);
-        self.bar.set_message(format!("{:.4}", self.best));
+        let best = match self.evaluation.objective.goal() {
+            Goal::Greatest => self.best,
+            Goal::Least => -self.best,
+        };
+        self.bar.set_message(format!("{best:.4}"));
         self.measured.extend(done);
         Some(values)
     }
@@ -109,7 +113,7 @@ impl<'a> Tracker<'a> {
         let report = self.evaluation.report(&make(&job.point), first_seed + job.seed as u64);
         let measures =
             objective.terms().iter().map(|(_, measure): &(f64, Measure)| measure.of(&report));
-        Measured { objective: objective.of(&report), measures: measures.collect() }
+        Measured { worth: objective.worth(&report), measures: measures.collect() }
     }
 
     /// All runs, in their order.

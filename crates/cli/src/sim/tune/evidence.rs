@@ -24,6 +24,8 @@ pub(super) struct Evidence {
     law: &'static str,
     stages: Vec<String>,
     objective: String,
+    /// `greatest` or `least`.
+    goal: String,
     runs: usize,
     candidates: usize,
     interrupted: bool,
@@ -33,8 +35,8 @@ pub(super) struct Evidence {
     after: Measure,
     published: Measure,
     /// Seed by seed, so that what the seeds have in common is not in it.
-    gain_over_before: Measure,
-    gain_over_published: Measure,
+    change_from_before: Measure,
+    change_from_published: Measure,
     #[serde(skip)]
     toml: String,
     held_out: Comparison,
@@ -91,9 +93,9 @@ impl Evidence {
             results.reports.iter().map(|report| evaluation.objective.of(report)).collect()
         };
         let [old, new, plain] = [0, 1, 2].map(|law| values(&results[law]));
-        let gain = |over: &[f64]| {
-            let gains: Vec<_> = new.iter().zip(over).map(|(new, old)| new - old).collect();
-            Measure::of(&gains)
+        let change = |over: &[f64]| {
+            let changes: Vec<_> = new.iter().zip(over).map(|(new, old)| new - old).collect();
+            Measure::of(&changes)
         };
         let constants = after.entry().knobs.iter().map(|knob| {
             let [before, after, published] = [before, after, published].map(|law| law.value(knob));
@@ -104,6 +106,7 @@ impl Evidence {
             law: after.entry().name,
             stages: evaluation.places.clone(),
             objective: evaluation.objective.to_string(),
+            goal: evaluation.objective.goal().to_string(),
             runs: found.runs,
             candidates: found.tried.iter().filter(|tried| !tried.values.is_empty()).count(),
             interrupted: found.interrupted,
@@ -111,16 +114,16 @@ impl Evidence {
             before: Measure::of(&old),
             after: Measure::of(&new),
             published: Measure::of(&plain),
-            gain_over_before: gain(&old),
-            gain_over_published: gain(&plain),
+            change_from_before: change(&old),
+            change_from_published: change(&plain),
             toml: toml(&evaluation.places, after),
             held_out: Comparison::new(name, &runs, &results, None),
         }))
     }
 
     pub(super) fn title(&self) -> String {
-        let Self { law, objective, runs, candidates, .. } = self;
-        format!("{law}, tuned for {objective} · {runs} runs of {candidates} candidates")
+        let Self { law, objective, goal, runs, candidates, .. } = self;
+        format!("{law}, tuned for the {goal} {objective} · {runs} runs of {candidates} candidates")
     }
 
     pub(super) fn toml(&self) -> &str {
@@ -143,9 +146,9 @@ impl Evidence {
         }
         let _ = writeln!(
             text,
-            "\nOn held-out seeds, seed by seed: {} over before, {} over the published ones.\n",
-            shown(self.gain_over_before),
-            shown(self.gain_over_published)
+            "\nOn held-out seeds, seed by seed: {} from before, {} from the published ones.\n",
+            shown(self.change_from_before),
+            shown(self.change_from_published)
         );
         text += &self.held_out.text();
         text += "\nTo use it:\n";

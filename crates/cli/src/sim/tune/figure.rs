@@ -11,7 +11,7 @@ pub(super) fn figure(title: &str, objective: &Objective, runs: &[Measured]) -> F
     let mut best = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let before = best.last().copied().unwrap_or(index);
-        best.push(if run.objective > runs[before].objective { index } else { before });
+        best.push(if run.worth > runs[before].worth { index } else { before });
     }
     let panel = |(term, (_, measure)): (usize, &(f64, Measure))| {
         let at = |run: usize, of: usize| ((run + 1) as f64, Some(runs[of].measures[term]));
