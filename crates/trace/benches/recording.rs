@@ -2,7 +2,7 @@
 //! ```text
 //! cargo bench -p tamarisk-trace --bench recording
 //! ```
-//! Nanoseconds an event, from its arrival to its end (three calls of the law), with and
+//! Nanoseconds of the thread's CPU time for an event, from its arrival to its end (three calls of the law), with and
 //! without recording in turn: the median of the repetitions and in brackets the least
 //! and the greatest. The trace goes to a file in the folder for temporary files, at the
 //! rate of the loop; what the disk cannot take of it is counted and shown.
@@ -10,8 +10,9 @@
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures time and prints")]
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished,
     PredictGateTrim, Target, Timestamp, Waiting,
@@ -48,7 +49,7 @@ fn main() {
 
 /// Nanoseconds for each of many events that arrive, leave the queue and end.
 fn events(law: &mut dyn AdmissionLaw, repetition: u64) -> f64 {
-    let began = Instant::now();
+    let began = cpu_nanos();
     for number in repetition * EVENTS..(repetition + 1) * EVENTS {
         let now = Timestamp::from_nanos(number * STEP_NANOS);
         let count = [1 + (number % 7) as u32];
@@ -68,7 +69,12 @@ fn events(law: &mut dyn AdmissionLaw, repetition: u64) -> f64 {
         let finished = Finished { class, service, response: service, ending: Ending::Completed };
         law.on_finish(now + service, &finished, &backlog);
     }
-    began.elapsed().as_secs_f64() * 1e9 / EVENTS as f64
+    (cpu_nanos() - began) as f64 / EVENTS as f64
+}
+
+fn cpu_nanos() -> i64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 fn spread(mut nanos: Vec<f64>) -> String {

@@ -24,7 +24,9 @@ const FLOWS_MAX: usize = 1 << 16;
 ///
 /// What was refused or dropped live has no time of its own; it gets one that is drawn from
 /// its class's. Deadlines are not offered again, and what the stage itself refused
-/// (its queue was full, it was draining) never came to the law and so is missing.
+/// (its queue was full, it was draining) never came to the law and so is missing. A
+/// gate counts what events wait within its upstream as service: workers and times come
+/// out too large together, and what they get done comes out right.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Which law was recorded.
