@@ -142,6 +142,9 @@ fn a_recorded_overload_replays_to_the_same_decisions_and_to_other_laws() {
     let offered = |law: usize| &laws[law]["classes"][0]["offered"]["mean"];
     assert_eq!(offered(0), offered(2));
 
+    let output = tamarisk(&["sim", "replay", trace, "--plot", "x.svg"]);
+    assert_eq!(output.status.code(), Some(2));
+
     let mut bytes = std::fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x10;

@@ -1,7 +1,10 @@
 //! A recorded trace of a live run, replayed in the simulator, gives the same decisions.
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tamarisk_control::catalogue::admission;
@@ -222,4 +225,60 @@ async fn a_scenario_names_a_trace_as_its_arrivals_and_times() {
     assert!(report.classes.iter().all(|class| class.counts.offered > 50), "{report:?}");
     let error = tamarisk_model::scenario::parse(&name, &text("lead")).unwrap_err();
     assert_eq!(error.to_string(), "the trace has a class \"plain\", the scenario none");
+}
+
+/// Arrivals that end after 5 ms, a law told of each; from event number `first` on.
+fn rule(law: &mut dyn AdmissionLaw, first: u64, count: u64) {
+    let none = [0; 2];
+    let backlog = Backlog {
+        queued: &none,
+        running: &none,
+        queued_total: 0,
+        running_total: 0,
+        workers: Concurrency::new(4),
+    };
+    for number in first..first + count {
+        let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(number * 7_000_000));
+        law.on_arrival(now, &Arrival { class, deadline: None, flow: number }, &backlog);
+        let service = 5 * MS;
+        let finished = Finished { class, service, response: service, ending: Ending::Completed };
+        law.on_finish(now + service, &finished, &backlog);
+    }
+}
+
+/// A pipe that nobody empties is a disk that stands still.
+#[test]
+fn a_disk_that_stands_still_costs_records_and_the_replay_says_from_where() {
+    let pipe = scratch("pipe.trace");
+    let _ = std::fs::remove_file(&pipe);
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (go, wait) = std::sync::mpsc::channel();
+    let written = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut file = File::open(pipe).unwrap();
+            wait.recv().unwrap();
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).unwrap();
+            bytes
+        }
+    });
+    let recorder = Recorder::create(&pipe, Recorder::BYTES_MAX).unwrap();
+    let law = || admission("predict-gate-trim").unwrap().law(&classes());
+    let mut traced = recorder.trace(law(), "work", &classes(), &[]);
+    const STANDING: u64 = 600_000;
+    rule(&mut traced, 0, STANDING);
+    go.send(()).unwrap();
+    for more in 0..200 {
+        rule(&mut traced, STANDING + more, 1);
+        std::thread::sleep(MS);
+    }
+    let end = recorder.finish().unwrap();
+    let bytes = written.join().unwrap();
+
+    assert!(end.lost > 0 && end.records + end.lost == 2 * (STANDING + 200), "{end:?}");
+    let replay = replay(&mut Reader::new(&*bytes).unwrap(), law()).unwrap();
+    let gap = replay.gap.unwrap();
+    assert_eq!((replay.records, gap.lost), (end.records, end.lost));
+    assert!(replay.agrees() && replay.compared == gap.after && gap.after < replay.records);
 }

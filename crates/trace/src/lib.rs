@@ -15,6 +15,9 @@
 //! those before it; sizes, counts and values are bounded; an error says where in the
 //! file it stands.
 //!
+//! Of a composition, the admission law within is recorded: what the slow laws decide shows
+//! in the backlogs that it is told.
+//!
 //! This crate knows nothing of stages, and does not judge: see `tamarisk_model`'s
 //! replay for that.
 //!

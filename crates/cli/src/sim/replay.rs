@@ -14,9 +14,9 @@ use tamarisk_trace::{Head, Reader};
 
 use super::runs::Arrangement;
 use super::{Common, Task, law, simulate};
-use crate::Ending;
 use crate::load::destination::Destination;
 use crate::output::Output;
+use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,6 +88,9 @@ impl ReplayArgs {
         if !self.law.is_empty() {
             let workload = Workload::read(&mut trace).with_context(cannot)?;
             return self.simulate(&workload);
+        }
+        if self.common.csv.is_some() || self.common.plot.is_some() {
+            return Err(misunderstood("--csv and --plot show a simulation: name a --law"));
         }
         let law = law_of(trace.head())?;
         let answer = Answer::new(&self.trace, replay(&mut trace, law).with_context(cannot)?);
