@@ -50,7 +50,12 @@ const CHORES: &[Step] = &[
     Step {
         name: "tables",
         environment: &[],
-        cargo: "run --release --package tamarisk-control --example law_table",
+        cargo: "run --release --package tamarisk-model --example law_table",
+    },
+    Step {
+        name: "tables",
+        environment: &[],
+        cargo: "run --release --package tamarisk-control --example upstream_widths",
     },
     Step {
         name: "figures",

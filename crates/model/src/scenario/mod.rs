@@ -8,6 +8,7 @@
 //!
 //! [classes.gold]                       # without classes there is one, `default`
 //! priority = 0                         # 1 by default; lower ones go first
+//! weight = 3                           # among its priority, if not all can be served
 //! p90 = "100ms"
 //!
 //! [classes.plain]

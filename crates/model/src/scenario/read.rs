@@ -1,6 +1,6 @@
 //! From the tables of a file to a scenario that can be simulated.
 
-use tamarisk_control::{Class, Classes, Priority, Target};
+use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 
@@ -13,7 +13,7 @@ use crate::sim::{Scenario, Simulation};
 
 const FILE: &[&str] =
     &["duration", "warm_up", "batches", "p90", "classes", "resources", "stages", "clients"];
-const CLASS: &[&str] = &["priority", "p90"];
+const CLASS: &[&str] = &["priority", "weight", "p90"];
 
 /// The priority of classes that state none: there is room before and behind.
 const MIDDLE: Priority = Priority(1);
@@ -82,21 +82,34 @@ fn classes(file: &Section<'_>) -> Result<Classes, Fault> {
     let Some(value) = file.value("classes") else {
         return Ok(Classes::single(target.ok_or_else(|| missing("requests"))?));
     };
-    let class = |name: String, value: &Value<'_>| -> Result<Class, Fault> {
+    let class = |name: String, value: &Value<'_>| -> Result<(Class, Option<Weight>), Fault> {
         let section = Section::new(value, CLASS, is_percentile)?;
         let own: Option<Target> = target::of(&section)?;
         let priority = section.read("priority", |value| {
             values::number(value, "a whole number from 0 (first) to 255 (last)", 255)
         })?;
-        Ok(Class {
+        let class = Class {
             target: own.or(target).ok_or_else(|| missing(&name))?,
             name,
             priority: priority.map_or(MIDDLE, |number| Priority(number as u8)),
-        })
+        };
+        Ok((class, section.read("weight", weight)?))
     };
     let tables = Section::tables(value)?.into_iter();
     let all = tables.map(|(key, value)| class(values::key_name(key)?, value));
-    Classes::new(all.collect::<Result<_, _>>()?).map_err(|error| {
+    let (all, weights): (Vec<_>, Vec<_>) = all.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    let classes = Classes::new(all).map_err(|error| {
         Fault::new(value.span(), error.to_string(), "expected some, and not too many")
+    })?;
+    let weights = weights.into_iter().enumerate();
+    let weights = weights.filter_map(|(index, weight)| Some((ClassId::new(index), weight?)));
+    Ok(weights.fold(classes, |classes, (id, weight)| classes.weighted(id, weight)))
+}
+
+fn weight(value: &Value<'_>) -> Result<Weight, Fault> {
+    let expected = "a whole number from 1 to 100";
+    let number = values::number(value, expected, u64::from(Weight::MAX.get()))?;
+    Weight::new(number as u8).map_err(|error| {
+        Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
     })
 }

@@ -274,9 +274,13 @@ impl<'a, W: Watch> Run<'a, W> {
 
     #[inline]
     fn start(&mut self, id: u32) {
-        self.jobs[id].started = self.now;
+        let job = &mut self.jobs[id];
+        job.started = self.now;
+        let stage = job.stage as usize;
         self.see(id, What::Started);
-        self.begin_step(id);
+        if self.stages[stage].finds_worker(id, &self.plan.stages[stage]) {
+            self.begin_step(id);
+        }
     }
 
     #[inline]
@@ -377,6 +381,9 @@ impl<'a, W: Watch> Run<'a, W> {
         self.stages[stage as usize].finish(self.now, job);
         let next = *self.plan.stages[stage as usize].next[job.class.index()].draw(&mut job.draws);
         self.see(id, What::Ended(Outcome::Completed));
+        if let Some(next) = self.stages[stage as usize].take_behind() {
+            self.begin_step(next);
+        }
         self.dispatch(stage);
         if next == EXIT {
             self.leave(id, Outcome::Completed, None);

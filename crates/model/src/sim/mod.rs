@@ -14,9 +14,11 @@
 //! that order: each arrival with the backlog before it, each event that leaves the
 //! queue with itself still counted, each end with itself no longer counted, a tick
 //! every 100 ms, at which every event in the queue is asked about once more. A limit
-//! that the law names holds from the end or tick after which it was named. A stage is
+//! that the law names holds from the end or tick after which it was named; whom it lets
+//! through beyond the stage's workers waits for one of these behind the stage. A stage is
 //! told of as a live *gate* is: an event that finds a place runs without being asked
-//! about at the head of a queue. One liberty: all stages tick at the same instants.
+//! about at the head of a queue. Two liberties: all stages tick at the same instants,
+//! and laws that ask for the CPU are told of the workers as if each were a core.
 //!
 //! **Comparable.** Whatever is drawn belongs to a client or a request, not to a stage:
 //! under the same seed request number 1000 of an open client is the same request,

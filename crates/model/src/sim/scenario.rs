@@ -85,7 +85,9 @@ impl Scenario {
 pub struct Stage {
     /// What others call it.
     pub name: String,
-    /// How many events it works on at once, unless its law has a say.
+    /// How many events it works on at once. Where its law names a limit of its own, as for
+    /// an upstream that cannot be seen into, so many are let through; those beyond the
+    /// workers wait for one behind the stage, out of its sight, first in, first out.
     pub workers: u32,
     /// Places in its queue; who finds none is refused whatever the law says.
     pub capacity: u32,

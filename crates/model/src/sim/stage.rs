@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Ending, Finished,
-    Order, Reason, Rejection, Timestamp, Waiting,
+    Order, Ratio, Reason, Rejection, Timestamp, Waiting,
 };
 
 use super::job::{Job, Jobs};
@@ -23,8 +23,18 @@ pub(super) struct StageRun {
     pub(super) inside: Inside,
     /// One for each priority, most important first.
     lines: Box<[VecDeque<u32>]>,
+    /// Let through by a law with a limit of its own, and waiting for a worker.
+    behind: VecDeque<u32>,
     pub(super) classes: Box<[StageTally]>,
     pub(super) reasons: Vec<(Reason, u64)>,
+    cpu: Cpu,
+}
+
+/// How busy the processors are, each worker being taken for a core of its own.
+struct Cpu {
+    cores: f64,
+    /// When it was told last, and the area under the number running until then.
+    told: (u64, i128),
 }
 
 /// Who is inside, and how many may run.
@@ -119,8 +129,10 @@ impl StageRun {
             law,
             inside: Inside::new(plan.workers, classes),
             lines: vec![VecDeque::new(); plan.levels()].into(),
+            behind: VecDeque::new(),
             classes: vec![StageTally::default(); classes].into(),
             reasons: Vec::new(),
+            cpu: Cpu { cores: f64::from(plan.workers.get()), told: (0, 0) },
         };
         stage.follow_law();
         stage
@@ -207,6 +219,23 @@ impl StageRun {
         self.classes[class.index()].wait.record(waited);
     }
 
+    /// Whether there is a worker for an event that was just started; if not, it waits.
+    #[inline]
+    pub(super) fn finds_worker(&mut self, id: u32, plan: &StagePlan) -> bool {
+        let working = self.inside.running.now - self.behind.len() as u32;
+        let finds = working <= plan.workers.get();
+        if !finds {
+            self.behind.push_back(id);
+        }
+        finds
+    }
+
+    /// Who has waited for the worker that an event has left.
+    #[inline]
+    pub(super) fn take_behind(&mut self) -> Option<u32> {
+        self.behind.pop_front()
+    }
+
     /// An event has been served.
     #[inline]
     pub(super) fn finish(&mut self, now: u64, job: &Job) {
@@ -229,9 +258,18 @@ impl StageRun {
     /// those that turn the slower knobs belong. What has become overdue in the queue
     /// is put into `overdue`.
     pub(super) fn tick(&mut self, now: u64, jobs: &Jobs, overdue: &mut Vec<u32>) {
+        self.tell_cpu(now);
         self.law.on_tick(Timestamp::from_nanos(now), &self.inside.backlog());
         self.follow_law();
         self.take_overdue(now, jobs, overdue);
+    }
+
+    fn tell_cpu(&mut self, now: u64) {
+        let area = self.inside.running.area(now);
+        let (told_at, told_area) = std::mem::replace(&mut self.cpu.told, (now, area));
+        let passed = (now - told_at).max(1) as f64;
+        let busy = (area - told_area) as f64 / (passed * self.cpu.cores);
+        self.law.on_cpu(Timestamp::from_nanos(now), Ratio::saturating(busy));
     }
 
     /// Takes out what is of no use any more, wherever it stands: what waits behind a

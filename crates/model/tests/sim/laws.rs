@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Order,
-    PredictGateTrim, Reading, Reason, Rejection, Timestamp, Waiting,
+    PredictGateTrim, Ratio, Reading, Reason, Rejection, Timestamp, Waiting,
 };
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Outcome, Scenario, Seen, Stage, TraceArrival, Watch,
@@ -185,6 +185,62 @@ fn a_limit_of_the_law_holds_from_the_end_or_tick_after_which_it_was_named() {
         160 dequeue 0 aged 40 [1, 1] [0, 0] of 2\n\
         160 dequeue 1 aged 30 [0, 1] [1, 0] of 2\n";
     assert_eq!(written, expected);
+}
+
+#[test]
+fn whom_a_law_lets_through_beyond_the_workers_waits_for_one_behind_the_stage() {
+    // One worker, three at a time by the law: 50 ms, 30 ms and 30 ms one after the other.
+    let arrivals = [(110, 0, 50), (120, 0, 30), (130, 1, 30)];
+    let written = written(stage(1), Some((3, 3)), &arrivals, 240 * MS);
+    let expected = "\
+        0 tick [0, 0] [0, 0] of 3\n\
+        100 tick [0, 0] [0, 0] of 3\n\
+        110 arrival 0 [0, 0] [0, 0] of 3\n\
+        120 arrival 0 [0, 0] [1, 0] of 3\n\
+        130 arrival 1 [0, 0] [2, 0] of 3\n\
+        160 finish 0 (50, 50) [0, 0] [1, 1] of 3\n\
+        190 finish 0 (70, 70) [0, 0] [0, 1] of 3\n\
+        200 tick [0, 0] [0, 1] of 3\n\
+        220 finish 1 (90, 90) [0, 0] [0, 0] of 3\n";
+    assert_eq!(written, expected);
+}
+
+/// Admits everything, and writes down how busy the processors are.
+struct Thermometer(Arc<Mutex<Vec<f64>>>);
+
+impl AdmissionLaw for Thermometer {
+    fn name(&self) -> &'static str {
+        "thermometer"
+    }
+
+    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+        Decision::Admit
+    }
+
+    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
+
+    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
+
+    fn on_cpu(&mut self, _: Timestamp, busy: Ratio) {
+        self.0.lock().unwrap().push(busy.get());
+    }
+
+    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+}
+
+#[test]
+fn laws_are_told_how_busy_the_workers_are() {
+    // Two workers: one works from 110 to 210 ms, the other from 150 to 200 ms.
+    let arrivals = [(110, 0, 100), (150, 0, 50)];
+    let scenario = Scenario::new(classes(&["a"]), 350 * MS).stage(stage(2)).client(Client::new(
+        "recorded",
+        "work",
+        trace(&arrivals),
+    ));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let law = Box::new(Thermometer(Arc::clone(&told)));
+    Simulation::new(&scenario).unwrap().start(1).law("work", law).unwrap().finish();
+    assert_eq!(*told.lock().unwrap(), [0.0, 0.0, 0.7, 0.05]);
 }
 
 /// What each request was like, by number: when it came, its class, how long it was served.

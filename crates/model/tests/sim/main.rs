@@ -7,6 +7,7 @@ mod accounts;
 mod ciw;
 mod clients;
 mod closed_forms;
+mod default_law;
 mod invalid;
 mod laws;
 mod networks;
