@@ -6,8 +6,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -37,21 +38,23 @@ fn json(args: &[&str]) -> Value {
 }
 
 /// A service of [`WORKERS`] workers that take [`SERVICE`] for each request, until the
-/// test ends.
-fn service() -> SocketAddr {
+/// test ends; and how many it has served.
+fn service() -> (SocketAddr, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let places = Arc::new((Mutex::new(WORKERS), Condvar::new()));
+    let served = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&served);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (stream, places) = (stream.unwrap(), Arc::clone(&places));
-            std::thread::spawn(move || serve(stream, &places));
+            let (places, served) = (Arc::clone(&places), Arc::clone(&served));
+            std::thread::spawn(move || serve(stream.unwrap(), &places, &served));
         }
     });
-    address
+    (address, counted)
 }
 
-fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar)) {
+fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar), served: &AtomicU64) {
     let mut head = [0; 4096];
     while stream.read(&mut head).is_ok_and(|count| count > 0) {
         let mut places = freed.wait_while(free.lock().unwrap(), |free| *free == 0).unwrap();
@@ -59,6 +62,7 @@ fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar)) {
         drop(places);
         std::thread::sleep(SERVICE);
         *free.lock().unwrap() += 1;
+        served.fetch_add(1, Ordering::Relaxed);
         freed.notify_one();
         if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
             return;
@@ -72,11 +76,13 @@ struct Protect {
     said: BufReader<ChildStderr>,
     url: String,
     status: String,
+    served: Arc<AtomicU64>,
 }
 
 impl Protect {
     fn start(args: &[&str]) -> Self {
-        let upstream = format!("http://{}", service());
+        let (address, served) = service();
+        let upstream = format!("http://{address}");
         let mut child = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
             .args(["protect", &upstream, "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"])
             .args(["--p90", "100ms"])
@@ -91,7 +97,7 @@ impl Protect {
             line.trim().strip_prefix(start).unwrap_or_else(|| panic!("{line}")).to_owned()
         };
         let (url, status) = (after("Protecting on "), after("Status on "));
-        Self { child, said, url, status }
+        Self { child, said, url, status, served }
     }
 
     /// Many times what the service can do.
@@ -156,7 +162,7 @@ fn a_recorded_overload_replays_to_the_same_decisions_and_to_other_laws() {
     assert_eq!(stdout(&output), "");
 }
 
-/// Within this of what the service can do: the machine is shared, and its sleeps are not exact.
+/// Within this of what the service does when more is asked of it than it can do.
 const TOLERANCE: f64 = 0.15;
 
 #[test]
@@ -164,12 +170,16 @@ fn a_profile_under_load_makes_a_model_of_the_capacity_that_the_service_has() {
     let protect = Protect::start(&[]);
     let path = scratch("live.toml");
     let scenario = path.to_str().unwrap();
-    let output = std::thread::scope(|scope| {
-        let load = scope.spawn(|| protect.overload("4s"));
+    let (output, capacity_seen) = std::thread::scope(|scope| {
+        let load = scope.spawn(|| protect.overload("5s"));
+        std::thread::sleep(Duration::from_secs(1));
+        let (began, before) = (Instant::now(), protect.served.load(Ordering::Relaxed));
         std::thread::sleep(Duration::from_secs(3));
+        let served = protect.served.load(Ordering::Relaxed) - before;
+        let capacity_seen = served as f64 / began.elapsed().as_secs_f64();
         let output = tamarisk(&["sim", "from", &protect.status, "-o", scenario]);
         load.join().unwrap();
-        output
+        (output, capacity_seen)
     });
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output), "", "requests waited");
@@ -177,17 +187,20 @@ fn a_profile_under_load_makes_a_model_of_the_capacity_that_the_service_has() {
 
     let model = json(&["model", scenario, "--at", "10/s"]);
     let capacity = model["greatest_stable_rate"].as_f64().unwrap();
-    let expected = WORKERS as f64 / SERVICE.as_secs_f64();
-    assert!((capacity / expected - 1.0).abs() < TOLERANCE, "{capacity} of {expected}");
+    let ratio = capacity / capacity_seen;
+    assert!((ratio - 1.0).abs() < TOLERANCE, "{capacity} for {capacity_seen}");
+    // Sleeping threads of a busy machine make it less, and nothing makes it more.
+    let most = WORKERS as f64 / SERVICE.as_secs_f64();
+    assert!(capacity < most * (1.0 + TOLERANCE), "{capacity} of {most}");
 
     let run = json(&["sim", "compare", scenario, "--laws", "open,opaque-upstream", "--seeds", "1"]);
     let goodput = |law: usize| run["laws"][law]["classes"][0]["goodput"]["mean"].as_f64().unwrap();
-    assert!(goodput(0) < 0.2 * expected && goodput(1) > 0.7 * expected, "{run}");
+    assert!(goodput(0) < 0.2 * capacity && goodput(1) > 0.7 * capacity, "{run}");
 }
 
 #[test]
 fn what_is_no_status_is_said() {
-    let url = format!("http://{}", service());
+    let url = format!("http://{}", service().0);
     let output = tamarisk(&["sim", "from", &url]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("shows no status of Tamarisk"), "{}", stderr(&output));

@@ -108,8 +108,11 @@ impl ReplayArgs {
 
     fn simulate(&self, workload: &Workload) -> anyhow::Result<Ending> {
         let workers = self.workers.unwrap_or(workload.workers);
-        let recorded = recorded_law(&workload.head)?;
-        let laws = [recorded].into_iter().chain(self.law.iter().map(|entry| Law::from(*entry)));
+        let recorded = recorded_law(&workload.head);
+        if let Err(error) = &recorded {
+            eprintln!("The recorded law is left out: {error:#}");
+        }
+        let laws = recorded.ok().into_iter().chain(self.law.iter().map(|entry| Law::from(*entry)));
         let stage = &workload.head.stage;
         let arrangements = laws.map(|law| Arrangement {
             name: law.entry().name.to_owned(),
