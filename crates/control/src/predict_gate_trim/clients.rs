@@ -93,21 +93,25 @@ impl Clients {
         begins
     }
 
-    /// Charges the client of `flow` with `work` seconds of one worker.
+    /// Charges the client of `flow` with `work` seconds of one worker. What clients have
+    /// had that are not known is nobody's, but a part of all.
     #[inline]
     pub(crate) fn charge(&mut self, now: Timestamp, flow: u64, work: f64) {
-        if flow == 0 || now >= self.counts_until {
+        if now >= self.counts_until {
             return;
         }
         self.age(now);
         let added = work * self.unit;
+        self.total += added;
+        self.events += self.unit;
+        if flow == 0 {
+            return;
+        }
         let [first, second] = self.cells(flow);
         // Only the lesser cell is believed, so the greater needs no more than that.
         let had = (self.rows[0][first].min(self.rows[1][second]) + added as f32).max(0.0);
         self.rows[0][first] = self.rows[0][first].max(had);
         self.rows[1][second] = self.rows[1][second].max(had);
-        self.total += added;
-        self.events += self.unit;
     }
 
     /// The part that the client of `flow` has had of all that clients have had; zero
@@ -243,6 +247,14 @@ mod tests {
         clients.charge(at(1000), 0, 5.0);
         assert_eq!(clients.share(at(1000), 1), 0.0);
         assert_eq!(clients.share(at(1000), 0), 0.0);
+    }
+
+    #[test]
+    fn what_unknown_clients_have_had_is_a_part_of_all() {
+        let mut clients = clients();
+        (0..30).for_each(|_| clients.charge(at(1000), 0, 0.1));
+        (0..10).for_each(|_| clients.charge(at(1000), 1, 0.1));
+        assert!((clients.share(at(1000), 1) - 0.25).abs() < 1e-6);
     }
 
     #[test]

@@ -143,13 +143,14 @@ impl Levels {
     }
 
     /// Whether an event of `class`, from a client that has had `share` of all, has to
-    /// leave the queue to other clients or classes.
+    /// leave the queue to other classes or, where these have no weights, clients.
     #[inline]
     pub(crate) fn exceeds_share(&self, class: ClassId, wait: Wait, share: f64) -> bool {
         let level = self.level(class);
-        let classes = level.class_shares.as_ref();
-        level.client_share.is_exceeded(share, wait.queue)
-            || classes.is_some_and(|shares| shares.is_exceeded(class, wait.queue))
+        match &level.class_shares {
+            Some(shares) => shares.is_exceeded(class, wait.queue),
+            None => level.client_share.is_exceeded(share, wait.queue),
+        }
     }
 
     /// An overload begins: whatever the queue was before, nobody has had too much.

@@ -52,7 +52,8 @@
 //! A client is who the stage says it is: one with a thousand names has a thousand
 //! shares, and events of no known client (flow 0) are not limited as one. Clients
 //! are charged the mean of a class, so that one whose events of a class are longer
-//! than others' gets more than its share of the work. The fair share is found
+//! than others' gets more than its share of the work. Where classes have weights, these
+//! alone share, for the clients of a heavy class are meant to have more. The fair share is found
 //! within some ten intervals of half a target from the beginning of an overload.
 
 mod builder;
