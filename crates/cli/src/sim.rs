@@ -37,6 +37,7 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   tamarisk sim compare scenarios/spike.toml --laws open,response-time,predict-gate-trim
   tamarisk sim compare scenarios/two-classes.toml --laws open,multiclass --seeds 10 --plot classes.svg
+  tamarisk sim compare scenarios/rare-type.toml --laws all --json -
 
 Under the same seed every law meets the same requests with the same work, so that a difference
 between two laws is a difference between the laws.";
@@ -83,9 +84,9 @@ struct Compare {
     scenario: PathBuf,
     #[command(flatten)]
     common: Common,
-    /// The laws
-    #[arg(long, value_name = "NAME,NAME", required = true, value_delimiter = ',', value_parser = law)]
-    laws: Vec<&'static AdmissionEntry>,
+    /// The laws, or `all` of them
+    #[arg(long, value_name = "NAME,NAME", required = true, value_delimiter = ',', value_parser = laws)]
+    laws: Vec<&'static [AdmissionEntry]>,
     /// Run each with so many seeds
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
@@ -161,13 +162,17 @@ impl Compare {
             Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
         let places = places(&file);
-        let with = |law: &&'static AdmissionEntry| Arrangement {
+        let with = |law: &'static AdmissionEntry| Arrangement {
             name: law.name.to_owned(),
-            laws: places.iter().map(|stage| (stage.clone(), Law::from(*law))).collect(),
+            laws: places.iter().map(|stage| (stage.clone(), Law::from(law))).collect(),
         };
-        let arrangements = self.laws.iter().map(with).collect();
+        let arrangements = self.laws.iter().copied().flatten().map(with).collect();
         simulate(&self.common, Task::of(&self.scenario, &file, arrangements, self.seeds))
     }
+}
+
+fn laws(name: &str) -> Result<&'static [AdmissionEntry], String> {
+    if name == "all" { Ok(ADMISSION) } else { law(name).map(std::slice::from_ref) }
 }
 
 fn law(name: &str) -> Result<&'static AdmissionEntry, String> {

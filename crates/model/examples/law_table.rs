@@ -64,7 +64,7 @@ const SITUATIONS: [Situation; 16] = [
         ..situation("One client of twenty asks for a hundred times its share", "greedy-client")
     },
     Situation {
-        more: Some(("work of the heavier ÷ other", work_ratio)),
+        more: Some(("the heavier's part, 0.75 by weight", part_of_the_heavier)),
         ..situation("Two classes with weights of 3 and 1", "weights")
     },
     Situation { bearable: true, ..situation("0.8 of the capacity, four kinds of work", "calm") },
@@ -78,9 +78,10 @@ fn gold_of_possible(report: &Report) -> f64 {
     gold.goodput() / (gold.counts.offered as f64 / seconds).min(400.0)
 }
 
-/// Of 20 ms and of 40 ms each.
-fn work_ratio(report: &Report) -> f64 {
-    report.classes[0].goodput() / (2.0 * report.classes[1].goodput())
+/// Of 20 ms and of 40 ms each; in parts of what both have.
+fn part_of_the_heavier(report: &Report) -> f64 {
+    let [heavy, light] = [0, 1].map(|index| report.classes[index].goodput());
+    heavy / (heavy + 2.0 * light).max(f64::MIN_POSITIVE)
 }
 
 /// The first flow is the greedy one.

@@ -56,6 +56,8 @@ pub(super) struct StagePlan {
     /// For each class, the first of its steps in [`Plan::steps`].
     pub(super) first_step: Box<[u32]>,
     /// For each class, where it goes next.
+    /// Whether the stage can tell clients apart.
+    pub(super) tells_flows: bool,
     pub(super) next: Box<[Shares<u32>]>,
 }
 
@@ -264,6 +266,7 @@ impl StagePlan {
             level_of_class: levels(&scenario.classes, stage.discipline),
             stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
             first_step: first_step.into(),
+            tells_flows: tells_flows(scenario),
             next: next.into(),
         })
     }
@@ -271,6 +274,14 @@ impl StagePlan {
     pub(super) fn levels(&self) -> usize {
         self.level_of_class.iter().max().map_or(1, |most| most + 1)
     }
+}
+
+/// Where no client has several flows, nobody tells clients apart.
+fn tells_flows(scenario: &Scenario) -> bool {
+    scenario.clients.iter().any(|client| match &client.load {
+        Load::Closed { .. } => true,
+        _ => client.flows > 1,
+    })
 }
 
 fn check_classes<'a>(

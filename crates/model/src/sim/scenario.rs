@@ -273,7 +273,8 @@ pub struct Client {
     pub mix: Vec<(String, f64)>,
     /// When they come.
     pub load: Load,
-    /// From how many flows, all alike (a closed load has one a user).
+    /// From how many flows, all alike (a closed load has one a user). Laws are told of
+    /// flows if any client of the scenario has several; who has one counts as one then.
     pub flows: u32,
     /// What a refused one does.
     pub retry: Retry,

@@ -173,8 +173,9 @@ impl StageRun {
         if self.inside.queued.now >= plan.capacity {
             return Err(Rejection::new(Reason::QueueFull));
         }
-        let arrival =
-            Arrival { class: job.class, deadline: deadline(job), flow: u64::from(job.flow) };
+        // For laws zero is who is not known.
+        let flow = if plan.tells_flows { u64::from(job.flow) + 1 } else { 0 };
+        let arrival = Arrival { class: job.class, deadline: deadline(job), flow };
         let now = Timestamp::from_nanos(now);
         match self.law.on_arrival(now, &arrival, &self.inside.backlog()) {
             Decision::Admit => Ok(()),

@@ -205,15 +205,20 @@ fn whom_a_law_lets_through_beyond_the_workers_waits_for_one_behind_the_stage() {
     assert_eq!(written, expected);
 }
 
-/// Admits everything, and writes down how busy the processors are.
-struct Thermometer(Arc<Mutex<Vec<f64>>>);
+/// Admits everything, and writes down how busy the processors are and whose requests come.
+#[derive(Clone, Default)]
+struct Witness {
+    busy: Arc<Mutex<Vec<f64>>>,
+    flows: Arc<Mutex<Vec<u64>>>,
+}
 
-impl AdmissionLaw for Thermometer {
+impl AdmissionLaw for Witness {
     fn name(&self) -> &'static str {
-        "thermometer"
+        "witness"
     }
 
-    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+    fn on_arrival(&mut self, _: Timestamp, arrival: &Arrival, _: &Backlog<'_>) -> Decision {
+        self.flows.lock().unwrap().push(arrival.flow);
         Decision::Admit
     }
 
@@ -222,10 +227,17 @@ impl AdmissionLaw for Thermometer {
     fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn on_cpu(&mut self, _: Timestamp, busy: Ratio) {
-        self.0.lock().unwrap().push(busy.get());
+        self.busy.lock().unwrap().push(busy.get());
     }
 
     fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+}
+
+fn witnessed(scenario: &Scenario) -> Witness {
+    let witness = Witness::default();
+    let law = Box::new(witness.clone());
+    Simulation::new(scenario).unwrap().start(1).law("work", law).unwrap().finish();
+    witness
 }
 
 #[test]
@@ -237,10 +249,24 @@ fn laws_are_told_how_busy_the_workers_are() {
         "work",
         trace(&arrivals),
     ));
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let law = Box::new(Thermometer(Arc::clone(&told)));
-    Simulation::new(&scenario).unwrap().start(1).law("work", law).unwrap().finish();
-    assert_eq!(*told.lock().unwrap(), [0.0, 0.0, 0.7, 0.05]);
+    assert_eq!(*witnessed(&scenario).busy.lock().unwrap(), [0.0, 0.0, 0.7, 0.05]);
+}
+
+#[test]
+fn laws_are_told_of_clients_where_the_scenario_tells_them_apart() {
+    let flows = |count| {
+        let scenario = Scenario::new(classes(&["a"]), SECOND)
+            .stage(stage(100))
+            .client(Client::poisson("one", "work", 50.0))
+            .client(Client::poisson("others", "work", 50.0).flows(count));
+        let mut flows = witnessed(&scenario).flows.lock().unwrap().clone();
+        flows.sort_unstable();
+        flows.dedup();
+        flows
+    };
+    // Zero is who is not known.
+    assert_eq!(flows(1), [0]);
+    assert_eq!(flows(3), [1, 2, 3, 4]);
 }
 
 /// What each request was like, by number: when it came, its class, how long it was served.
