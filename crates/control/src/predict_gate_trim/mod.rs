@@ -47,7 +47,8 @@
 //!
 //! **Limits.** Workers are taken to be equal, and running events to be done at
 //! an exponential rate. A stage whose real drain rate is not its workers' is off
-//! by what the trim finds out. A class that cannot meet its target even on an
+//! by what the trim finds out; workers that crowd a dependency out of its sight are
+//! all used all the same, and `OpaqueUpstream` is the form for such a stage. A class that cannot meet its target even on an
 //! idle stage is served while nobody else waits, and by the reserve.
 //! A client is who the stage says it is: one with a thousand names has a thousand
 //! shares, and events of no known client (flow 0) are not limited as one. Clients
