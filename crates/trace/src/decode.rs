@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Arrival, Backlog, CLASSES_MAX, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Finished, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting,
+    Finished, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting, Weight,
 };
 
 use crate::encode::{COMMON, ENDINGS};
@@ -172,9 +172,15 @@ pub(crate) fn head(bytes: &mut Bytes<'_>) -> Option<Head> {
     let classes = count(bytes, CLASSES_MAX)?;
     let classes = (0..classes).map(|_| {
         let (name, target) = (bytes.name()?, target(bytes)?);
-        Some(Class { name, target, priority: Priority(bytes.byte()?) })
+        let class = Class { name, target, priority: Priority(bytes.byte()?) };
+        Some((class, bytes.byte()?))
     });
-    let classes = Classes::new(classes.collect::<Option<_>>()?).ok()?;
+    let (classes, weights): (Vec<_>, Vec<_>) =
+        classes.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    let mut classes = Classes::new(classes).ok()?;
+    for (index, weight) in weights.into_iter().enumerate().filter(|(_, weight)| *weight > 0) {
+        classes = classes.weighted(ClassId::new(index), Weight::new(weight).ok()?);
+    }
     bytes.is_empty().then_some(Head { stage, law, knobs, classes })
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Backlog, Concurrency, Decision, Dequeue, Ending, Order, Reason, Rejection, Target, Timestamp,
-    Waiting,
+    Waiting, Weight,
 };
 
 use crate::record::{Close, End, Event, Head, Record};
@@ -190,10 +190,12 @@ pub(crate) fn put_head(bytes: &mut Vec<u8>, head: &Head) {
         put_f64(bytes, *value);
     }
     put(bytes, head.classes.len() as u64);
-    for (_, class) in head.classes.iter() {
+    for (id, class) in head.classes.iter() {
         put_name(bytes, &class.name);
         put_target(bytes, class.target);
         bytes.push(class.priority.0);
+        // Zero stands for none.
+        bytes.push(head.classes.weight(id).map_or(0, Weight::get));
     }
 }
 

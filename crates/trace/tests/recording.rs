@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished,
-    PredictGateTrim, Target, Timestamp,
+    PredictGateTrim, Target, Timestamp, Weight,
 };
 use tamarisk_trace::{Close, End, Event, ReadError, Reader, RecordError, Recorder, Traced};
 
@@ -15,7 +15,8 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 fn classes() -> Classes {
-    Classes::single(Target::p90(Duration::from_millis(200)).unwrap())
+    let classes = Classes::single(Target::p90(Duration::from_millis(200)).unwrap());
+    classes.weighted(ClassId::DEFAULT, Weight::new(3).unwrap())
 }
 
 fn traced(recorder: &Recorder) -> Traced {
