@@ -68,7 +68,13 @@
 //! their place; until then, and in a spike, the fast loop refuses. A workers law that
 //! mistakes luck for thrashing stops too early, until all look again.
 
+mod demand;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
+
+use demand::Demand;
 
 use super::{
     Activity, BatchLaw, DeadlineOnly, FixedBatch, FixedWorkers, FullQuality, Leeway, QualityLaw,
@@ -76,7 +82,7 @@ use super::{
 };
 use crate::{
     AdmissionLaw, Arrival, Backlog, BatchSize, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Ending, Finished, Order, Ratio, Reading, Target, Timestamp, Waiting,
+    Finished, Order, Ratio, Reading, Timestamp, Waiting,
 };
 
 /// More refused than this share: overloaded. A hundredth of requests is what an
@@ -108,10 +114,6 @@ const LOOK_AGAIN_MAX: u32 = 480;
 
 /// Calm periods after which an overload is a new one.
 const CALM_AGAIN: u32 = 8;
-
-/// More late events than this in a tick tell the quality law nothing new: they fill
-/// ten of its periods.
-const LATE_TOLD_MAX: u64 = 1000;
 
 /// What the slow loops have decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,24 +196,6 @@ const PRESSING: [Turn; 4] = [Turn::Workers, Turn::Batch, Turn::Quality, Turn::Te
 
 /// Who has something to give back; the last goes first.
 const EASING: [Turn; 3] = [Turn::Workers, Turn::Quality, Turn::Termination];
-
-/// What the fast loop answered in this period.
-#[derive(Clone, Debug)]
-struct Demand {
-    offered: u64,
-    refused: u64,
-    classes: Box<[ClassDemand]>,
-}
-
-/// What one class was refused since the last tick.
-#[derive(Clone, Copy, Debug)]
-struct ClassDemand {
-    refused: u64,
-    target: Duration,
-    /// How many late answers one refusal stands for: so many that a share of
-    /// refusals which means overload makes the promised percentile late.
-    weight: u64,
-}
 
 /// How many periods it has to be calm before a law gives something back.
 #[derive(Clone, Copy, Debug)]
@@ -434,57 +418,6 @@ fn period(classes: &Classes) -> Duration {
     classes.strictest().max(PERIOD_MIN)
 }
 
-impl ClassDemand {
-    fn of(target: Target) -> Self {
-        Self {
-            refused: 0,
-            target: target.response_time(),
-            weight: ((1.0 - target.at().get()) / OVERLOADED).ceil().max(1.0) as u64,
-        }
-    }
-}
-
-impl Demand {
-    fn new(classes: &Classes) -> Self {
-        Self { offered: 0, refused: 0, classes: classes.targets().map(ClassDemand::of).collect() }
-    }
-
-    fn set_targets(&mut self, classes: &Classes) {
-        for (demand, target) in self.classes.iter_mut().zip(classes.targets()) {
-            *demand = ClassDemand { refused: demand.refused, ..ClassDemand::of(target) };
-        }
-    }
-
-    fn refuse(&mut self, class: ClassId) {
-        self.refused += 1;
-        let index = if class.index() < self.classes.len() { class.index() } else { 0 };
-        self.classes[index].refused += 1;
-    }
-
-    /// Tells `quality` of what was refused since the last tick: events that came
-    /// twice as late as they may.
-    fn tell(&mut self, now: Timestamp, quality: &mut dyn QualityLaw) {
-        for (index, demand) in self.classes.iter_mut().enumerate() {
-            let refused = std::mem::take(&mut demand.refused);
-            let late = Finished {
-                class: ClassId::new(index),
-                service: Duration::ZERO,
-                response: demand.target * 2,
-                ending: Ending::Failed,
-            };
-            let told = refused.saturating_mul(demand.weight).min(LATE_TOLD_MAX);
-            (0..told).for_each(|_| quality.on_finish(now, &late));
-        }
-    }
-
-    /// Ends the period.
-    fn take_refused_share(&mut self) -> f64 {
-        let offered = std::mem::take(&mut self.offered);
-        let refused = std::mem::take(&mut self.refused);
-        if offered == 0 { 0.0 } else { refused as f64 / offered as f64 }
-    }
-}
-
 impl Patience {
     fn double(&mut self) {
         self.0 = (self.0 * 2).min(PATIENCE_MAX);
@@ -565,314 +498,5 @@ impl AdmissionLaw for Composition {
         let longest = self.patience.iter().map(|patience| patience.0).max().unwrap_or(1);
         let value = f64::from(longest);
         visit(Reading { name: "patience_periods_count", class: None, value });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-
-    use super::*;
-    use crate::{Open, Reason, Rejection, Target};
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    /// Refuses as many of ten arrivals as it is told to.
-    struct Door(Arc<AtomicU32>, u32);
-
-    impl AdmissionLaw for Door {
-        fn name(&self) -> &'static str {
-            "door"
-        }
-
-        fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
-            self.1 = (self.1 + 1) % 10;
-            if self.1 < self.0.load(Ordering::Relaxed) {
-                Decision::Reject(Rejection::new(Reason::PredictedLate))
-            } else {
-                Decision::Admit
-            }
-        }
-
-        fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-        fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
-        fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
-    }
-
-    /// What a stub was asked, and how far it has gone.
-    #[derive(Default)]
-    struct Stub {
-        level: AtomicI32,
-        most: AtomicI32,
-        /// Asked, but sees no cause.
-        is_unwilling: AtomicU32,
-        queue_shown: AtomicU32,
-        shifts: AtomicU32,
-        told_late: AtomicU32,
-    }
-
-    impl Stub {
-        fn up_to(most: i32) -> Arc<Self> {
-            Arc::new(Self { most: AtomicI32::new(most), ..Self::default() })
-        }
-
-        fn level(&self) -> i32 {
-            self.level.load(Ordering::Relaxed)
-        }
-
-        fn ask(&self, leeway: Leeway) {
-            if self.is_unwilling.load(Ordering::Relaxed) == 0 {
-                let step = if leeway == Leeway::Press { 1 } else { -1 };
-                let most = self.most.load(Ordering::Relaxed);
-                self.level.store((self.level() + step).clamp(0, most), Ordering::Relaxed);
-            }
-        }
-
-        fn state(&self) -> Strain {
-            match (self.level(), self.most.load(Ordering::Relaxed)) {
-                (_, 0) => Strain::Fixed,
-                (0, _) => Strain::Eased,
-                (level, most) if level < most => Strain::Partial,
-                _ => Strain::Spent,
-            }
-        }
-    }
-
-    impl WorkersLaw for Arc<Stub> {
-        fn name(&self) -> &'static str {
-            "stub"
-        }
-
-        fn on_tick(
-            &mut self,
-            _: Timestamp,
-            activity: &Activity<'_>,
-            leeway: Leeway,
-        ) -> Concurrency {
-            self.queue_shown.store(activity.backlog.queued_total, Ordering::Relaxed);
-            self.ask(leeway);
-            Concurrency::new(4 + self.level() as u32)
-        }
-
-        fn on_shift(&mut self, _: Timestamp, _: &Activity<'_>) {
-            self.shifts.fetch_add(1, Ordering::Relaxed);
-        }
-
-        fn strain(&self) -> Strain {
-            self.state()
-        }
-
-        fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
-    }
-
-    impl QualityLaw for Arc<Stub> {
-        fn name(&self) -> &'static str {
-            "stub"
-        }
-
-        fn on_finish(&mut self, _: Timestamp, finished: &Finished) {
-            if finished.response > SECOND {
-                self.told_late.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-
-        fn on_tick(&mut self, _: Timestamp, _: &Activity<'_>, leeway: Leeway) -> Ratio {
-            self.ask(leeway);
-            Ratio::saturating(1.0 - 0.1 * f64::from(self.level()))
-        }
-
-        fn strain(&self) -> Strain {
-            self.state()
-        }
-
-        fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
-    }
-
-    impl TerminationLaw for Arc<Stub> {
-        fn name(&self) -> &'static str {
-            "stub"
-        }
-
-        fn on_tick(&mut self, _: Timestamp, _: &Activity<'_>, leeway: Leeway) {
-            self.ask(leeway);
-        }
-
-        fn limit(&self, _: ClassId) -> Option<Duration> {
-            Some(SECOND * (10 - self.level() as u32))
-        }
-
-        fn strain(&self) -> Strain {
-            self.state()
-        }
-
-        fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
-    }
-
-    /// A composition of stubs, whose clock is in whole seconds.
-    struct Case {
-        law: Composition,
-        refused_of_ten: Arc<AtomicU32>,
-        workers: Arc<Stub>,
-        quality: Arc<Stub>,
-        termination: Arc<Stub>,
-        second: u32,
-    }
-
-    impl Case {
-        /// With so many steps for workers, quality and termination.
-        fn new(steps: [i32; 3]) -> Self {
-            let classes = Classes::single(Target::p90(SECOND).unwrap());
-            let refused_of_ten = Arc::new(AtomicU32::new(0));
-            let [workers, quality, termination] = steps.map(Stub::up_to);
-            let knobs =
-                Knobs { workers: Concurrency::new(4), batch: BatchSize::ONE, quality: Ratio::ONE };
-            let door = Box::new(Door(refused_of_ten.clone(), 0));
-            let law = Composition::new(&classes, door, knobs)
-                .workers(Box::new(workers.clone()))
-                .quality(Box::new(quality.clone()))
-                .termination(Box::new(termination.clone()));
-            let mut case = Self { law, refused_of_ten, workers, quality, termination, second: 0 };
-            case.tick(0);
-            case
-        }
-
-        /// So many seconds pass, of whose arrivals the door refuses so many in ten.
-        fn pass(&mut self, seconds: u32, refused_of_ten: u32) -> [i32; 3] {
-            self.refused_of_ten.store(refused_of_ten, Ordering::Relaxed);
-            (0..seconds).for_each(|_| self.tick(0));
-            self.levels()
-        }
-
-        fn tick(&mut self, idle: u32) {
-            let backlog = Backlog {
-                queued: &[3],
-                running: &[4],
-                queued_total: 3,
-                running_total: 4,
-                workers: Concurrency::new(4),
-            };
-            let now = Timestamp::ZERO + SECOND * self.second;
-            self.second += 1;
-            let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
-            (0..100).for_each(|_| _ = self.law.on_arrival(now, &arrival, &backlog));
-            let activity =
-                Activity { backlog, offered: 0, lost: 0, completed: 0, workers_idle: idle };
-            self.law.govern(now, &activity);
-        }
-
-        fn levels(&self) -> [i32; 3] {
-            [self.workers.level(), self.quality.level(), self.termination.level()]
-        }
-    }
-
-    #[test]
-    fn under_overload_each_acts_only_when_those_before_it_are_spent() {
-        let mut case = Case::new([2, 2, 1]);
-        let levels: Vec<_> = (0..6).map(|_| case.pass(1, 5)).collect();
-        let expected = [[1, 0, 0], [2, 0, 0], [2, 1, 0], [2, 2, 0], [2, 2, 1], [2, 2, 1]];
-        assert_eq!(levels, expected);
-    }
-
-    #[test]
-    fn in_calm_the_last_goes_back_first_and_each_only_after_its_patience() {
-        let mut case = Case::new([2, 2, 1]);
-        case.pass(5, 5);
-        assert_eq!(case.pass(31, 0), [2, 2, 1]);
-        assert_eq!(case.pass(1, 0), [2, 2, 0]);
-        assert_eq!(case.pass(7, 0), [2, 2, 0]);
-        assert_eq!(case.pass(1, 0), [2, 1, 0]);
-        // The second easing of quality waits for one period less.
-        assert_eq!(case.pass(8, 0), [2, 0, 0]);
-        assert_eq!(case.pass(8, 0), [1, 0, 0]);
-    }
-
-    #[test]
-    fn what_was_eased_too_soon_is_taken_back_first_and_waits_twice_as_long() {
-        let mut case = Case::new([2, 2, 0]);
-        case.pass(4, 5);
-        assert_eq!(case.pass(8, 0), [2, 1, 0]);
-        // More workers could be had now, but it was quality that brought this about.
-        case.workers.most.store(9, Ordering::Relaxed);
-        assert_eq!(case.pass(1, 5), [2, 2, 0]);
-        assert_eq!(case.pass(1, 5), [3, 2, 0]);
-        assert_eq!(case.pass(15, 0), [3, 2, 0]);
-        assert_eq!(case.pass(1, 0), [3, 1, 0]);
-    }
-
-    #[test]
-    fn a_stage_that_is_half_idle_gives_back_without_waiting() {
-        let mut case = Case::new([2, 2, 1]);
-        case.pass(5, 5);
-        case.pass(0, 0);
-        (0..3).for_each(|_| case.tick(5));
-        assert_eq!(case.levels(), [2, 0, 0]);
-    }
-
-    #[test]
-    fn while_the_door_refuses_workers_are_shown_an_endless_queue_and_quality_late_answers() {
-        let mut case = Case::new([9, 2, 1]);
-        case.pass(1, 1);
-        assert_eq!(case.workers.queue_shown.load(Ordering::Relaxed), u32::MAX);
-        // 10 of 100 refused, each as (1 − 0.9) ÷ 0.01 late ones.
-        assert_eq!(case.quality.told_late.load(Ordering::Relaxed), 100);
-        (0..2).for_each(|_| {
-            case.pass(0, 0);
-            case.tick(5);
-        });
-        assert_eq!(case.workers.queue_shown.load(Ordering::Relaxed), 3);
-    }
-
-    #[test]
-    fn a_law_that_sees_no_cause_is_passed_over() {
-        let mut case = Case::new([1, 2, 1]);
-        case.quality.is_unwilling.store(1, Ordering::Relaxed);
-        assert_eq!(case.pass(13, 5), [1, 0, 0]);
-        assert_eq!(case.pass(2, 5), [1, 0, 1]);
-    }
-
-    #[test]
-    fn when_nobody_can_press_all_look_again_more_and_more_rarely() {
-        let mut case = Case::new([1, 1, 1]);
-        let shifts = |case: &Case| case.workers.shifts.load(Ordering::Relaxed);
-        case.pass(3 + 29, 5);
-        assert_eq!(shifts(&case), 1, "when its turn came");
-        case.pass(1, 5);
-        assert_eq!(shifts(&case), 2);
-        case.pass(59, 5);
-        assert_eq!(shifts(&case), 2);
-        case.pass(1, 5);
-        assert_eq!(shifts(&case), 3);
-    }
-
-    #[test]
-    fn a_fast_loop_that_refuses_nothing_leaves_the_stage_as_it_was_built() {
-        let classes = Classes::single(Target::p90(SECOND).unwrap());
-        let workers = Stub::up_to(9);
-        let knobs =
-            Knobs { workers: Concurrency::new(4), batch: BatchSize::ONE, quality: Ratio::ONE };
-        let law = Composition::new(&classes, Box::new(Open), knobs);
-        let mut case = Case::new([0, 0, 0]);
-        case.law = law.workers(Box::new(workers.clone()));
-        case.pass(100, 0);
-        assert_eq!((case.law.knobs, workers.level()), (knobs, 0));
-    }
-
-    #[test]
-    fn nothing_happens_within_a_period_or_without_arrivals() {
-        let mut case = Case::new([9, 2, 1]);
-        let backlog = Backlog {
-            queued: &[0],
-            running: &[0],
-            queued_total: 0,
-            running_total: 0,
-            workers: Concurrency::ONE,
-        };
-        let activity = Activity { backlog, offered: 9, lost: 9, completed: 0, workers_idle: 0 };
-        (0..100).for_each(|_| _ = case.law.govern(Timestamp::ZERO, &activity));
-        (0..100).for_each(|_| _ = case.law.govern(Timestamp::MAX, &activity));
-        assert_eq!(case.levels(), [0, 0, 0]);
     }
 }
