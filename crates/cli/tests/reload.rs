@@ -1,0 +1,81 @@
+//! SIGHUP makes `tamarisk protect` read its file again.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+struct Protect {
+    process: Child,
+    said: Lines<BufReader<ChildStderr>>,
+}
+
+impl Protect {
+    fn start(file: &std::path::Path) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["protect", "--cores", "1", "--config"])
+            .arg(file)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(process.stderr.take().unwrap()).lines();
+        Self { process, said }
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// What it says up to a line with `end` in it.
+    fn says(&mut self, end: &str) -> String {
+        let mut text = String::new();
+        for line in &mut self.said {
+            text.push_str(&line.unwrap());
+            text.push('\n');
+            if text.contains(end) {
+                return text;
+            }
+        }
+        panic!("it ended without {end:?}: {text}");
+    }
+}
+
+impl Drop for Protect {
+    fn drop(&mut self) {
+        // It has ended already, unless the test has failed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
+    let file = std::env::temp_dir().join(format!("tamarisk-reload-{}.toml", std::process::id()));
+    let text = |target: &str, upstream: &str| {
+        let text = format!(
+            "listen = \"127.0.0.1:0\"\np90 = \"{target}\"\n[upstreams.app]\nurl = \"{upstream}\"\n"
+        );
+        fs::write(&file, text).unwrap();
+    };
+    text("1s", "http://127.0.0.1:9");
+    let mut protect = Protect::start(&file);
+    protect.says("Protecting on http://127.0.0.1:");
+
+    text("200ms", "http://127.0.0.1:10");
+    protect.signal("-HUP");
+    let said = protect.says("until a restart");
+    assert!(said.contains("changed: the target of \"default\" of \"app\"."), "{said}");
+    assert!(said.contains("until a restart: url of \"app\"."), "{said}");
+
+    text("soon", "http://127.0.0.1:9");
+    protect.signal("-HUP");
+    let said = protect.says("Nothing has changed");
+    assert!(said.contains(":2:7]") && said.contains("a time such as"), "{said}");
+
+    protect.signal("-TERM");
+    protect.says("Drained");
+    assert!(protect.process.wait().unwrap().success());
+    fs::remove_file(&file).unwrap();
+}
