@@ -53,8 +53,10 @@ async fn a_stage_shows_the_laws_that_were_named_and_their_constants() {
 #[tokio::test(start_paused = true)]
 async fn a_new_target_holds_from_the_next_event_on_and_disturbs_nobody_inside() {
     let laws = Laws::new().admission("bouncer", &[]).unwrap();
-    let gate = gate(laws.workers("fixed", &[("workers_count", 1.0)]).unwrap());
-    // Events of 50 ms, so that one of them would wait for as long.
+    let laws = laws.workers("fixed", &[("workers_count", 1.0)]).unwrap();
+    let stage = StageBuilder::new("db").target(p90(500)).laws(laws);
+    let gate = stage.clock(Clock::runtime()).gate().unwrap();
+    // Events of 50 ms, so that one behind another takes 100.
     for _ in 0..40 {
         let permit = gate.enter(Entry::new()).await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -69,7 +71,8 @@ async fn a_new_target_holds_from_the_next_event_on_and_disturbs_nobody_inside() 
     gate.set_targets(&[(ClassId::DEFAULT, p90(10))]);
     assert_eq!(gate.observe().classes[0].target, Duration::from_millis(10));
     assert_eq!(gate.classes().at(ClassId::DEFAULT).target, p90(10));
-    assert!(gate.enter(Entry::new()).await.is_err(), "50 ms do not fit into 10");
+    let third = tokio::time::timeout(Duration::from_secs(1), gate.enter(Entry::new())).await;
+    assert!(matches!(third, Ok(Err(_))), "100 ms fit into 500, and not into 10");
     running.complete();
     waiting.await.unwrap().unwrap();
     let total = gate.observe().total();
