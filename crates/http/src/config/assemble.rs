@@ -1,7 +1,6 @@
 //! From the tables of a file to options that hold together.
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Priority, Target};
@@ -9,13 +8,12 @@ use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::not_one_of;
 use tamarisk_settings::{Document, Fault, Section, Value};
 
-use super::{laws, values};
+use super::{laws, token, values};
 use crate::classify::{ClassRule, Condition, Route, Routes};
 use crate::guard::Limits;
 use crate::protect::{Options, UpstreamOptions};
 use crate::proxy::{HostHeader, Origin};
 use crate::server::Server;
-use crate::status::TokenSource;
 
 /// The priority of classes that state none: there is room before and behind.
 const MIDDLE: Priority = Priority(1);
@@ -35,7 +33,6 @@ const UPSTREAM: &[&str] = &[
     "url", "host", "connect_time", "answer_time",
     "admission", "dropping", "workers", "batching", "quality", "termination",
 ];
-const TOKEN: &[&str] = &["file", "env"];
 const CLASS: &[&str] = &["any", "priority", "p90"];
 const CONDITION: &[&str] = &["header", "cookie", "value", "path", "address"];
 const ROUTE: &[&str] = &["name", "path", "host", "methods", "upstream", "classes", "p90"];
@@ -88,7 +85,7 @@ pub(super) fn options(document: &Document<'_>) -> Result<Options, Fault> {
 
     let mut options = Options::new(listen, Routes::new(routes), upstreams);
     options.status = file.read("status", values::address)?;
-    options.status_token = file.read("status_token", token)?;
+    options.status_token = file.read("status_token", token::source)?;
     if let Some(cores) = file.read("cores", values::count)? {
         options.cores = cores;
     }
@@ -122,27 +119,6 @@ fn limits(value: &Value<'_>) -> Result<Server, Fault> {
         server = server.connections_max(count.get());
     }
     Ok(server)
-}
-
-/// Where the token stands that allows changes.
-fn token(value: &Value<'_>) -> Result<TokenSource, Fault> {
-    let section = Section::new(value, TOKEN, |_| false)?;
-    let path = |value| values::text(value).map(PathBuf::from);
-    let variable = |value| values::text(value).map(str::to_owned);
-    match (section.read("file", path)?, section.read("env", variable)?) {
-        (Some(file), None) if !file.as_os_str().is_empty() => Ok(TokenSource::File(file)),
-        (None, Some(name)) if is_variable(&name) => Ok(TokenSource::Environment(name)),
-        _ => {
-            let message = "this does not say where the token stands";
-            let expected = "expected `{ file = \"…\" }` or `{ env = \"…\" }`";
-            Err(Fault::new(value.span(), message, expected))
-        }
-    }
-}
-
-/// Whether a variable of the environment can have this name.
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['=', '\0'])
 }
 
 /// A `[stage.…]`: its name, where that stands, and what it says.

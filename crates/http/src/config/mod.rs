@@ -68,6 +68,7 @@
 
 mod assemble;
 mod laws;
+mod token;
 mod values;
 
 use std::path::Path;
