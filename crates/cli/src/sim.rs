@@ -171,6 +171,7 @@ impl Compare {
     }
 }
 
+/// One law, or all that there are.
 fn laws(name: &str) -> Result<&'static [AdmissionEntry], String> {
     if name == "all" { Ok(ADMISSION) } else { law(name).map(std::slice::from_ref) }
 }
