@@ -72,6 +72,7 @@ pub mod open;
 mod period_samples;
 pub mod practice;
 pub mod predict_gate_trim;
+mod promise;
 pub mod rate_limit;
 mod recent_samples;
 pub mod response_time;

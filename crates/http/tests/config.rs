@@ -119,6 +119,16 @@ fn requests_find_their_route_and_class() {
 }
 
 #[test]
+fn a_class_has_its_weight_on_every_route() {
+    let text = FULL.replace("priority = 0", "weight = 3");
+    let options = config::parse("weighted.toml", &text).unwrap();
+    let shop = &options.upstreams[0].classes;
+    let weight = |name: &str| shop.weight(shop.named(name).unwrap()).map(|weight| weight.get());
+    assert_eq!(["search/paying", "rest/paying"].map(weight), [Some(3), Some(3)]);
+    assert_eq!(["search", "search/early", "rest"].map(weight), [None, None, None]);
+}
+
+#[test]
 fn three_lines_are_enough() {
     let text =
         "listen = \"127.0.0.1:0\"\np90 = \"200ms\"\nupstreams.app.url = \"http://localhost\"";
@@ -177,7 +187,12 @@ fn unknown_keys_come_with_a_suggestion() {
     wrong("answer_time", "answertime", 17, &["did you mean \"answer_time\"?"]);
     wrong("cookie =", "cooky =", 23, &["did you mean \"cookie\"?"]);
     wrong("methods =", "method =", 42, &["did you mean \"methods\"?"]);
-    wrong("p99 =", "p9 =", 25, &["unknown key \"p9\"", "expected one of: any, priority, p90"]);
+    wrong(
+        "p99 =",
+        "p9 =",
+        25,
+        &["unknown key \"p9\"", "expected one of: any, priority, weight, p90"],
+    );
     wrong(
         "upstream = \"blog\"",
         "upstream = \"blogg\"",
@@ -208,6 +223,8 @@ fn values_that_cannot_be_say_what_can() {
     wrong("[upstreams.blog]", "[upstreams.\"a b\"]", 19, &["\"a b\" cannot be used here"]);
     wrong("192.0.2.0/24", "192.0.2.0.0/24", 23, &["expected a network"]);
     wrong("priority = 0", "priority = 256", 24, &["from 0 (first) to 255 (last)"]);
+    wrong("priority = 0", "weight = 0", 24, &["a weight of 0", "a whole number from 1 to 100"]);
+    wrong("priority = 0", "weight = 101", 24, &["a whole number from 1 to 100"]);
     wrong("\"/search\"", "\"search\"", 41, &["expected a path"]);
     wrong("[\"GET\"]", "[\"get\"]", 42, &["\"get\"", "expected a method"]);
     wrong("[\"GET\"]", "\"GET\"", 42, &["of type string", "expected a list"]);

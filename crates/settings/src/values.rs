@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_control::{Ratio, parse_duration};
+use tamarisk_control::{Priority, Ratio, Weight, parse_duration};
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
@@ -62,6 +62,21 @@ pub fn count(value: &Value<'_>) -> Result<NonZeroUsize, Fault> {
     let number = number(value, expected, 1_000_000_000)?;
     NonZeroUsize::new(number as usize).ok_or_else(|| {
         Fault::new(value.span(), "0 cannot be used here", format!("expected {expected}"))
+    })
+}
+
+/// How important a class is: 0 goes first.
+pub fn priority(value: &Value<'_>) -> Result<Priority, Fault> {
+    let number = number(value, "a whole number from 0 (first) to 255 (last)", 255)?;
+    Ok(Priority(number as u8))
+}
+
+/// The part of a class among those of its priority.
+pub fn weight(value: &Value<'_>) -> Result<Weight, Fault> {
+    let expected = "a whole number from 1 to 100";
+    let number = number(value, expected, u64::from(Weight::MAX.get()))?;
+    Weight::new(number as u8).map_err(|error| {
+        Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
     })
 }
 

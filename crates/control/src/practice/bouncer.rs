@@ -30,10 +30,11 @@
 
 use std::time::Duration;
 
+use crate::promise::Promise;
 use crate::recent_samples::RecentSamples;
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Ending, Finished, Reading, Reason,
-    Rejection, Target, Timestamp,
+    Rejection, Timestamp,
 };
 
 /// Fifty of them lie above the 90th percentile.
@@ -49,19 +50,6 @@ pub struct Bouncer {
     services: Box<[RecentSamples]>,
     /// Of all classes.
     general: RecentSamples,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Promise {
-    target: f64,
-    percentile: f64,
-}
-
-impl Promise {
-    fn of(target: Target) -> Self {
-        let seconds = target.response_time().as_secs_f64();
-        Self { target: seconds, percentile: target.at().get() }
-    }
 }
 
 impl Bouncer {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::PredictGateTrim;
 use super::clients::Clients;
 use super::level::Levels;
 use super::reserve::Reserve;
 use super::service_model::ServiceModel;
-use super::{PredictGateTrim, Promise};
+use crate::promise::Promise;
 use crate::{Classes, PerSecond, Ratio};
 
 /// ε. Far below what a user can tell, and above what a tick of the clock or one

@@ -75,9 +75,10 @@ use level::Levels;
 use reserve::Reserve;
 use service_model::{Refreshed, ServiceModel};
 
+use crate::promise::Promise;
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ending, Finished, Order,
-    Reading, Reason, Rejection, Target, Timestamp, Waiting,
+    Reading, Reason, Rejection, Timestamp, Waiting,
 };
 
 /// Admits an event if it will meet its target, judging by what is ahead of it.
@@ -112,20 +113,6 @@ pub struct PredictGateTrim {
     /// How many times as long service takes now as when it was measured: 1, but
     /// for an upstream that is sent more, or less, at once than it was then.
     service_scale: f64,
-}
-
-/// What one class is promised.
-#[derive(Clone, Copy, Debug)]
-struct Promise {
-    target: f64,
-    percentile: f64,
-}
-
-impl Promise {
-    fn of(target: Target) -> Self {
-        let seconds = target.response_time().as_secs_f64();
-        Self { target: seconds, percentile: target.at().get() }
-    }
 }
 
 impl PredictGateTrim {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tamarisk_control::catalogue::Laws;
-use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Priority, Target};
+use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Priority, Target, Weight};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::not_one_of;
 use tamarisk_settings::{Document, Fault, Section, Value};
@@ -33,7 +33,7 @@ const UPSTREAM: &[&str] = &[
     "url", "host", "connect_time", "answer_time",
     "admission", "dropping", "workers", "batching", "quality", "termination",
 ];
-const CLASS: &[&str] = &["any", "priority", "p90"];
+const CLASS: &[&str] = &["any", "priority", "weight", "p90"];
 const CONDITION: &[&str] = &["header", "cookie", "value", "path", "address"];
 const ROUTE: &[&str] = &["name", "path", "host", "methods", "upstream", "classes", "p90"];
 
@@ -46,6 +46,7 @@ struct Upstream {
     times: [Option<std::time::Duration>; 2],
     laws: Laws,
     classes: Vec<Class>,
+    weights: Vec<(ClassId, Weight)>,
 }
 
 /// A kind of requests, before it is known to which upstreams they go.
@@ -53,6 +54,7 @@ struct ClassDefinition {
     name: String,
     any: Vec<Condition>,
     priority: Priority,
+    weight: Option<Weight>,
     target: Option<Target>,
 }
 
@@ -156,6 +158,7 @@ fn upstreams(value: &Value<'_>, stages: &[StageSection<'_>]) -> Result<Vec<Upstr
                 section.read("answer_time", values::duration)?,
             ],
             classes: Vec::new(),
+            weights: Vec::new(),
         })
     });
     let upstreams: Vec<_> = upstreams.collect::<Result<_, Fault>>()?;
@@ -188,6 +191,7 @@ impl Upstream {
                 "expected routes and classes of different names",
             )
         })?;
+        let classes = self.weights.into_iter().fold(classes, |all, (id, w)| all.weighted(id, w));
         let mut options = UpstreamOptions::new(self.name, self.origin, classes);
         options.host_header = self.host_header;
         let [connect_time, answer_time] = self.times;
@@ -214,7 +218,8 @@ fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
         Ok(ClassDefinition {
             name,
             any,
-            priority: section.read("priority", values::priority)?.map_or(MIDDLE, Priority),
+            priority: section.read("priority", values::priority)?.unwrap_or(MIDDLE),
+            weight: section.read("weight", values::weight)?,
             target: target::of(&section)?,
         })
     });
@@ -326,7 +331,7 @@ fn join(
     file_target: Option<Target>,
 ) -> Result<Route, Fault> {
     let RouteDefinition { name, span, mut route, target, classes: chosen } = definition;
-    let at_gate = &mut upstreams[route.upstream].classes;
+    let upstream = &mut upstreams[route.upstream];
     let mut add = |class: Option<&ClassDefinition>| {
         let own = class.and_then(|class| class.target);
         let target = target.or(own).or(file_target).ok_or_else(|| {
@@ -338,14 +343,16 @@ fn join(
             )
             .help("add for example `p90 = \"200ms\"` at the top of the file")
         })?;
-        let id = at_gate.len();
-        at_gate.push(Class {
+        // More than fit are reported when the upstream is complete.
+        let id = ClassId::new(upstream.classes.len().min(CLASSES_MAX - 1));
+        upstream.classes.push(Class {
             name: gate_name(&name, class.map(|class| &*class.name)),
             target,
             priority: class.map_or(MIDDLE, |class| class.priority),
         });
-        // More than fit are reported when the upstream is complete.
-        Ok(ClassId::new(id.min(CLASSES_MAX - 1)))
+        let weight = class.and_then(|class| class.weight);
+        upstream.weights.extend(weight.map(|weight| (id, weight)));
+        Ok(id)
     };
     let default = classes.iter().find(|class| class.name == DEFAULT);
     route.otherwise = add(default)?;

@@ -33,6 +33,7 @@
 //! [classes.paying]                      # tried from top to bottom
 //! any = [{ cookie = "plan", value = "gold" }, { address = "192.0.2.0/24" }]
 //! priority = 0                          # 1 by default; lower ones go first
+//! weight = 3                            # its part among those of its priority, 1 to 100
 //!
 //! [classes.robots]
 //! any = [{ header = "x-robot" }, { path = "/feed" }]
@@ -55,7 +56,9 @@
 //!
 //! A route's own target comes before its classes' targets, and those before the
 //! file's. `[classes.default]` sets the priority and the target of requests that no
-//! class takes. Without routes, everything goes to the one upstream.
+//! class takes. Without routes, everything goes to the one upstream. Where a class has a
+//! weight, those of its priority share the capacity by their weights when not all can
+//! be served; one that states none among them counts as 1.
 //!
 //! `admission`, `dropping`, `workers`, `quality` and `termination` name laws of the
 //! [catalogue](tamarisk_control::catalogue), in `[upstreams.…]` or in the `[stage.…]` of

@@ -7,18 +7,14 @@ use http::header::HeaderName;
 use http::uri::Authority;
 use http::{HeaderValue, Method};
 use ipnet::IpNet;
+use tamarisk_settings::values::parsed;
 pub(super) use tamarisk_settings::values::{
-    count, duration, key_name, list, name, one_of, size, text,
+    count, duration, key_name, list, name, one_of, priority, size, text, weight,
 };
-use tamarisk_settings::values::{number, parsed};
 use tamarisk_settings::{Fault, Value};
 
 use crate::classify::HostPattern;
 use crate::proxy::{HostHeader, Origin, host_and_port};
-
-pub(super) fn priority(value: &Value<'_>) -> Result<u8, Fault> {
-    number(value, "a whole number from 0 (first) to 255 (last)", 255).map(|number| number as u8)
-}
 
 pub(super) fn address(value: &Value<'_>) -> Result<SocketAddr, Fault> {
     parsed(value, "an address and a port such as \"127.0.0.1:8080\"", |text| text.parse().ok())

@@ -68,12 +68,16 @@ impl Running {
                 reloaded.needs_restart.push(format!("the class {:?} of {name:?}", class.name));
                 continue;
             };
+            let weights = [gate.classes().weight(id), new.classes.weight(other)];
             let other = new.classes.at(other);
-            if other.priority != class.priority {
-                reloaded
-                    .needs_restart
-                    .push(format!("the priority of {:?} of {name:?}", class.name));
-            }
+            let same = [
+                ("priority", other.priority == class.priority),
+                ("weight", weights[0] == weights[1]),
+            ];
+            let differs = same.iter().filter(|(_, same)| !same);
+            let differs =
+                differs.map(|(key, _)| format!("the {key} of {:?} of {name:?}", class.name));
+            reloaded.needs_restart.extend(differs);
             if other.target != class.target {
                 targets.push((id, other.target));
                 reloaded.changed.push(format!("the target of {:?} of {name:?}", class.name));

@@ -85,15 +85,12 @@ fn classes(file: &Section<'_>) -> Result<Classes, Fault> {
     let class = |name: String, value: &Value<'_>| -> Result<(Class, Option<Weight>), Fault> {
         let section = Section::new(value, CLASS, is_percentile)?;
         let own: Option<Target> = target::of(&section)?;
-        let priority = section.read("priority", |value| {
-            values::number(value, "a whole number from 0 (first) to 255 (last)", 255)
-        })?;
         let class = Class {
             target: own.or(target).ok_or_else(|| missing(&name))?,
             name,
-            priority: priority.map_or(MIDDLE, |number| Priority(number as u8)),
+            priority: section.read("priority", values::priority)?.unwrap_or(MIDDLE),
         };
-        Ok((class, section.read("weight", weight)?))
+        Ok((class, section.read("weight", values::weight)?))
     };
     let tables = Section::tables(value)?.into_iter();
     let all = tables.map(|(key, value)| class(values::key_name(key)?, value));
@@ -104,12 +101,4 @@ fn classes(file: &Section<'_>) -> Result<Classes, Fault> {
     let weights = weights.into_iter().enumerate();
     let weights = weights.filter_map(|(index, weight)| Some((ClassId::new(index), weight?)));
     Ok(weights.fold(classes, |classes, (id, weight)| classes.weighted(id, weight)))
-}
-
-fn weight(value: &Value<'_>) -> Result<Weight, Fault> {
-    let expected = "a whole number from 1 to 100";
-    let number = values::number(value, expected, u64::from(Weight::MAX.get()))?;
-    Weight::new(number as u8).map_err(|error| {
-        Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
-    })
 }

@@ -203,7 +203,9 @@ impl StageRun {
             Order::NewestFirst => line.pop_back(),
         }?;
         let job = &jobs[id];
-        let of_use = is_of_use(&mut *self.law, now, job, &self.inside.backlog());
+        let (at, backlog) = (Timestamp::from_nanos(now), self.inside.backlog());
+        let of_use =
+            job.deadline > now && self.law.on_dequeue(at, &waiting(job), &backlog) == Dequeue::Run;
         self.inside.unqueue(now, job.class);
         if of_use {
             self.start(now, job.class, now - job.entered);
@@ -277,10 +279,12 @@ impl StageRun {
     /// higher priority may never become next.
     fn take_overdue(&mut self, now: u64, jobs: &Jobs, overdue: &mut Vec<u32>) {
         let first = overdue.len();
-        let backlog = self.inside.backlog();
+        let (at, backlog) = (Timestamp::from_nanos(now), self.inside.backlog());
         for line in &mut self.lines {
             line.retain(|&id| {
-                let stays = is_of_use(&mut *self.law, now, &jobs[id], &backlog);
+                let job = &jobs[id];
+                let stays = job.deadline > now
+                    && self.law.on_sweep(at, &waiting(job), &backlog) == Dequeue::Run;
                 if !stays {
                     overdue.push(id);
                 }
@@ -327,11 +331,8 @@ fn deadline(job: &Job) -> Option<Timestamp> {
     (job.deadline != u64::MAX).then_some(Timestamp::from_nanos(job.deadline))
 }
 
-/// Whether running a queued event now is worth it.
 #[inline]
-fn is_of_use(law: &mut dyn AdmissionLaw, now: u64, job: &Job, backlog: &Backlog<'_>) -> bool {
+fn waiting(job: &Job) -> Waiting {
     let entered = Timestamp::from_nanos(job.entered);
-    let waiting = Waiting { class: job.class, entered, deadline: deadline(job) };
-    job.deadline > now
-        && law.on_dequeue(Timestamp::from_nanos(now), &waiting, backlog) == Dequeue::Run
+    Waiting { class: job.class, entered, deadline: deadline(job) }
 }
