@@ -1,4 +1,6 @@
-//! Ctrl-C, and what service managers send in its stead; SIGHUP.
+//! The signals by which users and service managers speak to the command.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Completes when the user asks the process to end. Where that cannot be
 /// watched for, Ctrl-C ends the process by itself, and this never completes.
@@ -10,7 +12,6 @@ pub(crate) async fn interrupted() {
 
 /// Completes when a user or a service manager asks the process to end.
 pub(crate) async fn asked_to_end() {
-    use tokio::signal::unix::{SignalKind, signal};
     let terminated = async {
         match signal(SignalKind::terminate()) {
             Ok(mut signals) => signals.recv().await,
@@ -23,16 +24,22 @@ pub(crate) async fn asked_to_end() {
     }
 }
 
-/// Completes each time that the configuration is to be read again.
-pub(crate) struct ReadAgain(Option<tokio::signal::unix::Signal>);
+/// A signal that is watched for from the moment that this is made; until then it ends the
+/// process.
+pub(crate) struct SignalWatch(Option<Signal>);
 
-impl ReadAgain {
-    /// From now on SIGHUP does not end the process, if `wanted`.
-    pub(crate) fn new(wanted: bool) -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
+impl SignalWatch {
+    /// SIGHUP: the configuration is to be read again, if `wanted`.
+    pub(crate) fn read_again(wanted: bool) -> Self {
         Self(wanted.then(|| signal(SignalKind::hangup()).ok()).flatten())
     }
 
+    /// Ctrl-C.
+    pub(crate) fn interrupt() -> Self {
+        Self(signal(SignalKind::interrupt()).ok())
+    }
+
+    /// Completes each time that it is sent; never where it cannot be watched for.
     pub(crate) async fn asked(&mut self) {
         let again = match &mut self.0 {
             Some(signals) => signals.recv().await,

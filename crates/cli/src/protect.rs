@@ -14,7 +14,7 @@ use tamarisk_http::proxy::Origin;
 mod recording;
 
 use self::recording::Recordings;
-use crate::interrupt::{ReadAgain, asked_to_end, interrupted};
+use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::{Ending, misunderstood};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -93,7 +93,7 @@ impl Protect {
         let drain = self.drain;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let mut read_again = ReadAgain::new(self.config.is_some());
+            let mut read_again = SignalWatch::read_again(self.config.is_some());
             let mut running = protect::start(options).await?;
             announce(&running);
             recordings.announce();

@@ -20,7 +20,7 @@ use tamarisk_model::sim::{Scenario, Simulation};
 use tamarisk_plot::Format;
 
 use self::comparison::Comparison;
-use self::runs::{Arrangement, Runs};
+use self::runs::{Arrangement, Foreground, Runs};
 use crate::load::destination::Destination;
 use crate::output::Output;
 use crate::{Ending, misunderstood};
@@ -206,6 +206,8 @@ fn simulate(common: &Common, task: Task) -> anyhow::Result<Ending> {
     if common.json == stdout && common.csv == stdout {
         return Err(misunderstood("--json and --csv cannot both be `-`"));
     }
+    // What is opened is taken away again if the runs are interrupted.
+    let mut foreground = Foreground::new()?;
     let open = |place: &Option<Destination>| place.as_ref().map(Output::open).transpose();
     let (json, csv) = (open(&common.json)?, open(&common.csv)?);
     let plot = common.plot.as_ref().map(|path| Destination::File(path.clone()));
@@ -218,7 +220,9 @@ fn simulate(common: &Common, task: Task) -> anyhow::Result<Ending> {
         arrangements,
         seeds: (common.seed..last).collect(),
     });
-    let Some(results) = runs::all(&runs, common.quiet)? else { return Ok(Ending::Interrupted) };
+    let Some(results) = runs::all(&runs, common.quiet, &mut foreground)? else {
+        return Ok(Ending::Interrupted);
+    };
 
     let comparison = Comparison::new(name, &runs, &results, capacity);
     if let Some(json) = json {

@@ -9,10 +9,11 @@ use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use tamarisk_model::scenario::Law;
 use tamarisk_model::sim::{Report, Scenario, Seen, Simulation, Watch};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::series::Series;
-use crate::interrupt::interrupted;
+use crate::interrupt::SignalWatch;
 
 /// What is to be run.
 pub(super) struct Runs {
@@ -39,7 +40,11 @@ pub(super) struct Results {
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs all; `None` if the user did not want to wait for it.
-pub(super) fn all(runs: &Arc<Runs>, quiet: bool) -> anyhow::Result<Option<Vec<Results>>> {
+pub(super) fn all(
+    runs: &Arc<Runs>,
+    quiet: bool,
+    foreground: &mut Foreground,
+) -> anyhow::Result<Option<Vec<Results>>> {
     let count = runs.arrangements.len() * runs.seeds.len();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let (send, receive) = mpsc::unbounded_channel();
@@ -64,8 +69,8 @@ pub(super) fn all(runs: &Arc<Runs>, quiet: bool) -> anyhow::Result<Option<Vec<Re
         true => ProgressBar::hidden(),
         false => bar(whole),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(collect(receive, &bar, &seconds));
+    let Foreground { runtime, interrupt } = foreground;
+    let done = runtime.block_on(collect(receive, &bar, &seconds, interrupt));
     bar.finish_and_clear();
     let Some(mut done) = done else { return Ok(None) };
     if done.len() < count {
@@ -83,6 +88,23 @@ pub(super) fn all(runs: &Arc<Runs>, quiet: bool) -> anyhow::Result<Option<Vec<Re
     Ok(Some(results))
 }
 
+/// What waits for the runs, and for Ctrl-C from the moment that it is made.
+pub(super) struct Foreground {
+    runtime: Runtime,
+    interrupt: SignalWatch,
+}
+
+impl Foreground {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let interrupt = {
+            let _entered = runtime.enter();
+            SignalWatch::interrupt()
+        };
+        Ok(Self { runtime, interrupt })
+    }
+}
+
 /// Which run, and its report, with its course if it is the first of its arrangement.
 type Done = (usize, (Report, Option<Series>));
 
@@ -90,10 +112,10 @@ async fn collect(
     mut receive: mpsc::UnboundedReceiver<Done>,
     bar: &ProgressBar,
     seconds: &AtomicU64,
+    interrupt: &mut SignalWatch,
 ) -> Option<Vec<Done>> {
     let mut done = Vec::new();
     let mut shown = tokio::time::interval(SHOWN_EVERY);
-    let mut interrupt = std::pin::pin!(interrupted());
     loop {
         tokio::select! {
             run = receive.recv() => match run {
@@ -101,7 +123,7 @@ async fn collect(
                 None => return Some(done),
             },
             _ = shown.tick() => bar.set_position(seconds.load(Ordering::Relaxed)),
-            () = &mut interrupt => return None,
+            () = interrupt.asked() => return None,
         }
     }
 }

@@ -10,6 +10,10 @@ use super::*;
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
+/// So long two stages share a bottleneck: what they get in it is then certain to a
+/// hundredth.
+const SECONDS: u32 = 90;
+
 fn targets(names: [&str; 2], target: Duration) -> Classes {
     let class = |name: &str| Class {
         name: name.to_owned(),
@@ -28,14 +32,14 @@ fn shared(resource: Resource, times: [f64; 2]) -> Scenario {
             .discipline(Discipline::AdaptiveLifo)
             .steps([Step::on("shared", exponential(service))])
     };
-    let mut scenario = Scenario::new(targets(["left", "right"], 400 * MS), 30 * SECOND)
+    let mut scenario = Scenario::new(targets(["left", "right"], 400 * MS), SECONDS * SECOND)
         .warm_up(10 * SECOND)
         .resource(resource)
         .stage(stage("left", 20 * MS))
         .stage(stage("right", 40 * MS))
         .client(Client::poisson("lefts", "left", 400.0 * times[0]).class("left", 1.0))
         .client(Client::poisson("rights", "right", 200.0 * times[1]).class("right", 1.0));
-    scenario.batches = 30;
+    scenario.batches = SECONDS;
     scenario
 }
 
@@ -58,9 +62,9 @@ fn opaque(classes: &Classes) -> Box<dyn AdmissionLaw> {
 
 /// How far the goodput of one second is from the mean: standard deviation ÷ mean.
 fn swing(class: &ClassReport) -> f64 {
-    // The half width of the interval at 68.3 % is about the deviation ÷ √30.
+    // The half width of the interval at 68.3 % is about the deviation ÷ √seconds.
     let estimate = class.goodput_estimate(0.683).unwrap();
-    estimate.half_width * 30f64.sqrt() / estimate.mean
+    estimate.half_width * f64::from(SECONDS).sqrt() / estimate.mean
 }
 
 /// Both stages get at least `least` of the bottleneck, where they ask for more, together
@@ -86,8 +90,9 @@ fn check_shared(make: fn(&Classes) -> Box<dyn AdmissionLaw>, least: f64) {
 #[test]
 fn two_stages_share_a_bottleneck_without_starving_each_other() {
     check_shared(default, 0.35);
-    // Each finds a number in flight of its own, and the first to do so has more.
-    check_shared(opaque, 0.25);
+    // Each finds a number in flight of its own, and the first to do so has up to three
+    // times as much.
+    check_shared(opaque, 0.24);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tamarisk_model::sim::{Estimate, Simulation};
 use tamarisk_model::tune::Found;
 
 use super::super::comparison::Comparison;
-use super::super::runs::{self, Arrangement, Results, Runs};
+use super::super::runs::{self, Arrangement, Foreground, Results, Runs};
 use super::Laws;
 use super::evaluate::Evaluation;
 use crate::columns::aligned;
@@ -88,7 +88,9 @@ impl Evidence {
             arrangements: laws.into_iter().map(arrangement).collect(),
             seeds: seeds.collect(),
         });
-        let Some(results) = runs::all(&runs, true)? else { return Ok(None) };
+        let Some(results) = runs::all(&runs, true, &mut Foreground::new()?)? else {
+            return Ok(None);
+        };
         let values = |results: &Results| -> Vec<f64> {
             results.reports.iter().map(|report| evaluation.objective.of(report)).collect()
         };
