@@ -1,5 +1,5 @@
 //! Plots: stacked panels over one common axis, as SVG or PNG; and numbers as
-//! people read them ([`format`]).
+//! people read them ([`mod@format`]).
 //!
 //! A [`Figure`] is plain data; [`Figure::to_svg`] draws it the same way every
 //! time, to the byte, and [`Figure::encode`] gives that, or its PNG rendering
