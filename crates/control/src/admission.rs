@@ -32,6 +32,33 @@ pub trait AdmissionLaw: Send {
         Dequeue::Run
     }
 
+    /// `count` events like `arrival`, at least two, ask to enter together. `true` admits
+    /// all of them, as binding as [`Decision::Admit`] for each; `false` decides nothing,
+    /// and the stage asks for one after the other. A law that can judge many at the cost
+    /// of one says `true` where it would have admitted each of them.
+    fn admits_all(
+        &mut self,
+        _now: Timestamp,
+        _arrival: &Arrival,
+        _count: u32,
+        _backlog: &Backlog<'_>,
+    ) -> bool {
+        false
+    }
+
+    /// `count` events of one class are next to run; none entered before `waiting`, and
+    /// none is due before it. `true` runs all of them, `false` decides nothing, as with
+    /// [`admits_all`](Self::admits_all).
+    fn runs_all(
+        &mut self,
+        _now: Timestamp,
+        _waiting: &Waiting,
+        _count: u32,
+        _backlog: &Backlog<'_>,
+    ) -> bool {
+        false
+    }
+
     /// The same question about any queued event, at any time: a stage clears out
     /// what is of no use any more, wherever it stands, for what waits behind a
     /// higher priority may never become next. By default the answer is that of
@@ -49,6 +76,18 @@ pub trait AdmissionLaw: Send {
 
     /// An event ended in whatever way after it had run; `backlog` no longer counts it.
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>);
+
+    /// `count` events that entered, ran and ended together; `backlog` counts none of
+    /// them any more.
+    fn on_finish_all(
+        &mut self,
+        now: Timestamp,
+        finished: &Finished,
+        count: u32,
+        backlog: &Backlog<'_>,
+    ) {
+        (0..count).for_each(|_| self.on_finish(now, finished, backlog));
+    }
 
     /// Time has passed; called at least once a second, and as often as the
     /// governor of the stage ticks.

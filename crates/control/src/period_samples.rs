@@ -31,6 +31,11 @@ impl PeriodSamples {
         }
     }
 
+    /// Ends the period: the samples are forgotten.
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// The least sample that at least `share` of all do not exceed (the
     /// nearest-rank quantile); zero of no samples. Ends the period: the samples
     /// are forgotten.

@@ -7,6 +7,8 @@ use crate::Target;
 pub(crate) struct Promise {
     /// In seconds.
     pub(crate) target: f64,
+    /// 1 ÷ target.
+    pub(crate) per_target: f64,
     /// The share of answers that keep it.
     pub(crate) percentile: f64,
 }
@@ -14,6 +16,6 @@ pub(crate) struct Promise {
 impl Promise {
     pub(crate) fn of(target: Target) -> Self {
         let seconds = target.response_time().as_secs_f64();
-        Self { target: seconds, percentile: target.at().get() }
+        Self { target: seconds, per_target: seconds.recip(), percentile: target.at().get() }
     }
 }

@@ -11,7 +11,7 @@ use crate::core::{Core, Discard, Ended, Item};
 use crate::crew::contained;
 use crate::entry::Envelope;
 use crate::ledger::Outcome;
-use crate::queue::{Lease, Meta, Queued};
+use crate::queue::{Lease, Meta, Queued, Run};
 
 /// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)
 /// or all at once with [`drain`](Self::drain).
@@ -25,7 +25,7 @@ pub struct Batch<E: Send + 'static> {
     pending: VecDeque<Queued<Payload<E>>>,
     lease: Option<Lease>,
     /// Begun and not ended: one event, or those that were drained together.
-    begun: Vec<Meta>,
+    begun: Vec<Run>,
     started: Timestamp,
 }
 
@@ -72,7 +72,7 @@ impl<E: Send + 'static> Batch<E> {
             return None;
         };
         self.started = now;
-        self.begun.push(queued.meta);
+        self.begun.push(Run::one(queued.meta));
         let sequence = self.worker.begin(&queued.meta, self.core.knobs.end(&queued.meta, now));
         Some((queued.item.0, context(&self.worker, queued.meta, sequence)))
     }
@@ -85,16 +85,29 @@ impl<E: Send + 'static> Batch<E> {
         self.book(now, Outcome::Completed);
         self.worker.slot.end();
         self.started = now;
-        let latest = self.pending.iter().map(|queued| queued.meta).max_by_key(|meta| meta.deadline);
+        let latest =
+            self.pending.iter().map(|queued| &queued.meta).max_by_key(|meta| meta.deadline);
+        let latest = latest.copied();
         std::iter::from_fn(move || {
             let queued = self.pop(now)?;
             if self.begun.is_empty() {
                 let meta = latest.unwrap_or(queued.meta);
                 self.worker.begin(&meta, self.core.knobs.end(&meta, now));
             }
-            self.begun.push(queued.meta);
+            self.begin_together(&queued.meta);
             Some(Envelope::new(queued.item.0, queued.meta.entry()))
         })
+    }
+
+    /// Events that entered together end together, so they are booked as one.
+    #[inline]
+    fn begin_together(&mut self, meta: &Meta) {
+        match self.begun.last_mut() {
+            Some(run) if run.meta.entered == meta.entered && run.meta.class == meta.class => {
+                run.count += 1;
+            }
+            _ => self.begun.push(Run::one(*meta)),
+        }
     }
 
     /// How many events have not been taken.

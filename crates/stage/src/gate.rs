@@ -24,7 +24,7 @@ use crate::drain::{self, DrainReport};
 use crate::entry::Entry;
 use crate::ledger::Outcome;
 use crate::observation::StageObservation;
-use crate::queue::Meta;
+use crate::queue::{Meta, Run};
 
 /// A gate; clones share it.
 ///
@@ -107,6 +107,7 @@ impl Gate {
     ///
     /// # Errors
     /// The law's refusal, or [`Reason::QueueFull`] if the caller would have to wait.
+    #[inline]
     pub fn try_enter(&self, entry: Entry) -> Result<Permit, Rejection> {
         let now = self.core.clock.now();
         let meta = self.core.meta(now, &entry);
@@ -169,11 +170,12 @@ impl Gate {
             return Ok(Arrived::Running(self.permit(meta, now)));
         }
         let waiter = Arc::new(Waiter::default());
-        state.ledger.enqueue(meta.class);
+        state.ledger.enqueue(meta.class, 1);
         self.core.push(&mut state, meta, Arc::clone(&waiter));
         Ok(Arrived::Waiting(Place { gate: self.clone(), meta, waiter }))
     }
 
+    #[inline]
     fn permit(&self, meta: Meta, started: Timestamp) -> Permit {
         let (gate, end) = (self.clone(), self.core.knobs.end(&meta, started));
         Permit { gate, meta, started, end, timed: true, outcome: Outcome::Terminated }
@@ -235,6 +237,7 @@ impl Gate {
 
 impl Permit {
     /// The work is done.
+    #[inline]
     pub fn complete(mut self) {
         self.outcome = Outcome::Completed;
     }
@@ -268,12 +271,13 @@ impl Permit {
 }
 
 impl Drop for Permit {
+    #[inline]
     fn drop(&mut self) {
         let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
         let outcome = if unwinding { Outcome::Failed } else { self.outcome };
         let core = &self.gate.core;
         let ended = Ended { started: self.started, outcome, timed: self.timed };
-        core.finish(core.clock.now(), &[self.meta], ended);
+        core.finish(core.clock.now(), &[Run::one(self.meta)], ended);
     }
 }
 

@@ -204,7 +204,7 @@ impl<F> Shared<F> {
         let took: Duration = now.since(started);
         let mut observer = self.observer.lock();
         observer.tick(now, 0, |class| self.accounts(class).offered);
-        observer.record(class, took, took);
+        observer.record(class, took, took, 1);
     }
 
     /// Outcomes are read before arrivals, and each thread counts an arrival before

@@ -106,11 +106,11 @@ impl Ledger {
         counts.rejected += 1;
     }
 
-    /// An event enters the queue.
-    pub(crate) fn enqueue(&mut self, class: ClassId) {
-        self.counts[class.index()].offered += 1;
-        self.queued[class.index()] += 1;
-        self.queued_total += 1;
+    /// `count` events enter the queue.
+    pub(crate) fn enqueue(&mut self, class: ClassId, count: u32) {
+        self.counts[class.index()].offered += u64::from(count);
+        self.queued[class.index()] += count;
+        self.queued_total += count;
     }
 
     /// A place in the queue is kept for an event that may come.
@@ -140,12 +140,12 @@ impl Ledger {
         self.running_total += 1;
     }
 
-    /// A queued event starts to run.
-    pub(crate) fn start(&mut self, class: ClassId) {
-        self.queued[class.index()] -= 1;
-        self.queued_total -= 1;
-        self.running[class.index()] += 1;
-        self.running_total += 1;
+    /// `count` queued events start to run.
+    pub(crate) fn start(&mut self, class: ClassId, count: u32) {
+        self.queued[class.index()] -= count;
+        self.queued_total -= count;
+        self.running[class.index()] += count;
+        self.running_total += count;
     }
 
     /// A queued event is taken out without running.
@@ -157,24 +157,25 @@ impl Ledger {
 
     /// An event that was handed out to be run, but not begun, is taken back and dropped.
     pub(crate) fn drop_running(&mut self, class: ClassId) {
-        self.stop(class).dropped += 1;
+        self.stop(class, 1).dropped += 1;
     }
 
-    /// A running event ended.
-    pub(crate) fn finish(&mut self, class: ClassId, outcome: Outcome) {
-        let counts = self.stop(class);
-        match outcome {
-            Outcome::Completed => counts.completed += 1,
-            Outcome::Terminated => counts.terminated += 1,
-            Outcome::Failed => counts.failed += 1,
-            Outcome::Dropped => counts.dropped += 1,
+    /// `count` running events ended.
+    pub(crate) fn finish(&mut self, class: ClassId, outcome: Outcome, count: u32) {
+        let counts = self.stop(class, count);
+        let ended = match outcome {
+            Outcome::Completed => &mut counts.completed,
+            Outcome::Terminated => &mut counts.terminated,
+            Outcome::Failed => &mut counts.failed,
+            Outcome::Dropped => &mut counts.dropped,
             Outcome::Rejected => unreachable!("an event that runs was not rejected"),
-        }
+        };
+        *ended += u64::from(count);
     }
 
-    fn stop(&mut self, class: ClassId) -> &mut Accounts {
-        self.running[class.index()] -= 1;
-        self.running_total -= 1;
+    fn stop(&mut self, class: ClassId, count: u32) -> &mut Accounts {
+        self.running[class.index()] -= count;
+        self.running_total -= count;
         &mut self.counts[class.index()]
     }
 

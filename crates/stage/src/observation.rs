@@ -14,7 +14,8 @@ use crate::profile::{Profile, Profiler, ServiceProfile};
 pub(crate) const WINDOW: Duration = Duration::from_secs(5);
 
 /// The resolution of recorded times: an inline stage's are of that order.
-const QUARTER_MICROSECOND_NANOS: u64 = 250;
+const QUARTER_MICROSECOND_NANOS: u32 = 250;
+const SECOND_QUARTER_MICROSECONDS: u64 = 4_000_000;
 
 /// A stage at one instant. All numbers are of the same instant, and the
 /// [`Accounts`] balance.
@@ -178,9 +179,15 @@ impl Observer {
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, class: ClassId, service: Duration, response: Duration) {
-        self.service[class.index()].record(service);
-        self.response[class.index()].record(response);
+    pub(crate) fn record(
+        &mut self,
+        class: ClassId,
+        service: Duration,
+        response: Duration,
+        count: u32,
+    ) {
+        self.service[class.index()].record(service, count);
+        self.response[class.index()].record(response, count);
     }
 
     pub(crate) fn tick(&mut self, now: Timestamp, running: u32, offered: impl Fn(ClassId) -> u64) {
@@ -242,10 +249,11 @@ impl Windowed {
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, time: Duration) {
-        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let capped = (nanos / QUARTER_MICROSECOND_NANOS).min(u64::from(u32::MAX));
-        self.current.increment(capped).expect("capped to the histogram's range");
+    pub(crate) fn record(&mut self, time: Duration, count: u32) {
+        let of_last_second = time.subsec_nanos() / QUARTER_MICROSECOND_NANOS;
+        let quarters = time.as_secs().saturating_mul(SECOND_QUARTER_MICROSECONDS);
+        let capped = quarters.saturating_add(of_last_second.into()).min(u32::MAX.into());
+        self.current.add(capped, u64::from(count)).expect("capped to the histogram's range");
     }
 
     pub(crate) fn rotate(&mut self) {
@@ -262,14 +270,14 @@ impl Windowed {
         let at = |quantile: f64| {
             let bucket = both.quantile_bucket(quantile).ok().flatten();
             let quarters = bucket.map_or(0, |bucket| bucket.end());
-            Duration::from_nanos(quarters * QUARTER_MICROSECOND_NANOS)
+            Duration::from_nanos(quarters * u64::from(QUARTER_MICROSECOND_NANOS))
         };
         Some(Percentiles { count, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) })
     }
 
     pub(crate) fn profile(&self) -> Option<ServiceProfile> {
         let both = self.current.checked_add(&self.previous).ok()?;
-        ServiceProfile::of(&both, QUARTER_MICROSECOND_NANOS)
+        ServiceProfile::of(&both, QUARTER_MICROSECOND_NANOS.into())
     }
 }
 
@@ -289,7 +297,7 @@ impl Busy {
 
     #[inline]
     fn advance(&mut self, now: Timestamp, running: u32) {
-        let passed = now.since(self.advanced).as_nanos() as u64;
+        let passed = now.as_nanos().saturating_sub(self.advanced.as_nanos());
         self.area += passed * u64::from(running);
         self.advanced = self.advanced.max(now);
     }
@@ -315,7 +323,7 @@ mod tests {
     fn percentiles_are_right_to_within_three_percent() {
         let mut windowed = Windowed::new();
         for millis in 1..=1000 {
-            windowed.record(Duration::from_millis(millis));
+            windowed.record(Duration::from_millis(millis), 1);
         }
         let seen = windowed.percentiles().unwrap();
         let within = |seen: Duration, expected: f64| {
@@ -332,7 +340,7 @@ mod tests {
     #[test]
     fn samples_leave_after_the_second_window() {
         let mut windowed = Windowed::new();
-        windowed.record(Duration::from_millis(1));
+        windowed.record(Duration::from_millis(1), 1);
         windowed.rotate();
         assert_eq!(windowed.percentiles().unwrap().count, 1);
         windowed.rotate();
@@ -342,7 +350,7 @@ mod tests {
     #[test]
     fn a_time_beyond_the_range_is_counted_as_the_longest() {
         let mut windowed = Windowed::new();
-        windowed.record(Duration::from_secs(1_000_000));
+        windowed.record(Duration::from_secs(1_000_000), 1);
         assert_eq!(windowed.percentiles().unwrap().count, 1);
     }
 

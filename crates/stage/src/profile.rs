@@ -86,7 +86,7 @@ impl Profiler {
     #[inline]
     pub(crate) fn advance(&mut self, now: Timestamp, running: u32, is_crowded: bool) {
         if is_crowded {
-            let passed = now.since(self.now).as_nanos() as u64;
+            let passed = now.as_nanos().saturating_sub(self.now.as_nanos());
             self.windows[1].crowded += passed;
             self.windows[1].area += passed * u64::from(running);
         }

@@ -16,7 +16,7 @@ use crate::call::{CallError, Reply, Request, with_cause};
 use crate::core::Core;
 use crate::entry::{Entry, Envelope};
 use crate::observation::Phase;
-use crate::queue::Meta;
+use crate::queue::{Meta, Queued};
 
 /// The enqueue end of a stage's queue, for senders that may wait; clones share
 /// it. All that a [`TrySink`] can do, it can.
@@ -146,31 +146,26 @@ impl<E: Send + 'static> TrySink<E> {
     {
         // The iterator and the predicate are the caller's code: neither runs
         // under the lock, nor may a panic of theirs leave events unannounced.
-        let events: Vec<Envelope<E>> = events.into_iter().map(Into::into).collect();
+        let events = events.into_iter().map(Into::into);
         if self.door.guarded.load(Ordering::Acquire) {
+            let events: Vec<Envelope<E>> = events.collect();
             return events.into_iter().filter_map(|event| self.try_send(event).err()).collect();
         }
         let core = &self.door.core;
-        let mut refused = Vec::new();
-        let offered = events.len();
+        let entered = core.clock.now();
+        let arriving = events.map(|Envelope { event, entry }: Envelope<E>| Queued {
+            meta: core.meta(entered, &entry),
+            item: Payload(event),
+        });
+        let arriving: Vec<_> = arriving.collect();
         let now = core.clock.now();
         let mut state = core.lock();
-        for Envelope { event, entry } in events {
-            let meta = core.meta(now, &entry);
-            match core.decide(&mut state, now, &meta) {
-                Ok(()) => {
-                    state.ledger.enqueue(meta.class);
-                    core.push(&mut state, meta, Payload(event));
-                }
-                Err(rejection) => {
-                    state.reject(&meta, &rejection);
-                    refused.push(SendError { event, rejection });
-                }
-            }
-        }
+        let offered = arriving.len();
+        let refused = core.admit_many(&mut state, now, arriving);
         core.wake_worker(state);
         self.count(offered - refused.len());
-        refused
+        let refused = refused.into_iter();
+        refused.map(|(Payload(event), rejection)| SendError { event, rejection }).collect()
     }
 
     /// Reserves a place for an event that is still to be made.
@@ -238,7 +233,7 @@ impl<E: Send + 'static> TrySink<E> {
             }
             return Err((envelope, rejection));
         }
-        state.ledger.enqueue(meta.class);
+        state.ledger.enqueue(meta.class, 1);
         core.push(&mut state, meta, Payload(envelope.event));
         core.wake_worker(state);
         self.count(1);

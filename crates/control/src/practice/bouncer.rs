@@ -86,7 +86,7 @@ impl AdmissionLaw for Bouncer {
 
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
         let class = self.resolve(arrival.class);
-        let Promise { target, percentile } = self.promises[class];
+        let Promise { target, percentile, .. } = self.promises[class];
         let remaining = arrival.deadline.map_or(f64::INFINITY, |at| at.since(now).as_secs_f64());
         let wait = self.wait(backlog);
         if wait + self.service(class).quantile(percentile) <= target.min(remaining) {

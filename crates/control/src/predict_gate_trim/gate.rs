@@ -69,6 +69,12 @@ impl Gate {
         self.share
     }
 
+    /// Whether the next wait ends an interval.
+    #[inline]
+    pub(crate) fn is_verdict_due(&self, now: Timestamp) -> bool {
+        self.opened.is_none_or(|opened| now.since(opened) >= self.interval)
+    }
+
     /// Takes note of the wait in the queue, and returns the interval that this
     /// instant ended, if it ended one.
     #[inline]

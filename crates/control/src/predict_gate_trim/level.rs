@@ -12,6 +12,7 @@ use super::clients;
 use super::fair_share::FairShare;
 use super::gate::Gate;
 use super::trim::Trim;
+use crate::duration::seconds;
 use crate::{Backlog, ClassId, Classes, Order, Timestamp};
 
 /// However busy the levels above are, a level is taken to get this share of the
@@ -126,13 +127,19 @@ impl Levels {
             beside += if of == own { queued } else { 0.0 };
             running += f64::from(in_work) * mean;
         }
-        let left = (drain - level.load_above).max(SHARE_LEFT_MIN * drain);
-        let scale = level.trim.correction() / left;
+        let scale = level.scale(drain);
         let until_free = running / f64::from(backlog.running_total.max(1));
         let overtakes = until_free > OVERTAKING_WAIT * level.target * drain
-            && now.since(level.joined).as_secs_f64() > OVERTAKING_AGE * level.room();
+            && seconds(now.since(level.joined)) > OVERTAKING_AGE * level.room();
         let queued = if overtakes { above } else { above + beside };
         Wait { queue: scale * queued, total: scale * (queued + until_free), overtakes }
+    }
+
+    /// The wait of one before whom `work` more seconds of work of `class` join the queue.
+    #[inline]
+    pub(crate) fn behind(&self, class: ClassId, wait: Wait, work: f64, drain: f64) -> Wait {
+        let more = self.level(class).scale(drain) * work;
+        Wait { queue: wait.queue + more, total: wait.total + more, ..wait }
     }
 
     /// Whether a queue that means such a wait is more than the level may have.
@@ -159,6 +166,12 @@ impl Levels {
             level.client_share.reset();
             level.class_shares.iter_mut().for_each(ClassShares::reset);
         }
+    }
+
+    /// Whether the gate of the level of `class` will be judged by the next wait.
+    #[inline]
+    pub(crate) fn is_verdict_due(&self, now: Timestamp, class: ClassId) -> bool {
+        self.level(class).gate.is_verdict_due(now)
     }
 
     /// Takes note of the wait in the queue of the level of `class`.
@@ -191,6 +204,12 @@ impl Levels {
         if let Some(shares) = &mut level.class_shares {
             shares.charge(class, work_seconds);
         }
+    }
+
+    /// Whether there is anything to learn from an event of `class` that ends now.
+    #[inline]
+    pub(crate) fn wants(&self, now: Timestamp, class: ClassId) -> bool {
+        self.level(class).trim.wants(now)
     }
 
     /// Learns from an event whose response time was `ratio` of its target.
@@ -267,14 +286,14 @@ impl Levels {
     pub(crate) fn order(&self, head_age: Duration) -> Order {
         let target = self.levels.iter().map(|level| level.target).fold(f64::INFINITY, f64::min);
         let narrow = self.levels.iter().any(|level| level.gate.share() < 1.0);
-        let old = narrow && head_age.as_secs_f64() > NEWEST_FIRST_AGE * target;
+        let old = narrow && seconds(head_age) > NEWEST_FIRST_AGE * target;
         if old { Order::NewestFirst } else { self.order_of_newcomers() }
     }
 
     /// The same where a queue may grow old in front of an open gate.
     pub(crate) fn order_by_room(&self, head_age: Duration) -> Order {
         let room = self.levels.iter().map(Level::room).fold(f64::INFINITY, f64::min);
-        let old = head_age.as_secs_f64() > NEWEST_FIRST_AGE * room;
+        let old = seconds(head_age) > NEWEST_FIRST_AGE * room;
         if old { Order::NewestFirst } else { self.order_of_newcomers() }
     }
 
@@ -320,6 +339,12 @@ impl Level {
     fn set_target(&mut self, target: Duration) {
         self.target = target.as_secs_f64();
         self.gate.set_target(target);
+    }
+
+    /// How long a second of work takes, as the levels above leave the stage over.
+    #[inline]
+    fn scale(&self, drain: f64) -> f64 {
+        self.trim.correction() / (drain - self.load_above).max(SHARE_LEFT_MIN * drain)
     }
 
     /// The longest wait, in seconds, after which an event still keeps its promise.

@@ -71,10 +71,11 @@ use std::time::Duration;
 
 pub use builder::{InvalidPredictGateTrim, PredictGateTrimBuilder};
 use clients::Clients;
-use level::Levels;
+use level::{Levels, Wait};
 use reserve::Reserve;
 use service_model::{Refreshed, ServiceModel};
 
+use crate::duration::seconds;
 use crate::promise::Promise;
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ending, Finished, Order,
@@ -136,13 +137,8 @@ impl PredictGateTrim {
         drain: f64,
     ) -> Decision {
         let class = self.resolve(arrival.class);
-        let target = self.promises[class.index()].target;
-        let remaining = match arrival.deadline {
-            None => target,
-            Some(deadline) if deadline <= now => {
-                return Decision::Reject(Rejection::new(Reason::PredictedLate));
-            }
-            Some(deadline) => target.min(deadline.since(now).as_secs_f64()),
+        let Some(remaining) = self.remaining(now, class, arrival.deadline) else {
+            return Decision::Reject(Rejection::new(Reason::PredictedLate));
         };
         let means = self.service.means();
         let mean = means[class.index()];
@@ -155,21 +151,9 @@ impl PredictGateTrim {
         let wait = self.levels.wait(now, class, backlog, means, drain);
         self.levels.observe(now, class, wait.queue);
 
-        let quantile = self.quantile(class);
-        let reason = if wait.total <= self.negligible_wait * target {
-            None
-        } else if wait.total + quantile > remaining {
-            Some(Reason::PredictedLate)
-        } else if self.levels.is_standing(class, wait) {
-            Some(Reason::StandingQueue)
-        } else if self.levels.exceeds_share(class, wait, self.clients.share(now, arrival.flow)) {
-            Some(Reason::ShareExceeded)
-        } else {
-            None
-        };
-        if let Some(reason) = reason {
+        if let Some(reason) = self.objection(now, class, arrival.flow, wait, remaining) {
             let unknown = self.service.is_unknown(class);
-            let needed = unknown || quantile >= target;
+            let needed = unknown || self.quantile(class) >= self.promises[class.index()].target;
             if !(needed && self.reserve.admits(now, class, wait.total / remaining)) {
                 if self.clients.on_refusal(now) {
                     self.levels.reset_shares();
@@ -184,15 +168,69 @@ impl PredictGateTrim {
         Decision::Admit
     }
 
+    /// How long the answer to an event of `class` is of use, in seconds; `None` if it
+    /// is of none any more.
+    #[inline]
+    fn remaining(
+        &self,
+        now: Timestamp,
+        class: ClassId,
+        deadline: Option<Timestamp>,
+    ) -> Option<f64> {
+        let target = self.promises[class.index()].target;
+        match deadline {
+            None => Some(target),
+            Some(deadline) if deadline <= now => None,
+            Some(deadline) => Some(target.min(deadline.since(now).as_secs_f64())),
+        }
+    }
+
+    /// What speaks against an event that would wait so long.
+    #[inline]
+    fn objection(
+        &self,
+        now: Timestamp,
+        class: ClassId,
+        flow: u64,
+        wait: Wait,
+        remaining: f64,
+    ) -> Option<Reason> {
+        let target = self.promises[class.index()].target;
+        if wait.total <= self.negligible_wait * target {
+            None
+        } else if wait.total + self.quantile(class) > remaining {
+            Some(Reason::PredictedLate)
+        } else if self.levels.is_standing(class, wait) {
+            Some(Reason::StandingQueue)
+        } else if self.levels.exceeds_share(class, wait, self.clients.share(now, flow)) {
+            Some(Reason::ShareExceeded)
+        } else {
+            None
+        }
+    }
+
     /// Learns from an event that has run.
+    #[inline]
     pub(crate) fn learn(&mut self, now: Timestamp, finished: &Finished) {
         let class = self.resolve(finished.class);
+        if self.service.wants(now, class) {
+            self.learn_service(now, class, finished);
+        }
+        if self.levels.wants(now, class) {
+            self.learn_response(now, class, finished);
+        }
+    }
+
+    fn learn_service(&mut self, now: Timestamp, class: ClassId, finished: &Finished) {
         let refreshed = self.service.record(now, class, finished.service, finished.ending);
         if refreshed == Refreshed::AllClasses {
             self.refresh_rooms();
         }
-        let Promise { target, percentile } = self.promises[class.index()];
-        let ratio = finished.response.as_secs_f64() / target;
+    }
+
+    fn learn_response(&mut self, now: Timestamp, class: ClassId, finished: &Finished) {
+        let Promise { target, per_target, percentile } = self.promises[class.index()];
+        let ratio = seconds(finished.response) * per_target;
         let ratio = match finished.ending {
             Ending::Completed => ratio,
             // An answer without its work done is late, however soon it came.
@@ -270,6 +308,47 @@ impl AdmissionLaw for PredictGateTrim {
         self.judge_arrival(now, arrival, backlog, f64::from(backlog.workers.get()))
     }
 
+    /// If even the last of them is let in, behind all others, so are those. Each is
+    /// looked at where clients or weights share, and when a gate is to be judged anew.
+    fn admits_all(
+        &mut self,
+        now: Timestamp,
+        arrival: &Arrival,
+        count: u32,
+        backlog: &Backlog<'_>,
+    ) -> bool {
+        let class = self.resolve(arrival.class);
+        let Some(remaining) = self.remaining(now, class, arrival.deadline) else { return false };
+        let is_shared = arrival.flow != 0 || self.levels.class_share(class).is_some();
+        if is_shared || self.levels.is_verdict_due(now, class) {
+            return false;
+        }
+        let (means, drain) = (self.service.means(), f64::from(backlog.workers.get()));
+        let mean = means[class.index()];
+        let first = self.levels.wait(now, class, backlog, means, drain);
+        let last = self.levels.behind(class, first, f64::from(count - 1) * mean, drain);
+        if first.overtakes || self.objection(now, class, arrival.flow, last, remaining).is_some() {
+            return false;
+        }
+        let is_first_free = backlog.has_idle_worker();
+        self.levels.observe(now, class, if is_first_free { 0.0 } else { first.queue });
+        self.levels.admit(class, f64::from(count) * mean);
+        (0..count).for_each(|_| self.clients.charge(now, arrival.flow, mean));
+        self.levels.join(now, class, last);
+        true
+    }
+
+    /// If the one that has waited longest is still of use, so are the others.
+    fn runs_all(
+        &mut self,
+        now: Timestamp,
+        waiting: &Waiting,
+        _: u32,
+        backlog: &Backlog<'_>,
+    ) -> bool {
+        self.on_dequeue(now, waiting, backlog) == Dequeue::Run
+    }
+
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
         if waiting.deadline.is_some_and(|deadline| deadline <= now) {
             return Dequeue::Drop;
@@ -281,11 +360,7 @@ impl AdmissionLaw for PredictGateTrim {
         });
         let negligible = self.negligible_wait * self.promises[class.index()].target;
         let patience = self.patience(class, median).min(until_deadline).max(negligible);
-        if now.since(waiting.entered).as_secs_f64() > patience {
-            Dequeue::Drop
-        } else {
-            Dequeue::Run
-        }
+        if seconds(now.since(waiting.entered)) > patience { Dequeue::Drop } else { Dequeue::Run }
     }
 
     fn order(&self, head_age: Duration) -> Order {

@@ -84,6 +84,13 @@ impl ServiceModel {
         }
     }
 
+    /// Whether there is anything to learn from an event of `class` that ends now.
+    #[inline]
+    pub(crate) fn wants(&self, now: Timestamp, class: ClassId) -> bool {
+        let model = &self.classes[class.index()];
+        !model.samples.is_full() || now.since(model.sampled_at) >= SAMPLES_APART
+    }
+
     /// Learns from an event of `class` that was in service for `service`.
     pub(crate) fn record(
         &mut self,
@@ -93,11 +100,7 @@ impl ServiceModel {
         ending: Ending,
     ) -> Refreshed {
         let index = class.index();
-        let model = &mut self.classes[index];
-        if model.samples.is_full() && now.since(model.sampled_at) < SAMPLES_APART {
-            return Refreshed::Nothing;
-        }
-        model.sampled_at = now;
+        self.classes[index].sampled_at = now;
         let seconds = service.as_secs_f64();
         let known = self.means[index];
         let sample = match ending {
@@ -262,13 +265,16 @@ mod tests {
         let (mut model, class) = (model(), ClassId::new(0));
         let mut record = |micros: u64, service| {
             let now = Timestamp::from_nanos(micros * 1000);
-            model.record(now, class, service, Ending::Completed)
+            let wanted = model.wants(now, class);
+            model.record(now, class, service, Ending::Completed);
+            wanted
         };
         for sample in 0..200 {
-            assert_ne!(record(sample, 20 * MS), Refreshed::Nothing, "sample {sample} is wanted");
+            assert!(record(sample, 20 * MS), "sample {sample} is wanted");
         }
-        assert_eq!(record(200, 70 * MS), Refreshed::Nothing, "1 µs after the last one");
-        assert_ne!(record(249, 70 * MS), Refreshed::Nothing, "50 µs after it");
+        assert!(!record(200, 70 * MS), "1 µs after the last one");
+        assert!(!record(249, 70 * MS), "49 µs after it");
+        assert!(record(299, 70 * MS), "50 µs after it");
     }
 
     #[test]

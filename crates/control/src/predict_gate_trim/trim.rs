@@ -10,12 +10,15 @@
 use std::time::Duration;
 
 use crate::Timestamp;
-use crate::period_samples::PeriodSamples;
+use crate::period_samples::{PeriodSamples, nearest_rank};
 
 /// The correction is reconsidered after so many completions [Welsh03 fig. 4: nreq] …
 const SAMPLES: usize = 100;
 /// … or after so long [Welsh03 fig. 4: timeout] …
 const PERIOD: Duration = Duration::from_secs(1);
+/// … but not again within this: a stage that is crossed a million times a second needs
+/// no verdict every 100 µs, and the first hundred of that time speak for the others …
+const PERIOD_MIN: Duration = Duration::from_millis(5);
 /// … provided that there are so many samples: fewer than twenty leave less than
 /// two above the 90th percentile, and one slow event would speak for all.
 const SAMPLES_MIN: usize = 20;
@@ -34,13 +37,25 @@ pub(crate) struct Trim {
     correction: f64,
     /// Response time ÷ target of the events since the last verdict.
     ratios: PeriodSamples,
+    /// How many of them are over 1.
+    late: usize,
     percentiles: f64,
     since: Option<Timestamp>,
+    /// When the next sample is wanted.
+    next: Timestamp,
 }
 
 impl Trim {
     pub(crate) fn new() -> Self {
-        Self { correction: 1.0, ratios: PeriodSamples::new(SAMPLES), percentiles: 0.0, since: None }
+        let ratios = PeriodSamples::new(SAMPLES);
+        Self {
+            correction: 1.0,
+            ratios,
+            late: 0,
+            percentiles: 0.0,
+            since: None,
+            next: Timestamp::ZERO,
+        }
     }
 
     /// g: real wait ÷ predicted wait, as far as the percentile can tell.
@@ -49,15 +64,23 @@ impl Trim {
         self.correction
     }
 
+    /// Whether there is anything to learn from an event that ends now.
+    #[inline]
+    pub(crate) fn wants(&self, now: Timestamp) -> bool {
+        now >= self.next
+    }
+
     /// Learns from an event whose response time was `ratio` of its target, which
     /// is for `percentile`. Where classes promise different percentiles the
     /// verdict uses their mean: so many late events are allowed in all.
     pub(crate) fn learn(&mut self, now: Timestamp, ratio: f64, percentile: f64) {
-        self.since.get_or_insert(now);
+        let began = self.next.max(*self.since.get_or_insert(now));
         self.ratios.push(ratio.min(RATIO_MAX));
+        self.late += usize::from(ratio > 1.0);
         self.percentiles += percentile;
         if self.ratios.is_full() {
             self.judge(now);
+            self.next = began + PERIOD_MIN;
         }
     }
 
@@ -71,14 +94,21 @@ impl Trim {
     fn judge(&mut self, now: Timestamp) {
         let count = self.ratios.len();
         let percentile = self.percentiles / count.max(1) as f64;
-        let error = self.ratios.take_quantile(percentile) - 1.0;
+        // While the promise is kept it does not matter by how much.
+        let in_time = count - self.late;
+        let error = if in_time > nearest_rank(percentile, count.max(1)) {
+            self.ratios.clear();
+            0.0
+        } else {
+            self.ratios.take_quantile(percentile) - 1.0
+        };
         if count >= SAMPLES_MIN && error > 0.0 {
             self.correction *= (0.3 * error).min(0.4).exp();
         } else {
             self.correction += 0.1 * (1.0 - self.correction);
         }
         self.correction = self.correction.clamp(CORRECTION_MIN, CORRECTION_MAX);
-        self.percentiles = 0.0;
+        (self.percentiles, self.late) = (0.0, 0);
         self.since = Some(now);
     }
 }
@@ -130,6 +160,21 @@ mod tests {
         let mut trim = fed([9.0; 19]);
         trim.on_tick(Timestamp::from_nanos(1_000_000_000));
         assert_eq!(trim.correction(), 1.0);
+    }
+
+    #[test]
+    fn no_more_than_a_hundred_samples_are_wanted_in_five_milliseconds() {
+        let mut trim = Trim::new();
+        let wanted = |trim: &mut Trim, micros: u64| {
+            let now = Timestamp::from_nanos(micros * 1000);
+            let wants = trim.wants(now);
+            if wants {
+                trim.learn(now, 0.5, 0.9);
+            }
+            wants
+        };
+        assert_eq!((0..5000).filter(|&micros| wanted(&mut trim, micros)).count(), 100);
+        assert_eq!((5000..9000).filter(|&micros| wanted(&mut trim, micros)).count(), 100);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::ledger::Ledger;
 use crate::observation::{
     ClassObservation, LawObservation, LawReading, Observer, Phase, StageObservation,
 };
-use crate::queue::{Lease, Meta, Queue, Queued};
+use crate::queue::{Lease, Meta, Queue, Queued, Run};
 
 use governor::TICK;
 pub(crate) use governor::{Governed, govern};
@@ -133,12 +133,8 @@ impl<T: Item> Core<T> {
         meta: &Meta,
     ) -> Result<(), Rejection> {
         self.check(state, now, meta)?;
-        let arrival = Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow };
-        match state.ruling.admission_mut().on_arrival(
-            now,
-            &arrival,
-            &state.ledger.backlog(state.workers),
-        ) {
+        let backlog = state.ledger.backlog(state.workers);
+        match state.ruling.admission_mut().on_arrival(now, &arrival(meta), &backlog) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }
@@ -160,6 +156,46 @@ impl<T: Item> Core<T> {
             return Err(Rejection::new(Reason::QueueFull));
         }
         Ok(())
+    }
+
+    /// Lets in what it may of events that arrive together; returns the others.
+    pub(crate) fn admit_many(
+        &self,
+        state: &mut State<T>,
+        now: Timestamp,
+        arriving: Vec<Queued<T>>,
+    ) -> Vec<(T, Rejection)> {
+        if let Some(run) = alike(&arriving)
+            && self.admits_all(state, now, run)
+        {
+            state.ledger.enqueue(run.meta.class, run.count);
+            state.queue.push_all(arriving);
+            return Vec::new();
+        }
+        let mut refused = Vec::new();
+        for Queued { meta, item } in arriving {
+            match self.decide(state, now, &meta) {
+                Ok(()) => {
+                    state.ledger.enqueue(meta.class, 1);
+                    self.push(state, meta, item);
+                }
+                Err(rejection) => {
+                    state.reject(&meta, &rejection);
+                    refused.push((item, rejection));
+                }
+            }
+        }
+        refused
+    }
+
+    /// Whether all of `run` are let in at once; if not, nothing is decided.
+    fn admits_all(&self, state: &mut State<T>, now: Timestamp, run: Run) -> bool {
+        let Run { meta, count } = run;
+        let room = self.capacity.saturating_sub(state.ledger.queued());
+        self.check(state, now, &meta).is_ok() && count as usize <= room && {
+            let backlog = state.ledger.backlog(state.workers);
+            state.ruling.admission_mut().admits_all(now, &arrival(&meta), count, &backlog)
+        }
     }
 
     /// Puts an admitted event into the queue; the ledger knows of it already.
@@ -194,6 +230,7 @@ impl<T: Item> Core<T> {
         let mut take = Take::Idle;
         while batch.is_empty() {
             let Some(lease) = state.queue.lease() else { break };
+            while batch.len() < most && state.next_alike(now, most - batch.len(), batch) {}
             while batch.len() < most
                 && let Some(queued) = state.next(now, lease, &mut discarded)
             {
@@ -257,18 +294,19 @@ impl<T: Item> Core<T> {
     }
 
     /// Books the end of events that ran.
-    pub(crate) fn finish(&self, now: Timestamp, events: &[Meta], ended: Ended) {
+    pub(crate) fn finish(&self, now: Timestamp, events: &[Run], ended: Ended) {
         let mut state = self.lock();
-        for meta in events {
-            state.finish(now, meta, ended);
+        state.running_changes(now);
+        for run in events {
+            state.finish(now, run, ended);
         }
+        state.follow_law();
         self.settle(state, now, 0);
     }
 
-    /// After a change: lets items that bring their own worker start, wakes who
-    /// waits for room or for the stage to be empty, and only then tells those
-    /// that were started or dropped, without the lock.
-    fn settle(&self, mut state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
+    /// After a change: does what it means for those who wait, if anybody does.
+    #[inline]
+    fn settle(&self, state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
         if freed > 0 {
             // Written under the lock only.
             self.freed.store(self.freed() + freed as u64, Ordering::Release);
@@ -276,9 +314,15 @@ impl<T: Item> Core<T> {
         let nobody_waits = state.phase == Phase::Open
             && state.blocked_senders == 0
             && !(T::BRINGS_WORKER && state.queue.len() > 0);
-        if nobody_waits {
-            return;
+        if !nobody_waits {
+            self.settle_waiting(state, now, freed);
         }
+    }
+
+    /// Lets items that bring their own worker start, wakes who waits for room or for
+    /// the stage to be empty, and only then tells those that were started or dropped,
+    /// without the lock.
+    fn settle_waiting(&self, mut state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
         let mut dropped = Vec::new();
         let started =
             if T::BRINGS_WORKER { state.start_waiting(now, &mut dropped) } else { Vec::new() };
@@ -560,4 +604,21 @@ pub(crate) struct CoreConfig {
     pub(crate) chosen: Laws,
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,
+}
+
+/// What a law is told of an event that asks to enter.
+fn arrival(meta: &Meta) -> Arrival {
+    Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow }
+}
+
+/// Several events as one run, if a law cannot tell them apart.
+fn alike<T>(events: &[Queued<T>]) -> Option<Run> {
+    let (first, others) = events.split_first()?;
+    let meta = first.meta;
+    let same = |other: &Queued<T>| {
+        let Meta { class, flow, deadline, .. } = other.meta;
+        (class, flow, deadline) == (meta.class, meta.flow, meta.deadline)
+    };
+    let count = u32::try_from(events.len()).ok()?;
+    (count > 1 && others.iter().all(same)).then_some(Run { meta, count })
 }

@@ -1,11 +1,11 @@
 //! What stands behind a stage's lock, and what is decided there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use tamarisk_control::{
-    Activity, Classes, Concurrency, Dequeue, Ending, Finished, Ratio, Reason, Rejection, Timestamp,
-    Waiting,
+    Activity, Classes, Concurrency, Dequeue, Ending, Finished, Order, Ratio, Reason, Rejection,
+    Timestamp, Waiting,
 };
 
 use tamarisk_control::catalogue::Laws;
@@ -15,7 +15,7 @@ use super::knobs::Knobs;
 use super::ruling::{Adjustment, Ruling};
 use crate::ledger::{Ledger, Outcome};
 use crate::observation::{Observer, Phase};
-use crate::queue::{Lease, Meta, Queue, Queued};
+use crate::queue::{Lease, Meta, Queue, Queued, Run};
 
 /// A stage's queue, accounts, law and observations; all of one instant.
 pub(crate) struct State<T> {
@@ -67,8 +67,7 @@ impl<T: Item> State<T> {
         discarded: &mut Vec<Queued<T>>,
     ) -> Option<Queued<T>> {
         loop {
-            let oldest = self.queue.oldest().unwrap_or(now);
-            let order = self.ruling.admission().order(now.since(oldest));
+            let order = self.order(now);
             let queued = self.queue.pop(lease, order)?;
             if queued.item.is_gone() {
                 self.gone -= 1;
@@ -80,7 +79,7 @@ impl<T: Item> State<T> {
             let of_use = meta.deadline > now
                 && law.on_dequeue(now, &waiting(meta), &backlog) == Dequeue::Run;
             if of_use {
-                self.ledger.start(class);
+                self.ledger.start(class, 1);
                 queued.item.leaving(Leaving::Started(now));
                 return Some(queued);
             }
@@ -88,6 +87,35 @@ impl<T: Item> State<T> {
             queued.item.leaving(Leaving::Discarded(Discard::Dropped));
             discarded.push(queued);
         }
+    }
+
+    /// Moves up to `most` events that are next, of one class and all worth running, to
+    /// `batch` at the cost of one; `false` if it takes a look at each.
+    pub(super) fn next_alike(
+        &mut self,
+        now: Timestamp,
+        most: usize,
+        batch: &mut VecDeque<Queued<T>>,
+    ) -> bool {
+        let order = self.order(now);
+        let Some(run) = self.queue.next_run(order, most, |item| !item.is_gone()) else {
+            return false;
+        };
+        let backlog = self.ledger.backlog(self.workers);
+        let (meta, law) = (&run.meta, self.ruling.admission_mut());
+        if meta.deadline <= now || !law.runs_all(now, &waiting(meta), run.count, &backlog) {
+            return false;
+        }
+        self.ledger.start(meta.class, run.count);
+        let taken = batch.len();
+        self.queue.pop_run(run, batch);
+        batch.range(taken..).for_each(|queued| queued.item.leaving(Leaving::Started(now)));
+        true
+    }
+
+    fn order(&self, now: Timestamp) -> Order {
+        let oldest = self.queue.oldest().unwrap_or(now);
+        self.ruling.admission().order(now.since(oldest))
     }
 
     /// Starts as many queued items as there are places.
@@ -123,10 +151,10 @@ impl<T: Item> State<T> {
     }
 
     #[inline]
-    pub(crate) fn finish(&mut self, now: Timestamp, meta: &Meta, ended: Ended) {
-        self.running_changes(now);
+    pub(crate) fn finish(&mut self, now: Timestamp, run: &Run, ended: Ended) {
+        let Run { meta, count } = *run;
         let class = meta.class;
-        self.ledger.finish(class, ended.outcome);
+        self.ledger.finish(class, ended.outcome, count);
         let ending = match ended.outcome {
             _ if !ended.timed => Ending::Untimed,
             Outcome::Completed => Ending::Completed,
@@ -136,11 +164,15 @@ impl<T: Item> State<T> {
         let service = now.since(ended.started);
         let response = now.since(meta.entered);
         if ending == Ending::Completed {
-            self.observer.record(class, service, response);
+            self.observer.record(class, service, response, count);
         }
         let finished = Finished { class, service, response, ending };
-        self.ruling.admission_mut().on_finish(now, &finished, &self.ledger.backlog(self.workers));
-        self.follow_law();
+        let (law, backlog) = (self.ruling.admission_mut(), self.ledger.backlog(self.workers));
+        if count == 1 {
+            law.on_finish(now, &finished, &backlog);
+        } else {
+            law.on_finish_all(now, &finished, count, &backlog);
+        }
     }
 
     pub(super) fn tick(&mut self, now: Timestamp, cpu: Option<Ratio>, knobs: &Knobs) -> Adjustment {

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use tamarisk_control::{Classes, Order, Timestamp};
+use tamarisk_control::{ClassId, Classes, Order, Timestamp};
 
-use super::{Queued, split};
+use super::{Queued, Run, split};
 
 pub(crate) struct Levels<T> {
     levels: Vec<VecDeque<Queued<T>>>,
@@ -31,9 +31,38 @@ impl<T> Levels<T> {
     }
 
     pub(super) fn push(&mut self, queued: Queued<T>) {
-        let level = self.level_of_class.get(queued.meta.class.index()).copied().unwrap_or(0);
-        self.levels[level].push_back(queued);
         self.len += 1;
+        self.level_mut(queued.meta.class).push_back(queued);
+    }
+
+    pub(super) fn push_all(&mut self, queued: Vec<Queued<T>>) {
+        let Some(first) = queued.first() else { return };
+        self.len += queued.len();
+        self.level_mut(first.meta.class).extend(queued);
+    }
+
+    pub(super) fn next_run(&self, most: usize, stays: impl Fn(&T) -> bool) -> Option<Run> {
+        let level = self.levels.iter().find(|level| !level.is_empty())?;
+        let mut run = Run { meta: level.front()?.meta, count: 0 };
+        for Queued { meta, item } in level.iter().take(most) {
+            if meta.class != run.meta.class || !stays(item) {
+                break;
+            }
+            run.meta.entered = run.meta.entered.min(meta.entered);
+            run.meta.deadline = run.meta.deadline.min(meta.deadline);
+            run.count += 1;
+        }
+        (run.count > 1).then_some(run)
+    }
+
+    pub(super) fn pop_run(&mut self, count: usize, to: &mut VecDeque<Queued<T>>) {
+        let Some(level) = self.levels.iter_mut().find(|level| !level.is_empty()) else { return };
+        self.len -= count;
+        if count == level.len() && to.is_empty() {
+            std::mem::swap(level, to);
+        } else {
+            to.extend(level.drain(..count));
+        }
     }
 
     pub(super) fn pop(&mut self, order: Order) -> Option<Queued<T>> {
@@ -47,6 +76,11 @@ impl<T> Levels<T> {
 
     pub(super) fn oldest(&self) -> Option<Timestamp> {
         self.levels.iter().filter_map(VecDeque::front).map(|head| head.meta.entered).min()
+    }
+
+    fn level_mut(&mut self, class: ClassId) -> &mut VecDeque<Queued<T>> {
+        let level = self.level_of_class.get(class.index()).copied().unwrap_or(0);
+        &mut self.levels[level]
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,6 +5,8 @@ mod levels;
 mod partitioned;
 mod shortest;
 
+use std::collections::VecDeque;
+
 use tamarisk_control::{ClassId, Classes, Order, Timestamp};
 
 use fair::Fair;
@@ -50,6 +52,20 @@ impl Meta {
     }
 }
 
+/// Events of one class, told to the laws together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// Of one of them; where they differ, of the first to enter and the first due.
+    pub(crate) meta: Meta,
+    pub(crate) count: u32,
+}
+
+impl Run {
+    pub(crate) fn one(meta: Meta) -> Self {
+        Self { meta, count: 1 }
+    }
+}
+
 pub(crate) struct Queued<T> {
     pub(crate) meta: Meta,
     pub(crate) item: T,
@@ -91,6 +107,39 @@ impl<T> Queue<T> {
             Self::Shortest(heap) => heap.push(queued),
             Self::Fair(fair) => fair.push(queued),
             Self::Partitioned(partitions) => partitions.push(queued),
+        }
+    }
+
+    /// Appends events of one class.
+    pub(crate) fn push_all(&mut self, queued: Vec<Queued<T>>) {
+        match self {
+            Self::Levels { levels, .. } => levels.push_all(queued),
+            Self::Shortest(_) | Self::Fair(_) | Self::Partitioned(_) => {
+                queued.into_iter().for_each(|queued| self.push(queued));
+            }
+        }
+    }
+
+    /// Up to `most` events of one class that are next to be served in such an order and
+    /// stay, where the shape of the queue shows at least two without a search.
+    pub(crate) fn next_run(
+        &self,
+        order: Order,
+        most: usize,
+        stays: impl Fn(&T) -> bool,
+    ) -> Option<Run> {
+        match self {
+            Self::Levels { levels, adaptive } if !adaptive || order == Order::OldestFirst => {
+                levels.next_run(most, stays)
+            }
+            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) | Self::Partitioned(_) => None,
+        }
+    }
+
+    /// Moves the events of [`next_run`](Self::next_run) to the end of `to`.
+    pub(crate) fn pop_run(&mut self, run: Run, to: &mut VecDeque<Queued<T>>) {
+        if let Self::Levels { levels, .. } = self {
+            levels.pop_run(run.count as usize, to);
         }
     }
 

@@ -174,3 +174,60 @@ fn extraction_leaves_the_order_of_the_rest() {
         assert_eq!(drain(&mut queue, Order::OldestFirst), [1, 3, 5], "{discipline:?}");
     }
 }
+
+fn run(queue: &Queue<u64>, order: Order, most: usize) -> Option<(u32, u64)> {
+    let run = queue.next_run(order, most, |&item| item != 13)?;
+    Some((run.count, run.meta.entered.as_nanos()))
+}
+
+#[test]
+fn a_run_is_what_comes_next_of_one_class() {
+    let mut queue = Queue::new(Discipline::AdaptiveLifo, &classes(&[1, 0, 0]));
+    queue.push_all(vec![event(10, 0, 0, 0), event(11, 0, 0, 0)]);
+    assert_eq!(run(&queue, Order::OldestFirst, 8), Some((2, 10)));
+    for urgent in [event(3, 1, 0, 0), event(2, 1, 0, 0), event(4, 1, 0, 0), event(5, 2, 0, 0)] {
+        queue.push(urgent);
+    }
+    assert_eq!(run(&queue, Order::OldestFirst, 8), Some((3, 2)), "of the higher priority");
+    assert_eq!(run(&queue, Order::NewestFirst, 8), None);
+    assert_eq!(run(&queue, Order::OldestFirst, 2), Some((2, 2)));
+
+    let mut taken = VecDeque::new();
+    let meta = queue.next_run(Order::OldestFirst, 2, |_| true).unwrap();
+    queue.pop_run(meta, &mut taken);
+    assert_eq!(taken.iter().map(|queued| queued.item).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(run(&queue, Order::OldestFirst, 8), None, "one is no run");
+    assert_eq!(queue.len(), 4);
+    assert_eq!(drain(&mut queue, Order::OldestFirst), [4, 5, 10, 11]);
+}
+
+#[test]
+fn a_run_ends_before_what_is_gone_and_knows_the_first_deadline() {
+    let mut queue = Queue::new(Discipline::Fifo, &classes(&[0]));
+    let due = |item: u64, deadline| {
+        let mut event = event(item, 0, 0, 0);
+        event.meta.deadline = Timestamp::from_nanos(deadline);
+        event
+    };
+    queue.push_all(vec![due(10, 90), due(11, 70), due(12, 80), due(13, 50), due(14, 60)]);
+    let next = queue.next_run(Order::NewestFirst, 8, |&item| item != 13).unwrap();
+    assert_eq!((next.count, next.meta.deadline.as_nanos()), (3, 70));
+
+    let mut taken = VecDeque::new();
+    queue.pop_run(next, &mut taken);
+    assert_eq!((taken.len(), queue.len()), (3, 2));
+    let all = queue.next_run(Order::OldestFirst, 8, |_| true).unwrap();
+    queue.pop_run(all, &mut taken);
+    assert_eq!(taken.iter().map(|queued| queued.item).collect::<Vec<_>>(), [10, 11, 12, 13, 14]);
+    assert_eq!((queue.len(), queue.is_ready()), (0, false));
+}
+
+#[test]
+fn disciplines_that_sort_have_no_runs_and_take_many_one_by_one() {
+    for discipline in [Discipline::ShortestFirst, Discipline::FairByFlow] {
+        let mut queue = Queue::new(discipline, &classes(&[0]));
+        queue.push_all(vec![event(1, 0, 9, 1), event(2, 0, 1, 1), event(3, 0, 5, 1)]);
+        assert_eq!(run(&queue, Order::OldestFirst, 8), None);
+        assert_eq!(drain(&mut queue, Order::OldestFirst).len(), 3);
+    }
+}
