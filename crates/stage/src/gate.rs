@@ -158,6 +158,7 @@ impl Gate {
         Ok(output)
     }
 
+    #[inline]
     fn arrive(&self, entry: &Entry) -> Result<Arrived, Rejection> {
         let now = self.core.clock.now();
         let meta = self.core.meta(now, entry);
