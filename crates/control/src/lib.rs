@@ -55,6 +55,7 @@
 //! - [`opaque_upstream`]: its form for a proxy.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
 //! - [`fair`]: models, pole placement and droppers, and the laws made of them.
+//! - [`global`]: what a law over a graph of stages is told and what it answers.
 //! - [`catalogue`]: all of them by name.
 //! - [`practice`]: laws of others, each under its own name.
 //!
@@ -66,6 +67,7 @@ pub mod catalogue;
 mod class;
 mod duration;
 pub mod fair;
+pub mod global;
 pub mod multiclass;
 pub mod opaque_upstream;
 pub mod open;
@@ -94,7 +96,11 @@ pub use class::{
     Target, Weight,
 };
 pub use duration::{InvalidDuration, parse_duration};
-pub use fair::{InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder};
+pub use fair::{
+    GlobalController, InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning,
+    SelfTuningBuilder,
+};
+pub use global::GlobalLaw;
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;

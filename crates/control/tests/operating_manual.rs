@@ -1,6 +1,8 @@
 //! The manual names every law and every constant, with its default and range.
 
-use tamarisk_control::catalogue::{ADMISSION, BATCHING, Entry, QUALITY, TERMINATION, WORKERS};
+use tamarisk_control::catalogue::{
+    ADMISSION, BATCHING, Entry, GLOBAL, QUALITY, TERMINATION, WORKERS,
+};
 
 const MANUAL: &str = include_str!("../../../docs/OPERATING.md");
 
@@ -23,4 +25,5 @@ fn every_law_and_every_constant_is_in_the_manual() {
     check(BATCHING);
     check(QUALITY);
     check(TERMINATION);
+    check(GLOBAL);
 }

@@ -159,7 +159,7 @@ impl Laws {
 }
 
 /// The law of this name among those `entries` that may be chosen.
-fn choose<L: ?Sized>(
+pub(super) fn choose<L: ?Sized>(
     kind: &'static str,
     entries: &'static [Entry<L>],
     may: impl Fn(&str) -> bool,

@@ -13,16 +13,18 @@
 //! ```
 
 mod admission;
+mod global;
 mod laws;
 mod slow;
 
 use std::fmt;
 
 pub use admission::{ADMISSION, DROPPING};
+pub use global::{GLOBAL, global};
 pub use laws::{InvalidLaw, Laws};
 pub use slow::{BATCHING, QUALITY, TERMINATION, WORKERS};
 
-use crate::{AdmissionLaw, BatchLaw, Classes, QualityLaw, TerminationLaw, WorkersLaw};
+use crate::{AdmissionLaw, BatchLaw, Classes, GlobalLaw, QualityLaw, TerminationLaw, WorkersLaw};
 
 /// A constant of a law. Its name is snake case and ends in its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +75,8 @@ pub type BatchEntry = Entry<dyn BatchLaw>;
 pub type QualityEntry = Entry<dyn QualityLaw>;
 /// A termination law that can be named.
 pub type TerminationEntry = Entry<dyn TerminationLaw>;
+/// A global law that can be named.
+pub type GlobalEntry = Entry<dyn GlobalLaw>;
 
 /// A law of the catalogue, and the values of its constants.
 pub struct Named<L: ?Sized + 'static> {
@@ -254,6 +258,7 @@ mod tests {
         check_slow(BATCHING, |law| law.name());
         check_slow(QUALITY, |law| law.name());
         check_slow(TERMINATION, |law| law.name());
+        check_slow(GLOBAL, |law| law.name());
     }
 
     #[test]

@@ -11,12 +11,13 @@
 //! - [`closed_loop`]: what is asked of a controller ([`Demands`]), and whether it does it.
 //! - [`P`] with its pre-compensator, [`Pi`], [`Pd`]: gains by pole placement (eq. 20–54).
 //!   Each says what is right and what is wrong in the printed derivation.
-//! - [`GlobalController`]: one target, shared over the stages of a graph (eq. 1).
+//! - [`StageShares`]: one target, shared over the stages of a graph (eq. 1).
 //!
 //! # The laws
 //! - [`SelfTuning`]: the parts as one admission law, in four forms: `p`, `pi`, `pd` and
 //!   `p-precompensated`.
 //! - [`SelectiveDropper`] and [`MovingDropper`], which drop at dequeue.
+//! - [`GlobalController`], a law over a whole graph.
 
 mod arx;
 pub mod closed_loop;
@@ -37,6 +38,7 @@ pub use closed_loop::{
 };
 pub use global::{
     Bottleneck, EndlessCycle, Flows, GlobalController, InvalidFlows, InvalidStageCount, STAGES_MAX,
+    StageShares,
 };
 pub use least_squares::{Fit, InvalidForgetting, OnLineFit, Unidentifiable, fit};
 pub use moving_dropper::MovingDropper;

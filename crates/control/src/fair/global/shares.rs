@@ -1,4 +1,4 @@
-//! The global controller: one throughput target, shared over the stages of a graph.
+//! Equation (1): one throughput target, shared over the stages of a graph.
 //!
 //! **Intuition.** A stage in a line has to be as fast as the whole; stages side by
 //! side share the work as they are used. Ask more of one, and it works for a queue
@@ -40,7 +40,7 @@ pub const STAGES_MAX: usize = 64;
 
 /// Shares a throughput target over the stages of a graph.
 #[derive(Clone, Debug)]
-pub struct GlobalController {
+pub struct StageShares {
     stages: usize,
     /// Smoothed, events per sample.
     entered: Box<[f64]>,
@@ -97,7 +97,7 @@ pub struct Bottleneck {
     pub throughput: PerSecond,
 }
 
-impl GlobalController {
+impl StageShares {
     /// For a graph of so many stages, known by their position.
     ///
     /// # Errors
@@ -149,11 +149,19 @@ impl GlobalController {
         &mut self,
         whole: PerSecond,
     ) -> Result<impl Iterator<Item = PerSecond> + '_, EndlessCycle> {
-        self.solve()?;
         let target = move |visits: &f64| {
             PerSecond::new((visits * whole.get()).min(f64::MAX)).unwrap_or(PerSecond::ZERO)
         };
-        Ok(self.visits.iter().map(target))
+        Ok(self.visits()?.iter().map(target))
+    }
+
+    /// v_j: how often one request visits each stage, in the order of the stages.
+    ///
+    /// # Errors
+    /// [`EndlessCycle`] if that is not finite.
+    pub fn visits(&mut self) -> Result<&[f64], EndlessCycle> {
+        self.solve()?;
+        Ok(&self.visits)
     }
 
     /// The stage that limits the whole, given what each can do; `None` if no stage
@@ -165,8 +173,7 @@ impl GlobalController {
         &mut self,
         capacities: &[PerSecond],
     ) -> Result<Option<Bottleneck>, EndlessCycle> {
-        self.solve()?;
-        let limits = self.visits.iter().zip(capacities).enumerate().filter_map(
+        let limits = self.visits()?.iter().zip(capacities).enumerate().filter_map(
             |(stage, (&visits, capacity))| {
                 let throughput = PerSecond::new(capacity.get() / visits).ok()?;
                 Some(Bottleneck { stage, throughput })
@@ -265,27 +272,22 @@ mod tests {
         PerSecond::new(per_second).unwrap()
     }
 
-    fn controller(
-        entered: &[f64],
-        processed: &[f64],
-        edges: &[(usize, usize, f64)],
-    ) -> GlobalController {
-        let mut controller = GlobalController::new(entered.len()).unwrap();
-        controller.observe(&Flows { entered, processed, edges }).unwrap();
-        controller
+    fn shares(entered: &[f64], processed: &[f64], edges: &[(usize, usize, f64)]) -> StageShares {
+        let mut shares = StageShares::new(entered.len()).unwrap();
+        shares.observe(&Flows { entered, processed, edges }).unwrap();
+        shares
     }
 
-    fn check(mut controller: GlobalController, whole: f64, expected: &[f64]) {
-        let targets: Vec<f64> =
-            controller.targets(rate(whole)).unwrap().map(PerSecond::get).collect();
+    fn check(mut shares: StageShares, whole: f64, expected: &[f64]) {
+        let targets: Vec<f64> = shares.targets(rate(whole)).unwrap().map(PerSecond::get).collect();
         let close = targets.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9);
         assert!(close && targets.len() == expected.len(), "{targets:?} for {expected:?}");
     }
 
     /// [Fair07 fig. 4-1]: A, then B or C, then D.
-    fn diamond() -> GlobalController {
+    fn diamond() -> StageShares {
         let edges = [(0, 1, 70.0), (0, 2, 30.0), (1, 3, 70.0), (2, 3, 30.0)];
-        controller(&[100.0, 0.0, 0.0, 0.0], &[100.0, 70.0, 30.0, 100.0], &edges)
+        shares(&[100.0, 0.0, 0.0, 0.0], &[100.0, 70.0, 30.0, 100.0], &edges)
     }
 
     #[test]
@@ -295,36 +297,34 @@ mod tests {
 
     #[test]
     fn shares_do_not_depend_on_how_much_was_observed() {
-        let mut controller = diamond();
+        let mut shares = diamond();
         let (entered, processed) = ([7.0, 0.0, 0.0, 0.0], [10.0, 7.0, 3.0, 10.0]);
         let edges = [(0, 1, 7.0), (0, 2, 3.0), (1, 3, 7.0), (2, 3, 3.0)];
-        controller
-            .observe(&Flows { entered: &entered, processed: &processed, edges: &edges })
-            .unwrap();
-        check(controller, 500.0, &[500.0, 350.0, 150.0, 500.0]);
+        shares.observe(&Flows { entered: &entered, processed: &processed, edges: &edges }).unwrap();
+        check(shares, 500.0, &[500.0, 350.0, 150.0, 500.0]);
     }
 
     #[test]
     fn a_cache_that_answers_leaves_less_for_the_next_stage() {
-        check(controller(&[100.0, 0.0], &[100.0, 20.0], &[(0, 1, 20.0)]), 50.0, &[50.0, 10.0]);
+        check(shares(&[100.0, 0.0], &[100.0, 20.0], &[(0, 1, 20.0)]), 50.0, &[50.0, 10.0]);
     }
 
     #[test]
     fn an_event_that_becomes_three_triples_the_next_target() {
-        check(controller(&[10.0, 0.0], &[10.0, 30.0], &[(0, 1, 30.0)]), 50.0, &[50.0, 150.0]);
+        check(shares(&[10.0, 0.0], &[10.0, 30.0], &[(0, 1, 30.0)]), 50.0, &[50.0, 150.0]);
     }
 
     #[test]
     fn a_retry_in_five_makes_a_stage_visited_one_and_a_quarter_times() {
-        check(controller(&[80.0], &[100.0], &[(0, 0, 20.0)]), 100.0, &[125.0]);
+        check(shares(&[80.0], &[100.0], &[(0, 0, 20.0)]), 100.0, &[125.0]);
     }
 
     #[test]
     fn a_cycle_that_loses_nothing_has_no_target() {
         let edges = [(0, 1, 10.0), (1, 0, 10.0)];
-        let mut endless = controller(&[1.0, 0.0], &[10.0, 10.0], &edges);
+        let mut endless = shares(&[1.0, 0.0], &[10.0, 10.0], &edges);
         assert_eq!(endless.targets(rate(1.0)).map(|_| ()), Err(EndlessCycle));
-        let mut growing = controller(&[1.0], &[10.0], &[(0, 0, 15.0)]);
+        let mut growing = shares(&[1.0], &[10.0], &[(0, 0, 15.0)]);
         assert_eq!(growing.targets(rate(1.0)).map(|_| ()), Err(EndlessCycle));
         assert_eq!(growing.bottleneck(&[rate(1.0)]), Err(EndlessCycle));
     }
@@ -339,31 +339,31 @@ mod tests {
 
     #[test]
     fn before_anything_entered_nothing_is_asked() {
-        let mut fresh = GlobalController::new(2).unwrap();
+        let mut fresh = StageShares::new(2).unwrap();
         assert_eq!(fresh.bottleneck(&[rate(1.0), rate(1.0)]), Ok(None));
         check(fresh, 100.0, &[0.0, 0.0]);
     }
 
     #[test]
     fn old_flows_count_half() {
-        let mut controller = controller(&[10.0, 0.0], &[10.0, 10.0], &[(0, 1, 10.0)]);
+        let mut shares = shares(&[10.0, 0.0], &[10.0, 10.0], &[(0, 1, 10.0)]);
         let flows = Flows { entered: &[10.0, 0.0], processed: &[10.0, 0.0], edges: &[] };
-        controller.observe(&flows).unwrap();
-        check(controller, 100.0, &[100.0, 50.0]);
+        shares.observe(&flows).unwrap();
+        check(shares, 100.0, &[100.0, 50.0]);
     }
 
     #[test]
     fn flows_without_sense_are_refused_and_change_nothing() {
-        let mut controller = diamond();
+        let mut shares = diamond();
         let flows = |entered, edges| Flows { entered, processed: &[1.0; 4], edges };
-        assert_eq!(controller.observe(&flows(&[1.0; 3], &[])), Err(InvalidFlows::Counts(3)));
+        assert_eq!(shares.observe(&flows(&[1.0; 3], &[])), Err(InvalidFlows::Counts(3)));
         let edge = [(0, 4, 1.0)];
-        assert_eq!(controller.observe(&flows(&[1.0; 4], &edge)), Err(InvalidFlows::Stage(4)));
+        assert_eq!(shares.observe(&flows(&[1.0; 4], &edge)), Err(InvalidFlows::Stage(4)));
         let edge = [(0, 1, -1.0)];
-        assert_eq!(controller.observe(&flows(&[1.0; 4], &edge)), Err(InvalidFlows::Count(-1.0)));
-        assert!(controller.observe(&flows(&[f64::NAN; 4], &[])).is_err());
-        check(controller, 500.0, &[500.0, 350.0, 150.0, 500.0]);
-        assert!(GlobalController::new(0).is_err() && GlobalController::new(65).is_err());
+        assert_eq!(shares.observe(&flows(&[1.0; 4], &edge)), Err(InvalidFlows::Count(-1.0)));
+        assert!(shares.observe(&flows(&[f64::NAN; 4], &[])).is_err());
+        check(shares, 500.0, &[500.0, 350.0, 150.0, 500.0]);
+        assert!(StageShares::new(0).is_err() && StageShares::new(65).is_err());
     }
 
     proptest! {
@@ -376,8 +376,8 @@ mod tests {
             edges in prop::collection::vec((0..5_usize, 0..5_usize, 0.0..1e6_f64), 0..12),
             whole in 0.0..=f64::MAX,
         ) {
-            let mut controller = controller(&entered, &processed, &edges);
-            if let Ok(targets) = controller.targets(rate(whole)) {
+            let mut shares = shares(&entered, &processed, &edges);
+            if let Ok(targets) = shares.targets(rate(whole)) {
                 prop_assert!(targets.into_iter().all(|target| target.get().is_finite()));
             }
         }

@@ -1,0 +1,367 @@
+//! The global controller: one promise for a whole graph, kept by all of its stages.
+//!
+//! **Intuition.** Stages that each keep a promise of their own refuse in the middle of
+//! the way what others have worked for, and their waits add up to more than anyone was
+//! promised. So let nothing in at the front that the slowest stage could not do, and
+//! give each stage that part of the promised time that it needs.
+//!
+//! **Mechanism** [Fair07 §4.2.1, §4.3.1]. After each sample:
+//! ```text
+//! v_j    how often a request visits stage j, of the flows on the edges            (1)
+//! T  = min_j workers_j ÷ (s_j · v_j)    what the slowest stage can do;  T_j = v_j · T
+//! α ← W·α + (1 − W)·Σ v_j·R̃_j ÷ Σ v_j·R%_j                                    (2), (3)
+//! N* = α · aim · R · T                  how many may be inside                (4), (5)
+//! R_j = p_j + (R − Σ v_i·p_i) · w_j     what stage j promises        Σ v_j·R_j = R
+//! w_j = u_j ÷ Σ v_i·u_i                 u_j = v_j·s_j ÷ workers_j
+//! ```
+//! with `s_j` the mean and `p_j` the percentile of a stage's service. Everyone is given
+//! what service itself takes, and what is left of the promise goes to where queues
+//! stand: to each stage as it is used. Where nothing is left, all share alike.
+//!
+//! At the entry, requests come in while fewer than `N*` are inside: as many as the last
+//! tick saw, and those admitted since, less `T` for the time passed. *Refusals come from
+//! the first stage alone* [Fair07 §5.4], before anything was spent on them.
+//!
+//! While more than `N*` are inside, the slowest stage is busy for certain, and what it
+//! then does is what it can do: the measured throughput counts if it is below `T`.
+//!
+//! **What the thesis leaves open, and we chose.** It adds threads until each stage does
+//! its `T_j`; here workers are given, as in [`SelfTuning`](crate::SelfTuning), and (5) is read
+//! for `N` instead. It shares throughput alone: the split of the response time is ours. The
+//! percentiles of stages are added up; that of the sum is below that, so the promise errs to
+//! the safe side. Before any sample has ended all may enter. Targets of stages move only if
+//! they are a twentieth off.
+//!
+//! **Limits.** The entry does not tell classes apart, and the strictest promise rules
+//! there; the laws of the stages do. A stage that waits for the answer of another counts
+//! the other's time as its own, so both get less of the promise than they could. Around a
+//! cycle that multiplies events there is no share; then, and after a sample in which nothing
+//! came, all stays as it was.
+
+mod shares;
+
+use std::time::Duration;
+
+use super::{PercentileMapping, ResponseSample};
+use crate::global::{GlobalLaw, GraphSample, Share, StageSample, Times};
+use crate::{
+    ClassId, Classes, Decision, PerSecond, Ratio, Reading, Reason, Rejection, Target, Timestamp,
+};
+
+pub use shares::{
+    Bottleneck, EndlessCycle, Flows, InvalidFlows, InvalidStageCount, STAGES_MAX, StageShares,
+};
+
+/// W, as in (3) [Fair07 §5.3].
+const WEIGHT: f64 = 0.5;
+/// The least that counts as a change of a stage's target.
+const MOVED: f64 = 0.05;
+/// A rejection sends nobody away for longer.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// One promise for a whole graph of stages.
+///
+/// # Examples
+/// Two stages in a line, the second of which can do 100 a second:
+/// ```
+/// use std::time::Duration;
+/// use tamarisk_control::fair::GlobalController;
+/// use tamarisk_control::global::{GlobalLaw, GraphSample, StageSample, Times};
+/// use tamarisk_control::*;
+///
+/// let classes = Classes::single(Target::p90(Duration::from_millis(200))?);
+/// let mut law = GlobalController::new(&classes);
+/// let stage = |entered, millis| {
+///     let times = Duration::from_millis(millis);
+///     let times = Some(Times { mean: times, percentile: times });
+///     let workers = Concurrency::new(1);
+///     StageSample { entered, processed: 80, workers, service: times, response: times }
+/// };
+/// let (stages, edges) = ([stage(80, 2), stage(0, 10)], [(0, 1, 80.0)]);
+/// let lasted = Duration::from_secs(1);
+/// law.on_sample(&GraphSample { lasted, stages: &stages, edges: &edges });
+///
+/// let parts = [0, 1].map(|stage| law.target(stage, ClassId::DEFAULT).unwrap().response_time());
+/// assert_eq!(parts[0] + parts[1], Duration::from_millis(200));
+/// assert!(parts[1] > 4 * parts[0]);
+/// assert_eq!(law.share(1).unwrap().throughput.get(), 100.0);
+/// # Ok::<(), InvalidTarget>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GlobalController {
+    targets: Box<[Target]>,
+    aim: Ratio,
+    period: Duration,
+    mapping: PercentileMapping,
+    /// Of as many stages as the last sample had.
+    shares: Option<StageShares>,
+    stages: Vec<Known>,
+    /// Of each stage, as of the last time that one of them moved.
+    parts: Vec<Part>,
+    limit: Option<Limit>,
+    entry: Entry,
+}
+
+/// What is known of a stage, times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    workers: f64,
+    /// Smoothed; zero as long as nothing has ended there.
+    service: f64,
+    percentile: f64,
+    visits: f64,
+}
+
+/// What a stage's targets are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Part {
+    visits: f64,
+    /// p_j, in seconds.
+    percentile: f64,
+    /// w_j.
+    spare: f64,
+}
+
+/// What the whole can do.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    /// T, events a second.
+    throughput: f64,
+    /// N*.
+    population: f64,
+}
+
+/// Who is inside, between two ticks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    since: Timestamp,
+    inside: f64,
+    admitted: f64,
+}
+
+impl GlobalController {
+    /// For what `classes` are promised, with samples of a second, and 0.8 of the promise
+    /// aimed at as the thesis does [Fair07 §5.3].
+    pub fn new(classes: &Classes) -> Self {
+        Self::with(classes, Duration::from_secs(1), Ratio::saturating(0.8))
+    }
+
+    /// With samples of this length, and this share of the promise aimed at.
+    pub fn with(classes: &Classes, period: Duration, aim: Ratio) -> Self {
+        let targets: Box<[Target]> = classes.iter().map(|(_, class)| class.target).collect();
+        Self {
+            mapping: PercentileMapping::new(strictest(&targets).at()),
+            targets,
+            aim,
+            period,
+            shares: None,
+            stages: Vec::new(),
+            parts: Vec::new(),
+            limit: None,
+            entry: Entry::default(),
+        }
+    }
+
+    /// How often a request visits each stage; `false` if the flows do not tell.
+    fn visit(&mut self, sample: &GraphSample<'_>) -> bool {
+        if self.stages.len() != sample.stages.len() {
+            self.stages = vec![Known::default(); sample.stages.len()];
+            self.parts = vec![Part::default(); sample.stages.len()];
+            self.shares = StageShares::new(sample.stages.len()).ok();
+        }
+        let Some(shares) = &mut self.shares else { return false };
+        let (mut entered, mut processed) = ([0.0; STAGES_MAX], [0.0; STAGES_MAX]);
+        for (index, stage) in sample.stages.iter().enumerate() {
+            entered[index] = stage.entered as f64;
+            processed[index] = stage.processed as f64;
+        }
+        let count = sample.stages.len();
+        let (entered, processed) = (&entered[..count], &processed[..count]);
+        let observed = shares.observe(&Flows { entered, processed, edges: sample.edges }).is_ok();
+        let Ok(visits) = shares.visits() else { return false };
+        for (stage, &visits) in self.stages.iter_mut().zip(visits) {
+            stage.visits = visits;
+        }
+        observed
+    }
+
+    /// α, from the stages that have answered.
+    fn map(&mut self, sample: &GraphSample<'_>) {
+        let mut whole = Times::default();
+        for (known, stage) in self.stages.iter().zip(sample.stages) {
+            let response = stage.response.unwrap_or_default();
+            whole.mean += scaled(response.mean, known.visits);
+            whole.percentile += scaled(response.percentile, known.visits);
+        }
+        let entered: u64 = sample.stages.iter().map(|stage| stage.entered).sum();
+        let arrivals = PerSecond::new(entered as f64 / sample.lasted.as_secs_f64());
+        let Times { mean, percentile } = whole;
+        let response = (!mean.is_zero()).then_some(ResponseSample { mean, percentile });
+        self.mapping.observe(arrivals.unwrap_or(PerSecond::ZERO), response);
+    }
+
+    /// T and N*.
+    fn find_limit(&mut self, sample: &GraphSample<'_>) -> Option<Limit> {
+        let known = self.stages.iter().zip(sample.stages).filter(|(known, _)| known.is_used());
+        let (slowest, stage) =
+            known.min_by(|(a, _), (b, _)| a.capacity().total_cmp(&b.capacity()))?;
+        let possible = slowest.capacity();
+        let measured = stage.processed as f64 / (slowest.visits * sample.lasted.as_secs_f64());
+        let crowded = self.limit.is_some_and(|limit| self.entry.inside > limit.population);
+        let throughput = if crowded { possible.min(measured) } else { possible };
+        let aim = scaled(strictest(&self.targets).response_time(), self.aim.get());
+        let population = self.mapping.population(PerSecond::new(throughput).ok()?, aim);
+        // Fewer than keep the slowest stage busy would be a loss for nothing.
+        let busy = slowest.workers / slowest.visits.max(1.0);
+        Some(Limit { throughput, population: population.max(busy).max(1.0) })
+    }
+
+    /// p_j and w_j, for all stages if those of any have moved.
+    fn divide(&mut self) {
+        let whole: f64 = self.stages.iter().map(|stage| stage.visits * stage.used()).sum();
+        let part = |stage: &Known| Part {
+            visits: stage.visits,
+            percentile: stage.percentile,
+            spare: if whole > 0.0 { stage.used() / whole } else { 0.0 },
+        };
+        let mut both = self.parts.iter().zip(&self.stages);
+        if both.any(|(before, stage)| before.differs(&part(stage))) {
+            self.parts.iter_mut().zip(&self.stages).for_each(|(kept, stage)| *kept = part(stage));
+        }
+    }
+
+    /// How many are inside at `now`, as far as that can be told since the last tick.
+    fn inside(&self, now: Timestamp, throughput: f64) -> f64 {
+        let Entry { since, inside, admitted } = self.entry;
+        (inside + admitted - throughput * now.since(since).as_secs_f64()).max(0.0)
+    }
+}
+
+impl GlobalLaw for GlobalController {
+    fn name(&self) -> &'static str {
+        "global-controller"
+    }
+
+    fn on_entry(&mut self, now: Timestamp) -> Decision {
+        if let Some(Limit { throughput, population }) = self.limit {
+            let excess = self.inside(now, throughput) + 1.0 - population;
+            if excess > 0.0 {
+                let wait = Duration::try_from_secs_f64(excess / throughput);
+                let wait = wait.map_or(RETRY_MAX, |wait| wait.min(RETRY_MAX));
+                return Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(wait));
+            }
+        }
+        self.entry.admitted += 1.0;
+        Decision::Admit
+    }
+
+    fn on_tick(&mut self, now: Timestamp, inside: u64) {
+        self.entry = Entry { since: now, inside: inside as f64, admitted: 0.0 };
+    }
+
+    fn period(&self) -> Duration {
+        self.period
+    }
+
+    fn on_sample(&mut self, sample: &GraphSample<'_>) {
+        let is_empty = sample.stages.iter().all(|stage| stage.entered == 0);
+        if is_empty || sample.lasted.is_zero() || !self.visit(sample) {
+            return;
+        }
+        for (known, stage) in self.stages.iter_mut().zip(sample.stages) {
+            known.observe(stage);
+        }
+        self.map(sample);
+        self.limit = self.find_limit(sample);
+        self.divide();
+    }
+
+    fn share(&self, stage: usize) -> Option<Share> {
+        let (part, limit) = (self.parts.get(stage)?, self.limit?);
+        let stage = &self.stages[stage];
+        stage.is_used().then_some(Share {
+            visits: stage.visits,
+            throughput: PerSecond::new(stage.visits * limit.throughput).ok()?,
+            spare: part.spare,
+        })
+    }
+
+    fn target(&self, stage: usize, class: ClassId) -> Option<Target> {
+        let promise = *self.targets.get(class.index())?;
+        let part = self.parts.get(stage).filter(|part| part.spare > 0.0)?;
+        let whole = promise.response_time().as_secs_f64();
+        let served: f64 = self.parts.iter().map(|part| part.visits * part.percentile).sum();
+        let seconds = if served < whole {
+            part.percentile + (whole - served) * part.spare
+        } else {
+            whole * part.percentile / served
+        };
+        Target::percentile(promise.at(), Duration::try_from_secs_f64(seconds).ok()?).ok()
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        let before = strictest(&self.targets).at();
+        self.targets = classes.iter().map(|(_, class)| class.target).collect();
+        let at = strictest(&self.targets).at();
+        if at != before {
+            self.mapping = PercentileMapping::new(at);
+        }
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        let mut show = |name, value| visit(Reading { name, class: None, value });
+        show("mean_per_percentile_ratio", self.mapping.alpha());
+        if let Some(Limit { throughput, population }) = self.limit {
+            show("throughput_possible_per_second", throughput);
+            show("population_wanted_count", population);
+        }
+    }
+}
+
+impl Known {
+    fn observe(&mut self, sample: &StageSample) {
+        self.workers = f64::from(sample.workers.get());
+        if let Some(Times { mean, percentile }) = sample.service {
+            // The first sample is taken as it is, not averaged with an initial zero.
+            let past = if self.service > 0.0 { WEIGHT } else { 0.0 };
+            self.service = past * self.service + (1.0 - past) * mean.as_secs_f64();
+            self.percentile = past * self.percentile + (1.0 - past) * percentile.as_secs_f64();
+        }
+    }
+
+    /// Whether requests visit it, and how long it takes then is known.
+    fn is_used(&self) -> bool {
+        self.visits > 0.0 && self.service > 0.0
+    }
+
+    /// How many requests of the whole it can do a second.
+    fn capacity(&self) -> f64 {
+        self.workers / (self.service * self.visits)
+    }
+
+    /// u_j: the part of its capacity that the whole would use at one request a second.
+    fn used(&self) -> f64 {
+        if self.is_used() { 1.0 / self.capacity() } else { 0.0 }
+    }
+}
+
+impl Part {
+    fn differs(&self, now: &Self) -> bool {
+        let moved = |before: f64, now: f64| (now - before).abs() > MOVED * before;
+        moved(self.visits, now.visits)
+            || moved(self.percentile, now.percentile)
+            || moved(self.spare, now.spare)
+    }
+}
+
+fn strictest(targets: &[Target]) -> Target {
+    let strictest = targets.iter().min_by_key(|target| target.response_time());
+    *strictest.expect("there is at least one class")
+}
+
+fn scaled(time: Duration, times: f64) -> Duration {
+    Duration::try_from_secs_f64(time.as_secs_f64() * times).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests;
