@@ -52,6 +52,8 @@ fn the_documented_example_says_all_there_is_to_say() {
     assert_eq!(web.routes_of, [("gold".to_owned(), vec![])]);
     let log_normal = Distribution::LogNormal { mean: ms(30), variation: 2.0 };
     assert_eq!(db.service, [Step::on("table", log_normal)]);
+    let own: Vec<_> = scenario.global.as_ref().unwrap().knobs().collect();
+    assert_eq!(own, [("aim_ratio", 0.8), ("period_seconds", 0.5)]);
     assert_eq!(file.laws.len(), 1);
     assert_eq!((&*file.laws[0].0, file.laws[0].1.entry().name), ("web", "predict-gate-trim"));
 
@@ -109,7 +111,7 @@ fn the_examples_are_sound_and_can_be_simulated() {
         Simulation::new(&file.scenario).unwrap();
         count += 1;
     }
-    assert_eq!(count, 17);
+    assert_eq!(count, 18);
 }
 
 #[test]

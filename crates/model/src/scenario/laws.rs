@@ -1,7 +1,7 @@
 //! Laws by their names, with the constants that a file changes.
 
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, InvalidKnob, Knob};
-use tamarisk_control::{AdmissionLaw, Classes};
+use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, GLOBAL, InvalidKnob, Knob, Named};
+use tamarisk_control::{AdmissionLaw, Classes, GlobalLaw};
 use tamarisk_settings::{Fault, Section, Value, values};
 
 /// A law of the catalogue, with constants of one's own.
@@ -74,6 +74,23 @@ pub(super) fn law(value: &Value<'_>, classes: &Classes) -> Result<Law, Fault> {
     Law::new(name, classes, &knobs).map_err(|error| {
         Fault::new(value.span(), error.to_string(), "expected constants that go together")
     })
+}
+
+/// `{ law = "global-controller", period_seconds = 0.5 }`.
+pub(super) fn global(value: &Value<'_>) -> Result<Named<dyn GlobalLaw>, Fault> {
+    let names: Vec<_> = GLOBAL.iter().map(|entry| entry.name).collect();
+    let named = |value: &Value<'_>| Ok(&GLOBAL[values::one_of(value, "global law", &names)?]);
+    let section = Section::new(value, &["law"], |_| true)?;
+    let entry = section.require("law", "\"global-controller\"", named)?;
+    let known: Vec<_> = entry.knobs.iter().map(|knob| knob.name).chain(["law"]).collect();
+    let section = Section::new(value, &known, |_| false)?;
+    let mut law = entry.named();
+    for knob in entry.knobs {
+        if let Some((name, own)) = section.read(knob.name, |value| constant(value, knob))? {
+            law.set(name, own).expect("its range has been checked");
+        }
+    }
+    Ok(law)
 }
 
 fn constant(value: &Value<'_>, knob: &Knob) -> Result<(&'static str, f64), Fault> {

@@ -18,6 +18,10 @@
 //! [resources.table]
 //! connections = 20                     # … one at a time
 //!
+//! [global]                             # over all stages together; none by default
+//! law = "global-controller"
+//! period_seconds = 0.5                 # a constant of its own
+//!
 //! [stages.web]
 //! workers = 8
 //! queue = 100000                       # places; a million by default

@@ -11,6 +11,7 @@ use crate::sim::{ClientProblem, InvalidScenario, StageProblem};
 pub(super) struct Places {
     duration: Range<usize>,
     batches: Range<usize>,
+    pub(super) global: Range<usize>,
     /// In the scenario's order.
     pub(super) stages: Vec<StagePlace>,
     /// In the scenario's order.
@@ -50,7 +51,7 @@ impl StagePlace {
 
 impl Places {
     pub(super) const fn new(duration: Range<usize>, batches: Range<usize>) -> Self {
-        Self { duration, batches, stages: Vec::new(), clients: Vec::new() }
+        Self { duration, batches, global: 0..0, stages: Vec::new(), clients: Vec::new() }
     }
 
     /// The mistake that the simulator found, at its place.
@@ -63,6 +64,9 @@ impl Places {
             }
             InvalidScenario::Span(_) => {
                 Fault::new(self.duration.clone(), message, "expected another time")
+            }
+            InvalidScenario::Global(_) => {
+                Fault::new(self.global.clone(), message, "expected another law, or fewer stages")
             }
             InvalidScenario::Stage { stage, problem } => self.stage_fault(stage, problem, message),
             InvalidScenario::Client { client, problem } => {

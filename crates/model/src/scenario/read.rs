@@ -5,14 +5,23 @@ use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 
 use super::files::Files;
-use super::laws::Law;
+use super::laws::{self, Law};
 use super::places::Places;
 use super::stages::Known;
 use super::{clients, stages};
 use crate::sim::{Scenario, Simulation};
 
-const FILE: &[&str] =
-    &["duration", "warm_up", "batches", "p90", "classes", "resources", "stages", "clients"];
+const FILE: &[&str] = &[
+    "duration",
+    "warm_up",
+    "batches",
+    "p90",
+    "classes",
+    "resources",
+    "global",
+    "stages",
+    "clients",
+];
 const CLASS: &[&str] = &["priority", "weight", "p90"];
 
 /// The priority of classes that state none: there is room before and behind.
@@ -37,6 +46,10 @@ pub(super) fn file(
 
     let span = |key| file.value(key).map_or(0..0, |value| value.span());
     let mut places = Places::new(span("duration"), span("batches"));
+    if let Some(value) = file.value("global") {
+        scenario.global = Some(laws::global(value)?);
+        places.global = value.span();
+    }
     let mut laws = Vec::new();
     let tables = file.require("stages", "{ web = { workers = 8, … } }", Section::tables)?;
     let named = tables.iter().map(|(key, _)| values::key_name(key));

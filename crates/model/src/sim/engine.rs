@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{AdmissionLaw, Open, Rejection, Timestamp};
+use tamarisk_control::fair::InvalidStageCount;
+use tamarisk_control::{AdmissionLaw, GlobalLaw, Open, Rejection, Timestamp};
 
 use super::calendar::Calendar;
 use super::clients::ClientRun;
+use super::global::GlobalRun;
 use super::invalid::InvalidScenario;
 use super::job::{Job, Jobs};
 use super::ledger::Ledger;
@@ -41,7 +43,8 @@ impl Simulation {
         self.start(seed).finish()
     }
 
-    /// A run that is about to begin, with no law at any stage yet.
+    /// A run that is about to begin, with no law at any stage yet, under the scenario's
+    /// global law if it has one.
     pub fn start(&self, seed: u64) -> Run<'_, ()> {
         let plan = &self.plan;
         let stages = plan.stages.iter().map(|stage| StageRun::new(stage, Box::new(Open)));
@@ -56,6 +59,7 @@ impl Simulation {
             resources: plan.resources.iter().map(ResourceRun::new).collect(),
             clients: (0..plan.clients.len()).map(|index| ClientRun::new(seed, index)).collect(),
             ledger: Ledger::new(plan),
+            global: plan.global_run().expect("it was tried when the plan was made"),
             overdue: Vec::new(),
             watch: (),
         }
@@ -76,6 +80,7 @@ pub struct Run<'a, W> {
     pub(super) resources: Box<[ResourceRun]>,
     pub(super) clients: Box<[ClientRun]>,
     pub(super) ledger: Ledger,
+    pub(super) global: Option<GlobalRun>,
     /// Kept for its memory.
     overdue: Vec<u32>,
     watch: W,
@@ -152,10 +157,19 @@ impl<'a, W: Watch> Run<'a, W> {
         Ok(self)
     }
 
+    /// With this law over the whole network, instead of the scenario's if it has one.
+    ///
+    /// # Errors
+    /// [`InvalidStageCount`] if the network has more stages than such laws can share.
+    pub fn global(mut self, law: Box<dyn GlobalLaw>) -> Result<Self, InvalidStageCount> {
+        self.global = Some(GlobalRun::new(law, self.plan)?);
+        Ok(self)
+    }
+
     /// With `watch` told of all that happens.
     pub fn watch<V: Watch>(self, watch: V) -> Run<'a, V> {
         let Self { plan, seed, now, calendar, jobs, offered, .. } = self;
-        let Self { stages, resources, clients, ledger, overdue, .. } = self;
+        let Self { stages, resources, clients, ledger, global, overdue, .. } = self;
         Run {
             plan,
             seed,
@@ -167,6 +181,7 @@ impl<'a, W: Watch> Run<'a, W> {
             resources,
             clients,
             ledger,
+            global,
             overdue,
             watch,
         }
@@ -250,8 +265,15 @@ impl<'a, W: Watch> Run<'a, W> {
         job.stage = client.entry;
         job.at_entry = true;
         self.ledger.offer(job.class, job.flow);
+        let class = job.class;
         self.see(id, What::Offered);
-        self.enter(id, client.entry);
+        match self.global.as_mut().map_or(Ok(()), |global| global.ask(self.now)) {
+            Ok(()) => self.enter(id, client.entry),
+            Err(rejection) => {
+                self.stages[client.entry as usize].turn_away(class, rejection.reason);
+                self.refuse(id, rejection);
+            }
+        }
     }
 
     #[inline]
@@ -261,15 +283,24 @@ impl<'a, W: Watch> Run<'a, W> {
         job.entered = self.now;
         let plan = &self.plan.stages[stage as usize];
         job.step = plan.first_step[job.class.index()];
-        match self.stages[stage as usize].enter(self.now, id, job, plan) {
+        let entered = self.stages[stage as usize].enter(self.now, id, job, plan);
+        if let Some(global) = &mut self.global
+            && job.at_entry
+            && !matches!(entered, Entered::Refused(_))
+        {
+            global.entered(stage);
+        }
+        match entered {
             Entered::Runs => self.start(id),
             Entered::Waits => self.see(id, What::Queued),
-            Entered::Refused(rejection) => {
-                let outcome = Outcome::Rejected(rejection.reason);
-                self.see(id, What::Ended(outcome));
-                self.leave(id, outcome, Some(rejection));
-            }
+            Entered::Refused(rejection) => self.refuse(id, rejection),
         }
+    }
+
+    fn refuse(&mut self, id: u32, rejection: Rejection) {
+        let outcome = Outcome::Rejected(rejection.reason);
+        self.see(id, What::Ended(outcome));
+        self.leave(id, outcome, Some(rejection));
     }
 
     #[inline]
@@ -380,6 +411,9 @@ impl<'a, W: Watch> Run<'a, W> {
         job.at_entry = false;
         self.stages[stage as usize].finish(self.now, job);
         let next = *self.plan.stages[stage as usize].next[job.class.index()].draw(&mut job.draws);
+        if let Some(global) = &mut self.global {
+            global.finished(self.now, job, (next != EXIT).then_some(next));
+        }
         self.see(id, What::Ended(Outcome::Completed));
         if let Some(next) = self.stages[stage as usize].take_behind() {
             self.begin_step(next);
@@ -419,6 +453,9 @@ impl<'a, W: Watch> Run<'a, W> {
                 self.drop_queued(id);
             }
             self.overdue = overdue;
+        }
+        if let Some(global) = &mut self.global {
+            global.tick(self.now, &mut self.stages);
         }
     }
 

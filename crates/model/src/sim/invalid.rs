@@ -42,6 +42,9 @@ pub enum InvalidScenario {
     /// Governors tick between once a second and a thousand times.
     #[error("a tick of {0:?} is not between 1ms and 1s")]
     Tick(Duration),
+    /// There can be no such law over the stages.
+    #[error("the global law cannot be: {0}")]
+    Global(String),
     /// Something about a stage.
     #[error("stage {stage:?}: {problem}")]
     Stage {

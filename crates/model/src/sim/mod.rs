@@ -20,6 +20,10 @@
 //! about at the head of a queue. Two liberties: all stages tick at the same instants,
 //! and laws that ask for the CPU are told of the workers as if each were a core.
 //!
+//! Over the whole network a law of another kind may stand, a [`GlobalLaw`]: asked about
+//! each request that comes in, told of all stages and of what goes between them, it
+//! sets what the stages promise.
+//!
 //! **Comparable.** Whatever is drawn belongs to a client or a request, not to a stage:
 //! under the same seed request number 1000 of an open client is the same request,
 //! with the same work, under every law. A difference between two laws is then a
@@ -60,10 +64,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`GlobalLaw`]: tamarisk_control::GlobalLaw
+//!
 //! # Modules, in reading order
 //! `scenario`, `distribution`, `profile`, `speed`: what is simulated. `plan`,
 //! `invalid`: whether it can be. `engine`: what happens. `stage`, `resource`,
-//! `clients`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
+//! `clients`, `global`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
 //! `tally`, `confidence`, `report`, `watch`: what is seen of it.
 
 mod calendar;
@@ -71,6 +77,7 @@ mod clients;
 mod confidence;
 mod distribution;
 mod engine;
+mod global;
 mod invalid;
 mod job;
 mod ledger;
@@ -91,7 +98,9 @@ pub use engine::{Run, Simulation, UnknownStage};
 pub use invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 pub use ledger::FlowCounts;
 pub use profile::{InvalidProfile, Profile};
-pub use report::{ClassReport, Durations, Report, StageClassReport, StageReport};
+pub use report::{
+    ClassReport, Durations, GlobalReport, GlobalStageReport, Report, StageClassReport, StageReport,
+};
 pub use scenario::{
     BATCHES_MAX, Client, Discipline, Heed, Load, Resource, ResourceKind, Retry, Route, Scenario,
     Stage, Step, TraceArrival,

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Classes, Concurrency};
+use tamarisk_control::catalogue::Named;
+use tamarisk_control::{ClassId, Classes, Concurrency, GlobalLaw};
 
 use super::calendar::NANOS_MAX;
 use super::distribution::{Distribution, InvalidDistribution, Sampler, Shares, add_up};
+use super::global::GlobalRun;
 use super::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 use super::profile::{Curve, Profile};
 use super::scenario::{
@@ -42,6 +44,7 @@ pub(super) struct Plan {
     pub(super) end: u64,
     pub(super) batches: u32,
     pub(super) tick: u64,
+    global: Option<Named<dyn GlobalLaw>>,
 }
 
 #[derive(Clone, Debug)]
@@ -152,7 +155,7 @@ impl Plan {
             }
             clients.push(plan);
         }
-        Ok(Self {
+        let plan = Self {
             classes: scenario.classes.clone(),
             stages: stages.into(),
             steps: steps.into(),
@@ -163,7 +166,18 @@ impl Plan {
             end,
             batches: scenario.batches,
             tick: nanos(scenario.tick),
-        })
+            global: scenario.global.clone(),
+        };
+        plan.global_run()?;
+        Ok(plan)
+    }
+
+    /// The global law, about to begin.
+    pub(super) fn global_run(&self) -> Result<Option<GlobalRun>, InvalidScenario> {
+        let impossible = |reason: &dyn ToString| InvalidScenario::Global(reason.to_string());
+        let Some(named) = &self.global else { return Ok(None) };
+        let law = named.make(&self.classes).map_err(|reason| impossible(&reason))?;
+        GlobalRun::new(law, self).map(Some).map_err(|reason| impossible(&reason))
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use tamarisk_control::Reason;
+use tamarisk_control::global::Share;
+use tamarisk_control::{Reason, Target};
 
 use super::confidence::Estimate;
 use super::engine::Run;
+use super::global::GlobalRun;
 use super::ledger::{ClassTally, FlowCounts, StageBase};
 use super::plan::Plan;
 use super::stage::StageRun;
@@ -27,6 +29,26 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// Flow by flow: client by client in the scenario's order.
     pub flows: Vec<FlowCounts>,
+    /// What the global law came to, if there was one.
+    pub global: Option<GlobalReport>,
+}
+
+/// What a global law had decided in the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GlobalReport {
+    /// Its name.
+    pub law: &'static str,
+    /// Each stage, in the scenario's order.
+    pub stages: Vec<GlobalStageReport>,
+}
+
+/// What fell to one stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GlobalStageReport {
+    /// Its share of the whole; `None` if nothing came there.
+    pub share: Option<Share>,
+    /// What it promised each class.
+    pub targets: Vec<Target>,
 }
 
 /// What became of the requests of one class on their whole way through.
@@ -148,6 +170,7 @@ impl Report {
             classes: class_reports(run),
             stages: stage_reports(run),
             flows: run.ledger.flows.to_vec(),
+            global: run.global.as_ref().map(GlobalRun::report),
         }
     }
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Classes, Ratio};
+use tamarisk_control::catalogue::Named;
+use tamarisk_control::{ClassId, Classes, GlobalLaw, Ratio};
 
 use super::distribution::Distribution;
 use super::profile::Profile;
 use super::speed::Speed;
 
-/// Everything that a simulation is made of, except the laws and the seed. Plain
+/// Everything that a simulation is made of, except the stages' laws and the seed. Plain
 /// data: [`Simulation::new`](super::Simulation::new) says what is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -21,6 +22,8 @@ pub struct Scenario {
     pub resources: Vec<Resource>,
     /// Whom they come from.
     pub clients: Vec<Client>,
+    /// The law over all stages together, if there is one.
+    pub global: Option<Named<dyn GlobalLaw>>,
     /// What happens in this time counts for nothing but the state it leaves.
     pub warm_up: Duration,
     /// How long is measured after that.
@@ -44,6 +47,7 @@ impl Scenario {
             stages: Vec::new(),
             resources: Vec::new(),
             clients: Vec::new(),
+            global: None,
             warm_up: Duration::ZERO,
             duration,
             batches: 20,
@@ -69,6 +73,13 @@ impl Scenario {
     #[must_use]
     pub fn client(mut self, client: Client) -> Self {
         self.clients.push(client);
+        self
+    }
+
+    /// With this law over all stages together.
+    #[must_use]
+    pub fn global(mut self, law: Named<dyn GlobalLaw>) -> Self {
+        self.global = Some(law);
         self
     }
 

@@ -39,7 +39,7 @@ struct Cpu {
 
 /// Who is inside, and how many may run.
 pub(super) struct Inside {
-    workers: Concurrency,
+    pub(super) workers: Concurrency,
     queued_of: Box<[u32]>,
     running_of: Box<[u32]>,
     pub(super) queued: Level,
@@ -150,10 +150,7 @@ impl StageRun {
         let has_place = self.inside.has_place();
         self.classes[class.index()].counts.offered += 1;
         if let Err(rejection) = self.decide(now, job, plan) {
-            let tally = &mut self.classes[class.index()];
-            tally.counts.rejected += 1;
-            tally.rejected_idle += u64::from(has_place);
-            self.count_reason(rejection.reason);
+            self.count_refusal(class, rejection.reason, has_place);
             return Entered::Refused(rejection);
         }
         if has_place {
@@ -298,7 +295,16 @@ impl StageRun {
         }
     }
 
-    fn count_reason(&mut self, reason: Reason) {
+    /// A global law has refused an event that was to enter here.
+    pub(super) fn turn_away(&mut self, class: ClassId, reason: Reason) {
+        self.classes[class.index()].counts.offered += 1;
+        self.count_refusal(class, reason, self.inside.has_place());
+    }
+
+    fn count_refusal(&mut self, class: ClassId, reason: Reason, has_place: bool) {
+        let tally = &mut self.classes[class.index()];
+        tally.counts.rejected += 1;
+        tally.rejected_idle += u64::from(has_place);
         match self.reasons.iter_mut().find(|(other, _)| *other == reason) {
             Some((_, count)) => *count += 1,
             None => self.reasons.push((reason, 1)),

@@ -9,10 +9,12 @@
 //! ```text
 //! v_j    how often a request visits stage j, of the flows on the edges            (1)
 //! T  = min_j workers_j ÷ (s_j · v_j)    what the slowest stage can do;  T_j = v_j · T
-//! α ← W·α + (1 − W)·Σ v_j·R̃_j ÷ Σ v_j·R%_j                                    (2), (3)
+//! R% = Σ v_j·R̃_j + √(Σ v_j·(R%_j − R̃_j)²)      of the whole way, stages being independent
+//! α ← W·α + (1 − W)·Σ v_j·R̃_j ÷ R%                                           (2), (3)
 //! N* = α · aim · R · T                  how many may be inside                (4), (5)
-//! R_j = p_j + (R − Σ v_i·p_i) · w_j     what stage j promises        Σ v_j·R_j = R
+//! R_j = p_j + (κ·R − Σ v_i·p_i) · w_j   what stage j promises     Σ v_j·R_j = κ·R
 //! w_j = u_j ÷ Σ v_i·u_i                 u_j = v_j·s_j ÷ workers_j
+//! κ ← W·κ + (1 − W)·Σ v_j·R%_j ÷ R%     the slow ones of all stages do not meet
 //! ```
 //! with `s_j` the mean and `p_j` the percentile of a stage's service. Everyone is given
 //! what service itself takes, and what is left of the promise goes to where queues
@@ -22,14 +24,18 @@
 //! tick saw, and those admitted since, less `T` for the time passed. *Refusals come from
 //! the first stage alone* [Fair07 §5.4], before anything was spent on them.
 //!
-//! While more than `N*` are inside, the slowest stage is busy for certain, and what it
+//! That is for overload, which would fill any room. After a sample in which fewer asked than
+//! the whole can do, `N* = R · T`: nobody enters who would on average be late, and what chance
+//! heaps up is served.
+//!
+//! While more than `N*` are inside on average, the slowest stage is busy for certain, and what it
 //! then does is what it can do: the measured throughput counts if it is below `T`.
 //!
 //! **What the thesis leaves open, and we chose.** It adds threads until each stage does
 //! its `T_j`; here workers are given, as in [`SelfTuning`](crate::SelfTuning), and (5) is read
-//! for `N` instead. It shares throughput alone: the split of the response time is ours. The
-//! percentiles of stages are added up; that of the sum is below that, so the promise errs to
-//! the safe side. Before any sample has ended all may enter. Targets of stages move only if
+//! for `N` instead. It shares throughput alone, and knows the percentile of the whole way; the
+//! split of the response time is ours, and so is that percentile made of those of the stages,
+//! which is all that can be measured where requests split up. Before any sample has ended all may enter. Targets of stages move only if
 //! they are a twentieth off.
 //!
 //! **Limits.** The entry does not tell classes apart, and the strictest promise rules
@@ -56,6 +62,9 @@ pub use shares::{
 const WEIGHT: f64 = 0.5;
 /// The least that counts as a change of a stage's target.
 const MOVED: f64 = 0.05;
+/// The percentiles of `n` stages add up to at most √n times that of the whole, more or less;
+/// more is not believed.
+const LEEWAY_MAX: f64 = 2.0;
 /// A rejection sends nobody away for longer.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
@@ -98,8 +107,12 @@ pub struct GlobalController {
     stages: Vec<Known>,
     /// Of each stage, as of the last time that one of them moved.
     parts: Vec<Part>,
+    /// κ, of now and as of that time.
+    leeway: f64,
+    leeway_given: f64,
     limit: Option<Limit>,
     entry: Entry,
+    seen: Seen,
 }
 
 /// What is known of a stage, times in seconds.
@@ -129,6 +142,8 @@ struct Limit {
     throughput: f64,
     /// N*.
     population: f64,
+    /// What it does, smoothed, while it is crowded.
+    crowded: Option<f64>,
 }
 
 /// Who is inside, between two ticks.
@@ -137,6 +152,23 @@ struct Entry {
     since: Timestamp,
     inside: f64,
     admitted: f64,
+}
+
+/// What the entry has seen since the last sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Who asked to enter, the refused included.
+    asked: f64,
+    ticks: f64,
+    /// How many were inside at each tick, all together.
+    inside: f64,
+}
+
+impl Seen {
+    /// How many were inside, on average.
+    fn population(&self) -> f64 {
+        if self.ticks > 0.0 { self.inside / self.ticks } else { 0.0 }
+    }
 }
 
 impl GlobalController {
@@ -157,8 +189,11 @@ impl GlobalController {
             shares: None,
             stages: Vec::new(),
             parts: Vec::new(),
+            leeway: 1.0,
+            leeway_given: 1.0,
             limit: None,
             entry: Entry::default(),
+            seen: Seen::default(),
         }
     }
 
@@ -185,38 +220,57 @@ impl GlobalController {
         observed
     }
 
-    /// α, from the stages that have answered.
+    /// α and κ, from the stages that have answered.
     fn map(&mut self, sample: &GraphSample<'_>) {
-        let mut whole = Times::default();
+        let (mut mean, mut excess_squared, mut percentiles) = (0.0, 0.0, 0.0);
         for (known, stage) in self.stages.iter().zip(sample.stages) {
             let response = stage.response.unwrap_or_default();
-            whole.mean += scaled(response.mean, known.visits);
-            whole.percentile += scaled(response.percentile, known.visits);
+            let at = response.percentile.as_secs_f64();
+            let stage_mean = response.mean.as_secs_f64();
+            mean += known.visits * stage_mean;
+            percentiles += known.visits * at;
+            excess_squared += known.visits * (at - stage_mean).powi(2);
         }
+        let percentile = mean + excess_squared.sqrt();
         let entered: u64 = sample.stages.iter().map(|stage| stage.entered).sum();
         let arrivals = PerSecond::new(entered as f64 / sample.lasted.as_secs_f64());
-        let Times { mean, percentile } = whole;
-        let response = (!mean.is_zero()).then_some(ResponseSample { mean, percentile });
+        let time = |seconds| Duration::try_from_secs_f64(seconds).ok();
+        let response = time(mean).zip(time(percentile)).filter(|(mean, _)| !mean.is_zero());
+        let response = response.map(|(mean, percentile)| ResponseSample { mean, percentile });
+        if response.is_some() {
+            let leeway = (percentiles / percentile).clamp(1.0, LEEWAY_MAX);
+            self.leeway = WEIGHT * self.leeway + (1.0 - WEIGHT) * leeway;
+        }
         self.mapping.observe(arrivals.unwrap_or(PerSecond::ZERO), response);
     }
 
     /// T and N*.
-    fn find_limit(&mut self, sample: &GraphSample<'_>) -> Option<Limit> {
+    fn find_limit(&self, sample: &GraphSample<'_>, seen: &Seen) -> Option<Limit> {
         let known = self.stages.iter().zip(sample.stages).filter(|(known, _)| known.is_used());
         let (slowest, stage) =
             known.min_by(|(a, _), (b, _)| a.capacity().total_cmp(&b.capacity()))?;
         let possible = slowest.capacity();
         let measured = stage.processed as f64 / (slowest.visits * sample.lasted.as_secs_f64());
-        let crowded = self.limit.is_some_and(|limit| self.entry.inside > limit.population);
-        let throughput = if crowded { possible.min(measured) } else { possible };
-        let aim = scaled(strictest(&self.targets).response_time(), self.aim.get());
-        let population = self.mapping.population(PerSecond::new(throughput).ok()?, aim);
+        let crowded = self.limit.filter(|limit| seen.population() > limit.population);
+        let crowded = crowded.map(|limit| {
+            let before = limit.crowded.unwrap_or(possible);
+            WEIGHT * before + (1.0 - WEIGHT) * measured
+        });
+        let throughput = crowded.map_or(possible, |done| done.min(possible));
+        let overloaded = seen.asked > throughput * sample.lasted.as_secs_f64();
+        let promise = strictest(&self.targets).response_time();
+        let population = if overloaded {
+            let aim = scaled(promise, self.aim.get());
+            self.mapping.population(PerSecond::new(throughput).ok()?, aim)
+        } else {
+            throughput * promise.as_secs_f64()
+        };
         // Fewer than keep the slowest stage busy would be a loss for nothing.
         let busy = slowest.workers / slowest.visits.max(1.0);
-        Some(Limit { throughput, population: population.max(busy).max(1.0) })
+        Some(Limit { throughput, population: population.max(busy).max(1.0), crowded })
     }
 
-    /// p_j and w_j, for all stages if those of any have moved.
+    /// p_j, w_j and κ, for all stages if those of any have moved.
     fn divide(&mut self) {
         let whole: f64 = self.stages.iter().map(|stage| stage.visits * stage.used()).sum();
         let part = |stage: &Known| Part {
@@ -225,7 +279,9 @@ impl GlobalController {
             spare: if whole > 0.0 { stage.used() / whole } else { 0.0 },
         };
         let mut both = self.parts.iter().zip(&self.stages);
-        if both.any(|(before, stage)| before.differs(&part(stage))) {
+        let part_moved = both.any(|(before, stage)| before.differs(&part(stage)));
+        if part_moved || moved(self.leeway_given, self.leeway) {
+            self.leeway_given = self.leeway;
             self.parts.iter_mut().zip(&self.stages).for_each(|(kept, stage)| *kept = part(stage));
         }
     }
@@ -243,7 +299,8 @@ impl GlobalLaw for GlobalController {
     }
 
     fn on_entry(&mut self, now: Timestamp) -> Decision {
-        if let Some(Limit { throughput, population }) = self.limit {
+        self.seen.asked += 1.0;
+        if let Some(Limit { throughput, population, .. }) = self.limit {
             let excess = self.inside(now, throughput) + 1.0 - population;
             if excess > 0.0 {
                 let wait = Duration::try_from_secs_f64(excess / throughput);
@@ -257,6 +314,8 @@ impl GlobalLaw for GlobalController {
 
     fn on_tick(&mut self, now: Timestamp, inside: u64) {
         self.entry = Entry { since: now, inside: inside as f64, admitted: 0.0 };
+        self.seen.ticks += 1.0;
+        self.seen.inside += inside as f64;
     }
 
     fn period(&self) -> Duration {
@@ -264,6 +323,7 @@ impl GlobalLaw for GlobalController {
     }
 
     fn on_sample(&mut self, sample: &GraphSample<'_>) {
+        let seen = std::mem::take(&mut self.seen);
         let is_empty = sample.stages.iter().all(|stage| stage.entered == 0);
         if is_empty || sample.lasted.is_zero() || !self.visit(sample) {
             return;
@@ -272,7 +332,7 @@ impl GlobalLaw for GlobalController {
             known.observe(stage);
         }
         self.map(sample);
-        self.limit = self.find_limit(sample);
+        self.limit = self.find_limit(sample, &seen);
         self.divide();
     }
 
@@ -289,7 +349,7 @@ impl GlobalLaw for GlobalController {
     fn target(&self, stage: usize, class: ClassId) -> Option<Target> {
         let promise = *self.targets.get(class.index())?;
         let part = self.parts.get(stage).filter(|part| part.spare > 0.0)?;
-        let whole = promise.response_time().as_secs_f64();
+        let whole = promise.response_time().as_secs_f64() * self.leeway_given;
         let served: f64 = self.parts.iter().map(|part| part.visits * part.percentile).sum();
         let seconds = if served < whole {
             part.percentile + (whole - served) * part.spare
@@ -311,7 +371,8 @@ impl GlobalLaw for GlobalController {
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("mean_per_percentile_ratio", self.mapping.alpha());
-        if let Some(Limit { throughput, population }) = self.limit {
+        show("leeway_ratio", self.leeway_given);
+        if let Some(Limit { throughput, population, .. }) = self.limit {
             show("throughput_possible_per_second", throughput);
             show("population_wanted_count", population);
         }
@@ -347,11 +408,14 @@ impl Known {
 
 impl Part {
     fn differs(&self, now: &Self) -> bool {
-        let moved = |before: f64, now: f64| (now - before).abs() > MOVED * before;
         moved(self.visits, now.visits)
             || moved(self.percentile, now.percentile)
             || moved(self.spare, now.spare)
     }
+}
+
+fn moved(before: f64, now: f64) -> bool {
+    (now - before).abs() > MOVED * before
 }
 
 fn strictest(targets: &[Target]) -> Target {

@@ -58,6 +58,16 @@ pub struct StageShares {
 #[error("a graph of {0} stages is not between 1 and {STAGES_MAX}")]
 pub struct InvalidStageCount(usize);
 
+impl InvalidStageCount {
+    /// Whether a graph of so many stages can be shared.
+    ///
+    /// # Errors
+    /// This error if it cannot.
+    pub fn check(stages: usize) -> Result<(), Self> {
+        if (1..=STAGES_MAX).contains(&stages) { Ok(()) } else { Err(Self(stages)) }
+    }
+}
+
 /// Why observed flows are not taken.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidFlows {
@@ -103,9 +113,7 @@ impl StageShares {
     /// # Errors
     /// [`InvalidStageCount`] if there are none, or more than [`STAGES_MAX`].
     pub fn new(stages: usize) -> Result<Self, InvalidStageCount> {
-        if !(1..=STAGES_MAX).contains(&stages) {
-            return Err(InvalidStageCount(stages));
-        }
+        InvalidStageCount::check(stages)?;
         let zeros = |count: usize| vec![0.0; count].into_boxed_slice();
         Ok(Self {
             stages,

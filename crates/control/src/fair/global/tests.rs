@@ -91,6 +91,21 @@ fn shares_move_with_the_flow() {
 }
 
 #[test]
+fn stages_whose_slow_events_do_not_meet_may_promise_more_together() {
+    let mut law = GlobalController::new(&classes());
+    // As exponential times have it.
+    let spread = Times { percentile: Duration::from_millis(23), ..ms(10.0) };
+    let spread = |entered| StageSample { response: Some(spread), ..stage(entered, 80, 10.0) };
+    for _ in 0..20 {
+        sample(&mut law, &[spread(80), spread(0)], &[(0, 1, 80.0)]);
+    }
+    let targets = targets(&law, 2);
+    // 46 ms are the two percentiles, and 20 + √2 · 13 that of both together.
+    let expected = 200.0 * 46.0 / (20.0 + 2_f64.sqrt() * 13.0);
+    assert!((targets[0] + targets[1] - expected).abs() < 0.05 * expected, "{targets:?}");
+}
+
+#[test]
 fn a_promise_that_service_alone_breaks_is_shared_as_service_is() {
     let mut law = GlobalController::new(&classes());
     sample(&mut law, &[stage(1, 1, 100.0), stage(0, 1, 300.0)], &[(0, 1, 1.0)]);
@@ -108,14 +123,27 @@ fn all_may_enter_before_anything_is_known() {
 #[test]
 fn as_many_enter_as_may_be_inside_and_then_as_many_as_leave() {
     let mut law = line();
-    // α moves half the way from 0.434 to 1: (0.717 · 0.8 · 0.2 s) · 100 a second.
+    // 0.2 s of 100 a second.
     law.on_tick(at(0), 0);
-    assert_eq!(admitted(&mut law, at(0), 1000), 11);
+    assert_eq!(admitted(&mut law, at(0), 1000), 20);
     // In 100 ms ten leave.
     assert_eq!(admitted(&mut law, at(100), 1000), 10);
     law.on_tick(at(200), 50);
     assert_eq!(admitted(&mut law, at(200), 1000), 0);
-    assert_eq!(admitted(&mut law, at(700), 1000), 11);
+    assert_eq!(admitted(&mut law, at(700), 1000), 20);
+}
+
+#[test]
+fn overload_is_steered_to_the_aim() {
+    let mut law = line();
+    admitted(&mut law, at(0), 1000);
+    sample(&mut law, &[stage(80, 80, 2.0), stage(0, 80, 10.0)], &[(0, 1, 80.0)]);
+    // α moves half of the way to 1 each time, from 0.434: (0.859 · 0.8 · 0.2 s) · 100 a second.
+    law.on_tick(at(1000), 0);
+    assert_eq!(admitted(&mut law, at(1000), 99), 13);
+    sample(&mut law, &[stage(80, 80, 2.0), stage(0, 80, 10.0)], &[(0, 1, 80.0)]);
+    law.on_tick(at(2000), 0);
+    assert_eq!(admitted(&mut law, at(2000), 1000), 20);
 }
 
 #[test]
@@ -125,15 +153,19 @@ fn a_refusal_says_when_there_will_be_room() {
     let Decision::Reject(rejection) = law.on_entry(at(0)) else { panic!("it is full") };
     assert_eq!(rejection.reason, Reason::RateExceeded);
     let wait = rejection.retry_after.unwrap();
-    assert!(wait > Duration::from_millis(990) && wait < Duration::from_millis(1010), "{wait:?}");
+    assert!(wait > Duration::from_millis(909) && wait < Duration::from_millis(911), "{wait:?}");
 }
 
 #[test]
 fn while_too_many_are_inside_what_is_done_is_what_can_be_done() {
     let mut law = line();
     law.on_tick(at(0), 50);
+    law.on_tick(at(100), 10);
     sample(&mut law, &[stage(40, 40, 2.0), stage(0, 40, 10.0)], &[(0, 1, 40.0)]);
-    assert!(close(law.share(1).unwrap().throughput.get(), 40.0));
+    assert!(close(law.share(1).unwrap().throughput.get(), 70.0));
+    law.on_tick(at(200), 50);
+    sample(&mut law, &[stage(40, 40, 2.0), stage(0, 40, 10.0)], &[(0, 1, 40.0)]);
+    assert!(close(law.share(1).unwrap().throughput.get(), 55.0));
     // With few inside it is only that no more came.
     law.on_tick(at(0), 1);
     sample(&mut law, &[stage(40, 40, 2.0), stage(0, 40, 10.0)], &[(0, 1, 40.0)]);
