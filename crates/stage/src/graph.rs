@@ -6,21 +6,30 @@
 //! is running already.
 
 mod check;
+mod error;
+mod global;
 mod node;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_control::catalogue::Named;
+use tamarisk_control::fair::InvalidStageCount;
+use tamarisk_control::{Classes, GlobalLaw};
 
-use crate::builder::{BuildError, StageBuilder};
+use crate::builder::StageBuilder;
+use crate::core::govern;
 use crate::drain::DrainReport;
 use crate::observation::StageObservation;
 use crate::signal::{Signal, Signals};
 use crate::sink::{Sink, TrySink};
 use crate::stage::Draft;
 
+pub use error::GraphError;
+pub use global::GlobalObservation;
+use global::Oversight;
+pub(crate) use global::{Crossings, Overseer};
 use node::AnyNode;
 pub use node::Node;
 
@@ -52,21 +61,25 @@ pub use node::Node;
 /// # }
 /// ```
 pub struct Graph {
-    parts: Mutex<Parts>,
+    parts: Arc<Mutex<Parts>>,
     signals: Signals,
+    overseer: Option<Arc<Overseer>>,
+    /// Lives as long as the graph, and its governor with it.
+    oversight: OnceLock<Arc<Oversight>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Parts {
     nodes: Vec<Arc<dyn AnyNode>>,
     edges: Vec<Edge>,
 }
 
+#[derive(Clone)]
 struct Edge {
     from: usize,
     to: usize,
     waits: Waits,
-    crossed: Arc<AtomicU64>,
+    crossings: Arc<Crossings>,
 }
 
 /// Whether the sender of an edge may wait for its receiver.
@@ -83,6 +96,8 @@ pub struct GraphObservation {
     pub stages: Vec<StageObservation>,
     /// The edges, in the order in which they were made.
     pub edges: Vec<EdgeObservation>,
+    /// What the law over the whole graph has found, if there is one.
+    pub global: Option<GlobalObservation>,
 }
 
 /// An edge at one instant.
@@ -96,49 +111,81 @@ pub struct EdgeObservation {
     pub blocks: bool,
     /// Events that have crossed so far.
     pub crossed: u64,
-}
-
-/// Why a graph cannot be as described.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GraphError {
-    /// A stage could not be built: among others, one without workers.
-    #[error(transparent)]
-    Stage(#[from] BuildError),
-    /// One name stands for two stages.
-    #[error("two stages are named {stage:?}")]
-    Duplicate {
-        /// The name.
-        stage: String,
-    },
-    /// A stage was declared and given no handler.
-    #[error("nobody reads the sink of stage {stage:?}{}: attach a handler to it", senders(.from))]
-    NobodyReads {
-        /// The stage without a handler.
-        stage: String,
-        /// The stages that would send to it.
-        from: Vec<String>,
-    },
-    /// Each of these stages may wait for the next, and the last for the first:
-    /// with all queues full, none would ever move again.
-    #[error(
-        "stages may wait for each other for ever: {}; make one of these edges one that does not wait",
-        .stages.join(" → ")
-    )]
-    BlockingCycle {
-        /// The stages on the cycle, the first one repeated at the end.
-        stages: Vec<String>,
-    },
-}
-
-fn senders(from: &[String]) -> String {
-    if from.is_empty() { String::new() } else { format!(", to which {} sends", from.join(", ")) }
+    /// Events that the receiver has refused so far.
+    pub refused: u64,
 }
 
 impl Graph {
     /// No stages yet.
     pub fn new() -> Self {
-        Self { parts: Mutex::default(), signals: Signals::new() }
+        Self {
+            parts: Arc::default(),
+            signals: Signals::new(),
+            overseer: None,
+            oversight: OnceLock::new(),
+        }
+    }
+
+    /// With this law over all of its stages from [`start`](Self::start) on: it decides which
+    /// events may enter from outside, by whatever sink that is no edge, and what each stage
+    /// promises for the whole to keep its own promise. Classes of the law and of the stages
+    /// are the same by position.
+    #[must_use]
+    pub fn law(mut self, law: impl GlobalLaw + 'static) -> Self {
+        self.overseer = Some(Arc::new(Overseer::new(Box::new(law))));
+        self
+    }
+
+    /// The same with a law of the catalogue, which is to keep what `promised` says.
+    ///
+    /// # Errors
+    /// [`GraphError::Law`] if its constants do not go together.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use tamarisk_control::{Classes, Target, catalogue};
+    /// use tamarisk_stage::{Context, Graph, StageBuilder, stage_fn};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let whole_way = Classes::single(Target::p90(Duration::from_millis(300))?);
+    /// let law = catalogue::global("global-controller", &[("period_seconds", 0.5)])?;
+    /// let graph = Graph::new().named_law(&law, &whole_way)?;
+    ///
+    /// let parse = graph.declare::<String>(StageBuilder::new("parse"))?;
+    /// let store = graph.declare::<u64>(StageBuilder::new("store").workers(8))?;
+    /// let numbers = graph.edge(&parse, &store);
+    /// parse.tasks(stage_fn(move |line: String, cx: Context| {
+    ///     let sent = numbers.send_lossy(cx.envelope(line.len() as u64));
+    ///     async move { if sent { Ok(()) } else { Err("the store is full".into()) } }
+    /// }));
+    /// store.tasks(stage_fn(|_: u64, _: Context| async { Ok(()) }));
+    /// graph.start()?;
+    ///
+    /// parse.sink().try_send("one line".to_owned())?;
+    /// let global = graph.observe().global.expect("the graph is under a law");
+    /// assert_eq!((global.law, global.shares.len()), ("global-controller", 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn named_law(
+        mut self,
+        law: &Named<dyn GlobalLaw>,
+        promised: &Classes,
+    ) -> Result<Self, GraphError> {
+        let law = law.make(promised);
+        let law = law.map_err(|reason| GraphError::Law { reason: reason.to_string() })?;
+        self.overseer = Some(Arc::new(Overseer::new(law)));
+        Ok(self)
+    }
+
+    /// Has the law over the graph keep this promise from now on; without one, nothing
+    /// happens. The targets of the stages follow at the end of the law's next sample.
+    pub fn set_promise(&self, promised: &Classes) {
+        if let Some(overseer) = &self.overseer {
+            overseer.law().set_targets(promised);
+        }
     }
 
     /// Declares a stage: it has a name, a queue and a law, and can be sent to, but
@@ -173,15 +220,15 @@ impl Graph {
         from: &Node<A>,
         to: &Node<B>,
     ) -> Sink<B> {
-        let crossed = self.connect(from.index(), to.index(), Waits::Sometimes);
-        Sink::new(TrySink::counted(to.door(), crossed))
+        let crossings = self.connect(from.index(), to.index(), Waits::Sometimes);
+        Sink::new(TrySink::counted(to.door(), crossings))
     }
 
-    fn connect(&self, from: usize, to: usize, waits: Waits) -> Arc<AtomicU64> {
-        let crossed = Arc::new(AtomicU64::new(0));
-        let edge = Edge { from, to, waits, crossed: Arc::clone(&crossed) };
+    fn connect(&self, from: usize, to: usize, waits: Waits) -> Arc<Crossings> {
+        let crossings = Arc::<Crossings>::default();
+        let edge = Edge { from, to, waits, crossings: Arc::clone(&crossings) };
         self.parts.lock().edges.push(edge);
-        crossed
+        crossings
     }
 
     /// Checks the whole graph, starts the stages that are new, and signals
@@ -193,11 +240,32 @@ impl Graph {
         let parts = self.parts.lock();
         check::readers(&parts)?;
         check::cycles(&parts)?;
+        if let Some(overseer) = &self.overseer {
+            self.oversee(overseer, &parts)?;
+        }
         for node in &parts.nodes {
             node.start()?;
         }
         drop(parts);
         self.signals.send(Signal::Started);
+        Ok(())
+    }
+
+    /// Puts all stages under the law, and starts its governor if that has not been done.
+    fn oversee(&self, overseer: &Arc<Overseer>, parts: &Parts) -> Result<(), GraphError> {
+        InvalidStageCount::check(parts.nodes.len())
+            .map_err(|reason| GraphError::Law { reason: reason.to_string() })?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| GraphError::NoRuntime)?;
+        for node in &parts.nodes {
+            node.put_under(overseer);
+        }
+        self.oversight.get_or_init(|| {
+            let (overseer, parts) = (Arc::clone(overseer), Arc::clone(&self.parts));
+            let oversight = Arc::new(Oversight::new(overseer, parts));
+            let governed: Weak<Oversight> = Arc::downgrade(&oversight);
+            govern(&runtime, governed);
+            oversight
+        });
         Ok(())
     }
 
@@ -209,15 +277,21 @@ impl Graph {
     /// All stages and edges.
     pub fn observe(&self) -> GraphObservation {
         let parts = self.parts.lock();
-        let edge = |edge: &Edge| EdgeObservation {
-            from: parts.nodes[edge.from].name().to_owned(),
-            to: parts.nodes[edge.to].name().to_owned(),
-            blocks: edge.waits == Waits::Sometimes,
-            crossed: edge.crossed.load(Ordering::Relaxed),
+        let edge = |edge: &Edge| {
+            let (crossed, refused) = edge.crossings.counts();
+            EdgeObservation {
+                from: parts.nodes[edge.from].name().to_owned(),
+                to: parts.nodes[edge.to].name().to_owned(),
+                blocks: edge.waits == Waits::Sometimes,
+                crossed,
+                refused,
+            }
         };
+        let count = parts.nodes.len();
         GraphObservation {
             stages: parts.nodes.iter().map(|node| node.observe()).collect(),
             edges: parts.edges.iter().map(edge).collect(),
+            global: self.overseer.as_ref().map(|overseer| overseer.observe(count)),
         }
     }
 

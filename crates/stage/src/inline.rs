@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, CLASSES_MAX, ClassId, Classes, Concurrency, Decision, Ratio,
-    Reason, Rejection,
+    Reason, Rejection, Target,
 };
 use thread_local::ThreadLocal;
 
@@ -50,6 +50,8 @@ struct Shared<F> {
     /// Only where a law was asked for: with no queue, only its rate matters.
     law: Option<Mutex<Box<dyn AdmissionLaw>>>,
     observer: Mutex<Observer>,
+    /// The classes with the targets that they have now.
+    promised: Mutex<Classes>,
 }
 
 /// Why an inline stage has no result.
@@ -78,6 +80,7 @@ impl StageBuilder {
             name: config.name,
             function,
             observer: Mutex::new(Observer::new(now, config.classes.len())),
+            promised: Mutex::new(config.classes.clone()),
             classes: config.classes,
             clock: config.clock,
             closed: AtomicU32::new(0),
@@ -140,7 +143,8 @@ impl<F> Inline<F> {
         let shared = &*self.shared;
         let observer = shared.observer.lock();
         let now = shared.clock.now();
-        let class = |(id, _)| observer.class(now, id, &shared.classes, shared.accounts(id));
+        let promised = self.classes();
+        let class = |(id, _)| observer.class(now, id, &promised, shared.accounts(id));
         StageObservation {
             name: shared.name.clone(),
             runs: "inline",
@@ -157,6 +161,23 @@ impl<F> Inline<F> {
             laws: Vec::new(),
             readings: Vec::new(),
             last_failure: None,
+        }
+    }
+
+    /// Its classes, with the targets that they have now.
+    pub fn classes(&self) -> Classes {
+        self.shared.promised.lock().clone()
+    }
+
+    /// Promises some classes something else from now on. A law that was set keeps what it
+    /// has learned.
+    pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
+        let mut promised = self.shared.promised.lock();
+        for &(class, target) in targets {
+            promised.set_target(class, target);
+        }
+        if let Some(law) = &self.shared.law {
+            law.lock().set_targets(&promised);
         }
     }
 

@@ -69,7 +69,7 @@ pub use context::{Context, Running, Shield};
 pub use drain::DrainReport;
 pub use entry::{Entry, Envelope};
 pub use gate::{Gate, Permit as GatePermit, Refused, RunError};
-pub use graph::{EdgeObservation, Graph, GraphError, GraphObservation, Node};
+pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
 pub use handler::{BlockingHandler, BoxError, Handler, StageFn, blocking_fn, stage_fn};
 pub use inline::{Inline, InlineError};
 pub use ledger::{Accounts, Outcome};

@@ -105,6 +105,8 @@ pub struct LawReading {
 pub struct Percentiles {
     /// How many events the others speak of.
     pub count: u64,
+    /// Their mean.
+    pub mean: Duration,
     /// Half of the events took at most this long.
     pub p50: Duration,
     /// Nine tenths did.
@@ -272,7 +274,12 @@ impl Windowed {
             let quarters = bucket.map_or(0, |bucket| bucket.end());
             Duration::from_nanos(quarters * u64::from(QUARTER_MICROSECOND_NANOS))
         };
-        Some(Percentiles { count, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) })
+        let middles = both.iter().map(|bucket| {
+            u128::from(u64::midpoint(bucket.start(), bucket.end())) * u128::from(bucket.count())
+        });
+        let quarters = middles.sum::<u128>() / u128::from(count);
+        let mean = Duration::from_nanos(quarters as u64 * QUARTER_MICROSECOND_NANOS);
+        Some(Percentiles { count, mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) })
     }
 
     pub(crate) fn profile(&self) -> Option<ServiceProfile> {
@@ -331,6 +338,8 @@ mod tests {
             assert!((1.0..1.04).contains(&ratio), "{seen:?} for {expected} s");
         };
         assert_eq!(seen.count, 1000);
+        let mean = seen.mean.as_secs_f64() / 0.5005;
+        assert!((0.98..1.02).contains(&mean), "{seen:?}");
         within(seen.p50, 0.5);
         within(seen.p90, 0.9);
         within(seen.p99, 0.99);

@@ -5,16 +5,17 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
-use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection};
+use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection, Timestamp};
 
 use crate::batch::Payload;
 use crate::call::{CallError, Reply, Request, with_cause};
 use crate::core::Core;
 use crate::entry::{Entry, Envelope};
+use crate::graph::{Crossings, Overseer};
 use crate::observation::Phase;
 use crate::queue::{Meta, Queued};
 
@@ -27,7 +28,7 @@ pub struct Sink<E: Send + 'static>(TrySink<E>);
 pub struct TrySink<E: Send + 'static> {
     door: Arc<Door<E>>,
     /// Counts what crosses, where the sink is an edge of a graph.
-    crossed: Option<Arc<AtomicU64>>,
+    edge: Option<Arc<Crossings>>,
 }
 
 /// A stage's core, and the predicate that its holders may set.
@@ -35,6 +36,8 @@ pub(crate) struct Door<E: Send + 'static> {
     pub(crate) core: Arc<Core<Payload<E>>>,
     guarded: AtomicBool,
     predicate: RwLock<Option<Predicate<E>>>,
+    /// Asked about what comes from outside, where a global law stands over the graph.
+    overseer: OnceLock<Arc<Overseer>>,
 }
 
 /// Decides on one event before the admission law is asked.
@@ -102,6 +105,7 @@ impl<E: Send + 'static> Sink<E> {
             let final_ = matches!(rejection.reason, Reason::Draining | Reason::Closed);
             if final_ || meta.deadline <= core.clock.now() {
                 core.lock().reject(&meta, &rejection);
+                self.count_refused(1);
                 return Err(SendError { event: back.event, rejection });
             }
             envelope = back;
@@ -112,12 +116,12 @@ impl<E: Send + 'static> Sink<E> {
 
 impl<E: Send + 'static> TrySink<E> {
     pub(crate) fn new(door: Arc<Door<E>>) -> Self {
-        Self { door, crossed: None }
+        Self { door, edge: None }
     }
 
     /// The same sink, counting what crosses it.
-    pub(crate) fn counted(door: Arc<Door<E>>, crossed: Arc<AtomicU64>) -> Self {
-        Self { door, crossed: Some(crossed) }
+    pub(crate) fn counted(door: Arc<Door<E>>, edge: Arc<Crossings>) -> Self {
+        Self { door, edge: Some(edge) }
     }
 
     /// Sends an event if the stage admits it now; never waits.
@@ -147,7 +151,7 @@ impl<E: Send + 'static> TrySink<E> {
         // The iterator and the predicate are the caller's code: neither runs
         // under the lock, nor may a panic of theirs leave events unannounced.
         let events = events.into_iter().map(Into::into);
-        if self.door.guarded.load(Ordering::Acquire) {
+        if self.door.guarded.load(Ordering::Acquire) || self.overseer().is_some() {
             let events: Vec<Envelope<E>> = events.collect();
             return events.into_iter().filter_map(|event| self.try_send(event).err()).collect();
         }
@@ -164,6 +168,7 @@ impl<E: Send + 'static> TrySink<E> {
         let refused = core.admit_many(&mut state, now, arriving);
         core.wake_worker(state);
         self.count(offered - refused.len());
+        self.count_refused(refused.len());
         let refused = refused.into_iter();
         refused.map(|(Payload(event), rejection)| SendError { event, rejection }).collect()
     }
@@ -176,10 +181,11 @@ impl<E: Send + 'static> TrySink<E> {
         let core = &self.door.core;
         let now = core.clock.now();
         let meta = core.meta(now, &entry);
-        let decision = self.door.ask(&meta, None);
+        let decision = self.ask(now, &meta, None);
         let mut state = core.lock();
         if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
             state.reject(&meta, &rejection);
+            self.count_refused(1);
             return Err(rejection);
         }
         state.ledger.reserve(meta.class);
@@ -225,11 +231,12 @@ impl<E: Send + 'static> TrySink<E> {
         let core = &self.door.core;
         let now = core.clock.now();
         let meta = core.meta(now, &envelope.entry);
-        let decision = self.door.ask(&meta, Some(&envelope.event));
+        let decision = self.ask(now, &meta, Some(&envelope.event));
         let mut state = core.lock();
         if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
             if refusals == Refusals::Booked {
                 state.reject(&meta, &rejection);
+                self.count_refused(1);
             }
             return Err((envelope, rejection));
         }
@@ -240,9 +247,26 @@ impl<E: Send + 'static> TrySink<E> {
         Ok(())
     }
 
+    /// Asks the predicate, and the global law about what comes from outside of its graph.
+    fn ask(&self, now: Timestamp, meta: &Meta, event: Option<&E>) -> Result<(), Rejection> {
+        self.door.ask(meta, event)?;
+        self.overseer().map_or(Ok(()), |overseer| overseer.ask(now))
+    }
+
+    /// The global law, unless the sink is an edge of the graph.
+    fn overseer(&self) -> Option<&Arc<Overseer>> {
+        if self.edge.is_some() { None } else { self.door.overseer.get() }
+    }
+
     fn count(&self, events: usize) {
-        if let Some(crossed) = &self.crossed {
-            crossed.fetch_add(events as u64, Ordering::Relaxed);
+        if let Some(edge) = &self.edge {
+            edge.taken(events);
+        }
+    }
+
+    fn count_refused(&self, events: usize) {
+        if let Some(edge) = &self.edge {
+            edge.refused(events);
         }
     }
 }
@@ -293,6 +317,7 @@ impl<E: Send + 'static> Permit<E> {
             let rejection = Rejection::new(Reason::Closed);
             state.reject(&self.meta, &rejection);
             drop(state);
+            self.sink.count_refused(1);
             return Err(SendError { event, rejection });
         }
         state.ledger.commit(self.meta.class);
@@ -368,7 +393,17 @@ reserve_tuple!(A B C D);
 
 impl<E: Send + 'static> Door<E> {
     pub(crate) fn new(core: Core<Payload<E>>) -> Self {
-        Self { core: Arc::new(core), guarded: AtomicBool::new(false), predicate: RwLock::new(None) }
+        Self {
+            core: Arc::new(core),
+            guarded: AtomicBool::new(false),
+            predicate: RwLock::new(None),
+            overseer: OnceLock::new(),
+        }
+    }
+
+    /// What comes from outside of the graph is asked about from now on.
+    pub(crate) fn put_under(&self, overseer: &Arc<Overseer>) {
+        self.overseer.get_or_init(|| Arc::clone(overseer));
     }
 
     fn ask(&self, meta: &Meta, event: Option<&E>) -> Result<(), Rejection> {
@@ -407,7 +442,7 @@ impl<E: Send + 'static> Clone for Sink<E> {
 
 impl<E: Send + 'static> Clone for TrySink<E> {
     fn clone(&self) -> Self {
-        Self { door: Arc::clone(&self.door), crossed: self.crossed.clone() }
+        Self { door: Arc::clone(&self.door), edge: self.edge.clone() }
     }
 }
 

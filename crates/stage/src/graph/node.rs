@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tamarisk_control::{ClassId, Target, Timestamp};
 
+use super::global::Overseer;
 use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
@@ -34,6 +36,12 @@ pub(super) trait AnyNode: Send + Sync {
     fn is_read(&self) -> bool;
     fn start(&self) -> Result<(), BuildError>;
     fn observe(&self) -> StageObservation;
+    /// Has a global law asked about what comes from outside.
+    fn put_under(&self, overseer: &Arc<Overseer>);
+    fn now(&self) -> Timestamp;
+    /// How many events it holds, queued and running.
+    fn inside(&self) -> u64;
+    fn set_targets(&self, targets: &[(ClassId, Target)]);
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>>;
     fn close(&self);
 }
@@ -111,6 +119,23 @@ impl<E: Send + 'static> AnyNode for Declared<E> {
 
     fn observe(&self) -> StageObservation {
         self.door.core.observe()
+    }
+
+    fn put_under(&self, overseer: &Arc<Overseer>) {
+        self.door.put_under(overseer);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.door.core.clock.now()
+    }
+
+    fn inside(&self) -> u64 {
+        let state = self.door.core.lock();
+        state.ledger.queued() as u64 + u64::from(state.ledger.running())
+    }
+
+    fn set_targets(&self, targets: &[(ClassId, Target)]) {
+        self.door.core.set_targets(targets);
     }
 
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {

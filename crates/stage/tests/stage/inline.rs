@@ -1,6 +1,8 @@
 //! Inline stages: a function with accounts.
 
-use tamarisk_control::{ClassId, Reason, Rejection};
+use std::time::Duration;
+
+use tamarisk_control::{ClassId, Classes, Reason, Rejection, Target};
 use tamarisk_stage::{InlineError, Phase, StageBuilder};
 
 use crate::rig::{self, Law};
@@ -11,6 +13,18 @@ fn a_call_returns_what_the_function_returns() {
     assert_eq!(double.call(21), Ok(42));
     let observation = double.observe();
     assert_eq!((observation.runs, observation.total().completed), ("inline", 1));
+}
+
+#[test]
+fn its_promise_can_be_changed_and_its_law_is_told() {
+    let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+    let law = Law::default();
+    let stage = StageBuilder::new("double").classes(classes).law(law.clone());
+    let stage = stage.inline(|number: u32| number * 2).unwrap();
+    let target = Target::p90(Duration::from_millis(70)).unwrap();
+    stage.set_targets(&[(ClassId::DEFAULT, target)]);
+    assert_eq!(stage.observe().classes[0].target, Duration::from_millis(70));
+    assert_eq!(law.script().promised.take(), Some(stage.classes()));
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub(crate) struct Script {
     pub(crate) sweeps: u32,
     pub(crate) endings: Vec<Ending>,
     pub(crate) cpu: Option<Ratio>,
+    pub(crate) promised: Option<Classes>,
 }
 
 impl Law {
@@ -81,6 +82,10 @@ impl AdmissionLaw for Law {
     }
 
     fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
+
+    fn set_targets(&mut self, classes: &Classes) {
+        self.0.lock().promised = Some(classes.clone());
+    }
 
     fn on_cpu(&mut self, _: Timestamp, busy: Ratio) {
         self.0.lock().cpu = Some(busy);

@@ -1,0 +1,244 @@
+//! A law over the whole graph: who asks it, who tells it, who does what it says.
+//!
+//! Sinks ask it about each event that comes from outside ([`Overseer`]). The graph's own
+//! governor gives it the time, gathers what has happened at the stages and on the edges,
+//! and gives the stages the targets that the law finds ([`Oversight`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample, Times};
+use tamarisk_control::{
+    ClassId, Concurrency, Decision, Ratio, Reading, Rejection, Target, Timestamp,
+};
+
+use super::{Edge, Parts};
+use crate::core::Governed;
+use crate::observation::{ClassObservation, LawReading, Percentiles, StageObservation};
+
+/// What an edge has been asked to carry.
+#[derive(Default)]
+pub(crate) struct Crossings {
+    taken: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Crossings {
+    pub(crate) fn taken(&self, events: usize) {
+        self.taken.fetch_add(events as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refused(&self, events: usize) {
+        if events > 0 {
+            self.refused.fetch_add(events as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// How many were taken, and how many refused.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.taken.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+    }
+}
+
+/// A global law, for all who ask and tell it.
+pub(crate) struct Overseer(Mutex<Box<dyn GlobalLaw>>);
+
+/// What a global law has found.
+#[derive(Clone, Debug)]
+pub struct GlobalObservation {
+    /// Its name.
+    pub law: &'static str,
+    /// Its estimates.
+    pub readings: Vec<LawReading>,
+    /// What falls to each stage, in the order in which they were declared; `None` as long
+    /// as that is not known. What a stage promises stands in its own observation.
+    pub shares: Vec<Option<Share>>,
+}
+
+impl Overseer {
+    pub(super) fn new(law: Box<dyn GlobalLaw>) -> Self {
+        Self(Mutex::new(law))
+    }
+
+    /// Whether an event may enter from outside.
+    pub(crate) fn ask(&self, now: Timestamp) -> Result<(), Rejection> {
+        match self.0.lock().on_entry(now) {
+            Decision::Admit => Ok(()),
+            Decision::Reject(rejection) => Err(rejection),
+        }
+    }
+
+    pub(super) fn law(&self) -> parking_lot::MutexGuard<'_, Box<dyn GlobalLaw>> {
+        self.0.lock()
+    }
+
+    pub(super) fn observe(&self, stages: usize) -> GlobalObservation {
+        let law = self.law();
+        let mut readings = Vec::new();
+        law.readings(&mut |reading: Reading<'_>| {
+            let (name, value) = (reading.name.to_owned(), reading.value);
+            readings.push(LawReading { name, class: None, value });
+        });
+        let shares = (0..stages).map(|stage| law.share(stage)).collect();
+        GlobalObservation { law: law.name(), readings, shares }
+    }
+}
+
+/// The graph as its governor sees it.
+pub(super) struct Oversight {
+    overseer: Arc<Overseer>,
+    parts: Arc<Mutex<Parts>>,
+    /// What had happened when the last sample ended.
+    last: Mutex<Option<Totals>>,
+}
+
+/// What has happened since the graph was made.
+struct Totals {
+    at: Timestamp,
+    /// Of each stage: events that it let in, whoever sent them, and that ran to an end.
+    stages: Vec<(u64, u64)>,
+    /// Of each edge: from where to where, how many were taken, how many refused.
+    edges: Vec<(usize, usize, u64, u64)>,
+}
+
+impl Oversight {
+    pub(super) fn new(overseer: Arc<Overseer>, parts: Arc<Mutex<Parts>>) -> Self {
+        Self { overseer, parts, last: Mutex::new(None) }
+    }
+
+    fn end_sample(&self, now: Timestamp, before: &Totals) -> Totals {
+        // Stages are asked without the graph's lock, which handlers may want.
+        let Parts { nodes, edges } = self.parts.lock().clone();
+        let observed: Vec<_> = nodes.iter().map(|node| node.observe()).collect();
+        let totals = Totals::of(now, &observed, &edges);
+        let stages: Vec<_> = observed
+            .iter()
+            .enumerate()
+            .map(|(index, stage)| totals.sample(before, index, stage))
+            .collect();
+        let edges = totals.flows(before);
+        let lasted = now.since(before.at);
+
+        let mut law = self.overseer.law();
+        law.on_sample(&GraphSample { lasted, stages: &stages, edges: &edges });
+        let wanted: Vec<_> = observed
+            .iter()
+            .enumerate()
+            .map(|(index, stage)| changes(stage, |class| law.target(index, class)))
+            .collect();
+        drop(law);
+        for (node, targets) in nodes.iter().zip(wanted) {
+            if !targets.is_empty() {
+                node.set_targets(&targets);
+            }
+        }
+        totals
+    }
+}
+
+impl Governed for Oversight {
+    fn tick(&self, _cpu: Option<Ratio>) {
+        let nodes = self.parts.lock().nodes.clone();
+        let Some(now) = nodes.first().map(|node| node.now()) else { return };
+        let inside = nodes.iter().map(|node| node.inside()).sum();
+        let period = {
+            let mut law = self.overseer.law();
+            law.on_tick(now, inside);
+            law.period()
+        };
+        let mut last = self.last.lock();
+        let before = last.get_or_insert_with(|| Totals::none(now));
+        if now.since(before.at) >= period {
+            *before = self.end_sample(now, before);
+        }
+    }
+}
+
+impl Totals {
+    fn none(at: Timestamp) -> Self {
+        Self { at, stages: Vec::new(), edges: Vec::new() }
+    }
+
+    fn of(at: Timestamp, observed: &[StageObservation], edges: &[Edge]) -> Self {
+        let stage = |stage: &StageObservation| {
+            let total = stage.total();
+            let ended = total.completed + total.failed + total.terminated;
+            (total.offered - total.rejected, ended)
+        };
+        let edge = |edge: &Edge| {
+            let (taken, refused) = edge.crossings.counts();
+            (edge.from, edge.to, taken, refused)
+        };
+        Self {
+            at,
+            stages: observed.iter().map(stage).collect(),
+            edges: edges.iter().map(edge).collect(),
+        }
+    }
+
+    fn sample(&self, before: &Self, index: usize, stage: &StageObservation) -> StageSample {
+        let let_in = |totals: &Self| {
+            let within = totals.edges.iter().filter(|&&(_, to, ..)| to == index);
+            let within: u64 = within.map(|&(_, _, taken, _)| taken).sum();
+            let (all, _) = totals.stages.get(index).copied().unwrap_or_default();
+            // An edge counts a moment after its stage has.
+            all.saturating_sub(within)
+        };
+        let ended = |totals: &Self| totals.stages.get(index).map_or(0, |&(_, ended)| ended);
+        StageSample {
+            entered: let_in(self).saturating_sub(let_in(before)),
+            processed: ended(self).saturating_sub(ended(before)),
+            workers: Concurrency::new(stage.workers),
+            service: times(stage, |class| class.service),
+            response: times(stage, |class| class.response),
+        }
+    }
+
+    /// What was sent on each edge since `before`.
+    fn flows(&self, before: &Self) -> Vec<(usize, usize, f64)> {
+        let flow = |(index, &(from, to, taken, refused)): (usize, &(usize, usize, u64, u64))| {
+            let past = before.edges.get(index).map_or(0, |edge| edge.2 + edge.3);
+            (from, to, (taken + refused).saturating_sub(past) as f64)
+        };
+        self.edges.iter().enumerate().map(flow).collect()
+    }
+}
+
+/// The targets of a stage that are to be others.
+fn changes(
+    stage: &StageObservation,
+    wanted: impl Fn(ClassId) -> Option<Target>,
+) -> Vec<(ClassId, Target)> {
+    let classes = stage.classes.iter().enumerate();
+    let change = |(index, class): (usize, &ClassObservation)| {
+        let id = ClassId::new(index);
+        let target = wanted(id)?;
+        let is_new = target.response_time() != class.target || target.at() != class.percentile;
+        is_new.then_some((id, target))
+    };
+    classes.filter_map(change).collect()
+}
+
+/// The times of all classes together, each percentile by how many it speaks of.
+fn times(
+    stage: &StageObservation,
+    of: impl Fn(&ClassObservation) -> Option<Percentiles>,
+) -> Option<Times> {
+    let seen = || stage.classes.iter().filter_map(|class| Some((class, of(class)?)));
+    let count: u64 = seen().map(|(_, times)| times.count).sum();
+    let count = u32::try_from(count).ok().filter(|&count| count > 0)?;
+    let weighted = |time: fn(&ClassObservation, &Percentiles) -> Duration| {
+        let all = seen().map(|(class, times)| {
+            time(class, &times).saturating_mul(u32::try_from(times.count).unwrap_or(u32::MAX))
+        });
+        all.fold(Duration::ZERO, Duration::saturating_add) / count
+    };
+    let percentile = |class: &ClassObservation, times: &Percentiles| match class.percentile.get() {
+        at if at <= 0.5 => times.p50,
+        at if at <= 0.9 => times.p90,
+        _ => times.p99,
+    };
+    Some(Times { mean: weighted(|_, times| times.mean), percentile: weighted(percentile) })
+}
