@@ -74,8 +74,8 @@ struct Run {
 
 /// Run one scenario with several laws, one after the other at the same stages
 ///
-/// The laws take the place of those that the scenario names; if it names none, they stand where
-/// clients enter.
+/// The laws take the place of those that the scenario names for its stages; if it names none,
+/// they stand where clients enter. A global law stays.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct Compare {
@@ -185,6 +185,7 @@ fn law(name: &str) -> Result<&'static AdmissionEntry, String> {
 fn as_written(file: &File) -> Arrangement {
     let mut names: Vec<_> = file.laws.iter().map(|(_, law)| law.entry().name).collect();
     names.dedup();
+    names.extend(file.scenario.global.as_ref().map(|law| law.name()));
     let name = if names.is_empty() { "open".to_owned() } else { names.join(" + ") };
     Arrangement { name, laws: file.laws.clone() }
 }

@@ -77,6 +77,21 @@ fn a_law_keeps_the_target_where_none_loses_everything() {
 }
 
 #[test]
+fn what_falls_to_each_stage_under_a_global_law_is_shown() {
+    let scenario = "scenarios/three-stages.toml";
+    let law = &json(&["sim", "run", scenario])["laws"][0];
+    assert_eq!(law["name"], "predict-gate-trim + global-controller");
+    assert!(law["classes"][0]["response_at_seconds"]["mean"].as_f64().unwrap() < 0.3);
+    let shares: Vec<_> =
+        law["stages"].as_array().unwrap().iter().map(|stage| &stage["share"]).collect();
+    let promised = |share: &Value| share["target_seconds"][0].as_f64().unwrap();
+    assert!(shares.iter().all(|share| promised(share) > 0.05 && promised(share) < 0.25));
+    assert!(shares.iter().all(|share| (share["visits"].as_f64().unwrap() - 1.0).abs() < 0.1));
+    let output = tamarisk(&["sim", "run", scenario, "--quiet"]);
+    assert!(stdout(&output).contains("asked of it/s"), "{}", stdout(&output));
+}
+
+#[test]
 fn what_goes_first_is_served_first() {
     let run = json(&[
         "sim",

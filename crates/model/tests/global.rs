@@ -65,6 +65,25 @@ fn the_promise_of_the_whole_is_kept_where_stages_alone_break_it() {
     }
 }
 
+/// Who divides the promise by hand keeps it, and pays for it.
+#[test]
+fn thirds_by_hand_serve_less() {
+    let mut scenario = three_stages().scenario;
+    scenario.global = None;
+    let third = Classes::single(Target::p90(Duration::from_millis(100)).unwrap());
+    let simulation = Simulation::new(&scenario).unwrap();
+    let mut by_hand = simulation.start(7);
+    for stage in &scenario.stages {
+        let law = admission("predict-gate-trim").unwrap().law(&third);
+        by_hand = by_hand.law(&stage.name, law).unwrap();
+    }
+    let (by_hand, together) = (by_hand.finish(), run("predict-gate-trim", true));
+    let goodput = |report: &Report| report.classes[0].goodput();
+    assert!(p90(&by_hand) < PROMISE);
+    assert!(goodput(&together) > 1.02 * goodput(&by_hand), "{}", goodput(&by_hand));
+    assert!(refused_late(&together) < 0.4 * refused_late(&by_hand), "{}", refused_late(&by_hand));
+}
+
 #[test]
 fn at_the_door_alone_it_is_enough_and_nothing_is_refused_behind() {
     let report = run("open", true);

@@ -1,7 +1,7 @@
 //! What the runs came to, side by side.
 
 use serde::Serialize;
-use tamarisk_control::Class;
+use tamarisk_control::{Class, Target};
 use tamarisk_model::sim::{ClassReport, Estimate, Report};
 use tamarisk_plot::format;
 
@@ -53,6 +53,19 @@ struct StageSummary {
     workers: u32,
     running: Measure,
     queued: Measure,
+    /// Where a global law stands over all stages.
+    share: Option<ShareSummary>,
+}
+
+/// What fell to a stage in the end, on average over the runs.
+#[derive(Serialize)]
+struct ShareSummary {
+    /// How often a request visits it.
+    visits: f64,
+    /// What it has to do when the whole does as much as it can.
+    throughput_per_second: f64,
+    /// What it promises each class.
+    target_seconds: Vec<f64>,
 }
 
 /// A mean, and half of its confidence interval if there is one.
@@ -178,21 +191,43 @@ impl Comparison {
     }
 
     fn stage_rows(&self) -> Vec<Vec<String>> {
-        let head = ["law", "stage", "its law", "workers", "busy", "queued"].map(str::to_owned);
-        let mut rows = vec![head.to_vec()];
+        let mut head = vec!["law", "stage", "its law", "workers", "busy", "queued"];
+        let is_shared =
+            self.laws.iter().any(|law| law.stages.iter().any(|stage| stage.share.is_some()));
+        if is_shared {
+            head.extend(["visits", "asked of it/s", "promises"]);
+        }
+        let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
         for law in &self.laws {
             for stage in &law.stages {
-                rows.push(vec![
+                let mut row = vec![
                     law.name.clone(),
                     stage.name.clone(),
                     stage.law.to_owned(),
                     stage.workers.to_string(),
                     percent(stage.running.mean / f64::from(stage.workers)),
                     stage.queued.shown(format::rate),
-                ]);
+                ];
+                if is_shared {
+                    let nothing = || vec!["–".to_owned(); 3];
+                    row.extend(stage.share.as_ref().map_or_else(nothing, ShareSummary::shown));
+                }
+                rows.push(row);
             }
         }
         rows
+    }
+}
+
+impl ShareSummary {
+    fn shown(&self) -> Vec<String> {
+        let targets: Vec<_> =
+            self.target_seconds.iter().map(|&target| format::seconds(target)).collect();
+        vec![
+            format!("{:.2}", self.visits),
+            format::rate(self.throughput_per_second),
+            targets.join(", "),
+        ]
     }
 }
 
@@ -235,6 +270,27 @@ fn class_summary(class: &Class, runs: &[&ClassReport], seconds: f64) -> ClassSum
     }
 }
 
+/// What fell to a stage in those runs in which anything came there.
+fn share(stage: usize, reports: &[Report]) -> Option<ShareSummary> {
+    let shares = reports.iter().filter_map(|report| {
+        let stage = &report.global.as_ref()?.stages[stage];
+        Some((stage.share?, &stage.targets))
+    });
+    let shares: Vec<_> = shares.collect();
+    let (_, targets) = shares.first()?;
+    let count = shares.len() as f64;
+    let target = |class: usize| {
+        let seconds = |targets: &[Target]| targets[class].response_time().as_secs_f64();
+        shares.iter().map(|(_, targets)| seconds(targets)).sum::<f64>() / count
+    };
+    Some(ShareSummary {
+        visits: shares.iter().map(|(share, _)| share.visits).sum::<f64>() / count,
+        throughput_per_second: shares.iter().map(|(share, _)| share.throughput.get()).sum::<f64>()
+            / count,
+        target_seconds: (0..targets.len()).map(target).collect(),
+    })
+}
+
 fn stages(runs: &Runs, reports: &[Report]) -> Vec<StageSummary> {
     let all = runs.scenario.stages.iter().enumerate();
     all.map(|(index, stage)| StageSummary {
@@ -243,6 +299,7 @@ fn stages(runs: &Runs, reports: &[Report]) -> Vec<StageSummary> {
         workers: stage.workers,
         running: Measure::across(reports, |report| report.stages[index].running),
         queued: Measure::across(reports, |report| report.stages[index].queued),
+        share: share(index, reports),
     })
     .collect()
 }
