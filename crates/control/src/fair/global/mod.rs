@@ -44,15 +44,19 @@
 //! cycle that multiplies events there is no share; then, and after a sample in which nothing
 //! came, all stays as it was.
 
+mod division;
+mod entry;
+mod known;
 mod shares;
 
 use std::time::Duration;
 
+use self::division::Division;
+use self::entry::{Entry, Limit, Seen};
+use self::known::Known;
 use super::{PercentileMapping, ResponseSample};
-use crate::global::{GlobalLaw, GraphSample, Share, StageSample, Times};
-use crate::{
-    ClassId, Classes, Decision, PerSecond, Ratio, Reading, Reason, Rejection, Target, Timestamp,
-};
+use crate::global::{GlobalLaw, GraphSample, Share};
+use crate::{ClassId, Classes, Decision, PerSecond, Ratio, Reading, Target, Timestamp};
 
 pub use shares::{
     Bottleneck, EndlessCycle, Flows, InvalidFlows, InvalidStageCount, STAGES_MAX, StageShares,
@@ -60,13 +64,9 @@ pub use shares::{
 
 /// W, as in (3) [Fair07 §5.3].
 const WEIGHT: f64 = 0.5;
-/// The least that counts as a change of a stage's target.
-const MOVED: f64 = 0.05;
 /// The percentiles of `n` stages add up to at most √n times that of the whole, more or less;
 /// more is not believed.
 const LEEWAY_MAX: f64 = 2.0;
-/// A rejection sends nobody away for longer.
-const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// One promise for a whole graph of stages.
 ///
@@ -105,70 +105,11 @@ pub struct GlobalController {
     /// Of as many stages as the last sample had.
     shares: Option<StageShares>,
     stages: Vec<Known>,
-    /// Of each stage, as of the last time that one of them moved.
-    parts: Vec<Part>,
-    /// κ, of now and as of that time.
+    division: Division,
+    /// κ.
     leeway: f64,
-    leeway_given: f64,
     limit: Option<Limit>,
     entry: Entry,
-    seen: Seen,
-}
-
-/// What is known of a stage, times in seconds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
-    workers: f64,
-    /// Smoothed; zero as long as nothing has ended there.
-    service: f64,
-    percentile: f64,
-    visits: f64,
-}
-
-/// What a stage's targets are made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Part {
-    visits: f64,
-    /// p_j, in seconds.
-    percentile: f64,
-    /// w_j.
-    spare: f64,
-}
-
-/// What the whole can do.
-#[derive(Clone, Copy, Debug)]
-struct Limit {
-    /// T, events a second.
-    throughput: f64,
-    /// N*.
-    population: f64,
-    /// What it does, smoothed, while it is crowded.
-    crowded: Option<f64>,
-}
-
-/// Who is inside, between two ticks.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    since: Timestamp,
-    inside: f64,
-    admitted: f64,
-}
-
-/// What the entry has seen since the last sample.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    /// Who asked to enter, the refused included.
-    asked: f64,
-    ticks: f64,
-    /// How many were inside at each tick, all together.
-    inside: f64,
-}
-
-impl Seen {
-    /// How many were inside, on average.
-    fn population(&self) -> f64 {
-        if self.ticks > 0.0 { self.inside / self.ticks } else { 0.0 }
-    }
 }
 
 impl GlobalController {
@@ -188,12 +129,10 @@ impl GlobalController {
             period,
             shares: None,
             stages: Vec::new(),
-            parts: Vec::new(),
+            division: Division::default(),
             leeway: 1.0,
-            leeway_given: 1.0,
             limit: None,
             entry: Entry::default(),
-            seen: Seen::default(),
         }
     }
 
@@ -201,7 +140,7 @@ impl GlobalController {
     fn visit(&mut self, sample: &GraphSample<'_>) -> bool {
         if self.stages.len() != sample.stages.len() {
             self.stages = vec![Known::default(); sample.stages.len()];
-            self.parts = vec![Part::default(); sample.stages.len()];
+            self.division = Division::of(sample.stages.len());
             self.shares = StageShares::new(sample.stages.len()).ok();
         }
         let Some(shares) = &mut self.shares else { return false };
@@ -269,28 +208,6 @@ impl GlobalController {
         let busy = slowest.workers / slowest.visits.max(1.0);
         Some(Limit { throughput, population: population.max(busy).max(1.0), crowded })
     }
-
-    /// p_j, w_j and κ, for all stages if those of any have moved.
-    fn divide(&mut self) {
-        let whole: f64 = self.stages.iter().map(|stage| stage.visits * stage.used()).sum();
-        let part = |stage: &Known| Part {
-            visits: stage.visits,
-            percentile: stage.percentile,
-            spare: if whole > 0.0 { stage.used() / whole } else { 0.0 },
-        };
-        let mut both = self.parts.iter().zip(&self.stages);
-        let part_moved = both.any(|(before, stage)| before.differs(&part(stage)));
-        if part_moved || moved(self.leeway_given, self.leeway) {
-            self.leeway_given = self.leeway;
-            self.parts.iter_mut().zip(&self.stages).for_each(|(kept, stage)| *kept = part(stage));
-        }
-    }
-
-    /// How many are inside at `now`, as far as that can be told since the last tick.
-    fn inside(&self, now: Timestamp, throughput: f64) -> f64 {
-        let Entry { since, inside, admitted } = self.entry;
-        (inside + admitted - throughput * now.since(since).as_secs_f64()).max(0.0)
-    }
 }
 
 impl GlobalLaw for GlobalController {
@@ -299,23 +216,11 @@ impl GlobalLaw for GlobalController {
     }
 
     fn on_entry(&mut self, now: Timestamp) -> Decision {
-        self.seen.asked += 1.0;
-        if let Some(Limit { throughput, population, .. }) = self.limit {
-            let excess = self.inside(now, throughput) + 1.0 - population;
-            if excess > 0.0 {
-                let wait = Duration::try_from_secs_f64(excess / throughput);
-                let wait = wait.map_or(RETRY_MAX, |wait| wait.min(RETRY_MAX));
-                return Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(wait));
-            }
-        }
-        self.entry.admitted += 1.0;
-        Decision::Admit
+        self.entry.ask(now, self.limit)
     }
 
     fn on_tick(&mut self, now: Timestamp, inside: u64) {
-        self.entry = Entry { since: now, inside: inside as f64, admitted: 0.0 };
-        self.seen.ticks += 1.0;
-        self.seen.inside += inside as f64;
+        self.entry.tick(now, inside);
     }
 
     fn period(&self) -> Duration {
@@ -323,7 +228,7 @@ impl GlobalLaw for GlobalController {
     }
 
     fn on_sample(&mut self, sample: &GraphSample<'_>) {
-        let seen = std::mem::take(&mut self.seen);
+        let seen = self.entry.take_seen();
         let is_empty = sample.stages.iter().all(|stage| stage.entered == 0);
         if is_empty || sample.lasted.is_zero() || !self.visit(sample) {
             return;
@@ -333,29 +238,22 @@ impl GlobalLaw for GlobalController {
         }
         self.map(sample);
         self.limit = self.find_limit(sample, &seen);
-        self.divide();
+        self.division.follow(&self.stages, self.leeway);
     }
 
     fn share(&self, stage: usize) -> Option<Share> {
-        let (part, limit) = (self.parts.get(stage)?, self.limit?);
+        let (limit, spare) = (self.limit?, self.division.spare(stage)?);
         let stage = &self.stages[stage];
         stage.is_used().then_some(Share {
             visits: stage.visits,
             throughput: PerSecond::new(stage.visits * limit.throughput).ok()?,
-            spare: part.spare,
+            spare,
         })
     }
 
     fn target(&self, stage: usize, class: ClassId) -> Option<Target> {
         let promise = *self.targets.get(class.index())?;
-        let part = self.parts.get(stage).filter(|part| part.spare > 0.0)?;
-        let whole = promise.response_time().as_secs_f64() * self.leeway_given;
-        let served: f64 = self.parts.iter().map(|part| part.visits * part.percentile).sum();
-        let seconds = if served < whole {
-            part.percentile + (whole - served) * part.spare
-        } else {
-            whole * part.percentile / served
-        };
+        let seconds = self.division.target(stage, promise.response_time().as_secs_f64())?;
         Target::percentile(promise.at(), Duration::try_from_secs_f64(seconds).ok()?).ok()
     }
 
@@ -371,51 +269,12 @@ impl GlobalLaw for GlobalController {
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("mean_per_percentile_ratio", self.mapping.alpha());
-        show("leeway_ratio", self.leeway_given);
+        show("leeway_ratio", self.leeway);
         if let Some(Limit { throughput, population, .. }) = self.limit {
             show("throughput_possible_per_second", throughput);
             show("population_wanted_count", population);
         }
     }
-}
-
-impl Known {
-    fn observe(&mut self, sample: &StageSample) {
-        self.workers = f64::from(sample.workers.get());
-        if let Some(Times { mean, percentile }) = sample.service {
-            // The first sample is taken as it is, not averaged with an initial zero.
-            let past = if self.service > 0.0 { WEIGHT } else { 0.0 };
-            self.service = past * self.service + (1.0 - past) * mean.as_secs_f64();
-            self.percentile = past * self.percentile + (1.0 - past) * percentile.as_secs_f64();
-        }
-    }
-
-    /// Whether requests visit it, and how long it takes then is known.
-    fn is_used(&self) -> bool {
-        self.visits > 0.0 && self.service > 0.0
-    }
-
-    /// How many requests of the whole it can do a second.
-    fn capacity(&self) -> f64 {
-        self.workers / (self.service * self.visits)
-    }
-
-    /// u_j: the part of its capacity that the whole would use at one request a second.
-    fn used(&self) -> f64 {
-        if self.is_used() { 1.0 / self.capacity() } else { 0.0 }
-    }
-}
-
-impl Part {
-    fn differs(&self, now: &Self) -> bool {
-        moved(self.visits, now.visits)
-            || moved(self.percentile, now.percentile)
-            || moved(self.spare, now.spare)
-    }
-}
-
-fn moved(before: f64, now: f64) -> bool {
-    (now - before).abs() > MOVED * before
 }
 
 fn strictest(targets: &[Target]) -> Target {

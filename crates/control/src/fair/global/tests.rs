@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
+use super::entry::RETRY_MAX;
 use super::*;
-use crate::{Class, Concurrency, Priority};
+use crate::global::{StageSample, Times};
+use crate::{Class, Concurrency, Priority, Reason};
 
 const R: Duration = Duration::from_millis(200);
 
