@@ -10,7 +10,9 @@ mod man;
 mod model;
 mod output;
 mod protect;
+mod serve;
 mod sim;
+mod size;
 
 use std::io;
 use std::process::ExitCode;
@@ -33,6 +35,7 @@ struct Tamarisk {
 #[derive(Debug, Subcommand)]
 enum Command {
     Protect(Box<protect::Protect>),
+    Serve(serve::Serve),
     Demo(demo::Demo),
     Load(Box<load::Load>),
     Sim(sim::Sim),
@@ -89,6 +92,7 @@ impl Command {
     fn run(self) -> anyhow::Result<Ending> {
         match self {
             Self::Protect(protect) => protect.run(),
+            Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
             Self::Sim(sim) => sim.run(),

@@ -93,6 +93,11 @@ impl Server {
         self
     }
 
+    /// How many connections may be open at once.
+    pub fn connections_limit(&self) -> usize {
+        self.connections_max
+    }
+
     /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.connections.load(std::sync::atomic::Ordering::Relaxed)

@@ -1,0 +1,173 @@
+//! Answers to requests for pages.
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+
+use crate::body::{Part, SiteBody};
+use crate::condition::Verdict;
+use crate::encoding::accepted;
+use crate::files::Files;
+use crate::page::{Content, Form, Page};
+use crate::range::{ByteRange, Ranges};
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+pub(crate) type Answer = Response<SiteBody>;
+
+/// A page, or what a request with these headers wants of it.
+pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap, files: &Files) -> Answer {
+    let form = page.form(accepted(headers));
+    let mut answer = match form.validators.judge(headers) {
+        Verdict::Failed => return message(StatusCode::PRECONDITION_FAILED),
+        Verdict::NotModified => {
+            let mut answer = Answer::default();
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+            answer
+        }
+        // Ranges are for GET only [RFC9110 §14.2].
+        Verdict::Proceed { ranges: true } if method == Method::GET => {
+            let field = headers.get(RANGE).and_then(|field| field.to_str().ok());
+            match field.map_or(Ranges::Whole, |field| Ranges::of(field, form.length)) {
+                Ranges::Whole => whole(form, files),
+                Ranges::Parts(ranges) => partial(form, &ranges, files),
+                Ranges::Unsatisfiable => return unsatisfiable(form.length),
+            }
+        }
+        Verdict::Proceed { .. } => whole(form, files),
+    };
+    let fields = answer.headers_mut();
+    fields.insert(ETAG, form.validators.etag.clone());
+    fields.insert(LAST_MODIFIED, form.last_modified.clone());
+    if page.varies() {
+        fields.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    if method == Method::HEAD {
+        *answer.body_mut() = SiteBody::default();
+    }
+    answer
+}
+
+fn whole(form: &Form, files: &Files) -> Answer {
+    let all = ByteRange { first: 0, last: form.length.saturating_sub(1) };
+    let part = if form.length > 0 { Some(part(form, all, files)) } else { None };
+    let mut answer = Answer::new(SiteBody::of(part));
+    let fields = answer.headers_mut();
+    fields.insert(CONTENT_LENGTH, form.length.into());
+    fields.insert(CONTENT_TYPE, form.content_type.clone());
+    fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(encoding) = form.encoding {
+        fields.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+    }
+    answer
+}
+
+fn partial(form: &Form, ranges: &[ByteRange], files: &Files) -> Answer {
+    let mut answer = whole(form, files);
+    *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+    let fields = answer.headers_mut();
+    let parts: Vec<Part> = if let &[range] = ranges {
+        fields.insert(CONTENT_RANGE, content_range(range, form.length));
+        vec![part(form, range, files)]
+    } else {
+        // It must not occur in the parts; a tag of the file's time and length will not.
+        let tag = String::from_utf8_lossy(form.validators.etag.as_bytes());
+        let boundary = format!("tamarisk-{}", tag.trim_matches('"'));
+        let content_type = format!("multipart/byteranges; boundary={boundary}");
+        let content_type = HeaderValue::try_from(content_type).expect("a tag is printable");
+        fields.insert(CONTENT_TYPE, content_type);
+        let end = Part::Held(format!("\r\n--{boundary}--\r\n").into());
+        let parts = ranges.iter().flat_map(|&range| {
+            [Part::Held(part_head(form, range, &boundary)), part(form, range, files)]
+        });
+        parts.chain([end]).collect()
+    };
+    *answer.body_mut() = SiteBody::of(parts);
+    let length = http_body::Body::size_hint(answer.body()).lower();
+    answer.headers_mut().insert(CONTENT_LENGTH, length.into());
+    answer
+}
+
+fn part_head(form: &Form, range: ByteRange, boundary: &str) -> Bytes {
+    let mut head = format!("\r\n--{boundary}\r\ncontent-type: ").into_bytes();
+    head.extend_from_slice(form.content_type.as_bytes());
+    head.extend_from_slice(b"\r\ncontent-range: ");
+    head.extend_from_slice(content_range(range, form.length).as_bytes());
+    head.extend_from_slice(b"\r\n\r\n");
+    head.into()
+}
+
+fn content_range(ByteRange { first, last }: ByteRange, length: u64) -> HeaderValue {
+    HeaderValue::try_from(format!("bytes {first}-{last}/{length}")).expect("digits and signs")
+}
+
+fn part(form: &Form, range: ByteRange, files: &Files) -> Part {
+    match &form.content {
+        Content::Held(bytes) => Part::Held(bytes.slice(range.first as usize..=range.last as usize)),
+        Content::OnDisk(file) => Part::OnDisk {
+            file: file.clone(),
+            at: range.first,
+            left: range.len(),
+            chunk: files.chunk.clone(),
+        },
+    }
+}
+
+fn unsatisfiable(length: u64) -> Answer {
+    let mut answer = message(StatusCode::RANGE_NOT_SATISFIABLE);
+    let field = HeaderValue::try_from(format!("bytes */{length}")).expect("digits and signs");
+    answer.headers_mut().insert(CONTENT_RANGE, field);
+    answer
+}
+
+/// What may be asked for.
+pub(crate) fn options() -> Answer {
+    let mut answer = Answer::default();
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    answer.headers_mut().insert(ALLOW, METHODS);
+    answer
+}
+
+/// Files are only read here.
+pub(crate) fn not_allowed() -> Answer {
+    let mut answer = message(StatusCode::METHOD_NOT_ALLOWED);
+    answer.headers_mut().insert(ALLOW, METHODS);
+    answer
+}
+
+/// The same place with a slash at its end, where links in a folder's page lead right.
+pub(crate) fn folder(path: &str, query: Option<&str>) -> Answer {
+    // Two slashes would name another host.
+    let path = path.trim_start_matches('/');
+    let location = match query {
+        Some(query) => format!("/{path}/?{query}"),
+        None => format!("/{path}/"),
+    };
+    let Ok(location) = HeaderValue::try_from(location) else {
+        return message(StatusCode::BAD_REQUEST);
+    };
+    let mut answer = message(StatusCode::MOVED_PERMANENTLY);
+    answer.headers_mut().insert(LOCATION, location);
+    answer
+}
+
+/// Come again after so many seconds.
+pub(crate) fn busy(seconds: u64) -> Answer {
+    let mut answer = message(StatusCode::SERVICE_UNAVAILABLE);
+    answer.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
+    answer
+}
+
+/// A status in words.
+pub(crate) fn message(status: StatusCode) -> Answer {
+    let words = status.canonical_reason().unwrap_or("no answer");
+    let mut answer = Answer::new(SiteBody::held(format!("{}: {words}\n", status.as_str()).into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, TEXT);
+    answer
+}

@@ -1,0 +1,73 @@
+//! Pages in memory, up to so many bytes.
+
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::page::Page;
+use crate::path::SitePath;
+
+/// What a page takes besides its content: its forms, its key, its place in the cache.
+const OVERHEAD_BYTES: u64 = 1024;
+
+/// Bounded in bytes; what is not asked for again leaves first.
+pub(crate) struct PageCache(Cache<SitePath, Arc<Page>, Bytes>);
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<SitePath, Arc<Page>> for Bytes {
+    fn weight(&self, path: &SitePath, page: &Arc<Page>) -> u64 {
+        path.len() as u64 + page.held().unwrap_or_default() + OVERHEAD_BYTES
+    }
+}
+
+impl PageCache {
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        /// Of a site of web pages; a guess only sizes the first tables.
+        const PAGE_BYTES: u64 = 16 * 1024;
+        let pages = usize::try_from(bytes_max / PAGE_BYTES).unwrap_or(usize::MAX);
+        Self(Cache::with_weighter(pages, bytes_max, Bytes))
+    }
+
+    pub(crate) fn get(&self, path: &SitePath) -> Option<Arc<Page>> {
+        self.0.get(path)
+    }
+
+    /// The page, if it has come meanwhile; else the right to bring it, which one asker
+    /// has and the others wait for.
+    pub(crate) async fn get_or_load<E>(
+        &self,
+        path: &SitePath,
+        load: impl Future<Output = Result<Loaded, E>>,
+    ) -> Result<Loaded, E> {
+        let guard = match self.0.get_value_or_guard_async(path).await {
+            Ok(page) => return Ok(Loaded::Page(page)),
+            Err(guard) => guard,
+        };
+        let loaded = load.await?;
+        if let Loaded::Page(page) = &loaded
+            && page.held().is_some()
+        {
+            // The cache may have no room for it; the client has it all the same.
+            let _ = guard.insert(Arc::clone(page));
+        }
+        Ok(loaded)
+    }
+
+    pub(crate) fn put(&self, path: SitePath, page: Arc<Page>) {
+        self.0.insert(path, page);
+    }
+
+    pub(crate) fn remove(&self, path: &SitePath) {
+        self.0.remove(path);
+    }
+}
+
+/// What a path has led to.
+#[derive(Clone, Debug)]
+pub(crate) enum Loaded {
+    Page(Arc<Page>),
+    Folder,
+}

@@ -1,0 +1,101 @@
+//! In which form a client can read a file [RFC9110 §12.5.3].
+
+use http::HeaderMap;
+use http::header::ACCEPT_ENCODING;
+
+/// A form in which a file may stand beside itself, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Encoding {
+    Brotli,
+    Zstd,
+    Gzip,
+}
+
+impl Encoding {
+    /// In the order in which they are preferred: the shortest first.
+    pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
+
+    /// The name in `Content-Encoding`.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// What the name of a file in this form ends in.
+    pub(crate) const fn ending(self) -> &'static str {
+        match self {
+            Self::Brotli => ".br",
+            Self::Zstd => ".zst",
+            Self::Gzip => ".gz",
+        }
+    }
+}
+
+/// Whether the client of `headers` can read each of [`Encoding::ALL`].
+pub(crate) fn accepted(headers: &HeaderMap) -> [bool; 3] {
+    let mut named = [None; 3];
+    let mut others = None;
+    let fields = headers.get_all(ACCEPT_ENCODING).iter();
+    for item in fields.flat_map(|field| field.as_bytes().split(|&byte| byte == b',')) {
+        let mut parameters = item.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+        let name = parameters.next().unwrap_or_default();
+        let is_wanted = !parameters.any(is_weight_of_zero);
+        if name == b"*" {
+            others = Some(is_wanted);
+        }
+        for (index, encoding) in Encoding::ALL.into_iter().enumerate() {
+            let alias = encoding == Encoding::Gzip && name.eq_ignore_ascii_case(b"x-gzip");
+            if alias || name.eq_ignore_ascii_case(encoding.name().as_bytes()) {
+                named[index] = Some(is_wanted);
+            }
+        }
+    }
+    named.map(|named| named.or(others).unwrap_or(false))
+}
+
+/// `q=0`, `q=0.0` and so on; any other weight is good enough.
+fn is_weight_of_zero(parameter: &[u8]) -> bool {
+    let Some((b'q' | b'Q', value)) = parameter.split_first() else { return false };
+    let value = value.trim_ascii_start().strip_prefix(b"=").unwrap_or_default().trim_ascii_start();
+    !value.is_empty() && value.iter().all(|&byte| byte == b'0' || byte == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn check(field: &'static str, expected: &str) {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(field));
+        let accepted = accepted(&headers);
+        let names: Vec<_> = Encoding::ALL
+            .into_iter()
+            .zip(accepted)
+            .filter(|(_, is)| *is)
+            .map(|(encoding, _)| encoding.name())
+            .collect();
+        assert_eq!(names.join(" "), expected, "{field}");
+    }
+
+    #[test]
+    fn what_is_named_is_accepted_unless_its_weight_is_zero() {
+        check("gzip, deflate, br, zstd", "br zstd gzip");
+        check("GZIP;q=0.5", "gzip");
+        check("x-gzip", "gzip");
+        check("gzip;q=0, br ; q=0.000, zstd;q=0.001", "zstd");
+        check("identity", "");
+        check("", "");
+    }
+
+    #[test]
+    fn a_star_is_for_all_that_are_not_named() {
+        check("*", "br zstd gzip");
+        check("br;q=0, *", "zstd gzip");
+        check("*;q=0, gzip", "gzip");
+    }
+}

@@ -1,0 +1,202 @@
+//! A folder of files as a site: which file a path means, and reading it.
+
+use std::fs::{File, Metadata};
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::HeaderValue;
+use tamarisk_control::Timestamp;
+
+use crate::condition::Validators;
+use crate::encoding::Encoding;
+use crate::page::{Content, FileStamp, Form, Page, Stamp};
+use crate::path::SitePath;
+use crate::root::{FileError, Root};
+
+/// Shorter than this, a file fits a packet or two as it is.
+const COMPRESSED_LENGTH_MIN: u64 = 1024;
+
+/// Level 6 of 9: beyond it gzip takes much longer for a per cent or two.
+const COMPRESSION: Compression = Compression::new(6);
+
+/// A site's files.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) root: Root,
+    /// Which file stands for a folder: the first of these that it has.
+    pub(crate) index: Vec<String>,
+    /// Longer files are read as they are sent.
+    pub(crate) held_max: u64,
+}
+
+/// What a path means.
+#[derive(Debug)]
+pub(crate) enum Located {
+    File(Box<OpenFile>),
+    /// A folder, asked for without the slash at its end.
+    Folder,
+}
+
+/// A file that is open, and those beside it that are forms of it.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    path: SitePath,
+    plain: (File, Metadata),
+    encoded: [Option<(File, Metadata)>; 3],
+}
+
+impl OpenFile {
+    pub(crate) fn length(&self) -> u64 {
+        self.plain.1.len()
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        let stamp = |(_, metadata): &(File, Metadata)| FileStamp::of(metadata);
+        let encoded = self.encoded.each_ref().map(|file| file.as_ref().map(stamp));
+        Stamp { plain: stamp(&self.plain), encoded }
+    }
+}
+
+impl Folder {
+    /// Finds and opens what `path` means.
+    pub(crate) fn locate(&self, path: &SitePath) -> Result<Located, FileError> {
+        let (file, metadata) = self.root.get(path)?;
+        if !metadata.is_dir() {
+            // `a.html/` is another place than `a.html`, and nothing is there.
+            let is_file = !path.is_folder();
+            return if is_file {
+                Ok(self.with_forms(path, file, metadata))
+            } else {
+                Err(FileError::NotFound)
+            };
+        }
+        if !path.is_folder() {
+            return Ok(Located::Folder);
+        }
+        for name in &self.index {
+            let index = path.join(name);
+            match self.root.get(&index) {
+                Ok((file, metadata)) if metadata.is_file() => {
+                    return Ok(self.with_forms(&index, file, metadata));
+                }
+                Ok(_) | Err(FileError::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(FileError::NotFound)
+    }
+
+    fn with_forms(&self, path: &SitePath, file: File, metadata: Metadata) -> Located {
+        let beside = |encoding: Encoding| {
+            let (file, form) = self.root.get(&path.with_ending(encoding.ending())).ok()?;
+            // One that is older was made of another version of the file.
+            let is_of_it = form.is_file() && form.modified().ok()? >= metadata.modified().ok()?;
+            is_of_it.then_some((file, form))
+        };
+        let encoded = Encoding::ALL.map(beside);
+        let file = OpenFile { path: path.clone(), plain: (file, metadata), encoded };
+        Located::File(Box::new(file))
+    }
+
+    /// Reads a file, or as much of it as is to be held.
+    pub(crate) fn read(&self, file: Box<OpenFile>, now: Timestamp) -> Result<Page, FileError> {
+        let stamp = file.stamp();
+        let name = mime_guess::from_path(file.path.as_path()).first_or_octet_stream();
+        let is_text = is_text(name.essence_str());
+        let content_type = match name.type_() == mime_guess::mime::TEXT {
+            true => format!("{name}; charset=utf-8"),
+            false => name.to_string(),
+        };
+        let content_type = HeaderValue::try_from(content_type).map_err(|_| FileError::Broken)?;
+        let form =
+            |(file, metadata), encoding| self.form(file, &metadata, encoding, content_type.clone());
+        let plain = form(file.plain, None)?;
+        let [brotli, zstd, gzip] = file.encoded;
+        let encode =
+            |file: Option<_>, encoding| file.map(|file| form(file, Some(encoding))).transpose();
+        let mut encoded = [
+            encode(brotli, Encoding::Brotli)?,
+            encode(zstd, Encoding::Zstd)?,
+            encode(gzip, Encoding::Gzip)?,
+        ];
+        if is_text && encoded.iter().all(Option::is_none) {
+            encoded[2] = compressed(&plain);
+        }
+        Ok(Page::new(plain, encoded, stamp, now))
+    }
+
+    fn form(
+        &self,
+        mut file: File,
+        metadata: &Metadata,
+        encoding: Option<Encoding>,
+        content_type: HeaderValue,
+    ) -> Result<Form, FileError> {
+        let modified = metadata.modified().map_err(|_| FileError::Broken)?;
+        let length = metadata.len();
+        let content = if length > self.held_max {
+            Content::OnDisk(Arc::new(file))
+        } else {
+            let mut bytes = vec![0; length as usize];
+            // A file that was cut meanwhile is another one the next time.
+            file.read_exact(&mut bytes).map_err(|_| FileError::Broken)?;
+            Content::Held(bytes.into())
+        };
+        Ok(Form::new(encoding, content_type, modified, length, content))
+    }
+}
+
+impl Form {
+    fn new(
+        encoding: Option<Encoding>,
+        content_type: HeaderValue,
+        modified: SystemTime,
+        length: u64,
+        content: Content,
+    ) -> Self {
+        let tag = encoding.map_or(String::new(), |encoding| format!("-{}", encoding.name()));
+        let validators = Validators::new(modified, length, &tag);
+        let last_modified = httpdate::fmt_http_date(validators.modified);
+        let last_modified = HeaderValue::try_from(last_modified).expect("a date is printable");
+        Self { encoding, content_type, last_modified, validators, length, content }
+    }
+}
+
+/// `plain` with gzip, if that makes it shorter by a tenth.
+fn compressed(plain: &Form) -> Option<Form> {
+    let Content::Held(bytes) = &plain.content else { return None };
+    if plain.length < COMPRESSED_LENGTH_MIN {
+        return None;
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 2), COMPRESSION);
+    encoder.write_all(bytes).ok()?;
+    let short = encoder.finish().ok()?;
+    let length = short.len() as u64;
+    (length < plain.length / 10 * 9).then(|| Form {
+        encoding: Some(Encoding::Gzip),
+        content_type: plain.content_type.clone(),
+        last_modified: plain.last_modified.clone(),
+        validators: plain.validators.encoded("-gzip"),
+        length,
+        content: Content::Held(Bytes::from(short)),
+    })
+}
+
+/// Whether files of this type are worth compressing.
+fn is_text(essence: &str) -> bool {
+    const TEXTS: [&str; 8] = [
+        "application/javascript",
+        "application/json",
+        "application/manifest+json",
+        "application/wasm",
+        "application/xhtml+xml",
+        "application/xml",
+        "image/svg+xml",
+        "image/x-icon",
+    ];
+    essence.starts_with("text/") || TEXTS.contains(&essence)
+}

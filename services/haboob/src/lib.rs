@@ -1,0 +1,50 @@
+//! Haboob: a web server on stages, with a page cache [Welsh02 §5.5].
+//!
+//! A request for a page in memory is answered on the spot, without a queue. All others
+//! cross the stage that reads files, whose law refuses what the disk cannot bring in
+//! time; the shortest file of a batch is read first, and one reading serves all who wait
+//! for the file. What is in memory is compared with the disk once a second.
+//!
+//! ```text
+//! socket ─ guard ─ hyper ─ path ─ page cache ─ hit ─────────────── answer
+//!          (tamarisk-http)            └─ miss ─ files (threads) ──┘
+//!                                               chunks (threads) ─ body of a long file
+//! ```
+//!
+//! What this crate does not do: it writes no file, runs no program, and opens nothing that
+//! is not beneath the site's folder, whatever links and races there are.
+//!
+//! # Examples
+//! ```no_run
+//! use std::time::Duration;
+//! use tamarisk_control::Target;
+//! use tamarisk_haboob::{Options, SiteOptions, start};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let site = SiteOptions::new("public", Target::p90(Duration::from_millis(200))?);
+//! let running = start(Options::new("127.0.0.1:8080".parse()?, site)).await?;
+//! tokio::signal::ctrl_c().await?;
+//! running.shutdown(Duration::from_secs(10)).await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod answer;
+mod body;
+mod cache;
+mod condition;
+mod encoding;
+mod files;
+mod folder;
+mod page;
+mod path;
+mod range;
+mod root;
+mod serve;
+mod site;
+
+pub use body::SiteBody;
+pub use path::{InvalidPath, SitePath};
+pub use serve::{Options, Running, StartError, start};
+pub use site::{Answering, Site, SiteError, SiteOptions};

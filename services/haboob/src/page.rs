@@ -1,0 +1,112 @@
+//! A file as it is answered with: in each form that there is of it.
+
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use http::HeaderValue;
+use tamarisk_control::Timestamp;
+
+use crate::condition::Validators;
+use crate::encoding::Encoding;
+
+/// A page in the cache is compared with the disk at most so often.
+const CHECK_NANOS: u64 = 1_000_000_000;
+
+/// A file, and the forms of it for clients that can read them.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) plain: Form,
+    /// In the order of [`Encoding::ALL`].
+    pub(crate) encoded: [Option<Form>; 3],
+    pub(crate) stamp: Stamp,
+    /// Nanoseconds on the clock of the site.
+    next_check: AtomicU64,
+}
+
+/// One form of a file.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) encoding: Option<Encoding>,
+    pub(crate) content_type: HeaderValue,
+    pub(crate) last_modified: HeaderValue,
+    pub(crate) validators: Validators,
+    pub(crate) length: u64,
+    pub(crate) content: Content,
+}
+
+/// Where the bytes are.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Held(Bytes),
+    /// Too many to be held: read as they are sent.
+    OnDisk(Arc<File>),
+}
+
+/// Tells whether a file on disk is still the same, and those beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) plain: FileStamp,
+    pub(crate) encoded: [Option<FileStamp>; 3],
+}
+
+/// The same as long as nobody has written to the file or put another in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    device: u64,
+    inode: u64,
+    length: u64,
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            length: metadata.len(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl Page {
+    pub(crate) fn new(
+        plain: Form,
+        encoded: [Option<Form>; 3],
+        stamp: Stamp,
+        now: Timestamp,
+    ) -> Self {
+        let next_check = AtomicU64::new(now.as_nanos() + CHECK_NANOS);
+        Self { plain, encoded, stamp, next_check }
+    }
+
+    /// The best form for a client that can read those `accepted`.
+    pub(crate) fn form(&self, accepted: [bool; 3]) -> &Form {
+        let possible = self.encoded.iter().zip(accepted).filter(|(_, accepted)| *accepted);
+        possible.filter_map(|(form, _)| form.as_ref()).next().unwrap_or(&self.plain)
+    }
+
+    /// Whether which form is sent depends on the client.
+    pub(crate) fn varies(&self) -> bool {
+        self.encoded.iter().any(Option::is_some)
+    }
+
+    /// Whether the one who asks is to compare the page with the disk: one in a second.
+    pub(crate) fn is_check_due(&self, now: Timestamp) -> bool {
+        let (now, due) = (now.as_nanos(), self.next_check.load(Ordering::Relaxed));
+        now >= due && {
+            let next = now + CHECK_NANOS;
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.next_check.compare_exchange(due, next, set, fetch).is_ok()
+        }
+    }
+
+    /// Bytes of memory that its content takes; `None` if a form of it stays on disk.
+    pub(crate) fn held(&self) -> Option<u64> {
+        let forms = std::iter::once(&self.plain).chain(self.encoded.iter().flatten());
+        forms.map(|form| matches!(form.content, Content::Held(_)).then_some(form.length)).sum()
+    }
+}

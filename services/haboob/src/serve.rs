@@ -1,0 +1,118 @@
+//! A site on a port.
+
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use tamarisk_http::server::{Cores, DrainTrigger, Server, listen};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::site::{Site, SiteError, SiteOptions};
+
+/// Files of a site that may be open beside the connections: one for each thread that
+/// reads, and some that are sent as they are read.
+const FILES_RESERVED: usize = 1024;
+
+/// What is served, and where.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The address for clients.
+    pub listen: SocketAddr,
+    /// How many threads serve them.
+    pub cores: NonZeroUsize,
+    /// How connections are served.
+    pub server: Server,
+    /// The files.
+    pub site: SiteOptions,
+}
+
+impl Options {
+    /// One thread for each core, and nearly as many connections as there may be open files.
+    pub fn new(listen: SocketAddr, site: SiteOptions) -> Self {
+        let server = Server::default();
+        let connections = (2 * server.connections_limit()).saturating_sub(FILES_RESERVED);
+        Self {
+            listen,
+            cores: available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            server: server.connections_max(connections.max(64)),
+            site,
+        }
+    }
+}
+
+/// Why serving could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address is taken, or not ours to listen on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no threads.
+    #[error("cannot start a thread for each core")]
+    Cores(#[source] io::Error),
+    /// The site cannot be served.
+    #[error(transparent)]
+    Site(#[from] SiteError),
+}
+
+/// A site that is being served.
+pub struct Running {
+    local_addr: SocketAddr,
+    site: Site,
+    drain: DrainTrigger,
+    served: JoinHandle<usize>,
+}
+
+/// Serves a site on threads of its own; its stages are governed on the runtime that this
+/// is called on.
+///
+/// # Errors
+/// [`StartError`], before anything serves.
+pub async fn start(options: Options) -> Result<Running, StartError> {
+    let Options { listen: address, cores, server, site } = options;
+    let failed = |source| StartError::Listen { address, source };
+    let listeners = listen(address, cores.get()).map_err(failed)?;
+    let local_addr = listeners[0].local_addr().map_err(failed)?;
+    let site = Site::open(site)?;
+    let (trigger, drain) = DrainTrigger::new();
+    let tasks = listeners.into_iter().map(|listener| {
+        let (site, server, drain) = (site.clone(), server.clone(), drain.clone());
+        async move || {
+            let listener = TcpListener::from_std(listener)
+                .expect("a fresh listening socket can be registered");
+            server.serve(listener, |_| site.clone(), drain).await
+        }
+    });
+    let cores = Cores::start(tasks).map_err(StartError::Cores)?;
+    let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
+    Ok(Running { local_addr, site, drain: trigger, served })
+}
+
+impl Running {
+    /// Where clients are served.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The site.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Takes no new connections, lets requests finish within `timeout`, and ends; how many
+    /// connections were still busy then.
+    pub async fn shutdown(self, timeout: Duration) -> usize {
+        self.drain.drain(timeout);
+        let cut = self.served.await.expect("a core's task does not panic");
+        self.site.close();
+        cut
+    }
+}
