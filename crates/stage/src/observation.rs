@@ -14,7 +14,7 @@ use crate::profile::{Profile, Profiler, ServiceProfile};
 pub(crate) const WINDOW: Duration = Duration::from_secs(5);
 
 /// The resolution of recorded times: an inline stage's are of that order.
-const QUARTER_MICROSECOND_NANOS: u32 = 250;
+const QUARTER_MICROSECOND_NANOS: u64 = 250;
 const SECOND_QUARTER_MICROSECONDS: u64 = 4_000_000;
 
 /// A stage at one instant. All numbers are of the same instant, and the
@@ -252,9 +252,9 @@ impl Windowed {
 
     #[inline]
     pub(crate) fn record(&mut self, time: Duration, count: u32) {
-        let of_last_second = time.subsec_nanos() / QUARTER_MICROSECOND_NANOS;
+        let of_last_second = u64::from(time.subsec_nanos()) / QUARTER_MICROSECOND_NANOS;
         let quarters = time.as_secs().saturating_mul(SECOND_QUARTER_MICROSECONDS);
-        let capped = quarters.saturating_add(of_last_second.into()).min(u32::MAX.into());
+        let capped = quarters.saturating_add(of_last_second).min(u32::MAX.into());
         self.current.add(capped, u64::from(count)).expect("capped to the histogram's range");
     }
 
@@ -272,7 +272,7 @@ impl Windowed {
         let at = |quantile: f64| {
             let bucket = both.quantile_bucket(quantile).ok().flatten();
             let quarters = bucket.map_or(0, |bucket| bucket.end());
-            Duration::from_nanos(quarters * u64::from(QUARTER_MICROSECOND_NANOS))
+            Duration::from_nanos(quarters * QUARTER_MICROSECOND_NANOS)
         };
         let middles = both.iter().map(|bucket| {
             u128::from(u64::midpoint(bucket.start(), bucket.end())) * u128::from(bucket.count())
@@ -284,7 +284,7 @@ impl Windowed {
 
     pub(crate) fn profile(&self) -> Option<ServiceProfile> {
         let both = self.current.checked_add(&self.previous).ok()?;
-        ServiceProfile::of(&both, QUARTER_MICROSECOND_NANOS.into())
+        ServiceProfile::of(&both, QUARTER_MICROSECOND_NANOS)
     }
 }
 
