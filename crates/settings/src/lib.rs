@@ -22,6 +22,7 @@
 //! ```
 
 mod error;
+pub mod laws;
 mod section;
 pub mod target;
 pub mod values;

@@ -128,7 +128,7 @@ type StageSection<'a> = (String, Range<usize>, Section<'a>);
 
 fn stages<'a>(value: &'a Value<'a>) -> Result<Vec<StageSection<'a>>, Fault> {
     let stages = Section::tables(value)?.into_iter().map(|(key, value)| {
-        let section = Section::new(value, &laws::KEYS, |_| false)?;
+        let section = Section::new(value, &tamarisk_settings::laws::KEYS, |_| false)?;
         Ok((values::key_name(key)?, key.span(), section))
     });
     stages.collect()

@@ -1,0 +1,116 @@
+//! The laws of a stage, by name, as every file that has stages names them:
+//!
+//! ```toml
+//! admission = "predict-gate-trim"
+//! dropping = "selective-dropper"                                  # besides
+//! workers = { law = "pool-sizing", workers_max_count = 64 }       # or a number
+//! batching = "throughput-batching"
+//! quality = { law = "degradation", quality_least_ratio = 0.5 }
+//! termination = "termination-threshold"
+//! ```
+
+use std::time::Duration;
+
+use tamarisk_control::catalogue::{
+    ADMISSION, BATCHING, DROPPING, Entry, Knob, Laws, Named, QUALITY, TERMINATION, WORKERS,
+};
+use tamarisk_control::{AdmissionLaw, Classes, Target, WorkersLaw};
+use toml::de::DeValue;
+
+use crate::section::{Fault, Section, Value, wrong_type};
+use crate::values::{float, not_one_of, number, one_of, text};
+
+/// What laws can be chosen for.
+pub const KEYS: [&str; 6] =
+    ["admission", "dropping", "workers", "batching", "quality", "termination"];
+
+/// The laws that are stated, where `value` finds what a key says.
+///
+/// # Errors
+/// A [`Fault`] at a law that there is not, or that cannot have such constants.
+pub fn read<'a>(value: impl Fn(&str) -> Option<&'a Value<'a>>) -> Result<Laws, Fault> {
+    let dropping = value("dropping");
+    let laws = Laws {
+        admission: value("admission")
+            .map(|value| law(value, "admission", ADMISSION))
+            .transpose()?,
+        dropping: dropping.map(dropper).transpose()?,
+        workers: value("workers").map(workers).transpose()?,
+        batching: value("batching").map(|value| law(value, "batching", BATCHING)).transpose()?,
+        quality: value("quality").map(|value| law(value, "quality", QUALITY)).transpose()?,
+        termination: value("termination")
+            .map(|value| law(value, "termination", TERMINATION))
+            .transpose()?,
+    };
+    if let (Some(at), Some(dropper)) = (dropping, &laws.dropping)
+        && laws.admission.as_ref().is_some_and(|law| law.name() == dropper.name())
+    {
+        let message = format!("{} is the admission law already", dropper.name());
+        return Err(Fault::new(at.span(), message, "expected another law, or none"));
+    }
+    Ok(laws)
+}
+
+/// `workers = 32` says what `{ law = "fixed", workers_count = 32 }` does.
+fn workers(value: &Value<'_>) -> Result<Named<dyn WorkersLaw>, Fault> {
+    let DeValue::Integer(_) = value.get_ref() else {
+        return law(value, "workers", WORKERS);
+    };
+    let expected = "a number of workers from 1 to 32768, or a law";
+    let count = number(value, expected, u64::MAX)?;
+    let mut fixed = WORKERS[0].named();
+    fixed.set("workers_count", count as f64).map_err(|error| {
+        Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
+    })?;
+    Ok(fixed)
+}
+
+fn dropper(value: &Value<'_>) -> Result<Named<dyn AdmissionLaw>, Fault> {
+    let named = law(value, "dropping", ADMISSION)?;
+    if DROPPING.contains(&named.name()) {
+        return Ok(named);
+    }
+    Err(not_one_of(value.span(), "dropping law", named.name(), DROPPING))
+}
+
+/// A law by its name alone, or by a table that has its name and some of its constants.
+fn law<L: ?Sized>(
+    value: &Value<'_>,
+    kind: &str,
+    entries: &'static [Entry<L>],
+) -> Result<Named<L>, Fault> {
+    let names: Vec<_> = entries.iter().map(|entry| entry.name).collect();
+    let choose = |name: &Value<'_>| one_of(name, &format!("{kind} law"), &names);
+    let table = match value.get_ref() {
+        DeValue::String(_) => return Ok(entries[choose(value)?].named()),
+        DeValue::Table(table) => table,
+        _ => return Err(wrong_type(value, "the name of a law, or a table with `law = \"…\"`")),
+    };
+    let Some(name) = table.get("law") else {
+        let expected = format!("needs `law = {:?}`", names[0]);
+        return Err(Fault::new(value.span(), format!("this {kind} law has no name"), expected));
+    };
+    text(name)?;
+    let entry = &entries[choose(name)?];
+    let mut known = vec!["law"];
+    known.extend(entry.knobs.iter().map(|knob| knob.name));
+    let section = Section::new(value, &known, |_| false)?;
+    let mut named = entry.named();
+    for Knob { name, summary, least, greatest, .. } in entry.knobs {
+        let Some(value) = section.value(name) else { continue };
+        let expected = format!("a number from {least} to {greatest}: {summary}");
+        let number = float(value, &expected)?;
+        named.set(name, number).map_err(|error| {
+            Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
+        })?;
+    }
+    named.make(&any_classes()).map_err(|error| {
+        Fault::new(value.span(), error.to_string(), "expected constants that go together")
+    })?;
+    Ok(named)
+}
+
+/// Whether constants go together does not depend on what is promised.
+fn any_classes() -> Classes {
+    Classes::single(Target::p90(Duration::from_secs(1)).expect("a second is a target"))
+}
