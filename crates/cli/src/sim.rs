@@ -3,6 +3,7 @@
 mod comparison;
 mod figure;
 mod from;
+mod knob;
 mod replay;
 mod runs;
 mod series;
@@ -13,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use tamarisk_control::PerSecond;
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, admission};
-use tamarisk_model::scenario::{self, File, Law};
+use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, Laws, Named, admission};
+use tamarisk_control::{AdmissionLaw, PerSecond};
+use tamarisk_model::scenario::{self, File};
 use tamarisk_model::sim::{Scenario, Simulation};
 use tamarisk_plot::Format;
 
@@ -72,10 +73,11 @@ struct Run {
     seeds: u64,
 }
 
-/// Run one scenario with several laws, one after the other at the same stages
+/// Run one scenario with several admission laws, one after the other at the same stages
 ///
-/// The laws take the place of those that the scenario names for its stages; if it names none,
-/// they stand where clients enter. A global law stays.
+/// The laws take the place of those that the scenario names, and of what it drops besides; what it
+/// names for workers, batching, quality and termination stays, and so does a global law. If it
+/// names none, they stand where clients enter.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct Compare {
@@ -164,7 +166,7 @@ impl Compare {
         let places = places(&file);
         let with = |law: &'static AdmissionEntry| Arrangement {
             name: law.name.to_owned(),
-            laws: places.iter().map(|stage| (stage.clone(), Law::from(law))).collect(),
+            laws: at_all(&places, &law.named()),
         };
         let arrangements = self.laws.iter().copied().flatten().map(with).collect();
         simulate(&self.common, Task::of(&self.scenario, &file, arrangements, self.seeds))
@@ -183,22 +185,32 @@ fn law(name: &str) -> Result<&'static AdmissionEntry, String> {
 
 /// The laws where the file has them.
 fn as_written(file: &File) -> Arrangement {
-    let mut names: Vec<_> = file.laws.iter().map(|(_, law)| law.entry().name).collect();
+    let admission = file.laws.iter().filter_map(|(_, laws)| laws.admission.as_ref());
+    let mut names: Vec<_> = admission.map(Named::name).collect();
     names.dedup();
     names.extend(file.scenario.global.as_ref().map(|law| law.name()));
     let name = if names.is_empty() { "open".to_owned() } else { names.join(" + ") };
     Arrangement { name, laws: file.laws.clone() }
 }
 
+/// Stages and their laws.
+type Places = Vec<(String, Laws)>;
+
 /// The stages at which laws are compared.
-fn places(file: &File) -> Vec<String> {
+fn places(file: &File) -> Places {
     if !file.laws.is_empty() {
-        return file.laws.iter().map(|(stage, _)| stage.clone()).collect();
+        return file.laws.clone();
     }
     let mut entries: Vec<_> = file.scenario.clients.iter().map(|c| c.entry.clone()).collect();
     entries.sort_unstable();
     entries.dedup();
-    entries
+    entries.into_iter().map(|entry| (entry, Laws::new())).collect()
+}
+
+/// The same with `law` at all doors, and none that drops besides.
+fn at_all(places: &Places, law: &Named<dyn AdmissionLaw>) -> Places {
+    let with = |laws: &Laws| Laws { admission: Some(law.clone()), dropping: None, ..laws.clone() };
+    places.iter().map(|(stage, laws)| (stage.clone(), with(laws))).collect()
 }
 
 fn simulate(common: &Common, task: Task) -> anyhow::Result<Ending> {

@@ -130,6 +130,47 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
+fn what_slow_laws_set_is_shown_where_there_are_any() {
+    let [csv, svg] = ["composed.csv", "composed.svg"].map(scratch);
+    let files = ["--csv", csv.to_str().unwrap(), "--plot", svg.to_str().unwrap()];
+    let scenario = "scenarios/composition.toml";
+    let run = json(&[&["sim", "run", scenario][..], &files].concat());
+    let (stage, class) = (&run["laws"][0]["stages"][0], &run["laws"][0]["classes"][0]);
+    assert_eq!(stage["slow_laws"]["quality"], "degradation");
+    let mean = |knob: &str| stage["set"][knob]["mean"].as_f64().unwrap();
+    assert!(mean("workers") > 12.0 && mean("batch") < 50.0 && mean("quality") < 0.95, "{stage}");
+    assert!(class["share_terminated"]["mean"].as_f64().unwrap() > 0.0, "{class}");
+
+    let rows = std::fs::read_to_string(csv).unwrap();
+    let rows: Vec<Vec<&str>> = rows.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|head| *head == name).unwrap();
+    let workers = column("web.workers_count");
+    let at = |second: usize, column: usize| rows[1 + second][column].parse::<f64>().unwrap();
+    // The spike lasts from 40 to 140 s.
+    assert_eq!((at(39, workers), at(139, workers)), (8.0, 32.0));
+    assert_eq!(
+        (at(39, column("web.quality_ratio")), at(39, column("web.batch_events_count"))),
+        (1.0, 50.0)
+    );
+    let terminated: f64 = (0..250).map(|second| at(second, column("terminated"))).sum();
+    assert!(terminated > 100.0, "{terminated}");
+    let figure = std::fs::read_to_string(svg).unwrap();
+    assert!(figure.contains("Workers") && figure.contains("Quality"));
+
+    let text = tamarisk(&["sim", "run", scenario]);
+    assert!(stdout(&text).contains("terminated") && stdout(&text).contains("quality"));
+    let plain = tamarisk(&["sim", "run", "scenarios/spike.toml"]);
+    assert!(!stdout(&plain).contains("terminated") && !stdout(&plain).contains("quality"));
+    // Another admission law takes the place of theirs; what rules the rest stays.
+    let compared = json(&["sim", "compare", scenario, "--laws", "codel", "--seeds", "1"]);
+    let stage = &compared["laws"][0]["stages"][0];
+    assert_eq!(
+        (&stage["law"], &stage["slow_laws"]["workers"]),
+        (&"codel".into(), &"pool-sizing".into())
+    );
+}
+
+#[test]
 fn the_least_workers_are_those_of_the_formula() {
     let scenario = "scenarios/ten-fold.toml";
     let answers = json(&["model", scenario, "--at", "500/s", "--workers-for", "p90=200ms"]);

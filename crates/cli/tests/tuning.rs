@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn scenario(name: &str, law: &str) -> String {
     let path = scratch(name);
     let text = format!(
         "duration = '8s'\nwarm_up = '2s'\np90 = '200ms'\n\
-         [stages.web]\nworkers = 4\nservice = {{ exponential = '20ms' }}\nlaw = {law}\n\
+         [stages.web]\nworkers = 4\nservice = {{ exponential = '20ms' }}\nadmission = {law}\n\
          [clients.crowd]\nopen = '2000/s'\n"
     );
     std::fs::write(&path, text).unwrap();
@@ -48,7 +48,7 @@ fn held_out(tuned: &Value, law: &str) -> f64 {
 #[test]
 fn a_mistuned_law_comes_to_what_its_published_constants_reach() {
     // A rate of 5/s that rises by little; the published ones begin at 5000/s.
-    let law = "{ name = 'response-time', rate_max_per_second = 5, increase_per_second = 0.01 }";
+    let law = "{ law = 'response-time', rate_max_per_second = 5, increase_per_second = 0.01 }";
     let file = scenario("mistuned.toml", law);
     let knobs = "rate_max_per_second,increase_per_second,requests_count,decrease_ratio";
     let tuned = tuned(&file, &["--law", "response-time", "--knobs", knobs, "--budget", "150"]);
@@ -64,7 +64,7 @@ fn a_mistuned_law_comes_to_what_its_published_constants_reach() {
 
 #[test]
 fn the_result_can_be_pasted_drawn_and_is_the_same_each_time() {
-    let file = scenario("threshold.toml", "{ name = 'threshold', queued_count = 100000 }");
+    let file = scenario("threshold.toml", "{ law = 'threshold', queued_count = 100000 }");
     let [toml, plot] = ["tuned.toml", "tuned.svg"].map(scratch);
     let [toml, plot] = [&toml, &plot].map(|path| path.to_str().unwrap());
     let args = ["--law", "threshold", "--maximise", "goodput - 20*over-target", "--budget", "60"];
@@ -73,10 +73,13 @@ fn the_result_can_be_pasted_drawn_and_is_the_same_each_time() {
     assert!(held_out(&first, "after") > held_out(&first, "before"), "{first}");
 
     let text = std::fs::read_to_string(toml).unwrap();
-    let law = text.lines().find_map(|line| line.strip_prefix("law = ")).unwrap();
+    let law = text.lines().find_map(|line| line.strip_prefix("admission = ")).unwrap();
     let file = tamarisk_model::scenario::load(Path::new(&scenario("pasted.toml", law))).unwrap();
-    let knobs = file.laws[0].1.knobs();
-    assert_eq!(knobs[0].1, first["constants"]["queued_count"]["after"].as_f64().unwrap());
+    let law = file.laws[0].1.admission.as_ref().unwrap();
+    assert_eq!(
+        law.knobs().next().unwrap().1,
+        first["constants"]["queued_count"]["after"].as_f64().unwrap()
+    );
     assert!(std::fs::read_to_string(plot).unwrap().starts_with("<svg"));
 }
 
@@ -98,17 +101,22 @@ fn what_cannot_be_tuned_is_refused_with_what_can() {
 #[test]
 fn ctrl_c_gives_the_best_so_far() {
     let file = scenario("long.toml", "'red'");
-    let child = command(&[&file, "--law", "red", "--budget", "1000000", "--seeds", "1"])
+    let mut child = command(&[&file, "--law", "red", "--budget", "1000000", "--seeds", "1"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Long enough for some runs, far too short for all.
-    std::thread::sleep(Duration::from_secs(3));
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    // As soon as something is known, far too soon for all.
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    assert!(first.contains("best"), "{first}");
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stderr(&output).contains("Ended early"), "{}", stderr(&output));
+    assert!(output.status.success(), "{rest}");
+    assert!(rest.contains("Ended early"), "{rest}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("To use it:"));
 }

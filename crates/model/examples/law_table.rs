@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use tamarisk_control::Classes;
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry};
+use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, Laws};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{Report, ResourceKind, Scenario, Simulation, Speed};
 
@@ -133,7 +133,7 @@ impl Place {
     fn new(
         situation: &'static Situation,
         scenario: Scenario,
-        laws: Vec<(String, scenario::Law)>,
+        laws: Vec<(String, Laws)>,
     ) -> Result<Self, Box<dyn Error>> {
         let stages: Vec<String> = laws.into_iter().map(|(stage, _)| stage).collect();
         let bottleneck = scenario.resources.first();

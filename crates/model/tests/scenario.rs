@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::PerSecond;
+use tamarisk_control::catalogue::Laws;
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Heed, Load, Profile, Resource, Route, Simulation, Speed, Step,
@@ -54,8 +55,24 @@ fn the_documented_example_says_all_there_is_to_say() {
     assert_eq!(db.service, [Step::on("table", log_normal)]);
     let own: Vec<_> = scenario.global.as_ref().unwrap().knobs().collect();
     assert_eq!(own, [("aim_ratio", 0.8), ("period_seconds", 0.5)]);
-    assert_eq!(file.laws.len(), 1);
-    assert_eq!((&*file.laws[0].0, file.laws[0].1.entry().name), ("web", "predict-gate-trim"));
+    assert_eq!((db.workers, db.batch_cost, db.clean_up), (20, ms(4), ms(1)));
+    assert_eq!(db.degradable.get(), 0.8);
+    let [(web, of_web), (db, of_db)] = &file.laws[..] else { panic!("two stages with laws") };
+    assert_eq!((&**web, &**db), ("web", "db"));
+    assert_eq!(*of_web, Laws::new().admission("predict-gate-trim", &[]).unwrap());
+    let mut names = Vec::new();
+    of_db.each(|rules, name, _| names.push((rules, name)));
+    assert_eq!(
+        names,
+        [
+            ("admission", "red"),
+            ("dropping", "selective-dropper"),
+            ("workers", "pool-sizing"),
+            ("batching", "throughput-batching"),
+            ("quality", "degradation"),
+            ("termination", "termination-threshold"),
+        ]
+    );
 
     let [crowd, users, visitors] = &scenario.clients[..] else { panic!("three clients") };
     let rate = Profile::constant(100.0).spike(s(10), s(20), 1000.0).ramp(s(30), s(40), 500.0);
@@ -162,22 +179,43 @@ fn a_mistake_is_shown_where_it_stands() {
 }
 
 #[test]
-fn a_law_is_named_with_constants_of_its_own_or_without() {
-    let read = |law: &str| {
-        let text = single(&format!("service = '20ms'\nlaw = {law}"));
+fn laws_are_named_as_in_the_file_of_protect() {
+    let read = |laws: &str| {
+        let text = single(&format!("service = '20ms'\n{laws}"));
         scenario::parse("law.toml", &text).map_err(|error| error.to_string())
     };
-    assert!(read("'red'").unwrap().laws[0].1.knobs().is_empty());
-    let own = read("{ name = 'red', queue_min_count = 10 }").unwrap();
-    assert_eq!(own.laws[0].1.knobs(), [("queue_min_count", 10.0)]);
-    let error = |law: &str| read(law).unwrap_err();
-    assert_eq!(error("{ name = 'rad' }"), "there is no law \"rad\"");
+    let laws = |text: &str| read(text).unwrap().laws[0].1.clone();
+    assert!(read("").unwrap().laws.is_empty());
+    assert_eq!(laws("admission = 'red'"), Laws::new().admission("red", &[]).unwrap());
+    let own = Laws::new().admission("red", &[("queue_min_count", 10.0)]).unwrap();
+    assert_eq!(laws("admission = { law = 'red', queue_min_count = 10 }"), own);
+    let more = own.dropping("codel", &[]).unwrap().quality("degradation", &[]).unwrap();
+    let text = "admission = { law = 'red', queue_min_count = 10 }\ndropping = 'codel'";
+    assert_eq!(laws(&format!("{text}\nquality = 'degradation'")), more);
+    // A law that moves nothing needs nobody to tell it when.
+    assert_eq!(laws("batching = 'fixed'"), Laws::new().batching("fixed", &[]).unwrap());
+
+    let error = |text: &str| read(text).unwrap_err();
+    assert_eq!(error("admission = { law = 'rad' }"), "there is no admission law \"rad\"");
     assert_eq!(
-        error("{ name = 'codel', queue_min_count = 10 }"),
+        error("admission = { law = 'codel', queue_min_count = 10 }"),
         "unknown key \"queue_min_count\""
     );
-    assert_eq!(error("{ name = 'red', weight_ratio = 2 }"), "weight_ratio cannot be 2");
-    assert!(error("{ name = 'red', queue_min_count = 50 }").starts_with("red: "));
+    let weight = error("admission = { law = 'red', weight_ratio = 2 }");
+    assert!(weight.starts_with("weight_ratio of red cannot be 2"), "{weight}");
+    assert!(error("admission = { law = 'red', queue_min_count = 50 }").starts_with("red: "));
+    assert_eq!(
+        error("admission = 'codel'\ndropping = 'codel'"),
+        "codel is the admission law already"
+    );
+}
+
+#[test]
+fn a_stage_whose_workers_follow_a_law_begins_with_its_fewest() {
+    let text = single("service = '20ms'\nadmission = 'codel'");
+    let sized = "workers = { law = 'pool-sizing', workers_min_count = 3 }";
+    let text = text.replace("workers = 8", sized);
+    assert_eq!(scenario::parse("law.toml", &text).unwrap().scenario.stages[0].workers, 3);
 }
 
 #[test]
@@ -212,13 +250,18 @@ fn measured_times_come_from_a_file_beside_the_scenario() {
 }
 
 #[test]
-fn a_pool_with_a_connection_for_each_worker_has_the_closed_form_of_the_stage_alone() {
-    let network = |connections: u32, on: &str| {
-        let text = single(&format!("service = {{ {on} exponential = '20ms' }}"))
-            + &format!("[resources.table]\nconnections = {connections}\n");
-        scenario::parse("pool.toml", &text).unwrap().network(None).map(|network| network.limit())
+fn what_shares_a_resource_or_is_resized_by_a_law_has_no_closed_form() {
+    let refused = |rest: &str| {
+        let file = scenario::parse("stage.toml", &single(rest)).unwrap();
+        file.network(None).map(|_| ()).unwrap_err().to_string()
     };
-    let alone = network(1, "").unwrap();
-    assert_eq!(network(8, "on = 'table',").unwrap().arrivals, alone.arrivals);
-    assert!(network(7, "on = 'table',").is_err());
+    let table =
+        "service = { on = 'table', exponential = '20ms' }\n[resources.table]\nconnections = 8";
+    assert!(refused(table).ends_with("it shares a resource"), "{}", refused(table));
+    let batches = "service = { exponential = '20ms' }\nbatch_cost = '1ms'";
+    assert!(refused(batches).ends_with("batches cost it time"));
+    let text = single("service = { exponential = '20ms' }\nadmission = 'red'");
+    let text = text.replace("workers = 8", "workers = 'pool-sizing'");
+    let file = scenario::parse("stage.toml", &text).unwrap();
+    assert!(file.network(None).unwrap_err().to_string().ends_with("a law sets its workers"));
 }

@@ -12,9 +12,9 @@
 use std::time::Duration;
 
 use tamarisk_control::catalogue::{
-    ADMISSION, BATCHING, DROPPING, Entry, Knob, Laws, Named, QUALITY, TERMINATION, WORKERS,
+    ADMISSION, BATCHING, DROPPING, Entry, GLOBAL, Knob, Laws, Named, QUALITY, TERMINATION, WORKERS,
 };
-use tamarisk_control::{AdmissionLaw, Classes, Target, WorkersLaw};
+use tamarisk_control::{AdmissionLaw, Classes, GlobalLaw, Target, WorkersLaw};
 use toml::de::DeValue;
 
 use crate::section::{Fault, Section, Value, wrong_type};
@@ -49,6 +49,14 @@ pub fn read<'a>(value: impl Fn(&str) -> Option<&'a Value<'a>>) -> Result<Laws, F
         return Err(Fault::new(at.span(), message, "expected another law, or none"));
     }
     Ok(laws)
+}
+
+/// A law over all stages: `"global-controller"`, or a table with its constants.
+///
+/// # Errors
+/// A [`Fault`] at a law that there is not, or that cannot have such constants.
+pub fn global(value: &Value<'_>) -> Result<Named<dyn GlobalLaw>, Fault> {
+    law(value, "global", GLOBAL)
 }
 
 /// `workers = 32` says what `{ law = "fixed", workers_count = 32 }` does.

@@ -1,11 +1,14 @@
 //! What the runs came to, side by side.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use tamarisk_control::{Class, Target};
-use tamarisk_model::sim::{ClassReport, Estimate, Report};
+use tamarisk_model::sim::{ClassReport, Estimate, Report, StageReport};
 use tamarisk_plot::format;
 
-use super::runs::{Results, Runs};
+use super::knob::{self, KNOBS};
+use super::runs::{Arrangement, Results, Runs};
 use crate::columns::aligned;
 
 /// Intervals hold the true value in so many of a hundred cases.
@@ -21,6 +24,12 @@ pub(super) struct Comparison {
     /// The greatest stable rate of arrivals, where there is a closed form.
     capacity_per_second: Option<f64>,
     laws: Vec<Law>,
+    /// Whether a law ends running events anywhere.
+    #[serde(skip)]
+    terminates: bool,
+    /// Which of [`KNOBS`] a law sets anywhere.
+    #[serde(skip)]
+    ruled: [bool; KNOBS.len()],
 }
 
 #[derive(Serialize)]
@@ -30,7 +39,7 @@ struct Law {
     stages: Vec<StageSummary>,
 }
 
-/// Rates are per second; shares rejected and dropped are of what was offered.
+/// Rates are per second; shares rejected, dropped and terminated are of what was offered.
 #[derive(Serialize)]
 struct ClassSummary {
     name: String,
@@ -43,16 +52,22 @@ struct ClassSummary {
     share_of_time_over_target: Measure,
     share_rejected: Measure,
     share_dropped: Measure,
+    share_terminated: Measure,
 }
 
-/// Running and queued are mean numbers.
+/// Running, queued and what slow laws set are means over time.
 #[derive(Serialize)]
 struct StageSummary {
     name: String,
     law: &'static str,
+    /// By what they rule.
+    slow_laws: BTreeMap<&'static str, &'static str>,
+    /// As the stage is built.
     workers: u32,
     running: Measure,
     queued: Measure,
+    /// Those of [`KNOBS`] that a law sets.
+    set: BTreeMap<&'static str, Measure>,
     /// Where a global law stands over all stages.
     share: Option<ShareSummary>,
 }
@@ -121,7 +136,7 @@ impl Comparison {
         let laws = runs.arrangements.iter().zip(results).map(|(arrangement, result)| Law {
             name: arrangement.name.clone(),
             classes: classes(runs, &result.reports),
-            stages: stages(runs, &result.reports),
+            stages: stages(runs, arrangement, &result.reports),
         });
         Self {
             scenario,
@@ -131,6 +146,8 @@ impl Comparison {
             confidence: CONFIDENCE,
             capacity_per_second,
             laws: laws.collect(),
+            terminates: knob::terminates(runs),
+            ruled: KNOBS.each_ref().map(|knob| !knob.stages(runs).is_empty()),
         }
     }
 
@@ -167,6 +184,7 @@ impl Comparison {
         let mut head = vec!["law", "class", "offered/s", "in time/s"];
         head.extend(self.capacity_per_second.map(|_| "of capacity"));
         head.extend(["at percentile", "÷ target", "time over", "rejected", "dropped"]);
+        head.extend(self.terminates.then_some("terminated"));
         let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
         for law in &self.laws {
             for class in &law.classes {
@@ -184,6 +202,7 @@ impl Comparison {
                 row.push(percent(class.share_of_time_over_target.mean));
                 row.push(percent(class.share_rejected.mean));
                 row.push(percent(class.share_dropped.mean));
+                row.extend(self.terminates.then(|| percent(class.share_terminated.mean)));
                 rows.push(row);
             }
         }
@@ -192,6 +211,9 @@ impl Comparison {
 
     fn stage_rows(&self) -> Vec<Vec<String>> {
         let mut head = vec!["law", "stage", "its law", "workers", "busy", "queued"];
+        // Workers have a column already.
+        let more = || KNOBS.iter().zip(self.ruled).skip(1).filter(|(_, ruled)| *ruled);
+        head.extend(more().map(|(knob, _)| knob.name));
         let is_shared =
             self.laws.iter().any(|law| law.stages.iter().any(|stage| stage.share.is_some()));
         if is_shared {
@@ -200,14 +222,19 @@ impl Comparison {
         let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
         for law in &self.laws {
             for stage in &law.stages {
+                let built = Measure { mean: f64::from(stage.workers), half_width: None };
+                let workers = stage.set.get("workers").unwrap_or(&built);
                 let mut row = vec![
                     law.name.clone(),
                     stage.name.clone(),
                     stage.law.to_owned(),
-                    stage.workers.to_string(),
-                    percent(stage.running.mean / f64::from(stage.workers)),
+                    workers.shown(format::rate),
+                    percent(stage.running.mean / workers.mean),
                     stage.queued.shown(format::rate),
                 ];
+                row.extend(more().map(|(knob, _)| {
+                    stage.set.get(knob.name).map_or(String::new(), |set| set.shown(format::rate))
+                }));
                 if is_shared {
                     let nothing = || vec!["–".to_owned(); 3];
                     row.extend(stage.share.as_ref().map_or_else(nothing, ShareSummary::shown));
@@ -267,6 +294,7 @@ fn class_summary(class: &Class, runs: &[&ClassReport], seconds: f64) -> ClassSum
         share_of_time_over_target: Measure::across(runs, |run| run.seconds_over as f64 / seconds),
         share_rejected: Measure::across(runs, |run| share(run.counts.rejected, run)),
         share_dropped: Measure::across(runs, |run| share(run.counts.dropped, run)),
+        share_terminated: Measure::across(runs, |run| share(run.counts.terminated, run)),
     }
 }
 
@@ -291,15 +319,23 @@ fn share(stage: usize, reports: &[Report]) -> Option<ShareSummary> {
     })
 }
 
-fn stages(runs: &Runs, reports: &[Report]) -> Vec<StageSummary> {
+fn stages(runs: &Runs, arrangement: &Arrangement, reports: &[Report]) -> Vec<StageSummary> {
     let all = runs.scenario.stages.iter().enumerate();
-    all.map(|(index, stage)| StageSummary {
-        name: stage.name.clone(),
-        law: reports[0].stages[index].law,
-        workers: stage.workers,
-        running: Measure::across(reports, |report| report.stages[index].running),
-        queued: Measure::across(reports, |report| report.stages[index].queued),
-        share: share(index, reports),
+    all.map(|(index, stage)| {
+        let of = |value: fn(&StageReport) -> f64| {
+            Measure::across(reports, |report| value(&report.stages[index]))
+        };
+        let ruled = KNOBS.iter().filter(|knob| knob.is_ruled(arrangement, &stage.name));
+        StageSummary {
+            name: stage.name.clone(),
+            law: reports[0].stages[index].law,
+            slow_laws: reports[0].stages[index].slow_laws.iter().copied().collect(),
+            workers: stage.workers,
+            running: of(|stage| stage.running),
+            queued: of(|stage| stage.queued),
+            set: ruled.map(|knob| (knob.name, of(knob.mean))).collect(),
+            share: share(index, reports),
+        }
     })
     .collect()
 }

@@ -1,25 +1,55 @@
 //! The course of the first runs, as CSV and as a figure.
 
+use tamarisk_control::Knobs;
 use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Span, Unit, format};
 
+use super::knob::{KNOBS, Knob};
 use super::runs::{Results, Runs};
 use super::series::{ClassSeries, Row};
 
 const HEAD: &str = "law,class,from_seconds,to_seconds,offered,completed,in_time,rejected,dropped,\
-                    percentile_seconds\n";
+                    percentile_seconds,terminated";
 
-/// A row for each interval of each class under each arrangement.
+/// A row for each interval of each class under each arrangement. Behind the columns that are
+/// always there come those of what slow laws set, where there are any.
 pub(super) fn csv(runs: &Runs, results: &[Results]) -> String {
     let mut csv = HEAD.to_owned();
-    for (law, class) in courses(runs, results) {
-        for row in &class.rows {
-            let Row { from, to, offered, good, completed, rejected, dropped, percentile } = row;
-            let percentile = percentile.map_or_else(String::new, |seconds| seconds.to_string());
-            csv += &format!("{law},{},{from},{to},{offered},{completed},", class.name);
-            csv += &format!("{good},{rejected},{dropped},{percentile}\n");
+    let knobs: Vec<_> = KNOBS.iter().map(|knob| (knob, knob.stages(runs))).collect();
+    for (knob, stages) in &knobs {
+        for &stage in stages {
+            csv += &format!(",{}.{}", runs.scenario.stages[stage].name, knob.column);
+        }
+    }
+    csv.push('\n');
+    for (arrangement, result) in runs.arrangements.iter().zip(results) {
+        for class in &result.series.classes {
+            for (index, row) in class.rows.iter().enumerate() {
+                csv += &format!("{},{},{}", arrangement.name, class.name, columns(row));
+                for (knob, stages) in &knobs {
+                    for &stage in stages {
+                        let is_ruled =
+                            knob.is_ruled(arrangement, &runs.scenario.stages[stage].name);
+                        let set = result.series.stages[stage].rows[index].filter(|_| is_ruled);
+                        csv += &format!(",{}", shown(set.as_ref().map(knob.value)));
+                    }
+                }
+                csv.push('\n');
+            }
         }
     }
     csv
+}
+
+fn columns(row: &Row) -> String {
+    let Row { from, to, offered, good, completed, rejected, dropped, terminated, percentile } = row;
+    let percentile = shown(*percentile);
+    format!(
+        "{from},{to},{offered},{completed},{good},{rejected},{dropped},{percentile},{terminated}"
+    )
+}
+
+fn shown(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
 }
 
 /// What was answered in time, how fast, and what was refused.
@@ -48,14 +78,55 @@ pub(super) fn figure(title: &str, runs: &Runs, results: &[Results]) -> Figure {
                 levels: targets(runs),
             },
             Panel {
-                title: "Rejected or dropped, a second".into(),
+                title: "Rejected, dropped or terminated, a second".into(),
                 unit: Unit::Count,
                 scale: Scale::Linear,
-                lines: lines(runs, results, |row| Some(row.per_second(row.rejected + row.dropped))),
+                lines: lines(runs, results, |row| {
+                    Some(row.per_second(row.rejected + row.dropped + row.terminated))
+                }),
                 levels: vec![],
             },
-        ],
+        ]
+        .into_iter()
+        .chain(KNOBS.iter().filter_map(|knob| panel(knob, runs, results)))
+        .collect(),
     }
+}
+
+/// What slow laws have set, if any does.
+fn panel(knob: &Knob, runs: &Runs, results: &[Results]) -> Option<Panel> {
+    let mut lines = Vec::new();
+    let mut colours = Colour::ALL.into_iter().cycle();
+    for (arrangement, result) in runs.arrangements.iter().zip(results) {
+        for stage in knob.stages(runs) {
+            let name = &runs.scenario.stages[stage].name;
+            if !knob.is_ruled(arrangement, name) {
+                continue;
+            }
+            let intervals = result.series.classes.first().map_or(&[][..], |class| &class.rows);
+            let set = intervals.iter().zip(&result.series.stages[stage].rows);
+            let edges = |(row, knobs): (&Row, &Option<Knobs>)| {
+                [row.from, row.to].map(|at| (at, knobs.as_ref().map(knob.value)))
+            };
+            lines.push(Line {
+                name: if results.len() > 1 {
+                    format!("{} {name}", arrangement.name)
+                } else {
+                    name.clone()
+                },
+                colour: colours.next()?,
+                points: set.flat_map(edges).collect(),
+            });
+        }
+    }
+    let (title, unit) = (knob.title.to_owned(), Unit::Count);
+    (!lines.is_empty()).then_some(Panel {
+        title,
+        unit,
+        scale: Scale::Linear,
+        lines,
+        levels: vec![],
+    })
 }
 
 fn lines(runs: &Runs, results: &[Results], value: fn(&Row) -> Option<f64>) -> Vec<Line> {

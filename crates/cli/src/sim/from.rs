@@ -25,8 +25,10 @@ Examples:
   What would other laws do with its load?
     tamarisk sim compare live.toml --laws open,codel,predict-gate-trim
 
-Workers are seen while requests wait: take the profile under load. Each stage becomes one of
-its own, with the arrivals that it has; service has the measured mean and variation.";
+Workers are seen while requests wait: take the profile under load. Service has the measured
+mean and variation. A status does not tell how requests go from stage to stage: each becomes
+one of its own, with the arrivals that it has. Where one feeds another, say so in the file:
+`to = { NAME = SHARE }` there, and no clients of its own for NAME.";
 
 /// Write a scenario from the status of a running service
 #[derive(Debug, Args)]
@@ -60,6 +62,13 @@ impl From {
             return Ok(Ending::mistaken(mistake));
         }
         output.write(text.as_bytes())?;
+        if status.stages.len() > 1 {
+            eprintln!(
+                "The status does not tell how requests go between its {} stages: each has its \
+                 arrivals from outside. Add `to = {{ NAME = SHARE }}` where one feeds another.",
+                status.stages.len()
+            );
+        }
         for stage in status.stages.iter().filter(|stage| stage.profile.in_progress_count.is_none())
         {
             eprintln!(

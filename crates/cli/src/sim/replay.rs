@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use tamarisk_control::catalogue::AdmissionEntry;
+use tamarisk_control::AdmissionLaw;
+use tamarisk_control::catalogue::{AdmissionEntry, Laws, Named};
 use tamarisk_model::replay::{Replay, Workload, law_of, replay};
-use tamarisk_model::scenario::Law;
 use tamarisk_plot::format;
 use tamarisk_trace::{Head, Reader};
 
@@ -112,11 +112,11 @@ impl ReplayArgs {
         if let Err(error) = &recorded {
             eprintln!("The recorded law is left out: {error:#}");
         }
-        let laws = recorded.ok().into_iter().chain(self.law.iter().map(|entry| Law::from(*entry)));
+        let laws = recorded.ok().into_iter().chain(self.law.iter().map(|entry| entry.named()));
         let stage = &workload.head.stage;
         let arrangements = laws.map(|law| Arrangement {
-            name: law.entry().name.to_owned(),
-            laws: vec![(stage.clone(), law)],
+            name: law.name().to_owned(),
+            laws: vec![(stage.clone(), Laws { admission: Some(law), ..Laws::new() })],
         });
         let task = Task {
             name: format!("{} · {stage} with {workers} workers", self.trace.display()),
@@ -135,10 +135,13 @@ impl ReplayArgs {
 }
 
 /// The recorded law as a scenario names it.
-fn recorded_law(head: &Head) -> anyhow::Result<Law> {
-    let entry = law(&head.law).map_err(anyhow::Error::msg)?;
-    let knobs: Vec<_> = head.knobs.iter().map(|(name, value)| (&**name, *value)).collect();
-    Ok(Law::new(entry, &head.classes, &knobs)?)
+fn recorded_law(head: &Head) -> anyhow::Result<Named<dyn AdmissionLaw>> {
+    let mut named = law(&head.law).map_err(anyhow::Error::msg)?.named();
+    for (knob, value) in &head.knobs {
+        named.set(knob, *value)?;
+    }
+    named.make(&head.classes)?;
+    Ok(named)
 }
 
 impl Answer {

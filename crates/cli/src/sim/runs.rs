@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use tamarisk_model::scenario::Law;
+use tamarisk_control::{Knobs, Timestamp};
 use tamarisk_model::sim::{Report, Scenario, Seen, Simulation, Watch};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
+use super::Places;
 use super::series::Series;
 use crate::interrupt::SignalWatch;
 
@@ -26,7 +27,7 @@ pub(super) struct Runs {
 /// Laws at their stages.
 pub(super) struct Arrangement {
     pub(super) name: String,
-    pub(super) laws: Vec<(String, Law)>,
+    pub(super) laws: Places,
 }
 
 /// What the runs of one arrangement came to.
@@ -139,9 +140,8 @@ impl Runs {
         let arrangement = &self.arrangements[index / self.seeds.len()];
         let seed = index % self.seeds.len();
         let mut run = self.simulation.start(self.seeds[seed]);
-        for (stage, law) in &arrangement.laws {
-            let law = law.make(&self.scenario.classes);
-            run = run.law(stage, law).expect("the stages are the scenario's");
+        for (stage, laws) in &arrangement.laws {
+            run = run.laws(stage, laws).expect("stages and laws are the scenario's, or were made");
         }
         let series = (seed == 0).then(|| Series::new(&self.scenario));
         let mut watch = Observer { series, seconds, seen: 0 };
@@ -166,6 +166,12 @@ impl Watch for Observer<'_> {
         }
         if let Some(series) = &mut self.series {
             series.see(seen);
+        }
+    }
+
+    fn set(&mut self, at: Timestamp, stage: u32, knobs: &Knobs) {
+        if let Some(series) = &mut self.series {
+            series.set(at, stage, knobs);
         }
     }
 }

@@ -2,20 +2,21 @@
 
 use std::collections::HashMap;
 
-use tamarisk_control::Target;
+use tamarisk_control::{Knobs, Target, Timestamp};
 use tamarisk_model::sim::{Outcome, Scenario, Seen, What};
 
 const SECOND: u64 = 1_000_000_000;
 /// A longer run is cut into longer intervals.
 const INTERVALS_MAX: u64 = 600;
 
-/// What happened in each interval, by class.
+/// What happened in each interval, by class, and what slow laws had set, by stage.
 pub(super) struct Series {
     interval: u64,
     end: u64,
     /// When those who are inside came.
     inside: HashMap<u64, u64>,
     pub(super) classes: Vec<ClassSeries>,
+    pub(super) stages: Vec<StageSeries>,
 }
 
 /// The same of one class.
@@ -25,6 +26,14 @@ pub(super) struct ClassSeries {
     pub(super) rows: Vec<Row>,
     now: Row,
     responses: Vec<u64>,
+}
+
+/// What slow laws have set at one stage.
+#[derive(Clone, Default)]
+pub(super) struct StageSeries {
+    /// As it stood at the end of each interval; `None` where there are no such laws.
+    pub(super) rows: Vec<Option<Knobs>>,
+    now: Option<Knobs>,
 }
 
 /// One interval.
@@ -39,6 +48,7 @@ pub(super) struct Row {
     pub(super) completed: u64,
     pub(super) rejected: u64,
     pub(super) dropped: u64,
+    pub(super) terminated: u64,
     /// The target's percentile of the response times, in seconds.
     pub(super) percentile: Option<f64>,
 }
@@ -60,7 +70,8 @@ impl Series {
             responses: Vec::new(),
         });
         let interval = SECOND * end.div_ceil(SECOND * INTERVALS_MAX).max(1);
-        Self { interval, end, inside: HashMap::new(), classes: classes.collect() }
+        let stages = vec![StageSeries::default(); scenario.stages.len()];
+        Self { interval, end, inside: HashMap::new(), classes: classes.collect(), stages }
     }
 
     pub(super) fn see(&mut self, seen: &Seen) {
@@ -77,11 +88,17 @@ impl Series {
                 match outcome {
                     Outcome::Rejected(_) => class.now.rejected += 1,
                     Outcome::Dropped => class.now.dropped += 1,
+                    Outcome::Terminated => class.now.terminated += 1,
                     Outcome::Completed => class.complete(at - came.unwrap_or(at)),
                 }
             }
             What::Queued | What::Started | What::Ended(_) => {}
         }
+    }
+
+    pub(super) fn set(&mut self, at: Timestamp, stage: u32, knobs: &Knobs) {
+        self.close_until(at.as_nanos());
+        self.stages[stage as usize].now = Some(*knobs);
     }
 
     pub(super) fn finish(mut self) -> Self {
@@ -98,6 +115,9 @@ impl Series {
             let to = (from + self.interval).min(self.end);
             for class in &mut self.classes {
                 class.close(from as f64 / 1e9, to as f64 / 1e9);
+            }
+            for stage in &mut self.stages {
+                stage.rows.push(stage.now);
             }
             from = to;
         }

@@ -9,14 +9,15 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use tamarisk_control::catalogue::{AdmissionEntry, Knob};
-use tamarisk_model::scenario::{self, File, Law};
+use tamarisk_control::AdmissionLaw;
+use tamarisk_control::catalogue::{AdmissionEntry, Knob, Named};
+use tamarisk_model::scenario::{self, File};
 use tamarisk_model::sim::Simulation;
 use tamarisk_model::tune::{Objective, Plan, Point, Space, search};
 use tamarisk_plot::Format;
 
 use self::evaluate::Evaluation;
-use self::evidence::Evidence;
+use self::evidence::{Evidence, Searched};
 use super::{Destination, Output, law, places};
 use crate::{Ending, misunderstood};
 
@@ -79,11 +80,20 @@ pub(super) struct Tune {
     quiet: bool,
 }
 
+/// An admission law with its constants.
+type Law = Named<dyn AdmissionLaw>;
+
 /// A law before and after, and as it was published.
-struct Laws {
+struct Versions {
     before: Law,
     after: Law,
     published: Law,
+}
+
+/// What `knob` of `law` is set to.
+fn value(law: &Law, knob: &Knob) -> f64 {
+    let own = law.knobs().find(|(name, _)| *name == knob.name);
+    own.map_or(knob.default, |(_, value)| value)
 }
 
 impl Tune {
@@ -106,7 +116,6 @@ impl Tune {
         let space = Space::new(knobs.iter().copied());
         let evaluation = Evaluation {
             simulation: Simulation::new(&file.scenario)?,
-            classes: file.scenario.classes.clone(),
             places: places(&file),
             objective: self.objective(),
             first_seed: self.seed,
@@ -123,10 +132,11 @@ impl Tune {
                 found.runs
             );
         }
-        let laws = Laws { after: make(&best.point), published: self.law.into(), before };
+        let laws = Versions { after: make(&best.point), published: self.law.named(), before };
         let seeds = self.seed + self.seeds..self.seed + self.seeds + self.held_out;
         let name = self.scenario.display().to_string();
-        let judged = Evidence::gather(name, &file, &evaluation, &laws, &knobs, seeds, &found)?;
+        let law = Searched { entry: self.law, versions: &laws, knobs: &knobs };
+        let judged = Evidence::gather(name, &file, &evaluation, law, seeds, &found)?;
         let Some(evidence) = judged else { return Ok(Ending::Interrupted) };
         if let Some(json) = json {
             json.write((serde_json::to_string_pretty(&evidence)? + "\n").as_bytes())?;
@@ -183,13 +193,14 @@ impl Tune {
 
     /// The law as the scenario has it, or as it was published.
     fn before(&self, file: &File) -> Law {
-        let named = file.laws.iter().find(|(_, law)| law.entry().name == self.law.name);
-        named.map_or_else(|| self.law.into(), |(_, law)| law.clone())
+        let mut stated = file.laws.iter().filter_map(|(_, laws)| laws.admission.as_ref());
+        let own = stated.find(|law| law.name() == self.law.name);
+        own.cloned().unwrap_or_else(|| self.law.named())
     }
 
     fn plan(&self, space: &Space, before: &Law) -> Plan {
         let mut given =
-            vec![space.point(|knob| before.value(knob)), space.point(|knob| knob.default)];
+            vec![space.point(|knob| value(before, knob)), space.point(|knob| knob.default)];
         given.dedup();
         Plan {
             dimensions: space.dimensions(),
@@ -203,11 +214,10 @@ impl Tune {
     /// The law at `point`; what is not searched stays as it is. Constants that do not go
     /// together make the published law.
     fn law_at(&self, space: &Space, before: &Law, point: &Point, file: &File) -> Law {
-        let mut knobs = before.knobs().to_vec();
-        for (name, value) in space.values(point) {
-            knobs.retain(|(other, _)| *other != name);
-            knobs.push((name, value));
-        }
-        Law::new(self.law, &file.scenario.classes, &knobs).unwrap_or_else(|_| self.law.into())
+        let mut law = before.clone();
+        let set =
+            space.values(point).into_iter().try_for_each(|(knob, value)| law.set(knob, value));
+        let made = set.and_then(|()| law.make(&file.scenario.classes));
+        if made.is_ok() { law } else { self.law.named() }
     }
 }

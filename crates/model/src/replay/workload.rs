@@ -7,9 +7,7 @@ use std::time::Duration;
 use tamarisk_control::{Backlog, ClassId, Dequeue, Ending, Timestamp};
 use tamarisk_trace::{Event, Head, ReadError, Reader, Record};
 
-use crate::sim::{
-    Client, Discipline, Distribution, Load, Resource, Scenario, Stage, Step, TraceArrival,
-};
+use crate::sim::{Client, Discipline, Distribution, Load, Scenario, Stage, Step, TraceArrival};
 
 /// The most arrivals that are taken from a trace: 400 MB of them.
 pub const ARRIVALS_MAX: usize = 10_000_000;
@@ -83,22 +81,16 @@ impl Workload {
     /// The recorded stage with so many workers, and the recorded arrivals; no law yet. A law
     /// that names a limit of its own may send them more at once, and gets no more done.
     pub fn scenario(&self, workers: u32) -> Scenario {
-        const WORKERS: &str = "workers";
-        let service = |class| Step::on(WORKERS, self.times(class));
         let mut stage = Stage::new(&self.head.stage, workers, self.times(None))
-            .steps([service(None)])
             .discipline(Discipline::AdaptiveLifo);
         for (id, class) in self.head.classes.iter() {
             if self.arrivals.iter().any(|arrival| arrival.class == id && arrival.service.is_some())
             {
-                stage = stage.steps_of(&class.name, [service(Some(id))]);
+                stage = stage.steps_of(&class.name, [Step::own(self.times(Some(id)))]);
             }
         }
         let client = Client::new("recorded", &self.head.stage, self.load()).flows(self.flows);
-        Scenario::new(self.head.classes.clone(), self.span)
-            .resource(Resource::pool(WORKERS, workers))
-            .stage(stage)
-            .client(client)
+        Scenario::new(self.head.classes.clone(), self.span).stage(stage).client(client)
     }
 
     /// The arrivals as the load of a client.

@@ -10,7 +10,7 @@ use super::File;
 use super::places::StagePlace;
 use crate::network::{InvalidNetwork, Network, Overloaded};
 use crate::queueing::PhaseType;
-use crate::sim::{Client, Distribution, Load, Profile, ResourceKind, Scenario, Speed, Stage};
+use crate::sim::{Client, Distribution, Load, Profile, Speed, Stage};
 
 impl File {
     /// The same stages as a network, at the rate of the scenario's open clients or `at`
@@ -53,7 +53,7 @@ impl File {
     fn built(&self, at: Option<PerSecond>) -> Result<Network, Fault> {
         let mut builder = Network::builder();
         for (stage, place) in self.scenario.stages.iter().zip(&self.places.stages) {
-            builder = builder.stage(closed_form(&self.scenario, stage, place)?);
+            builder = builder.stage(self.closed_form(stage, place)?);
             for route in &stage.routes {
                 builder =
                     builder.route(&stage.name, &route.to, Ratio::saturating(route.probability));
@@ -92,6 +92,65 @@ impl File {
         rates.collect()
     }
 
+    fn closed_form(
+        &self,
+        stage: &Stage,
+        place: &StagePlace,
+    ) -> Result<crate::network::Stage, Fault> {
+        let no_form = |span: &Range<usize>, why: &str, expected: &str| {
+            let message = format!("stage {:?} has no closed form: {why}", stage.name);
+            Fault::new(span.clone(), message, expected).help("simulate it: `tamarisk sim run`")
+        };
+        if !stage.service_of.is_empty() || !stage.routes_of.is_empty() {
+            let expected = "expected the same for all classes";
+            return Err(no_form(&place.key, "its classes are served differently", expected));
+        }
+        if stage.stretch != Profile::constant(1.0) {
+            return Err(no_form(&place.slow, "its service changes", "expected none of it"));
+        }
+        if self.is_resized(&stage.name) {
+            let expected = "expected a number of them";
+            return Err(no_form(&place.workers, "a law sets its workers", expected));
+        }
+        if !stage.batch_cost.is_zero() {
+            return Err(no_form(&place.batch_cost, "batches cost it time", "expected none"));
+        }
+        if stage.service.iter().any(|step| step.on.is_some()) {
+            return Err(no_form(
+                &place.service,
+                "it shares a resource",
+                "expected work of its own",
+            ));
+        }
+        let service = phases(stage).ok_or_else(|| {
+            let expected = "expected exponential, erlang or hyper_exponential times";
+            no_form(&place.service, "its service is not made of exponential parts", expected)
+        })?;
+        let parallelism = match stage.speed {
+            Speed::Full => None,
+            Speed::Cores(cores) if cores.fract() == 0.0 && cores < f64::from(u32::MAX) => {
+                Some(Concurrency::new(cores as u32))
+            }
+            _ => {
+                return Err(no_form(&place.speed, "of its speed", "expected whole cores, no knee"));
+            }
+        };
+        let workers = Concurrency::new(stage.workers);
+        Ok(crate::network::Stage {
+            parallelism,
+            ..crate::network::Stage::new(&stage.name, service, workers)
+        })
+    }
+
+    /// Whether a law changes the number of workers of `stage`.
+    fn is_resized(&self, stage: &str) -> bool {
+        let mut laws = self.laws.iter().filter(|(name, _)| name == stage);
+        laws.any(|(_, laws)| {
+            let law = laws.workers.as_ref().map(|law| law.make(&self.scenario.classes));
+            law.is_some_and(|law| law.is_ok_and(|law| law.range().start() != law.range().end()))
+        })
+    }
+
     fn no_network(&self, error: &InvalidNetwork) -> Fault {
         let place = match error {
             InvalidNetwork::NoArrivals => self.places.clients.first().map(|place| &place.load),
@@ -111,58 +170,6 @@ fn steady_rate(client: &Client) -> Option<PerSecond> {
     };
     let first = rate.value(Duration::ZERO);
     (*rate == Profile::constant(first)).then(|| PerSecond::new(first).ok())?
-}
-
-fn closed_form(
-    scenario: &Scenario,
-    stage: &Stage,
-    place: &StagePlace,
-) -> Result<crate::network::Stage, Fault> {
-    let no_form = |span: &Range<usize>, why: &str, expected: &str| {
-        let message = format!("stage {:?} has no closed form: {why}", stage.name);
-        Fault::new(span.clone(), message, expected).help("simulate it: `tamarisk sim run`")
-    };
-    if !stage.service_of.is_empty() || !stage.routes_of.is_empty() {
-        let expected = "expected the same for all classes";
-        return Err(no_form(&place.key, "its classes are served differently", expected));
-    }
-    if stage.stretch != Profile::constant(1.0) {
-        return Err(no_form(&place.slow, "its service changes", "expected none of it"));
-    }
-    let mut resources = stage.service.iter().filter_map(|step| step.on.as_deref());
-    if resources.any(|resource| is_scarce(scenario, stage, resource)) {
-        return Err(no_form(&place.service, "it shares a resource", "expected work of its own"));
-    }
-    let service = phases(stage).ok_or_else(|| {
-        let expected = "expected exponential, erlang or hyper_exponential times";
-        no_form(&place.service, "its service is not made of exponential parts", expected)
-    })?;
-    let parallelism = match stage.speed {
-        Speed::Full => None,
-        Speed::Cores(cores) if cores.fract() == 0.0 && cores < f64::from(u32::MAX) => {
-            Some(Concurrency::new(cores as u32))
-        }
-        _ => return Err(no_form(&place.speed, "of its speed", "expected whole cores, no knee")),
-    };
-    let workers = Concurrency::new(stage.workers);
-    Ok(crate::network::Stage {
-        parallelism,
-        ..crate::network::Stage::new(&stage.name, service, workers)
-    })
-}
-
-/// Whether `stage` may have to wait for the resource: not for a connection of a pool that is
-/// its own and has one for each worker.
-fn is_scarce(scenario: &Scenario, stage: &Stage, resource: &str) -> bool {
-    let uses = |other: &&Stage| {
-        let of_classes = other.service_of.iter().flat_map(|(_, steps)| steps);
-        let mut steps = other.service.iter().chain(of_classes);
-        steps.any(|step| step.on.as_deref() == Some(resource))
-    };
-    let enough = scenario.resources.iter().find(|other| other.name == resource).is_some_and(
-        |resource| matches!(resource.kind, ResourceKind::Pool(count) if count >= stage.workers),
-    );
-    !enough || scenario.stages.iter().filter(uses).count() > 1
 }
 
 /// The service as exponential steps, if it is made of them.

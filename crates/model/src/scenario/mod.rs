@@ -32,16 +32,23 @@
 //!                                      # thread beyond `free` costs `loss` workers
 //! slow = [{ from = "20s", until = "30s", times = 5 }]
 //! to = { db = 0.3 }                    # the rest leaves
-//! law = "predict-gate-trim"            # none by default; with constants of its own:
-//! # law = { name = "red", queue_min_count = 10 }
+//! admission = "predict-gate-trim"      # laws as `protect`'s file names them; by default none
 //!
 //! [stages.web.classes.gold]            # what is different for it
 //! service = { exponential = "2ms" }
 //! to = {}
 //!
 //! [stages.db]
-//! workers = 20
+//! workers = { law = "pool-sizing", workers_min_count = 20, workers_max_count = 40 }
 //! service = { on = "table", log_normal = "30ms", variation = 2 }
+//! admission = { law = "red", queue_min_count = 10 }
+//! dropping = "selective-dropper"
+//! batching = "throughput-batching"
+//! batch_cost = "4ms"                   # of each batch, besides its events; nothing by default
+//! quality = { law = "degradation", quality_least_ratio = 0.2 }
+//! degradable = 0.8                     # the share of the work that falls with quality; all by default
+//! termination = "termination-threshold"
+//! clean_up = "1ms"                     # of a worker whose event was ended; nothing by default
 //!
 //! [clients.crowd]                      # open: they come whether others are answered or not
 //! enter = "web"                        # may be left out if there is one stage only
@@ -101,10 +108,10 @@ mod stages;
 
 use std::path::Path;
 
+use tamarisk_control::catalogue::Laws;
 use tamarisk_settings::{ConfigError, Document};
 
 use self::files::Files;
-pub use self::laws::Law;
 use self::places::Places;
 use crate::sim::Scenario;
 
@@ -113,8 +120,8 @@ use crate::sim::Scenario;
 pub struct File {
     /// What it describes.
     pub scenario: Scenario,
-    /// The stages that name a law, and the law.
-    pub laws: Vec<(String, Law)>,
+    /// The stages that name laws, and these.
+    pub laws: Vec<(String, Laws)>,
     name: String,
     text: String,
     places: Places,

@@ -27,6 +27,8 @@ pub(super) struct StagePlace {
     pub(super) service: Range<usize>,
     pub(super) speed: Range<usize>,
     pub(super) slow: Range<usize>,
+    pub(super) batch_cost: Range<usize>,
+    pub(super) clean_up: Range<usize>,
     /// For all classes, and for those that differ.
     pub(super) routes: Vec<(Option<String>, Range<usize>)>,
 }
@@ -91,6 +93,8 @@ impl Places {
                 (place.service.clone(), "expected another service")
             }
             StageProblem::Speed(_) => (place.speed.clone(), "expected another speed"),
+            StageProblem::BatchCost(_) => (place.batch_cost.clone(), "expected another time"),
+            StageProblem::CleanUp(_) => (place.clean_up.clone(), "expected another time"),
             StageProblem::Stretch(_) => {
                 (place.slow.clone(), "expected times in order, and finite numbers")
             }

@@ -1,11 +1,11 @@
 //! From the tables of a file to a scenario that can be simulated.
 
+use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 
 use super::files::Files;
-use super::laws::{self, Law};
 use super::places::Places;
 use super::stages::Known;
 use super::{clients, stages};
@@ -27,12 +27,12 @@ const CLASS: &[&str] = &["priority", "weight", "p90"];
 /// The priority of classes that state none: there is room before and behind.
 const MIDDLE: Priority = Priority(1);
 
-type Laws = Vec<(String, Law)>;
+type AllLaws = Vec<(String, Laws)>;
 
 pub(super) fn file(
     document: &Document<'_>,
     files: Files<'_>,
-) -> Result<(Scenario, Laws, Places), Fault> {
+) -> Result<(Scenario, AllLaws, Places), Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
     let duration = file.require("duration", "\"60s\"", values::duration)?;
     let mut scenario = Scenario::new(classes(&file)?, duration);
@@ -47,7 +47,7 @@ pub(super) fn file(
     let span = |key| file.value(key).map_or(0..0, |value| value.span());
     let mut places = Places::new(span("duration"), span("batches"));
     if let Some(value) = file.value("global") {
-        scenario.global = Some(laws::global(value)?);
+        scenario.global = Some(tamarisk_settings::laws::global(value)?);
         places.global = value.span();
     }
     let mut laws = Vec::new();
@@ -69,7 +69,9 @@ pub(super) fn file(
     };
     for ((key, value), name) in tables.iter().zip(&names) {
         let read = stages::stage(name.clone(), key.span(), value, &known)?;
-        laws.extend(read.law.map(|law| (name.clone(), law)));
+        if read.laws != Laws::default() {
+            laws.push((name.clone(), read.laws));
+        }
         scenario.stages.push(read.stage);
         places.stages.push(read.place);
     }

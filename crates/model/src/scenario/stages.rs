@@ -6,10 +6,11 @@ use tamarisk_settings::{Fault, Section, Value, values};
 
 use super::distributions;
 use super::files::Files;
-use super::laws::{Law, law};
+use super::laws::laws;
 use super::places::StagePlace;
 use crate::sim::{Discipline, Profile, Resource, Route, Speed, Stage, Step};
-use tamarisk_control::Classes;
+use tamarisk_control::catalogue::Laws;
+use tamarisk_control::{Classes, Ratio};
 
 const STAGE: &[&str] = &[
     "workers",
@@ -21,8 +22,15 @@ const STAGE: &[&str] = &[
     "penalty",
     "slow",
     "to",
-    "law",
     "classes",
+    "admission",
+    "dropping",
+    "batching",
+    "batch_cost",
+    "quality",
+    "degradable",
+    "termination",
+    "clean_up",
 ];
 const OF_CLASS: &[&str] = &["service", "to"];
 const PENALTY: &[&str] = &["threads", "free", "loss"];
@@ -46,10 +54,10 @@ pub(super) struct Known<'a> {
     pub(super) files: Files<'a>,
 }
 
-/// A stage, its law, and where its parts stand.
+/// A stage, its laws, and where its parts stand.
 pub(super) struct Read {
     pub(super) stage: Stage,
-    pub(super) law: Option<Law>,
+    pub(super) laws: Laws,
     pub(super) place: StagePlace,
 }
 
@@ -85,13 +93,16 @@ pub(super) fn stage(
             SPEED.iter().copied().find(|key| section.value(key).is_some()).unwrap_or("cores"),
         ),
         slow: span("slow"),
+        batch_cost: span("batch_cost"),
+        clean_up: span("clean_up"),
         routes: vec![(None, span("to"))],
     };
     let steps = |value| steps(value, known);
     let routes = |value| routes(value, &known.stages);
+    let laws = laws(&section, known.promised)?;
     let mut stage = Stage {
         name,
-        workers: section.require("workers", "8", whole)?,
+        workers: workers(&section, &laws, known.promised)?,
         capacity: Stage::CAPACITY,
         discipline: section.read("discipline", discipline)?.unwrap_or_default(),
         speed: speed(&section)?,
@@ -100,6 +111,9 @@ pub(super) fn stage(
         service_of: Vec::new(),
         routes: section.read("to", routes)?.unwrap_or_default(),
         routes_of: Vec::new(),
+        batch_cost: section.read("batch_cost", values::duration)?.unwrap_or_default(),
+        degradable: section.read("degradable", values::ratio)?.unwrap_or(Ratio::ONE),
+        clean_up: section.read("clean_up", values::duration)?.unwrap_or_default(),
     };
     if let Some(queue) = section.read("queue", whole)? {
         stage.capacity = queue;
@@ -120,8 +134,15 @@ pub(super) fn stage(
             stage.routes_of.push((class, own));
         }
     }
-    let law = section.read("law", |value| law(value, known.promised))?;
-    Ok(Read { stage, law, place })
+    Ok(Read { stage, laws, place })
+}
+
+/// As many as are stated, or as their law begins with.
+fn workers(section: &Section<'_>, laws: &Laws, classes: &Classes) -> Result<u32, Fault> {
+    match laws.workers.as_ref().map(|law| law.make(classes)) {
+        Some(Ok(law)) => Ok(law.range().start().get()),
+        _ => section.require("workers", "8", whole),
+    }
 }
 
 /// A whole number from 1 to a billion.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::engine::{Event, Run, round};
-use super::job::Job;
+use super::job::{Job, NOBODY};
 use super::plan::{ClientPlan, LoadPlan, Renewal};
 use super::random::Stream;
 use super::scenario::Heed;
@@ -225,12 +225,15 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         started: 0,
         deadline: u64::MAX,
         recorded: u64::MAX,
+        due: u64::MAX,
+        limit: u64::MAX,
         class: tamarisk_control::ClassId::DEFAULT,
         stage: 0,
         client,
         flow,
         step: 0,
         attempts: 0,
+        follower: NOBODY,
         at_entry: true,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::fair::InvalidStageCount;
 use tamarisk_control::{AdmissionLaw, GlobalLaw, Open, Rejection, Timestamp};
 
@@ -9,11 +10,12 @@ use super::calendar::Calendar;
 use super::clients::ClientRun;
 use super::global::GlobalRun;
 use super::invalid::InvalidScenario;
-use super::job::{Job, Jobs};
+use super::job::{Job, Jobs, NOBODY};
 use super::ledger::Ledger;
 use super::plan::{EXIT, Place, Plan};
 use super::report::Report;
 use super::resource::ResourceRun;
+use super::ruling::{Ruled, Ruling};
 use super::scenario::Scenario;
 use super::stage::{Entered, Next, StageRun};
 use super::watch::{Outcome, Seen, Watch, What};
@@ -28,6 +30,17 @@ pub struct Simulation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no stage {0:?}")]
 pub struct UnknownStage(String);
+
+/// Why a stage cannot have such laws.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum UnsuitableLaws {
+    /// There is no stage of that name.
+    #[error(transparent)]
+    Stage(#[from] UnknownStage),
+    /// Their constants do not go together.
+    #[error(transparent)]
+    Knob(#[from] InvalidKnob),
+}
 
 impl Simulation {
     /// Makes `scenario` ready to run.
@@ -47,7 +60,10 @@ impl Simulation {
     /// global law if it has one.
     pub fn start(&self, seed: u64) -> Run<'_, ()> {
         let plan = &self.plan;
-        let stages = plan.stages.iter().map(|stage| StageRun::new(stage, Box::new(Open)));
+        let stages = plan.stages.iter().map(|stage| {
+            let ruled = Ruled::by(Box::new(Open), stage.workers);
+            StageRun::new(stage, ruled)
+        });
         Run {
             plan,
             seed,
@@ -86,7 +102,7 @@ pub struct Run<'a, W> {
     watch: W,
 }
 
-/// What can happen, as the calendar holds it: three bits of kind, and of whom.
+/// What can happen, as the calendar holds it: four bits of kind, and of whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The present step of a job is done.
@@ -99,6 +115,10 @@ pub(super) enum Event {
     Arrival(u32),
     /// The number of a closed client's users changes.
     Users(u32),
+    /// A running event may have come to its limit.
+    Limit(u32),
+    /// A worker is done with an event that was ended early.
+    CleanedUp(u32),
     /// The governors tick.
     Tick,
     /// A second has passed.
@@ -107,7 +127,7 @@ pub(super) enum Event {
     Mark,
 }
 
-const OF_WHOM_BITS: u32 = 29;
+const OF_WHOM_BITS: u32 = 28;
 
 impl Event {
     #[inline]
@@ -121,6 +141,8 @@ impl Event {
             Self::Tick => (5, 0),
             Self::Second => (6, 0),
             Self::Mark => (7, 0),
+            Self::Limit(job) => (8, job),
+            Self::CleanedUp(job) => (9, job),
         };
         debug_assert!(of_whom >> OF_WHOM_BITS == 0, "jobs and parts are bounded");
         kind << OF_WHOM_BITS | of_whom
@@ -137,7 +159,9 @@ impl Event {
             4 => Self::Users(of_whom),
             5 => Self::Tick,
             6 => Self::Second,
-            _ => Self::Mark,
+            7 => Self::Mark,
+            8 => Self::Limit(of_whom),
+            _ => Self::CleanedUp(of_whom),
         }
     }
 }
@@ -151,9 +175,9 @@ impl<'a, W: Watch> Run<'a, W> {
     /// # Errors
     /// [`UnknownStage`] if there is none of that name.
     pub fn law(mut self, stage: &str, law: Box<dyn AdmissionLaw>) -> Result<Self, UnknownStage> {
-        let index = self.plan.stages.iter().position(|plan| plan.name == stage);
-        let index = index.ok_or_else(|| UnknownStage(stage.to_owned()))?;
-        self.stages[index] = StageRun::new(&self.plan.stages[index], law);
+        let index = self.place(stage)?;
+        let plan = &self.plan.stages[index];
+        self.stages[index] = StageRun::new(plan, Ruled::by(law, plan.workers));
         Ok(self)
     }
 
@@ -164,6 +188,25 @@ impl<'a, W: Watch> Run<'a, W> {
     pub fn global(mut self, law: Box<dyn GlobalLaw>) -> Result<Self, InvalidStageCount> {
         self.global = Some(GlobalRun::new(law, self.plan)?);
         Ok(self)
+    }
+
+    /// With these laws of the catalogue at the stage named `stage`, as a live stage has them:
+    /// those for workers, batching, quality and termination take turns, and act on what the
+    /// admission law refuses.
+    ///
+    /// # Errors
+    /// [`UnsuitableLaws`] if there is no stage of that name, or they cannot be.
+    pub fn laws(mut self, stage: &str, laws: &Laws) -> Result<Self, UnsuitableLaws> {
+        let index = self.place(stage)?;
+        let plan = &self.plan.stages[index];
+        let ruled = Ruled::by_all(laws, &self.plan.classes, plan.workers)?;
+        self.stages[index] = StageRun::new(plan, ruled);
+        Ok(self)
+    }
+
+    fn place(&self, stage: &str) -> Result<usize, UnknownStage> {
+        let index = self.plan.stages.iter().position(|plan| plan.name == stage);
+        index.ok_or_else(|| UnknownStage(stage.to_owned()))
     }
 
     /// With `watch` told of all that happens.
@@ -189,6 +232,11 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// Runs to the end of the scenario's time.
     pub fn finish(mut self) -> Report {
+        for stage in 0..self.stages.len() {
+            if let Ruling::Composed(_) = self.stages[stage].ruling {
+                self.tell_knobs(stage);
+            }
+        }
         self.at(0, Event::Tick);
         self.at(self.plan.warm_up, Event::Mark);
         self.at(self.plan.warm_up.saturating_add(SECOND), Event::Second);
@@ -217,6 +265,8 @@ impl<'a, W: Watch> Run<'a, W> {
             Event::Resource(resource) => self.resource_due(resource),
             Event::Wake(id) => self.wake(id),
             Event::Users(client) => self.change_users(client),
+            Event::Limit(id) => self.limit_reached(id),
+            Event::CleanedUp(id) => self.end_early(id),
             Event::Tick => self.tick(),
             Event::Second => {
                 self.ledger.second();
@@ -282,7 +332,7 @@ impl<'a, W: Watch> Run<'a, W> {
         job.stage = stage;
         job.entered = self.now;
         let plan = &self.plan.stages[stage as usize];
-        job.step = plan.first_step[job.class.index()];
+        job.step = plan.first_step[job.class.index()] - plan.steps_of_batch;
         let entered = self.stages[stage as usize].enter(self.now, id, job, plan);
         if let Some(global) = &mut self.global
             && job.at_entry
@@ -305,13 +355,22 @@ impl<'a, W: Watch> Run<'a, W> {
 
     #[inline]
     fn start(&mut self, id: u32) {
+        self.note_start(id);
+        if self.stages[self.jobs[id].stage as usize].finds_worker(id) {
+            self.begin_step(id);
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_start(&mut self, id: u32) {
         let job = &mut self.jobs[id];
         job.started = self.now;
         let stage = job.stage as usize;
-        self.see(id, What::Started);
-        if self.stages[stage].finds_worker(id, &self.plan.stages[stage]) {
-            self.begin_step(id);
+        if let Some(end) = self.stages[stage].end_of(self.now, job) {
+            job.limit = end;
+            self.at(end, Event::Limit(id));
         }
+        self.see(id, What::Started);
     }
 
     #[inline]
@@ -338,9 +397,11 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     #[inline]
-    fn begin_alone(&mut self, id: u32) {
+    pub(super) fn begin_alone(&mut self, id: u32) {
         let work = self.work(id);
-        self.at(self.now.saturating_add(round(work)), Event::StepDone(id));
+        let due = self.now.saturating_add(round(work));
+        self.jobs[id].due = due;
+        self.at(due, Event::StepDone(id));
     }
 
     /// How long the present step of a job takes at full speed, in nanoseconds.
@@ -348,12 +409,16 @@ impl<'a, W: Watch> Run<'a, W> {
     fn work(&mut self, id: u32) -> f64 {
         let job = &self.jobs[id];
         let stage = &self.plan.stages[job.stage as usize];
+        // What a batch costs does not fall with the quality.
+        let is_of_batch = job.step < stage.first_step[job.class.index()];
+        let times = if is_of_batch { 1.0 } else { self.stages[job.stage as usize].times };
         let step = &self.plan.steps[job.step as usize];
         let work = if job.recorded == u64::MAX || !self.at_first_step(id) {
             step.work.sample(&mut self.jobs[id].draws)
         } else {
             job.recorded as f64
         };
+        let work = work * times;
         match &stage.stretch {
             None => work,
             Some(stretch) => work * stretch.value(self.now),
@@ -365,7 +430,7 @@ impl<'a, W: Watch> Run<'a, W> {
         at_entry && step == self.plan.stages[stage as usize].first_step[class.index()]
     }
 
-    fn schedule(&mut self, resource: u32) {
+    pub(super) fn schedule(&mut self, resource: u32) {
         if let ResourceRun::Shared(shared) = &mut self.resources[resource as usize]
             && let Some(at) = shared.schedule(self.now)
         {
@@ -384,6 +449,11 @@ impl<'a, W: Watch> Run<'a, W> {
 
     #[inline]
     fn step_done(&mut self, id: u32) {
+        if self.jobs[id].due != self.now {
+            // It was ended early.
+            return;
+        }
+        self.jobs[id].due = u64::MAX;
         if let Place::Pool(index) = self.plan.steps[self.jobs[id].step as usize].place
             && let ResourceRun::Pool(pool) = &mut self.resources[index as usize]
             && let Some(next) = pool.end()
@@ -407,22 +477,47 @@ impl<'a, W: Watch> Run<'a, W> {
     #[inline]
     fn finish_stage(&mut self, id: u32) {
         let job = &mut self.jobs[id];
-        let stage = job.stage;
-        job.at_entry = false;
-        self.stages[stage as usize].finish(self.now, job);
-        let next = *self.plan.stages[stage as usize].next[job.class.index()].draw(&mut job.draws);
+        let plan = &self.plan.stages[job.stage as usize];
+        let next = *plan.next[job.class.index()].draw(&mut job.draws);
         if let Some(global) = &mut self.global {
             global.finished(self.now, job, (next != EXIT).then_some(next));
         }
-        self.see(id, What::Ended(Outcome::Completed));
-        if let Some(next) = self.stages[stage as usize].take_behind() {
-            self.begin_step(next);
-        }
-        self.dispatch(stage);
+        self.end_at_stage(id, Outcome::Completed);
         if next == EXIT {
             self.leave(id, Outcome::Completed, None);
         } else {
             self.enter(id, next);
+        }
+    }
+
+    /// An event is ended while it runs.
+    pub(super) fn end_early(&mut self, id: u32) {
+        self.end_at_stage(id, Outcome::Terminated);
+        self.leave(id, Outcome::Terminated, None);
+    }
+
+    /// An event that ran has ended at its stage.
+    #[inline]
+    fn end_at_stage(&mut self, id: u32, outcome: Outcome) {
+        let job = &mut self.jobs[id];
+        let stage = job.stage;
+        job.at_entry = false;
+        job.limit = u64::MAX;
+        self.stages[stage as usize].finish(self.now, job, outcome);
+        self.see(id, What::Ended(outcome));
+        if self.jobs[id].follower != NOBODY
+            && let Some(next) = self.begin_follower(id)
+        {
+            self.begin_step(next);
+        }
+        self.begin_behind(stage);
+        self.dispatch(stage);
+    }
+
+    #[inline]
+    fn begin_behind(&mut self, stage: u32) {
+        while let Some(next) = self.stages[stage as usize].take_behind() {
+            self.begin_step(next);
         }
     }
 
@@ -432,13 +527,16 @@ impl<'a, W: Watch> Run<'a, W> {
         let plan = &self.plan.stages[stage as usize];
         while let Some(next) = self.stages[stage as usize].next(self.now, &self.jobs, plan) {
             match next {
-                Next::Run(id) => self.start(id),
+                Next::Run(id) => {
+                    self.fill_batch(id);
+                    self.start(id);
+                }
                 Next::Drop(id) => self.drop_queued(id),
             }
         }
     }
 
-    fn drop_queued(&mut self, id: u32) {
+    pub(super) fn drop_queued(&mut self, id: u32) {
         self.see(id, What::Ended(Outcome::Dropped));
         self.leave(id, Outcome::Dropped, None);
     }
@@ -447,7 +545,11 @@ impl<'a, W: Watch> Run<'a, W> {
         self.at(self.now + self.plan.tick, Event::Tick);
         for stage in 0..self.stages.len() {
             let mut overdue = std::mem::take(&mut self.overdue);
-            self.stages[stage].tick(self.now, &self.jobs, &mut overdue);
+            let plan = &self.plan.stages[stage];
+            if self.stages[stage].tick(self.now, &self.jobs, plan, &mut overdue) {
+                self.tell_knobs(stage);
+            }
+            self.begin_behind(stage as u32);
             self.dispatch(stage as u32);
             for id in overdue.drain(..) {
                 self.drop_queued(id);
@@ -457,6 +559,11 @@ impl<'a, W: Watch> Run<'a, W> {
         if let Some(global) = &mut self.global {
             global.tick(self.now, &mut self.stages);
         }
+    }
+
+    fn tell_knobs(&mut self, stage: usize) {
+        let now = Timestamp::from_nanos(self.now);
+        self.watch.set(now, stage as u32, &self.stages[stage].knobs);
     }
 
     /// A request has ended altogether, and its client does what it does then.

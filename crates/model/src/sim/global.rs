@@ -119,7 +119,7 @@ impl GlobalRun {
                 }
             }
             if classes != *promised {
-                stage.law.set_targets(&classes);
+                stage.ruling.admission_mut().set_targets(&classes);
                 *promised = classes;
             }
         }

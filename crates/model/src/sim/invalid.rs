@@ -102,6 +102,12 @@ pub enum StageProblem {
     /// How its work stretches over time.
     #[error("its stretch: {0}")]
     Stretch(InvalidProfile),
+    /// What a batch costs.
+    #[error("its batch cost: {0}")]
+    BatchCost(InvalidDistribution),
+    /// How long an event that was ended early keeps its worker.
+    #[error("its clean-up: {0}")]
+    CleanUp(InvalidDistribution),
     /// A step on a resource that does not exist.
     #[error("there is no resource {0:?}")]
     UnknownResource(String),

@@ -28,6 +28,11 @@ pub(super) struct Job {
     pub(super) deadline: u64,
     /// How long its first step at the entry takes, if that was recorded; else [`u64::MAX`].
     pub(super) recorded: u64,
+    /// When its present step is done, if that is in the calendar; else [`u64::MAX`]. An
+    /// entry of another instant is that of a step which was ended early.
+    pub(super) due: u64,
+    /// When it is ended if it still runs; else [`u64::MAX`].
+    pub(super) limit: u64,
     pub(super) class: ClassId,
     pub(super) stage: u32,
     pub(super) client: u32,
@@ -36,9 +41,14 @@ pub(super) struct Job {
     pub(super) step: u32,
     /// Retries so far.
     pub(super) attempts: u32,
+    /// Who is next in its batch; else [`NOBODY`].
+    pub(super) follower: u32,
     /// Whether it has not yet been served at the stage it came in by.
     pub(super) at_entry: bool,
 }
+
+/// No job has this index.
+pub(super) const NOBODY: u32 = u32::MAX;
 
 /// All of them. An index is valid until its slot is freed.
 #[derive(Debug, Default)]

@@ -63,6 +63,8 @@ pub(super) struct StageBase {
     pub(super) classes: Vec<Counts>,
     pub(super) queued: i128,
     pub(super) running: i128,
+    /// Of workers, batch and quality.
+    pub(super) knobs: [f64; 3],
 }
 
 impl Ledger {
@@ -169,6 +171,7 @@ impl Ledger {
                 classes: stage.classes.iter().map(|tally| tally.counts).collect(),
                 queued: area(&stage.inside.queued),
                 running: area(&stage.inside.running),
+                knobs: stage.courses.areas(now),
             });
             stage.reasons.clear();
             for tally in &mut stage.classes {

@@ -10,7 +10,7 @@
 //! partly open, closed or recorded, with patience and retries; classes with targets
 //! and priorities.
 //!
-//! **The laws are the shipped ones.** A law is told what the live runtime tells it, in
+//! **The laws are the shipped ones.** An admission law is told what the live runtime tells it, in
 //! that order: each arrival with the backlog before it, each event that leaves the
 //! queue with itself still counted, each end with itself no longer counted, a tick
 //! every 100 ms, at which every event in the queue is asked about once more. A limit
@@ -24,6 +24,16 @@
 //! each request that comes in, told of all stages and of what goes between them, it
 //! sets what the stages promise.
 //!
+//! **Slow laws** ([`Run::laws`]) take turns as in a live stage, once a tick. A worker that is
+//! too many ends what it has begun, and its whole batch; one that is new takes from the
+//! queue at once. A worker takes up to a batch, at most its share of the queue, pays
+//! the batch's cost, and serves one event after the other; what has passed its deadline before
+//! it is begun is dropped. Quality makes the degradable share of a step's work shorter, from the
+//! steps on that begin after it was set. Where there is a termination law, an event is
+//! ended when it has run for as long as its class may, by the limit that held when it
+//! began, or at its deadline; it lets go of what it holds or waits for, keeps its worker for the
+//! clean-up, and counts as terminated then.
+//!
 //! **Comparable.** Whatever is drawn belongs to a client or a request, not to a stage:
 //! under the same seed request number 1000 of an open client is the same request,
 //! with the same work, under every law. A difference between two laws is then a
@@ -36,8 +46,7 @@
 //! exact, means are exact, percentiles come from a histogram. Requests inside are
 //! bounded by the capacities of the queues.
 //!
-//! **Limits.** Time is in whole nanoseconds. Events that run are never ended early, and
-//! their handlers never fail. Means over time come with confidence intervals by
+//! **Limits.** Time is in whole nanoseconds. Handlers never fail. Means over time come with confidence intervals by
 //! batch means, which are honest only if a batch is much longer than the memory of
 //! the system; near saturation that is long. Replicate with other seeds, and
 //! [`Estimate::of`] the results, where in doubt.
@@ -68,16 +77,19 @@
 //!
 //! # Modules, in reading order
 //! `scenario`, `distribution`, `profile`, `speed`: what is simulated. `plan`,
-//! `invalid`: whether it can be. `engine`: what happens. `stage`, `resource`,
-//! `clients`, `global`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
+//! `invalid`: whether it can be. `engine`, `batch`, `termination`: what happens. `stage`, `inside`,
+//! `ruling`, `governor`, `resource`, `clients`, `global`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
 //! `tally`, `confidence`, `report`, `watch`: what is seen of it.
 
+mod batch;
 mod calendar;
 mod clients;
 mod confidence;
 mod distribution;
 mod engine;
 mod global;
+mod governor;
+mod inside;
 mod invalid;
 mod job;
 mod ledger;
@@ -86,15 +98,17 @@ mod profile;
 mod random;
 mod report;
 mod resource;
+mod ruling;
 mod scenario;
 mod speed;
 mod stage;
 mod tally;
+mod termination;
 mod watch;
 
 pub use confidence::Estimate;
 pub use distribution::{Distribution, ERLANG_STAGES_MAX, InvalidDistribution};
-pub use engine::{Run, Simulation, UnknownStage};
+pub use engine::{Run, Simulation, UnknownStage, UnsuitableLaws};
 pub use invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 pub use ledger::FlowCounts;
 pub use profile::{InvalidProfile, Profile};

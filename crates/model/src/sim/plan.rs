@@ -56,11 +56,18 @@ pub(super) struct StagePlan {
     /// The place in line of each class, most important first.
     pub(super) level_of_class: Box<[usize]>,
     pub(super) stretch: Option<Curve>,
-    /// For each class, the first of its steps in [`Plan::steps`].
+    /// For each class, the first of its steps in [`Plan::steps`]. If a batch costs something,
+    /// that is the step before it.
     pub(super) first_step: Box<[u32]>,
-    /// For each class, where it goes next.
+    /// How many steps before that the first event of a batch begins: one or none.
+    pub(super) steps_of_batch: u32,
+    /// The share of its steps that falls with the quality.
+    pub(super) degradable: f64,
+    /// Nanoseconds.
+    pub(super) clean_up: u64,
     /// Whether the stage can tell clients apart.
     pub(super) tells_flows: bool,
+    /// For each class, where it goes next.
     pub(super) next: Box<[Shares<u32>]>,
 }
 
@@ -261,12 +268,18 @@ impl StagePlan {
         let named = stage.service_of.iter().map(|(class, _)| class);
         check_classes(named.chain(stage.routes_of.iter().map(|(class, _)| class)), scenario)?;
 
+        let constant = |time| Distribution::Constant(time).sampler();
+        let batch_cost = constant(stage.batch_cost).map_err(StageProblem::BatchCost)?;
+        constant(stage.clean_up).map_err(StageProblem::CleanUp)?;
+        let batch_cost = StepPlan { place: own, work: batch_cost, is_last: false };
+        let steps_of_batch = u32::from(!stage.batch_cost.is_zero());
         let (mut first_step, mut next) = (Vec::new(), Vec::new());
         for (_, class) in scenario.classes.iter() {
             let of = stage.service_of.iter().find(|(name, _)| *name == class.name);
             let service = of.map_or(&stage.service, |(_, service)| service);
             let of = stage.routes_of.iter().find(|(name, _)| *name == class.name);
             let routes = of.map_or(&stage.routes, |(_, routes)| routes);
+            steps.extend((0..steps_of_batch).map(|_| batch_cost.clone()));
             first_step.push(steps.len() as u32);
             steps.extend(plan_steps(service, &class.name, own, scenario)?);
             next.push(plan_routes(routes, &class.name, scenario)?);
@@ -280,6 +293,9 @@ impl StagePlan {
             level_of_class: levels(&scenario.classes, stage.discipline),
             stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
             first_step: first_step.into(),
+            steps_of_batch,
+            degradable: stage.degradable.get(),
+            clean_up: nanos(stage.clean_up),
             tells_flows: tells_flows(scenario),
             next: next.into(),
         })

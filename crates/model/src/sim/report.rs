@@ -81,8 +81,16 @@ pub struct ClassReport {
 pub struct StageReport {
     /// Its name.
     pub name: String,
-    /// Its law's.
+    /// Its admission law's.
     pub law: &'static str,
+    /// Where slow laws rule it too: what each rules, and its name.
+    pub slow_laws: Vec<(&'static str, &'static str)>,
+    /// How many workers it had, on average over time.
+    pub workers: f64,
+    /// How many events a worker might take at once.
+    pub batch: f64,
+    /// How well it served; 1 is in full.
+    pub quality: f64,
     /// How many it had at work, on average over time.
     pub running: f64,
     /// How many it had in the queue.
@@ -213,7 +221,11 @@ fn stage_reports<W>(run: &Run<'_, W>) -> Vec<StageReport> {
     let mean = |area: i128, base: i128| (area - base) as f64 / span;
     let report = |(index, (stage, base)): (usize, (&StageRun, &StageBase))| StageReport {
         name: run.plan.stages[index].name.clone(),
-        law: stage.law.name(),
+        law: stage.ruling.admission().name(),
+        slow_laws: stage.ruling.slow_names(),
+        workers: (stage.courses.workers.area(run.plan.end) - base.knobs[0]) / span,
+        batch: (stage.courses.batch.area(run.plan.end) - base.knobs[1]) / span,
+        quality: (stage.courses.quality.area(run.plan.end) - base.knobs[2]) / span,
         running: mean(stage.inside.running.area(run.plan.end), base.running),
         queued: mean(stage.inside.queued.area(run.plan.end), base.queued),
         rejections: stage.reasons.clone(),

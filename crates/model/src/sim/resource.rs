@@ -73,6 +73,15 @@ impl Shared {
         Some(job)
     }
 
+    /// Lets go of `job`, whatever is left of its work.
+    pub(super) fn withdraw(&mut self, now: u64, job: u32) {
+        self.serve(now);
+        self.jobs.retain(|Reverse((.., other))| *other != job);
+        if self.jobs.is_empty() {
+            self.served = 0.0;
+        }
+    }
+
     /// When the calendar is to come back, if it does not know yet.
     pub(super) fn schedule(&mut self, now: u64) -> Option<u64> {
         let end = self.next_end(now)?;
@@ -124,6 +133,11 @@ impl Pool {
         }
         self.waiting.push_back(job);
         false
+    }
+
+    /// Lets go of `job`, which waits.
+    pub(super) fn withdraw(&mut self, job: u32) {
+        self.waiting.retain(|&other| other != job);
     }
 
     /// Somebody's work is done: who is next?

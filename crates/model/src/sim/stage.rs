@@ -3,103 +3,56 @@
 //! The live runtime does this behind a lock; here nothing else happens meanwhile.
 //! The calls of the law, their order and what they are told are those of a stage that
 //! works as a gate: an event that finds a place runs at once, without being asked
-//! about at the head of a queue that it never was in.
+//! about at the head of a queue that it never was in. A worker that takes a batch asks
+//! about each event of it, as a crew's does.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Ending, Finished,
-    Order, Ratio, Reason, Rejection, Timestamp, Waiting,
+    Arrival, ClassId, Decision, Dequeue, Ending, Finished, Knobs, Order, Reason, Rejection,
+    Timestamp, Waiting,
 };
 
+use super::inside::Inside;
 use super::job::{Job, Jobs};
 use super::plan::StagePlan;
-use super::tally::{Counts, Level, Times};
+use super::ruling::{Ruled, Ruling};
+use super::tally::{Counts, Course, Times};
 use super::watch::Outcome;
 
 pub(super) struct StageRun {
-    pub(super) law: Box<dyn AdmissionLaw>,
+    pub(super) ruling: Ruling,
     pub(super) inside: Inside,
+    /// As the slow laws have set them last, or as the stage is built.
+    pub(super) knobs: Knobs,
+    pub(super) courses: Courses,
+    /// How many times as long as at full quality its work takes.
+    pub(super) times: f64,
+    /// How long events of each class may run, in nanoseconds; empty if nobody ends them.
+    pub(super) limits: Box<[u64]>,
     /// One for each priority, most important first.
-    lines: Box<[VecDeque<u32>]>,
+    pub(super) lines: Box<[VecDeque<u32>]>,
     /// Let through by a law with a limit of its own, and waiting for a worker.
     behind: VecDeque<u32>,
     pub(super) classes: Box<[StageTally]>,
     pub(super) reasons: Vec<(Reason, u64)>,
-    cpu: Cpu,
+    /// When it was told how busy the processors are, and the area under the number running
+    /// until then.
+    pub(super) cpu_told: (u64, i128),
 }
 
-/// How busy the processors are, each worker being taken for a core of its own.
-struct Cpu {
-    cores: f64,
-    /// When it was told last, and the area under the number running until then.
-    told: (u64, i128),
+/// The knobs in time.
+pub(super) struct Courses {
+    pub(super) workers: Course,
+    pub(super) batch: Course,
+    pub(super) quality: Course,
 }
 
-/// Who is inside, and how many may run.
-pub(super) struct Inside {
-    pub(super) workers: Concurrency,
-    queued_of: Box<[u32]>,
-    running_of: Box<[u32]>,
-    pub(super) queued: Level,
-    pub(super) running: Level,
-}
-
-impl Inside {
-    fn new(workers: Concurrency, classes: usize) -> Self {
-        Self {
-            workers,
-            queued_of: vec![0; classes].into(),
-            running_of: vec![0; classes].into(),
-            queued: Level::default(),
-            running: Level::default(),
-        }
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog<'_> {
-        Backlog {
-            queued: &self.queued_of,
-            running: &self.running_of,
-            queued_total: self.queued.now,
-            running_total: self.running.now,
-            workers: self.workers,
-        }
-    }
-
-    #[inline]
-    fn has_place(&self) -> bool {
-        self.queued.now == 0 && self.running.now < self.workers.get()
-    }
-
-    #[inline]
-    fn queue(&mut self, now: u64, class: ClassId) {
-        self.queued_of[class.index()] += 1;
-        self.queued.up(now);
-    }
-
-    #[inline]
-    fn unqueue(&mut self, now: u64, class: ClassId) {
-        self.queued_of[class.index()] -= 1;
-        self.queued.down(now);
-    }
-
-    #[inline]
-    fn start(&mut self, now: u64, class: ClassId) {
-        self.running_of[class.index()] += 1;
-        self.running.up(now);
-    }
-
-    #[inline]
-    fn finish(&mut self, now: u64, class: ClassId) {
-        self.running_of[class.index()] -= 1;
-        self.running.down(now);
-    }
-
-    /// Those of one class.
-    pub(super) fn of(&self, class: usize) -> u64 {
-        u64::from(self.queued_of[class] + self.running_of[class])
+impl Courses {
+    /// Their integrals until `at`: of workers, batch and quality.
+    pub(super) fn areas(&self, at: u64) -> [f64; 3] {
+        [self.workers, self.batch, self.quality].map(|course| course.area(at))
     }
 }
 
@@ -123,23 +76,32 @@ pub(super) enum Entered {
 }
 
 impl StageRun {
-    pub(super) fn new(plan: &StagePlan, law: Box<dyn AdmissionLaw>) -> Self {
+    pub(super) fn new(plan: &StagePlan, ruled: Ruled) -> Self {
         let classes = plan.next.len();
+        let Ruled { ruling, knobs, terminates } = ruled;
         let mut stage = Self {
-            law,
-            inside: Inside::new(plan.workers, classes),
+            ruling,
+            inside: Inside::new(knobs.workers, classes),
+            knobs,
+            courses: Courses {
+                workers: Course::new(f64::from(knobs.workers.get())),
+                batch: Course::new(f64::from(knobs.batch.get())),
+                quality: Course::new(knobs.quality.get()),
+            },
+            times: 1.0,
+            limits: vec![u64::MAX; if terminates { classes } else { 0 }].into(),
             lines: vec![VecDeque::new(); plan.levels()].into(),
             behind: VecDeque::new(),
             classes: vec![StageTally::default(); classes].into(),
             reasons: Vec::new(),
-            cpu: Cpu { cores: f64::from(plan.workers.get()), told: (0, 0) },
+            cpu_told: (0, 0),
         };
         stage.follow_law();
         stage
     }
 
-    fn follow_law(&mut self) {
-        if let Some(limit) = self.law.concurrency() {
+    pub(super) fn follow_law(&mut self) {
+        if let Some(limit) = self.ruling.admission().concurrency() {
             self.inside.workers = limit;
         }
     }
@@ -174,7 +136,7 @@ impl StageRun {
         let flow = if plan.tells_flows { u64::from(job.flow) + 1 } else { 0 };
         let arrival = Arrival { class: job.class, deadline: deadline(job), flow };
         let now = Timestamp::from_nanos(now);
-        match self.law.on_arrival(now, &arrival, &self.inside.backlog()) {
+        match self.ruling.admission_mut().on_arrival(now, &arrival, &self.inside.backlog()) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }
@@ -187,10 +149,21 @@ impl StageRun {
         if queued.now == 0 || running.now >= workers.get() {
             return None;
         }
+        let next = self.take(now, jobs, plan)?;
+        if let Next::Run(id) = next {
+            let job = &jobs[id];
+            self.start(now, job.class, now - job.entered);
+        }
+        Some(next)
+    }
+
+    /// Takes the next event out of the queue.
+    #[inline]
+    fn take(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
         let order = if plan.adaptive {
             let heads = self.lines.iter().filter_map(VecDeque::front);
             let oldest = heads.map(|&id| jobs[id].entered).min().unwrap_or(now);
-            self.law.order(Duration::from_nanos(now - oldest))
+            self.ruling.admission().order(Duration::from_nanos(now - oldest))
         } else {
             Order::OldestFirst
         };
@@ -201,11 +174,11 @@ impl StageRun {
         }?;
         let job = &jobs[id];
         let (at, backlog) = (Timestamp::from_nanos(now), self.inside.backlog());
+        let law = self.ruling.admission_mut();
         let of_use =
-            job.deadline > now && self.law.on_dequeue(at, &waiting(job), &backlog) == Dequeue::Run;
+            job.deadline > now && law.on_dequeue(at, &waiting(job), &backlog) == Dequeue::Run;
         self.inside.unqueue(now, job.class);
         if of_use {
-            self.start(now, job.class, now - job.entered);
             Some(Next::Run(id))
         } else {
             self.classes[job.class.index()].counts.dropped += 1;
@@ -219,80 +192,107 @@ impl StageRun {
         self.classes[class.index()].wait.record(waited);
     }
 
+    /// How many more than one a worker takes that takes from the queue now. No more than its
+    /// share, so that none hoards what others could do.
+    #[inline]
+    pub(super) fn batch_beside_first(&self) -> u32 {
+        let most = self.knobs.batch.get();
+        if most == 1 {
+            return 0;
+        }
+        let share = (self.inside.queued.now + 1).div_ceil(self.inside.workers.get());
+        most.min(share) - 1
+    }
+
+    /// The next event out of the queue into a worker's batch: to be begun later, or to be
+    /// dropped.
+    pub(super) fn take_along(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
+        let next = self.take(now, jobs, plan)?;
+        if let Next::Run(id) = next {
+            self.inside.hold(jobs[id].class);
+        }
+        Some(next)
+    }
+
+    /// The worker of an event's batch comes to it: whether it is worth beginning.
+    pub(super) fn begin_held(&mut self, now: u64, job: &Job) -> bool {
+        let tally = &mut self.classes[job.class.index()];
+        let of_use = job.deadline > now;
+        if of_use {
+            self.inside.begin_held(now);
+            tally.wait.record(now - job.entered);
+        } else {
+            self.inside.drop_held(job.class);
+            tally.counts.dropped += 1;
+        }
+        of_use
+    }
+
+    /// When an event that begins now is ended if it still runs: at its deadline, or when it has
+    /// run for as long as its class may. `None` if nobody ends it.
+    #[inline]
+    pub(super) fn end_of(&self, now: u64, job: &Job) -> Option<u64> {
+        let limit = *self.limits.get(job.class.index())?;
+        Some(job.deadline.min(now.saturating_add(limit)))
+    }
+
     /// Whether there is a worker for an event that was just started; if not, it waits.
     #[inline]
-    pub(super) fn finds_worker(&mut self, id: u32, plan: &StagePlan) -> bool {
-        let working = self.inside.running.now - self.behind.len() as u32;
-        let finds = working <= plan.workers.get();
+    pub(super) fn finds_worker(&mut self, id: u32) -> bool {
+        let finds = self.working() <= self.knobs.workers.get();
         if !finds {
-            self.behind.push_back(id);
+            self.wait_behind(id);
         }
         finds
     }
 
-    /// Who has waited for the worker that an event has left.
+    pub(super) fn wait_behind(&mut self, id: u32) {
+        self.behind.push_back(id);
+    }
+
+    /// Who has waited for a worker, if one is free.
     #[inline]
     pub(super) fn take_behind(&mut self) -> Option<u32> {
+        if self.behind.is_empty() || self.working() >= self.knobs.workers.get() {
+            return None;
+        }
         self.behind.pop_front()
     }
 
-    /// An event has been served.
+    /// An event is ended early: whether it was waiting for a worker, and does so no more.
+    pub(super) fn leave_behind(&mut self, id: u32) -> bool {
+        let before = self.behind.len();
+        self.behind.retain(|&other| other != id);
+        self.behind.len() < before
+    }
+
     #[inline]
-    pub(super) fn finish(&mut self, now: u64, job: &Job) {
+    fn working(&self) -> u32 {
+        self.inside.running.now - self.behind.len() as u32
+    }
+
+    /// An event has been served, or was ended early.
+    #[inline]
+    pub(super) fn finish(&mut self, now: u64, job: &Job, outcome: Outcome) {
         let class = job.class;
         self.inside.finish(now, class);
         let tally = &mut self.classes[class.index()];
-        tally.counts.end(Outcome::Completed);
-        tally.response.record(now - job.entered);
+        tally.counts.end(outcome);
+        let ending = if outcome == Outcome::Completed {
+            tally.response.record(now - job.entered);
+            Ending::Completed
+        } else {
+            Ending::Terminated
+        };
         let finished = Finished {
             class,
             service: Duration::from_nanos(now - job.started),
             response: Duration::from_nanos(now - job.entered),
-            ending: Ending::Completed,
+            ending,
         };
-        self.law.on_finish(Timestamp::from_nanos(now), &finished, &self.inside.backlog());
+        let (now, law) = (Timestamp::from_nanos(now), self.ruling.admission_mut());
+        law.on_finish(now, &finished, &self.inside.backlog());
         self.follow_law();
-    }
-
-    /// The governor's tick: the one place where laws are given the time, and where
-    /// those that turn the slower knobs belong. What has become overdue in the queue
-    /// is put into `overdue`.
-    pub(super) fn tick(&mut self, now: u64, jobs: &Jobs, overdue: &mut Vec<u32>) {
-        self.tell_cpu(now);
-        self.law.on_tick(Timestamp::from_nanos(now), &self.inside.backlog());
-        self.follow_law();
-        self.take_overdue(now, jobs, overdue);
-    }
-
-    fn tell_cpu(&mut self, now: u64) {
-        let area = self.inside.running.area(now);
-        let (told_at, told_area) = std::mem::replace(&mut self.cpu.told, (now, area));
-        let passed = (now - told_at).max(1) as f64;
-        let busy = (area - told_area) as f64 / (passed * self.cpu.cores);
-        self.law.on_cpu(Timestamp::from_nanos(now), Ratio::saturating(busy));
-    }
-
-    /// Takes out what is of no use any more, wherever it stands: what waits behind a
-    /// higher priority may never become next.
-    fn take_overdue(&mut self, now: u64, jobs: &Jobs, overdue: &mut Vec<u32>) {
-        let first = overdue.len();
-        let (at, backlog) = (Timestamp::from_nanos(now), self.inside.backlog());
-        for line in &mut self.lines {
-            line.retain(|&id| {
-                let job = &jobs[id];
-                let stays = job.deadline > now
-                    && self.law.on_sweep(at, &waiting(job), &backlog) == Dequeue::Run;
-                if !stays {
-                    overdue.push(id);
-                }
-                stays
-            });
-        }
-        for &id in &overdue[first..] {
-            let class = jobs[id].class;
-            self.inside.unqueue(now, class);
-            self.classes[class.index()].counts.dropped += 1;
-        }
     }
 
     /// A global law has refused an event that was to enter here.
@@ -313,16 +313,14 @@ impl StageRun {
 
     /// Everyone who was offered is accounted for, and nobody waits for nothing.
     pub(super) fn balances(&self) -> bool {
-        let Inside { workers, queued_of, running_of, queued, running } = &self.inside;
         let by_class = self.classes.iter().enumerate().all(|(class, tally)| {
             tally.counts.offered == tally.counts.ended() + self.inside.of(class)
         });
         let waiting: usize = self.lines.iter().map(VecDeque::len).sum();
         by_class
-            && waiting == queued.now as usize
-            && queued.now == queued_of.iter().sum()
-            && running.now == running_of.iter().sum()
-            && (queued.now == 0 || running.now >= workers.get())
+            && waiting == self.inside.queued.now as usize
+            && self.inside.balances()
+            && (self.behind.is_empty() || self.working() >= self.knobs.workers.get())
     }
 }
 
@@ -338,7 +336,7 @@ fn deadline(job: &Job) -> Option<Timestamp> {
 }
 
 #[inline]
-fn waiting(job: &Job) -> Waiting {
+pub(super) fn waiting(job: &Job) -> Waiting {
     let entered = Timestamp::from_nanos(job.entered);
     Waiting { class: job.class, entered, deadline: deadline(job) }
 }

@@ -100,12 +100,14 @@ pub struct Counts {
     pub completed: u64,
     /// Taken out of the queue: too late to be of use.
     pub dropped: u64,
+    /// Ended while they ran: for longer than a law allows.
+    pub terminated: u64,
 }
 
 impl Counts {
     /// All that have ended; `offered` is this and what is inside.
     pub fn ended(&self) -> u64 {
-        self.rejected + self.completed + self.dropped
+        self.rejected + self.completed + self.dropped + self.terminated
     }
 
     #[inline]
@@ -114,6 +116,7 @@ impl Counts {
             Outcome::Completed => self.completed += 1,
             Outcome::Rejected(_) => self.rejected += 1,
             Outcome::Dropped => self.dropped += 1,
+            Outcome::Terminated => self.terminated += 1,
         }
     }
 
@@ -124,6 +127,7 @@ impl Counts {
             rejected: self.rejected - earlier.rejected,
             completed: self.completed - earlier.completed,
             dropped: self.dropped - earlier.dropped,
+            terminated: self.terminated - earlier.terminated,
         }
     }
 }
@@ -152,6 +156,31 @@ impl Level {
     /// The integral from the beginning until `at`.
     pub(super) fn area(&self, at: u64) -> i128 {
         i128::from(self.now) * i128::from(at) - self.owed
+    }
+}
+
+/// What a law sets, in time, and its integral.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Course {
+    value: f64,
+    /// The integral until `since`, in nanoseconds.
+    area: f64,
+    since: u64,
+}
+
+impl Course {
+    /// `value` from the beginning on.
+    pub(super) const fn new(value: f64) -> Self {
+        Self { value, area: 0.0, since: 0 }
+    }
+
+    pub(super) fn set(&mut self, at: u64, value: f64) {
+        *self = Self { value, area: self.area(at), since: at };
+    }
+
+    /// The integral from the beginning until `at`.
+    pub(super) fn area(&self, at: u64) -> f64 {
+        self.area + self.value * (at - self.since) as f64
     }
 }
 
@@ -200,5 +229,13 @@ mod tests {
         level.down(50);
         // One from 10, two from 20, one from 50.
         assert_eq!(level.area(60), 10 + 2 * 30 + 10);
+    }
+
+    #[test]
+    fn what_a_law_sets_is_integrated_over_time() {
+        let mut course = Course::new(1.0);
+        course.set(10, 0.5);
+        course.set(30, 2.0);
+        assert_eq!(course.area(35), 10.0 + 0.5 * 20.0 + 2.0 * 5.0);
     }
 }

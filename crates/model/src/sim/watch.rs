@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tamarisk_control::{ClassId, Reason, Timestamp};
+use tamarisk_control::{ClassId, Knobs, Reason, Timestamp};
 
 /// How an event ended, at a stage or altogether.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +13,8 @@ pub enum Outcome {
     Rejected(Reason),
     /// Taken out of the queue: too late to be of use.
     Dropped,
+    /// Ended while it ran: for longer than a law allows.
+    Terminated,
 }
 
 /// What happened to a request.
@@ -51,6 +53,10 @@ pub struct Seen {
 pub trait Watch {
     /// This happened.
     fn see(&mut self, seen: &Seen);
+
+    /// From now on the slow laws of the stage at this place in the scenario have set these
+    /// knobs: told at the beginning, and whenever one changes.
+    fn set(&mut self, _at: Timestamp, _stage: u32, _knobs: &Knobs) {}
 }
 
 impl Watch for () {
@@ -63,10 +69,15 @@ impl<W: Watch + ?Sized> Watch for &mut W {
     fn see(&mut self, seen: &Seen) {
         (**self).see(seen);
     }
+
+    fn set(&mut self, at: Timestamp, stage: u32, knobs: &Knobs) {
+        (**self).set(at, stage, knobs);
+    }
 }
 
 /// Writes a line of comma-separated values for all that happens: nanoseconds, number,
-/// stage, class, flow, what. The same scenario, laws and seed give the same bytes.
+/// stage, class, flow, what. What slow laws have set is a line without number, class and
+/// flow. The same scenario, laws and seed give the same bytes.
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     out: W,
@@ -109,6 +120,7 @@ impl<W: Write> Watch for TraceWriter<W> {
             None => ("", ""),
             Some(Outcome::Completed) => (" completed", ""),
             Some(Outcome::Dropped) => (" dropped", ""),
+            Some(Outcome::Terminated) => (" terminated", ""),
             Some(Outcome::Rejected(reason)) => (" rejected ", reason.as_str()),
         };
         let written = writeln!(
@@ -116,6 +128,20 @@ impl<W: Write> Watch for TraceWriter<W> {
             "{},{number},{stage},{},{flow},{verb}{outcome}{reason}",
             at.as_nanos(),
             class.index(),
+        );
+        self.failed = written.err();
+    }
+
+    fn set(&mut self, at: Timestamp, stage: u32, knobs: &Knobs) {
+        if self.failed.is_some() {
+            return;
+        }
+        let Knobs { workers, batch, quality } = knobs;
+        let (at, workers, batch) = (at.as_nanos(), workers.get(), batch.get());
+        let written = writeln!(
+            self.out,
+            "{at},,{stage},,,workers {workers} batch {batch} quality {}",
+            quality.get()
         );
         self.failed = written.err();
     }

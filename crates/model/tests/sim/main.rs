@@ -11,6 +11,7 @@ mod default_law;
 mod invalid;
 mod laws;
 mod networks;
+mod slow_laws;
 
 use std::time::Duration;
 

@@ -23,6 +23,9 @@ pub(super) fn scenario(url: &str, status: &Status, detail: Detail) -> String {
     let window = status.stages.iter().map(|stage| stage.profile.window_seconds);
     let window = window.fold(0.0, f64::max);
     let mut text = format!("# From {url}: the last {window:.1} s.\n");
+    if status.stages.len() > 1 {
+        text += "# How requests go from stage to stage is not known: each has its arrivals from outside.\n";
+    }
     text += "duration = \"60s\"\nwarm_up = \"10s\"\n";
     // Stages may have classes of the same name with other promises.
     let own_names = status.stages.len() > 1;
@@ -56,8 +59,6 @@ fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&
     // Workers are whole, and what they get done is to be what was measured.
     let adjusted = workers / seen.unwrap_or(workers);
     let name_of_stage = quoted(&stage.name);
-    // The law may send them more at once, and gets no more done.
-    let _ = write!(text, "\n[resources.{name_of_stage}]\nconnections = {workers}\n");
     let _ = write!(text, "\n[stages.{name_of_stage}]\nworkers = {workers}\n");
     if seen.is_none() {
         *text +=
@@ -73,16 +74,16 @@ fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&
         let _ = writeln!(text, "queue = {}", stage.queue_capacity.min(1_000_000));
     }
     *text += "discipline = \"adaptive-lifo\"\n";
-    let _ = writeln!(text, "service = {}", service(&name_of_stage, &all, adjusted));
+    let _ = writeln!(text, "service = {}", service(&all, adjusted));
     if admission(&stage.law.name).is_some() {
-        let _ = writeln!(text, "law = {}", quoted(&stage.law.name));
+        let _ = writeln!(text, "admission = {}", quoted(&stage.law.name));
     }
     if detail == Detail::ByClass {
         for class in &stage.classes {
             let Some(own) = &class.profile else { continue };
             let (stage, class) = (quoted(&stage.name), quoted(&name(&class.name)));
             let _ = write!(text, "\n[stages.{stage}.classes.{class}]\n");
-            let _ = writeln!(text, "service = {}", service(&stage, own, adjusted));
+            let _ = writeln!(text, "service = {}", service(own, adjusted));
         }
     }
 }
@@ -112,8 +113,8 @@ fn write_clients(text: &mut String, stage: &Stage, name: impl Fn(&str) -> String
     let _ = writeln!(text, "mix = {{ {} }}", mix.join(", "));
 }
 
-/// Work on `resource` with this mean and variation, of the kinds that have a closed form.
-fn service(resource: &str, service: &Service, times: f64) -> String {
+/// Work with this mean and variation, of the kinds that have a closed form.
+fn service(service: &Service, times: f64) -> String {
     let mean = seconds(service.mean_seconds * times);
     let stages = (1.0 / service.variation_squared.max(1.0 / ERLANG_MOST)).round();
     let time = match service.variation_squared {
@@ -123,7 +124,7 @@ fn service(resource: &str, service: &Service, times: f64) -> String {
         _ if stages > 1.0 => format!("erlang = {mean}, stages = {stages}"),
         _ => format!("exponential = {mean}"),
     };
-    format!("{{ on = {resource}, {time} }}")
+    format!("{{ {time} }}")
 }
 
 fn seconds(seconds: f64) -> String {
@@ -181,7 +182,8 @@ mod tests {
             let capacity = network.limit().arrivals.get();
             assert!((capacity / 380.0 - 1.0).abs() < 1e-5, "{capacity}");
             assert!((network.arrivals().get() - 100.0).abs() < 1e-6);
-            assert_eq!(file.laws[0].1.entry().name, "opaque-upstream");
+            let admission = file.laws[0].1.admission.as_ref().unwrap();
+            assert_eq!(admission.name(), "opaque-upstream");
         }
     }
 
@@ -192,6 +194,21 @@ mod tests {
         assert_eq!(file.scenario.stages[0].workers, 32);
         let of_class = &file.scenario.stages[0].service_of;
         assert_eq!((of_class.len(), &*of_class[0].0), (2, "gold-a"));
+    }
+
+    #[test]
+    fn several_stages_stand_side_by_side_and_the_file_says_so() {
+        let mut status = status(1.0, "7.6");
+        assert!(!scenario("there", &status, Detail::Alike).contains("from stage to stage"));
+        let mut other = self::status(1.0, "3").stages;
+        other[0].name = "db".to_owned();
+        status.stages.append(&mut other);
+        let text = scenario("there", &status, Detail::Alike);
+        assert!(text.contains("# How requests go from stage to stage is not known"), "{text}");
+        let file = scenario::parse("live.toml", &text).unwrap();
+        let entries: Vec<_> = file.scenario.clients.iter().map(|client| &*client.entry).collect();
+        assert_eq!(entries, ["app", "db"]);
+        assert!(file.scenario.stages.iter().all(|stage| stage.routes.is_empty()));
     }
 
     #[test]

@@ -6,18 +6,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tamarisk_control::Classes;
-use tamarisk_model::scenario::Law;
 use tamarisk_model::sim::{Report, Simulation};
 use tamarisk_model::tune::{Goal, Job, Measure, Objective, Plan, Point};
 
+use super::super::{Places, at_all};
+use super::Law;
 use crate::interrupt::interrupted;
 
 /// What a candidate is run in, and how it is judged.
 pub(super) struct Evaluation {
     pub(super) simulation: Simulation,
-    pub(super) classes: Classes,
-    pub(super) places: Vec<String>,
+    pub(super) places: Places,
     pub(super) objective: Objective,
     pub(super) first_seed: u64,
 }
@@ -25,8 +24,8 @@ pub(super) struct Evaluation {
 impl Evaluation {
     fn report(&self, law: &Law, seed: u64) -> Report {
         let mut run = self.simulation.start(seed);
-        for stage in &self.places {
-            run = run.law(stage, law.make(&self.classes)).expect("the stages are the scenario's");
+        for (stage, laws) in &at_all(&self.places, law) {
+            run = run.laws(stage, laws).expect("stages and laws are the scenario's, or were made");
         }
         run.finish()
     }
@@ -44,6 +43,8 @@ pub(super) struct Measured {
 pub(super) struct Tracker<'a> {
     evaluation: &'a Evaluation,
     bar: ProgressBar,
+    /// Where there is no terminal for a bar, a line tells of each new best.
+    plain: bool,
     stop: Arc<AtomicBool>,
     best: f64,
     measured: Vec<Measured>,
@@ -63,12 +64,14 @@ impl<'a> Tracker<'a> {
             watch.block_on(interrupted());
             stopping.store(true, Ordering::Relaxed);
         })?;
-        let bar = match quiet || !std::io::stderr().is_terminal() {
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = match quiet || !is_terminal {
             true => ProgressBar::hidden(),
             false => bar(plan.budget as u64),
         };
+        let plain = !quiet && !is_terminal;
         let (best, measured) = (f64::NEG_INFINITY, Vec::new());
-        Ok(Self { evaluation, bar, stop, best, measured })
+        Ok(Self { evaluation, bar, plain, stop, best, measured })
     }
 
     /// The values of `jobs`; `None` if the user wants no more of them.
@@ -98,6 +101,7 @@ impl<'a> Tracker<'a> {
         let done = done.into_inner().expect("no run panics");
         let done: Vec<Measured> = done.into_iter().collect::<Option<_>>()?;
         let values: Vec<f64> = done.iter().map(|measured| measured.worth).collect();
+        let before = self.best;
         self.best = values.iter().copied().fold(self.best, f64::max);
         let best = match self.evaluation.objective.goal() {
             Goal::Greatest => self.best,
@@ -105,6 +109,9 @@ impl<'a> Tracker<'a> {
         };
         self.bar.set_message(format!("{best:.4}"));
         self.measured.extend(done);
+        if self.plain && self.best > before {
+            eprintln!("run {:>6}  best {best:.4}", self.measured.len());
+        }
         Some(values)
     }
 

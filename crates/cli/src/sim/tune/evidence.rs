@@ -6,18 +6,28 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tamarisk_control::catalogue::Knob;
-use tamarisk_model::scenario::{File, Law};
+use tamarisk_control::catalogue::{AdmissionEntry, Knob};
+use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Estimate, Simulation};
 use tamarisk_model::tune::Found;
 
 use super::super::comparison::Comparison;
 use super::super::runs::{self, Arrangement, Foreground, Results, Runs};
-use super::Laws;
+use super::super::{Places, at_all};
 use super::evaluate::Evaluation;
+use super::{Law, Versions, value};
 use crate::columns::aligned;
 
 const CONFIDENCE: f64 = 0.95;
+
+/// What was searched.
+#[derive(Clone, Copy)]
+pub(super) struct Searched<'a> {
+    pub(super) entry: &'static AdmissionEntry,
+    pub(super) versions: &'a Versions,
+    /// The constants that were changed.
+    pub(super) knobs: &'a [&'static Knob],
+}
 
 #[derive(Serialize)]
 pub(super) struct Evidence {
@@ -71,15 +81,15 @@ impl Evidence {
         name: String,
         file: &File,
         evaluation: &Evaluation,
-        laws: &Laws,
-        searched: &[&'static Knob],
+        searched: Searched<'_>,
         seeds: Range<u64>,
         found: &Found,
     ) -> anyhow::Result<Option<Self>> {
-        let Laws { before, after, published } = laws;
+        let Searched { entry, versions, knobs } = searched;
+        let Versions { before, after, published } = versions;
         let arrangement = |(name, law): (&str, &Law)| Arrangement {
             name: name.to_owned(),
-            laws: evaluation.places.iter().map(|stage| (stage.clone(), law.clone())).collect(),
+            laws: at_all(&evaluation.places, law),
         };
         let laws = [("before", before), ("after", after), ("published", published)];
         let runs = Arc::new(Runs {
@@ -99,14 +109,14 @@ impl Evidence {
             let changes: Vec<_> = new.iter().zip(over).map(|(new, old)| new - old).collect();
             Measure::of(&changes)
         };
-        let constants = after.entry().knobs.iter().map(|knob| {
-            let [before, after, published] = [before, after, published].map(|law| law.value(knob));
-            let searched = searched.iter().any(|other| other.name == knob.name);
+        let constants = entry.knobs.iter().map(|knob| {
+            let [before, after, published] = [before, after, published].map(|law| value(law, knob));
+            let searched = knobs.iter().any(|other| other.name == knob.name);
             (knob.name, Constant { before, after, published, searched })
         });
         Ok(Some(Self {
-            law: after.entry().name,
-            stages: evaluation.places.clone(),
+            law: entry.name,
+            stages: evaluation.places.iter().map(|(stage, _)| stage.clone()).collect(),
             objective: evaluation.objective.to_string(),
             goal: evaluation.objective.goal().to_string(),
             runs: found.runs,
@@ -118,7 +128,7 @@ impl Evidence {
             published: Measure::of(&plain),
             change_from_before: change(&old),
             change_from_published: change(&plain),
-            toml: toml(&evaluation.places, after),
+            toml: toml(&evaluation.places, entry, after),
             held_out: Comparison::new(name, &runs, &results, None),
         }))
     }
@@ -166,16 +176,14 @@ fn shown(measure: Measure) -> String {
 }
 
 /// The law at its stages, as a scenario names it.
-fn toml(places: &[String], law: &Law) -> String {
-    let own = law.entry().knobs.iter().filter(|knob| law.value(knob) != knob.default);
-    let own: String = own.map(|knob| format!(", {} = {}", knob.name, law.value(knob))).collect();
+fn toml(places: &Places, entry: &AdmissionEntry, law: &Law) -> String {
+    let own = entry.knobs.iter().map(|knob| (knob, value(law, knob)));
+    let own = own.filter(|(knob, value)| *value != knob.default);
+    let own: String = own.map(|(knob, value)| format!(", {} = {value}", knob.name)).collect();
     let mut text = String::new();
-    for stage in places {
-        let _ = writeln!(
-            text,
-            "[stages.\"{stage}\"]\nlaw = {{ name = \"{}\"{own} }}",
-            law.entry().name
-        );
+    for (stage, _) in places {
+        let _ =
+            writeln!(text, "[stages.\"{stage}\"]\nadmission = {{ law = \"{}\"{own} }}", entry.name);
     }
     text
 }

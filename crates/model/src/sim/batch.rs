@@ -1,0 +1,48 @@
+//! Batches: what a worker takes at once, and how it comes from one event to the next.
+
+use super::engine::Run;
+use super::job::NOBODY;
+use super::stage::Next;
+use super::watch::Watch;
+
+impl<W: Watch> Run<'_, W> {
+    /// A worker that has taken `first` takes more along.
+    pub(super) fn fill_batch(&mut self, first: u32) {
+        let stage = self.jobs[first].stage as usize;
+        let plan = &self.plan.stages[stage];
+        let mut last = first;
+        for _ in 0..self.stages[stage].batch_beside_first() {
+            match self.stages[stage].take_along(self.now, &self.jobs, plan) {
+                Some(Next::Run(id)) => {
+                    self.jobs[last].follower = id;
+                    last = id;
+                }
+                Some(Next::Drop(id)) => self.drop_queued(id),
+                None => return,
+            }
+        }
+    }
+
+    /// The next of an event's batch that is worth beginning begins, with the worker that the
+    /// event had or waited for; `None` if there is none.
+    pub(super) fn begin_follower(&mut self, ended: u32) -> Option<u32> {
+        let mut next = self.take_follower(ended);
+        while next != NOBODY {
+            let id = next;
+            let job = &mut self.jobs[id];
+            let stage = job.stage as usize;
+            job.step = self.plan.stages[stage].first_step[job.class.index()];
+            if self.stages[stage].begin_held(self.now, job) {
+                self.note_start(id);
+                return Some(id);
+            }
+            next = self.take_follower(id);
+            self.drop_queued(id);
+        }
+        None
+    }
+
+    fn take_follower(&mut self, id: u32) -> u32 {
+        std::mem::replace(&mut self.jobs[id].follower, NOBODY)
+    }
+}

@@ -1,0 +1,102 @@
+//! The governor of a stage: gives the laws the time, and the stage what they set.
+
+use std::time::Duration;
+
+use tamarisk_control::{Activity, ClassId, Dequeue, Ratio, Timestamp};
+
+use super::job::Jobs;
+use super::plan::StagePlan;
+use super::ruling::Ruling;
+use super::stage::{StageRun, waiting};
+use super::tally::Counts;
+
+impl StageRun {
+    /// The governor's tick: the one place where laws are given the time, and where
+    /// those that turn the slower knobs belong. What has become overdue in the queue
+    /// is put into `overdue`. Whether a knob has changed.
+    pub(super) fn tick(
+        &mut self,
+        now: u64,
+        jobs: &Jobs,
+        plan: &StagePlan,
+        overdue: &mut Vec<u32>,
+    ) -> bool {
+        self.tell_cpu(now);
+        let at = Timestamp::from_nanos(now);
+        self.ruling.admission_mut().on_tick(at, &self.inside.backlog());
+        let changed = self.govern(now, plan);
+        self.follow_law();
+        self.take_overdue(now, jobs, overdue);
+        changed
+    }
+
+    /// A tick of the slow laws.
+    fn govern(&mut self, now: u64, plan: &StagePlan) -> bool {
+        let workers_idle = self.inside.take_idle(self.knobs.workers.get());
+        let sum = |of: fn(&Counts) -> u64| self.classes.iter().map(|tally| of(&tally.counts)).sum();
+        let activity = Activity {
+            backlog: self.inside.backlog(),
+            offered: sum(|counts| counts.offered),
+            lost: sum(|counts| counts.rejected + counts.dropped + counts.terminated),
+            completed: sum(|counts| counts.completed),
+            workers_idle,
+        };
+        let Some(knobs) = self.ruling.govern(Timestamp::from_nanos(now), &activity) else {
+            return false;
+        };
+        if let Ruling::Composed(composition) = &self.ruling {
+            for (index, limit) in self.limits.iter_mut().enumerate() {
+                let stated = composition.limit(ClassId::new(index));
+                *limit = stated.map_or(u64::MAX, nanos);
+            }
+        }
+        let changed = std::mem::replace(&mut self.knobs, knobs) != knobs;
+        if changed {
+            self.inside.workers = knobs.workers;
+            self.times = 1.0 - plan.degradable * (1.0 - knobs.quality.get());
+            self.courses.workers.set(now, f64::from(knobs.workers.get()));
+            self.courses.batch.set(now, f64::from(knobs.batch.get()));
+            self.courses.quality.set(now, knobs.quality.get());
+        }
+        changed
+    }
+
+    /// How busy the processors are, each worker being taken for a core of its own.
+    fn tell_cpu(&mut self, now: u64) {
+        let area = self.inside.running.area(now);
+        let (told_at, told_area) = std::mem::replace(&mut self.cpu_told, (now, area));
+        let passed = (now - told_at).max(1) as f64;
+        let cores = f64::from(self.knobs.workers.get());
+        let busy = (area - told_area) as f64 / (passed * cores);
+        let law = self.ruling.admission_mut();
+        law.on_cpu(Timestamp::from_nanos(now), Ratio::saturating(busy));
+    }
+
+    /// Takes out what is of no use any more, wherever it stands: what waits behind a
+    /// higher priority may never become next.
+    fn take_overdue(&mut self, now: u64, jobs: &Jobs, overdue: &mut Vec<u32>) {
+        let first = overdue.len();
+        let (at, backlog) = (Timestamp::from_nanos(now), self.inside.backlog());
+        let law = self.ruling.admission_mut();
+        for line in &mut self.lines {
+            line.retain(|&id| {
+                let job = &jobs[id];
+                let stays =
+                    job.deadline > now && law.on_sweep(at, &waiting(job), &backlog) == Dequeue::Run;
+                if !stays {
+                    overdue.push(id);
+                }
+                stays
+            });
+        }
+        for &id in &overdue[first..] {
+            let class = jobs[id].class;
+            self.inside.unqueue(now, class);
+            self.classes[class.index()].counts.dropped += 1;
+        }
+    }
+}
+
+fn nanos(limit: Duration) -> u64 {
+    u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)
+}
