@@ -6,7 +6,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -37,13 +36,42 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// How many requests a service has answered.
+#[derive(Default)]
+struct Served {
+    count: Mutex<u64>,
+    more: Condvar,
+}
+
+impl Served {
+    fn count(&self) -> u64 {
+        *self.count.lock().unwrap()
+    }
+
+    /// Waits until there are so many more.
+    fn wait_for(&self, more: u64) {
+        let count = self.count.lock().unwrap();
+        let enough = *count + more;
+        let waited = self.more.wait_timeout_while(count, STUCK, |count| *count < enough);
+        assert!(!waited.unwrap().1.timed_out(), "nothing is served any more");
+    }
+
+    fn add_one(&self) {
+        *self.count.lock().unwrap() += 1;
+        self.more.notify_all();
+    }
+}
+
+/// What takes longer than this comes to no end.
+const STUCK: Duration = Duration::from_secs(120);
+
 /// A service of [`WORKERS`] workers that take [`SERVICE`] for each request, until the
 /// test ends; and how many it has served.
-fn service() -> (SocketAddr, Arc<AtomicU64>) {
+fn service() -> (SocketAddr, Arc<Served>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let places = Arc::new((Mutex::new(WORKERS), Condvar::new()));
-    let served = Arc::new(AtomicU64::new(0));
+    let served = Arc::new(Served::default());
     let counted = Arc::clone(&served);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -54,7 +82,7 @@ fn service() -> (SocketAddr, Arc<AtomicU64>) {
     (address, counted)
 }
 
-fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar), served: &AtomicU64) {
+fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar), served: &Served) {
     let mut head = [0; 4096];
     while stream.read(&mut head).is_ok_and(|count| count > 0) {
         let mut places = freed.wait_while(free.lock().unwrap(), |free| *free == 0).unwrap();
@@ -62,7 +90,7 @@ fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar), served:
         drop(places);
         std::thread::sleep(SERVICE);
         *free.lock().unwrap() += 1;
-        served.fetch_add(1, Ordering::Relaxed);
+        served.add_one();
         freed.notify_one();
         if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
             return;
@@ -76,7 +104,7 @@ struct Protect {
     said: BufReader<ChildStderr>,
     url: String,
     status: String,
-    served: Arc<AtomicU64>,
+    served: Arc<Served>,
 }
 
 impl Protect {
@@ -100,11 +128,14 @@ impl Protect {
         Self { child, said, url, status, served }
     }
 
-    /// Many times what the service can do.
-    fn overload(&self, duration: &str) {
-        let load = ["--users", "60", "--think", "2ms", "--duration", duration];
-        let output = tamarisk(&[&["load", &self.url][..], &load].concat());
-        assert!(output.status.success(), "{}", stderr(&output));
+    /// Many times what the service can do, for as long as what is returned lives.
+    fn overload(&self) -> Overload {
+        let load = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["load", &self.url, "--users", "60", "--think", "2ms", "--duration", "10m"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Overload(load.unwrap())
     }
 
     /// Ends it as a user would; what it said at the end.
@@ -115,6 +146,17 @@ impl Protect {
         self.said.read_to_string(&mut said).unwrap();
         assert!(self.child.wait().unwrap().success());
         said
+    }
+}
+
+/// Running load.
+struct Overload(Child);
+
+impl Drop for Overload {
+    fn drop(&mut self) {
+        // It may have ended already, if the test has failed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -130,7 +172,9 @@ fn a_recorded_overload_replays_to_the_same_decisions_and_to_other_laws() {
     let path = scratch("overload.trace");
     let trace = path.to_str().unwrap();
     let protect = Protect::start(&["--record", trace]);
-    protect.overload("2s");
+    let overload = protect.overload();
+    protect.served.wait_for(600);
+    drop(overload);
     let said = protect.end();
     assert!(said.contains(&format!("Recording to {trace}")), "{said}");
     assert!(said.contains(" records in "), "{said}");
@@ -170,17 +214,14 @@ fn a_profile_under_load_makes_a_model_of_the_capacity_that_the_service_has() {
     let protect = Protect::start(&[]);
     let path = scratch("live.toml");
     let scenario = path.to_str().unwrap();
-    let (output, capacity_seen) = std::thread::scope(|scope| {
-        let load = scope.spawn(|| protect.overload("5s"));
-        std::thread::sleep(Duration::from_secs(1));
-        let (began, before) = (Instant::now(), protect.served.load(Ordering::Relaxed));
-        std::thread::sleep(Duration::from_secs(3));
-        let served = protect.served.load(Ordering::Relaxed) - before;
-        let capacity_seen = served as f64 / began.elapsed().as_secs_f64();
-        let output = tamarisk(&["sim", "from", &protect.status, "-o", scenario]);
-        load.join().unwrap();
-        (output, capacity_seen)
-    });
+    let overload = protect.overload();
+    protect.served.wait_for(400);
+    let (began, before) = (Instant::now(), protect.served.count());
+    protect.served.wait_for(1200);
+    let served = protect.served.count() - before;
+    let capacity_seen = served as f64 / began.elapsed().as_secs_f64();
+    let output = tamarisk(&["sim", "from", &protect.status, "-o", scenario]);
+    drop(overload);
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output), "", "requests waited");
     protect.end();
