@@ -155,7 +155,9 @@ fn what_slow_laws_set_is_shown_where_there_are_any() {
     let terminated: f64 = (0..250).map(|second| at(second, column("terminated"))).sum();
     assert!(terminated > 100.0, "{terminated}");
     let figure = std::fs::read_to_string(svg).unwrap();
-    assert!(figure.contains("Workers") && figure.contains("Quality"));
+    for panel in ["Workers", "Quality", "Terminated"] {
+        assert!(figure.contains(panel), "{panel}");
+    }
 
     let text = tamarisk(&["sim", "run", scenario]);
     assert!(stdout(&text).contains("terminated") && stdout(&text).contains("quality"));

@@ -3,7 +3,7 @@
 use tamarisk_control::Knobs;
 use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Span, Unit, format};
 
-use super::knob::{KNOBS, Knob};
+use super::knob::{self, KNOBS, Knob};
 use super::runs::{Results, Runs};
 use super::series::{ClassSeries, Row};
 
@@ -88,6 +88,13 @@ pub(super) fn figure(title: &str, runs: &Runs, results: &[Results]) -> Figure {
             },
         ]
         .into_iter()
+        .chain(knob::terminates(runs).then(|| Panel {
+            title: "Terminated, a second".into(),
+            unit: Unit::Count,
+            scale: Scale::Linear,
+            lines: lines(runs, results, |row| Some(row.per_second(row.terminated))),
+            levels: vec![],
+        }))
         .chain(KNOBS.iter().filter_map(|knob| panel(knob, runs, results)))
         .collect(),
     }
