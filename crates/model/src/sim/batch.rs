@@ -7,6 +7,7 @@ use super::watch::Watch;
 
 impl<W: Watch> Run<'_, W> {
     /// A worker that has taken `first` takes more along.
+    #[inline]
     pub(super) fn fill_batch(&mut self, first: u32) {
         let stage = self.jobs[first].stage as usize;
         let plan = &self.plan.stages[stage];

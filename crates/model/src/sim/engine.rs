@@ -409,9 +409,11 @@ impl<'a, W: Watch> Run<'a, W> {
     fn work(&mut self, id: u32) -> f64 {
         let job = &self.jobs[id];
         let stage = &self.plan.stages[job.stage as usize];
-        // What a batch costs does not fall with the quality.
-        let is_of_batch = job.step < stage.first_step[job.class.index()];
-        let times = if is_of_batch { 1.0 } else { self.stages[job.stage as usize].times };
+        let mut times = self.stages[job.stage as usize].times;
+        if times < 1.0 && job.step < stage.first_step[job.class.index()] {
+            // What a batch costs does not fall with the quality.
+            times = 1.0;
+        }
         let step = &self.plan.steps[job.step as usize];
         let work = if job.recorded == u64::MAX || !self.at_first_step(id) {
             step.work.sample(&mut self.jobs[id].draws)
