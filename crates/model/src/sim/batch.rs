@@ -9,10 +9,18 @@ impl<W: Watch> Run<'_, W> {
     /// A worker that has taken `first` takes more along.
     #[inline]
     pub(super) fn fill_batch(&mut self, first: u32) {
+        let more = self.stages[self.jobs[first].stage as usize].batch_beside_first();
+        if more > 0 {
+            self.take_along(first, more);
+        }
+    }
+
+    #[cold]
+    fn take_along(&mut self, first: u32, more: u32) {
         let stage = self.jobs[first].stage as usize;
         let plan = &self.plan.stages[stage];
         let mut last = first;
-        for _ in 0..self.stages[stage].batch_beside_first() {
+        for _ in 0..more {
             match self.stages[stage].take_along(self.now, &self.jobs, plan) {
                 Some(Next::Run(id)) => {
                     self.jobs[last].follower = id;
@@ -26,6 +34,7 @@ impl<W: Watch> Run<'_, W> {
 
     /// The next of an event's batch that is worth beginning begins, with the worker that the
     /// event had or waited for; `None` if there is none.
+    #[cold]
     pub(super) fn begin_follower(&mut self, ended: u32) -> Option<u32> {
         let mut next = self.take_follower(ended);
         while next != NOBODY {

@@ -493,13 +493,14 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     /// An event is ended while it runs.
+    #[cold]
     pub(super) fn end_early(&mut self, id: u32) {
         self.end_at_stage(id, Outcome::Terminated);
         self.leave(id, Outcome::Terminated, None);
     }
 
     /// An event that ran has ended at its stage.
-    #[inline]
+    #[inline(always)]
     fn end_at_stage(&mut self, id: u32, outcome: Outcome) {
         let job = &mut self.jobs[id];
         let stage = job.stage;

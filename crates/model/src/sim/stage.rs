@@ -158,7 +158,7 @@ impl StageRun {
     }
 
     /// Takes the next event out of the queue.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
         let order = if plan.adaptive {
             let heads = self.lines.iter().filter_map(VecDeque::front);
@@ -206,6 +206,7 @@ impl StageRun {
 
     /// The next event out of the queue into a worker's batch: to be begun later, or to be
     /// dropped.
+    #[cold]
     pub(super) fn take_along(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
         let next = self.take(now, jobs, plan)?;
         if let Next::Run(id) = next {
