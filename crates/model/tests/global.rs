@@ -199,7 +199,7 @@ fn mistakes_are_shown_where_they_stand() {
     let shown = mistake("law = \"global\"");
     assert!(shown.contains("global-controller") && shown.contains("three.toml:14"), "{shown}");
     let shown = mistake("law = \"global-controller\"\nperiod_seconds = 0");
-    assert!(shown.contains("period_seconds cannot be 0"), "{shown}");
+    assert!(shown.contains("period_seconds of global-controller cannot be 0"), "{shown}");
     let shown = mistake("law = \"global-controller\"\nperiod = 1");
     assert!(shown.contains("period_seconds"), "{shown}");
 }

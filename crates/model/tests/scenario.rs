@@ -128,7 +128,7 @@ fn the_examples_are_sound_and_can_be_simulated() {
         Simulation::new(&file.scenario).unwrap();
         count += 1;
     }
-    assert_eq!(count, 18);
+    assert_eq!(count, 19);
 }
 
 #[test]
