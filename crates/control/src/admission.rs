@@ -111,6 +111,24 @@ pub trait AdmissionLaw: Send {
         None
     }
 
+    /// How many of the stage's own workers are of use, if not all are (a law that has
+    /// seen them crowd something behind the stage). The answer may change with every call
+    /// above; the others idle meanwhile, and `backlog.workers` does not count them.
+    fn useful_workers(&self) -> Option<Concurrency> {
+        None
+    }
+
+    /// How many events may be in progress at once in a stage with so many workers:
+    /// [`concurrency`](Self::concurrency), if the law decides it, or the
+    /// [`useful`](Self::useful_workers) ones of the workers.
+    fn places(&self, workers: Concurrency) -> Concurrency {
+        match (self.concurrency(), self.useful_workers()) {
+            (Some(limit), _) => limit,
+            (None, Some(useful)) => useful.min(workers),
+            (None, None) => workers,
+        }
+    }
+
     /// The law's knobs and estimates, for status pages and traces. Names are
     /// snake case and end in their unit.
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>));

@@ -63,6 +63,7 @@
 //! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
 
 mod admission;
+mod base_response;
 pub mod catalogue;
 mod class;
 mod duration;
@@ -81,6 +82,7 @@ pub mod response_time;
 mod seeded;
 pub mod slow_loop;
 mod smoothed_percentile;
+mod stretch;
 pub mod threshold;
 mod timestamp;
 pub mod token_bucket;

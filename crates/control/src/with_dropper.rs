@@ -82,6 +82,10 @@ impl AdmissionLaw for WithDropper {
         self.door.concurrency()
     }
 
+    fn useful_workers(&self) -> Option<Concurrency> {
+        self.door.useful_workers()
+    }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         self.door.readings(visit);
         self.dropper.readings(visit);

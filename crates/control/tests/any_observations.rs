@@ -99,14 +99,18 @@ impl Model {
         Timestamp::from_nanos(self.now_ns)
     }
 
-    fn backlog(&self, limit: Option<Concurrency>) -> Backlog<'_> {
+    fn workers(&self) -> Concurrency {
+        Concurrency::new(self.workers)
+    }
+
+    fn backlog(&self, workers: Concurrency) -> Backlog<'_> {
         let total = |counts: &[u32; 3]| counts.iter().fold(0_u32, |sum, &n| sum.saturating_add(n));
         Backlog {
             queued: &self.queued,
             running: &self.running,
             queued_total: total(&self.queued),
             running_total: total(&self.running),
-            workers: limit.unwrap_or_else(|| Concurrency::new(self.workers)),
+            workers,
         }
     }
 
@@ -149,14 +153,14 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             model.running[0] = running;
         }
         Operation::Cpu(busy) => law.on_cpu(model.now(), Ratio::saturating(busy)),
-        Operation::Tick => law.on_tick(model.now(), &model.backlog(law.concurrency())),
+        Operation::Tick => law.on_tick(model.now(), &model.backlog(law.places(model.workers()))),
         Operation::Arrive { class, deadline_ms, flow } => {
             let arrival = Arrival {
                 class: ClassId::new(class.into()),
                 deadline: model.deadline(deadline_ms),
                 flow,
             };
-            let backlog = model.backlog(law.concurrency());
+            let backlog = model.backlog(law.places(model.workers()));
             let idle = backlog.has_idle_worker();
             let decision = law.on_arrival(model.now(), &arrival, &backlog);
             let late = arrival.deadline.is_some_and(|deadline| deadline <= model.now());
@@ -174,7 +178,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let deadline = deadline_ms.map(|ms| entered + Duration::from_millis(ms.into()));
             let waiting = Waiting { class: ClassId::new(class), entered, deadline };
             law.order(Duration::from_nanos(age_ns));
-            let backlog = model.backlog(law.concurrency());
+            let backlog = model.backlog(law.places(model.workers()));
             law.on_sweep(model.now(), &waiting, &backlog);
             let verdict = law.on_dequeue(model.now(), &waiting, &backlog);
             if age_ns == 0 && deadline.is_none() {
@@ -194,7 +198,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
                 response: Duration::from_nanos(service_ns.saturating_add(waited_ns)),
                 ending,
             };
-            law.on_finish(model.now(), &finished, &model.backlog(law.concurrency()));
+            law.on_finish(model.now(), &finished, &model.backlog(law.places(model.workers())));
         }
     }
 }

@@ -61,6 +61,7 @@ impl AdmissionLaw for Changing {
     }
     fn on_cpu(&mut self, now: Timestamp, busy: Ratio) { self.law.on_cpu(now, busy); }
     fn concurrency(&self) -> Option<Concurrency> { self.law.concurrency() }
+    fn useful_workers(&self) -> Option<Concurrency> { self.law.useful_workers() }
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) { self.law.readings(visit); }
 }
 

@@ -113,8 +113,8 @@ impl Governor for DoorLast {
         &mut self.door
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        self.door.concurrency()
+    fn places(&self, workers: Concurrency) -> Concurrency {
+        self.door.places(workers)
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished) {

@@ -25,17 +25,21 @@ impl Traced {
         Self { law, pen }
     }
 
+    fn limit(&self) -> Option<Concurrency> {
+        self.law.concurrency().or_else(|| self.law.useful_workers())
+    }
+
     /// Records something that the law is not told the time of: it happens when the
     /// record before did.
     fn record_untimed(&self, event: Event) {
         let mut pen = self.pen.lock();
-        let record = Record { at: pen.now(), limit: self.law.concurrency(), event };
+        let record = Record { at: pen.now(), limit: self.limit(), event };
         pen.put(&record, None);
     }
 
     #[inline]
     fn record(&self, at: Timestamp, event: Event, backlog: Option<&Backlog<'_>>) {
-        let record = Record { at, limit: self.law.concurrency(), event };
+        let record = Record { at, limit: self.limit(), event };
         self.pen.lock().put(&record, backlog);
     }
 }
@@ -97,6 +101,10 @@ impl AdmissionLaw for Traced {
 
     fn concurrency(&self) -> Option<Concurrency> {
         self.law.concurrency()
+    }
+
+    fn useful_workers(&self) -> Option<Concurrency> {
+        self.law.useful_workers()
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {

@@ -1,6 +1,6 @@
 //! What a saturated upstream gets through.
 
-use super::stretch::Throughput;
+use crate::stretch::Throughput;
 
 /// The rate is that of the last so many stretches: 128 completions and more, so
 /// that exponential service leaves an error of a tenth.

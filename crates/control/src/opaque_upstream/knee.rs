@@ -16,11 +16,11 @@
 //! follows, nobody had waited at the former limit: the response time there is a
 //! *floor* for H. If it does not, the capacity is what it is.
 
-use super::base_response::BaseResponse;
 use super::best_rate::BestRate;
 use super::capacity::Capacity;
-use super::stretch::Stretch;
 use crate::Timestamp;
+use crate::base_response::BaseResponse;
+use crate::stretch::Stretch;
 
 /// What the seeker is told once, by the law's builder.
 #[derive(Clone, Copy, Debug)]

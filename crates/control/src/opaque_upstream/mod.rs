@@ -34,12 +34,10 @@
 //! itself beyond some number in flight never looks saturated: its refusals give
 //! up their places at once, and all but what it can do is left to it to refuse.
 
-mod base_response;
 mod best_rate;
 mod builder;
 mod capacity;
 mod knee;
-mod stretch;
 
 use std::time::Duration;
 
@@ -90,18 +88,10 @@ impl OpaqueUpstream {
         self.limit = self.knee.limit();
         // Little's law: so long takes what is sent at this limit, whatever the
         // samples say that were taken at others.
-        let scale = self.knee.saturated_rate().map_or(1.0, |rate| {
-            let expected = f64::from(self.limit) / rate;
-            (expected / self.judge.service_mean().max(1e-9)).clamp(SCALE_MIN, SCALE_MAX)
-        });
-        self.judge.scale_service(scale);
+        let rate = self.knee.saturated_rate();
+        self.judge.expect_service(rate.map(|rate| f64::from(self.limit) / rate));
     }
 }
-
-/// The scale of measured to expected service is kept within what a change of the
-/// limit can explain.
-const SCALE_MIN: f64 = 0.01;
-const SCALE_MAX: f64 = 100.0;
 
 impl AdmissionLaw for OpaqueUpstream {
     fn name(&self) -> &'static str {

@@ -66,6 +66,7 @@ mod level;
 mod reserve;
 mod service_model;
 mod trim;
+mod useful_workers;
 
 use std::time::Duration;
 
@@ -74,13 +75,19 @@ use clients::Clients;
 use level::{Levels, Wait};
 use reserve::Reserve;
 use service_model::{Refreshed, ServiceModel};
+use useful_workers::UsefulWorkers;
 
 use crate::duration::seconds;
 use crate::promise::Promise;
 use crate::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ending, Finished, Order,
-    Reading, Reason, Rejection, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue, Ending,
+    Finished, Order, Reading, Reason, Rejection, Timestamp, Waiting,
 };
+
+/// The scale of measured to expected service is kept within what a change of the number
+/// that run at once can explain.
+const SCALE_MIN: f64 = 0.01;
+const SCALE_MAX: f64 = 100.0;
 
 /// Admits an event if it will meet its target, judging by what is ahead of it.
 ///
@@ -114,6 +121,7 @@ pub struct PredictGateTrim {
     /// How many times as long service takes now as when it was measured: 1, but
     /// for an upstream that is sent more, or less, at once than it was then.
     service_scale: f64,
+    useful: UsefulWorkers,
 }
 
 impl PredictGateTrim {
@@ -249,9 +257,11 @@ impl PredictGateTrim {
         self.levels.on_tick(now, backlog, self.service.means(), drain);
     }
 
-    /// From now on service takes `scale` times as long as when it was measured.
-    pub(crate) fn scale_service(&mut self, scale: f64) {
-        self.service_scale = scale;
+    /// From now on an event takes so many seconds on average, or as long as measured.
+    pub(crate) fn expect_service(&mut self, seconds: Option<f64>) {
+        self.service_scale = seconds.map_or(1.0, |seconds| {
+            (seconds / self.service_mean().max(1e-9)).clamp(SCALE_MIN, SCALE_MAX)
+        });
     }
 
     /// The mean measured service time of all events, in seconds.
@@ -293,6 +303,14 @@ impl PredictGateTrim {
         }
     }
 
+    /// Seconds of work, as it was measured, that the stage gets through in a second.
+    fn drain(&self, backlog: &Backlog<'_>) -> f64 {
+        match self.useful.known() {
+            Some((rate, _)) => rate * self.service_mean(),
+            None => f64::from(backlog.workers.get()),
+        }
+    }
+
     fn resolve(&self, class: ClassId) -> ClassId {
         if class.index() < self.promises.len() { class } else { ClassId::DEFAULT }
     }
@@ -305,7 +323,10 @@ impl AdmissionLaw for PredictGateTrim {
 
     #[inline]
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
-        self.judge_arrival(now, arrival, backlog, f64::from(backlog.workers.get()))
+        if !backlog.has_idle_worker() {
+            self.useful.turn_away();
+        }
+        self.judge_arrival(now, arrival, backlog, self.drain(backlog))
     }
 
     /// If even the last of them is let in, behind all others, so are those. Each is
@@ -367,12 +388,21 @@ impl AdmissionLaw for PredictGateTrim {
         self.levels.order(head_age)
     }
 
-    fn on_finish(&mut self, now: Timestamp, finished: &Finished, _: &Backlog<'_>) {
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.learn(now, finished);
+        if finished.ending == Ending::Completed {
+            let (class, service) = (self.resolve(finished.class), finished.service);
+            self.useful.on_completion(now, class, service, backlog, &self.service);
+        }
+        self.expect_service(self.useful.known().map(|(_, seconds)| seconds));
+    }
+
+    fn useful_workers(&self) -> Option<Concurrency> {
+        self.useful.limit()
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
-        self.pass_time(now, backlog, f64::from(backlog.workers.get()));
+        self.pass_time(now, backlog, self.drain(backlog));
     }
 
     fn set_targets(&mut self, classes: &Classes) {
@@ -382,6 +412,7 @@ impl AdmissionLaw for PredictGateTrim {
         }
         self.levels.set_targets(classes);
         self.clients.set_target(classes.longest());
+        self.useful.set_target(classes.strictest().as_secs_f64());
         self.refresh_rooms();
     }
 

@@ -223,6 +223,10 @@ impl<L: AdmissionLaw> AdmissionLaw for AdmissionWhenSpent<L> {
         self.law.concurrency()
     }
 
+    fn useful_workers(&self) -> Option<Concurrency> {
+        self.law.useful_workers()
+    }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let value = f64::from(u8::from(self.on));
         visit(Reading { name: "admission_on_ratio", class: None, value });

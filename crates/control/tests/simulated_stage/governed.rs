@@ -11,8 +11,8 @@ use tamarisk_control::{
 pub trait Governor {
     fn admission(&mut self) -> &mut dyn AdmissionLaw;
 
-    /// What the admission law says of concurrency.
-    fn concurrency(&self) -> Option<Concurrency>;
+    /// What the admission law makes of so many workers.
+    fn places(&self, workers: Concurrency) -> Concurrency;
 
     fn on_finish(&mut self, _now: Timestamp, _finished: &Finished) {}
 
@@ -34,8 +34,8 @@ impl Governor for Ungoverned<'_> {
         self.0
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        self.0.concurrency()
+    fn places(&self, workers: Concurrency) -> Concurrency {
+        self.0.places(workers)
     }
 }
 
@@ -44,8 +44,8 @@ impl Governor for Composition {
         self
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        AdmissionLaw::concurrency(self)
+    fn places(&self, workers: Concurrency) -> Concurrency {
+        AdmissionLaw::places(self, workers)
     }
 
     fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Knobs> {
@@ -71,8 +71,8 @@ impl Governor for SideBySide {
         &mut *self.admission
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        self.admission.concurrency()
+    fn places(&self, workers: Concurrency) -> Concurrency {
+        self.admission.places(workers)
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished) {

@@ -463,9 +463,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn limit(&self) -> u32 {
-        let by_law = self.governor.concurrency();
-        let by_governor = self.knobs.map(|knobs| knobs.workers);
-        by_law.or(by_governor).map_or(self.upstream.workers, Concurrency::get)
+        let own = Concurrency::new(self.upstream.workers);
+        self.governor.places(self.knobs.map_or(own, |knobs| knobs.workers)).get()
     }
 
     fn at(&mut self, at_seconds: f64, event: Event) {

@@ -178,7 +178,8 @@ fn answers<R: Read>(
         }
         Event::Gap { .. } => record.event,
     };
-    Record { at: now, limit: law.concurrency(), event }
+    let limit = law.concurrency().or_else(|| law.useful_workers());
+    Record { at: now, limit, event }
 }
 
 fn asked(event: &Event, at: Timestamp) -> String {

@@ -101,9 +101,7 @@ impl StageRun {
     }
 
     pub(super) fn follow_law(&mut self) {
-        if let Some(limit) = self.ruling.admission().concurrency() {
-            self.inside.workers = limit;
-        }
+        self.inside.workers = self.ruling.admission().places(self.knobs.workers);
     }
 
     #[inline]
@@ -145,8 +143,8 @@ impl StageRun {
     /// The next event out of the queue, if a place is free: to run, or to be dropped.
     #[inline]
     pub(super) fn next(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
-        let Inside { queued, running, workers, .. } = &self.inside;
-        if queued.now == 0 || running.now >= workers.get() {
+        let Inside { queued, running, places, .. } = &self.inside;
+        if queued.now == 0 || running.now >= places.get() {
             return None;
         }
         let next = self.take(now, jobs, plan)?;

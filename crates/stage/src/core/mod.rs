@@ -77,7 +77,8 @@ impl<T: Item> Core<T> {
             runs: "nowhere yet",
             queue,
             ledger: Ledger::new(config.classes.len()),
-            workers: config.ruling.admission().concurrency().unwrap_or(least),
+            staff: least,
+            workers: config.ruling.admission().places(least),
             ruling: config.ruling,
             chosen: config.chosen,
             bounds: config.workers,
@@ -226,9 +227,9 @@ impl<T: Item> Core<T> {
         state.running_changes(now);
         let before = state.ledger.queued();
         // No more than a worker's share, so that none hoards what others could do.
-        let most = most.min(before.div_ceil(state.workers.get() as usize));
+        let most = most.min(before.div_ceil(state.workers.get() as usize)).min(state.room());
         let mut take = Take::Idle;
-        while batch.is_empty() {
+        while batch.is_empty() && most > 0 {
             let Some(lease) = state.queue.lease() else { break };
             while batch.len() < most && state.next_alike(now, most - batch.len(), batch) {}
             while batch.len() < most
@@ -274,7 +275,7 @@ impl<T: Item> Core<T> {
             {
                 let mut state = self.lock();
                 // Whatever came since the look above must not be slept on.
-                if state.queue.is_ready() {
+                if state.has_work() {
                     continue;
                 }
                 if state.phase == Phase::Closed || retired() {
@@ -452,9 +453,9 @@ impl<T: Item> Core<T> {
         if let Some(law) = &slow.workers {
             state.bounds = bounds(&**law);
         }
-        state.workers = Concurrency::new(*state.bounds.start());
+        state.staff = Concurrency::new(*state.bounds.start());
         let batch = slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most());
-        let mut ruling = slow.with(admission, &state.promised, state.workers, batch);
+        let mut ruling = slow.with(admission, &state.promised, state.staff, batch);
         // They may have changed since the laws were made.
         ruling.admission_mut().set_targets(&state.promised);
         let before = std::mem::replace(&mut state.ruling, ruling);
@@ -479,7 +480,7 @@ impl<T: Item> Core<T> {
         let now = self.clock.now();
         let mut state = self.lock();
         state.running_changes(now);
-        state.workers = workers;
+        state.staff = workers;
         state.follow_law();
         self.settle(state, now, 0);
     }

@@ -33,6 +33,9 @@ pub(crate) struct State<T> {
     pub(super) running_most: u32,
     pub(super) observer: Observer,
     pub(super) phase: Phase,
+    /// How many workers there are, and how many of them may be at work: what the law says
+    /// of it.
+    pub(super) staff: Concurrency,
     pub(super) workers: Concurrency,
     pub(super) idle_workers: u32,
     pub(super) blocked_senders: u32,
@@ -238,15 +241,28 @@ impl<T: Item> State<T> {
     }
 
     pub(super) fn follow_law(&mut self) {
-        if let Some(limit) = self.ruling.admission().concurrency() {
-            self.workers = limit;
+        self.workers = self.ruling.admission().places(self.staff);
+    }
+
+    /// How many more events the law lets workers take: any number, while all workers are
+    /// of use.
+    pub(super) fn room(&self) -> usize {
+        if self.workers < self.staff {
+            self.workers.get().saturating_sub(self.ledger.running()) as usize
+        } else {
+            usize::MAX
         }
+    }
+
+    /// Whether a worker that came now would find something to do.
+    pub(super) fn has_work(&self) -> bool {
+        self.queue.is_ready() && self.room() > 0
     }
 
     /// Whether to wake a worker: one that could take nothing would only wake the
     /// next, and that one the first again.
     pub(super) fn claim_idle_worker(&mut self) -> bool {
-        let claimed = self.idle_workers > 0 && self.queue.is_ready();
+        let claimed = self.idle_workers > 0 && self.has_work();
         self.idle_workers -= u32::from(claimed);
         claimed
     }

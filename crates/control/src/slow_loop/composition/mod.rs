@@ -489,6 +489,14 @@ impl AdmissionLaw for Composition {
         self.fast.concurrency()
     }
 
+    /// As the fast loop has it, unless another law changes how many workers there are or
+    /// what an event costs: of two that try things out at once each would mistake the other's
+    /// doing for its own.
+    fn useful_workers(&self) -> Option<Concurrency> {
+        let others = || [self.workers.strain(), self.batch.strain(), self.quality.strain()];
+        self.fast.useful_workers().filter(|_| others().iter().all(|&it| it == Strain::Fixed))
+    }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         self.fast.readings(visit);
         self.workers.readings(visit);

@@ -1,4 +1,4 @@
-//! What a stretch of time shows of an upstream.
+//! What a stretch of time shows of a stage, or of an upstream.
 
 use crate::Timestamp;
 
@@ -87,6 +87,11 @@ impl Stretch {
     /// At half of the completions or more somebody had found every place taken.
     pub(crate) fn is_pressed(&self) -> bool {
         u64::from(self.pressed) * 2 >= u64::from(self.completions)
+    }
+
+    /// At seven of eight completions or more somebody had.
+    pub(crate) fn is_mostly_pressed(&self) -> bool {
+        u64::from(self.pressed) * 8 >= u64::from(self.completions) * 7
     }
 
     /// At less than a quarter of the completions somebody had.
