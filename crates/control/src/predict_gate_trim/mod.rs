@@ -27,6 +27,9 @@
 //! 3. *Trim*, every 100 completions (`trim.rs`): if the promised percentile of real
 //!    response times exceeds the target, predictions are too rosy and `g` grows.
 //!
+//! *How many work* is decided by trials (`useful_workers/`): where the workers crowd something
+//! that they wait for, in an overload, fewer of them do as much, and the rest wait at the door.
+//!
 //! *Whose turn it is* decides while not all can be served: a client that has had
 //! more than its share of late leaves the queue to those who have had less
 //! (`clients.rs`, `fair_share.rs`), and a class that has had more than its weight leaves
@@ -48,7 +51,7 @@
 //! **Limits.** Workers are taken to be equal, and running events to be done at
 //! an exponential rate. A stage whose real drain rate is not its workers' is off
 //! by what the trim finds out; workers that crowd a dependency out of its sight are
-//! all used all the same, and `OpaqueUpstream` is the form for such a stage. A class that cannot meet its target even on an
+//! found out by trials under overload, one at a time (`useful_workers/`). A class that cannot meet its target even on an
 //! idle stage is served while nobody else waits, and by the reserve.
 //! A client is who the stage says it is: one with a thousand names has a thousand
 //! shares, and events of no known client (flow 0) are not limited as one. Clients

@@ -137,3 +137,24 @@ fn service_that_drifts_is_followed() {
         assert!(class.seconds_over <= 3, "seed {seed}: {} s over", class.seconds_over);
     }
 }
+
+#[test]
+fn workers_that_crowd_a_dependency_are_no_longer_used() {
+    // Sixty-four before eight connections, all of them taken: each event takes 0.8 s.
+    let classes = Classes::single(Target::p90(SECOND).unwrap());
+    let stage = Stage::new("work", 64, exponential(100 * MS))
+        .discipline(Discipline::AdaptiveLifo)
+        .steps([Step::on("database", exponential(100 * MS))]);
+    let mut scenario = Scenario::new(classes, 60 * SECOND)
+        .warm_up(20 * SECOND)
+        .resource(Resource::pool("database", 8))
+        .stage(stage)
+        .client(Client::poisson("crowd", "work", 240.0));
+    scenario.batches = 60;
+    for seed in SEEDS {
+        let report = run(&scenario, seed, default);
+        let class = &report.classes[0];
+        assert!(class.goodput() >= 0.95 * 80.0, "seed {seed}: {:.1} a second", class.goodput());
+        assert!(class.seconds_over <= 2, "seed {seed}: {} s over", class.seconds_over);
+    }
+}

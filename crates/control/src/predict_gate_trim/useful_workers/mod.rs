@@ -24,7 +24,7 @@
 //!
 //! **Source.** Our own. That throughput under a higher limit tells what a limit is worth is
 //! how thread pools are sized by [Welsh02 §5.4.1]; the test of two rates is
-//! that of two Poisson counts [Przyborowski40 §2].
+//! that of two Poisson counts \[Przyborowski40\].
 //!
 //! **Limits.** Events that come out in bursts, and a neighbour whose load swings, say less
 //! than they seem to; a wrong verdict lasts until the next trial. Where the
@@ -73,7 +73,8 @@ const EVIDENCE_AT_LAST: f64 = 1.0;
 /// That a trial is to change nothing is believed sooner: it may cost half of the output.
 const EVIDENCE_AGAINST: f64 = 3.0;
 
-/// A trial that passed with little evidence leaves so many times its workers.
+/// A trial that passed leaves so many times its workers: a loss of a fifth passes as well as
+/// none.
 const MARGIN: f64 = 1.25;
 
 /// After a trial that failed the next one comes after so many stretches, …
