@@ -347,7 +347,8 @@ impl AdmissionLaw for PredictGateTrim {
         if is_shared || self.levels.is_verdict_due(now, class) {
             return false;
         }
-        let (means, drain) = (self.service.means(), f64::from(backlog.workers.get()));
+        self.useful.turn_away();
+        let (means, drain) = (self.service.means(), self.drain(backlog));
         let mean = means[class.index()];
         let first = self.levels.wait(now, class, backlog, means, drain);
         let last = self.levels.behind(class, first, f64::from(count - 1) * mean, drain);

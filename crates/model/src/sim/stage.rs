@@ -143,8 +143,8 @@ impl StageRun {
     /// The next event out of the queue, if a place is free: to run, or to be dropped.
     #[inline]
     pub(super) fn next(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
-        let Inside { queued, running, places, .. } = &self.inside;
-        if queued.now == 0 || running.now >= places.get() {
+        let Inside { queued, running, workers, .. } = &self.inside;
+        if queued.now == 0 || running.now >= workers.get() {
             return None;
         }
         let next = self.take(now, jobs, plan)?;

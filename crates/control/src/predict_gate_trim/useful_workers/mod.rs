@@ -188,15 +188,21 @@ impl UsefulWorkers {
         model: &ServiceModel,
     ) {
         let pressed = std::mem::take(&mut self.turned_away) || backlog.queued_total > 0;
+        if self.phase == Phase::All && backlog.workers == Concurrency::ONE {
+            // There is nothing to try.
+            self.all = 1;
+            return;
+        }
         if self.limit().is_some_and(|limit| backlog.workers > limit) {
             // The stage does as another law says.
             self.put_off();
             self.enter(now, Phase::All);
         }
         if self.phase == Phase::All {
+            let was_alone = self.all == 1;
             self.all = backlog.workers.get();
             self.kept = self.all;
-            if self.work.changes_by(pressed) {
+            if was_alone || self.work.changes_by(pressed) {
                 self.begin_anew(now, model);
             }
         }
