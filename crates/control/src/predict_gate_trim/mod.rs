@@ -50,9 +50,9 @@
 //!
 //! **Limits.** Workers are taken to be equal, and running events to be done at
 //! an exponential rate. A stage whose real drain rate is not its workers' is off
-//! by what the trim finds out; workers that crowd a dependency out of its sight are
-//! found out by trials under overload, one at a time (`useful_workers/`). A class that cannot meet its target even on an
-//! idle stage is served while nobody else waits, and by the reserve.
+//! by what the trim finds out; workers that crowd a dependency out of its sight are found
+//! out by trials under overload, one at a time (`useful_workers/`). A class that cannot
+//! meet its target even on an idle stage is served while nobody else waits, and by the reserve.
 //! A client is who the stage says it is: one with a thousand names has a thousand
 //! shares, and events of no known client (flow 0) are not limited as one. Clients
 //! are charged the mean of a class, so that one whose events of a class are longer
