@@ -421,6 +421,10 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        if let Some(useful) = self.useful.limit() {
+            let value = f64::from(useful.get());
+            visit(Reading { name: "useful_workers_count", class: None, value });
+        }
         for index in 0..self.promises.len() {
             let class = ClassId::new(index);
             let mut show = |name, value| visit(Reading { name, class: Some(class), value });

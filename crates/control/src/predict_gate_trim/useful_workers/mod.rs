@@ -32,6 +32,8 @@
 //! that is given more workers finds that out when it is no longer overloaded.
 
 mod output;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::time::Duration;
