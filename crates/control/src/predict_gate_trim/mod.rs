@@ -326,9 +326,7 @@ impl AdmissionLaw for PredictGateTrim {
 
     #[inline]
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
-        if !backlog.has_idle_worker() {
-            self.useful.turn_away();
-        }
+        self.useful.on_arrival(1, backlog);
         self.judge_arrival(now, arrival, backlog, self.drain(backlog))
     }
 
@@ -347,7 +345,7 @@ impl AdmissionLaw for PredictGateTrim {
         if is_shared || self.levels.is_verdict_due(now, class) {
             return false;
         }
-        self.useful.turn_away();
+        self.useful.on_arrival(count, backlog);
         let (means, drain) = (self.service.means(), self.drain(backlog));
         let mean = means[class.index()];
         let first = self.levels.wait(now, class, backlog, means, drain);
@@ -398,7 +396,9 @@ impl AdmissionLaw for PredictGateTrim {
             let (class, service) = (self.resolve(finished.class), finished.service);
             self.useful.on_completion(now, class, service, backlog, &self.service);
         }
-        self.expect_service(self.useful.known().map(|(_, seconds)| seconds));
+        if self.useful.limit().is_some() || self.service_scale != 1.0 {
+            self.expect_service(self.useful.known().map(|(_, seconds)| seconds));
+        }
     }
 
     fn useful_workers(&self) -> Option<Concurrency> {

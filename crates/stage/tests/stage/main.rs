@@ -23,3 +23,4 @@ mod sinks;
 mod slow_laws;
 mod stress;
 mod termination;
+mod useful_workers;

@@ -130,6 +130,15 @@ enum Phase {
     Measuring,
 }
 
+/// Whether each worker has an event, or there is one that it is about to take: in a live
+/// stage an event stands in the queue for a moment also if a worker is free. `more` are
+/// about to come.
+#[inline]
+fn has_work_for_all(backlog: &Backlog<'_>, more: u32) -> bool {
+    let inside = backlog.queued_total.saturating_add(backlog.running_total);
+    inside.saturating_add(more) >= backlog.workers.get()
+}
+
 impl UsefulWorkers {
     pub(super) fn new(classes: usize, target: f64) -> Self {
         Self {
@@ -173,14 +182,15 @@ impl UsefulWorkers {
         (rate > 0.0).then(|| (rate, f64::from(limit.get()) / rate))
     }
 
-    /// Somebody found all workers busy.
+    /// So many events ask to enter.
     #[inline]
-    pub(super) fn turn_away(&mut self) {
-        self.turned_away = true;
+    pub(super) fn on_arrival(&mut self, count: u32, backlog: &Backlog<'_>) {
+        self.turned_away |= has_work_for_all(backlog, count - 1);
     }
 
     /// An event of `class` has been done after `service` and is no longer counted in
     /// `backlog`; what those of each class take is in `model`.
+    #[inline]
     pub(super) fn on_completion(
         &mut self,
         now: Timestamp,
@@ -189,12 +199,23 @@ impl UsefulWorkers {
         backlog: &Backlog<'_>,
         model: &ServiceModel,
     ) {
-        let pressed = std::mem::take(&mut self.turned_away) || backlog.queued_total > 0;
         if self.phase == Phase::All && backlog.workers == Concurrency::ONE {
             // There is nothing to try.
             self.all = 1;
-            return;
+        } else {
+            self.search(now, class, service, backlog, model);
         }
+    }
+
+    fn search(
+        &mut self,
+        now: Timestamp,
+        class: ClassId,
+        service: Duration,
+        backlog: &Backlog<'_>,
+        model: &ServiceModel,
+    ) {
+        let pressed = std::mem::take(&mut self.turned_away) || has_work_for_all(backlog, 0);
         if self.limit().is_some_and(|limit| backlog.workers > limit) {
             // The stage does as another law says.
             self.put_off();

@@ -1,0 +1,82 @@
+//! Workers that crowd something they wait for: the default law leaves some of them idle.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tamarisk_control::Target;
+use tamarisk_stage::{Clock, Stage, StageBuilder, stage_fn};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, sleep_until};
+
+const WORKERS: u32 = 32;
+const CONNECTIONS: usize = 4;
+const QUERY: Duration = Duration::from_millis(20);
+
+/// What the handlers did.
+#[derive(Default)]
+struct Done {
+    events: AtomicU64,
+    inside: AtomicU32,
+    /// The most that were inside at once since this was looked at.
+    inside_most: AtomicU32,
+}
+
+/// A stage whose workers share four connections to a database.
+fn database(done: &Arc<Done>) -> Stage<u32> {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    let done = Arc::clone(done);
+    let query = stage_fn(move |_, _cx| {
+        let (connections, done) = (Arc::clone(&connections), Arc::clone(&done));
+        async move {
+            let inside = done.inside.fetch_add(1, Ordering::Relaxed) + 1;
+            done.inside_most.fetch_max(inside, Ordering::Relaxed);
+            let connection = connections.acquire().await?;
+            sleep(QUERY).await;
+            drop(connection);
+            done.inside.fetch_sub(1, Ordering::Relaxed);
+            done.events.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    });
+    StageBuilder::new("database")
+        .target(Target::p90(Duration::from_millis(500)).unwrap())
+        .clock(Clock::runtime())
+        .workers(WORKERS)
+        .tasks(query)
+        .unwrap()
+}
+
+/// Sends events one by one, evenly, for so long.
+async fn offer(stage: &Stage<u32>, per_second: u32, time: Duration) {
+    let sink = stage.sink();
+    let began = Instant::now();
+    let count = time.as_secs() as u32 * per_second;
+    for event in 0..count {
+        sleep_until(began + Duration::from_secs(1) * event / per_second).await;
+        sink.send_lossy(event);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_work_than_are_of_use_and_all_do_when_the_overload_is_over() {
+    let done = Arc::new(Done::default());
+    let stage = database(&done);
+    offer(&stage, 50, Duration::from_secs(10)).await;
+    offer(&stage, 800, Duration::from_secs(30)).await;
+    let before = done.events.load(Ordering::Relaxed);
+    done.inside_most.store(0, Ordering::Relaxed);
+    offer(&stage, 800, Duration::from_secs(30)).await;
+
+    // Four connections of 20 ms answer 200 a second, however many wait for them.
+    let served = done.events.load(Ordering::Relaxed) - before;
+    assert!((5700..=6010).contains(&served), "{served} of 6000 possible");
+    let useful = stage.observe().workers;
+    assert!((4..=16).contains(&useful), "{useful} of {WORKERS} workers");
+    let inside_most = done.inside_most.load(Ordering::Relaxed);
+    assert!(inside_most < WORKERS, "{inside_most} were inside at once");
+
+    offer(&stage, 50, Duration::from_secs(10)).await;
+    assert_eq!(stage.observe().workers, WORKERS);
+    assert!(stage.observe().total().balance());
+}
