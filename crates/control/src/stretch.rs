@@ -100,6 +100,7 @@ impl Stretch {
     }
 
     /// At no completion had anybody.
+    #[inline]
     pub(crate) fn is_unpressed(&self) -> bool {
         self.pressed == 0
     }

@@ -391,10 +391,11 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        let class = self.resolve(finished.class);
+        let tells = self.service.wants(now, class) || self.useful.wants_each(backlog);
         self.learn(now, finished);
-        if finished.ending == Ending::Completed {
-            let (class, service) = (self.resolve(finished.class), finished.service);
-            self.useful.on_completion(now, class, service, backlog, &self.service);
+        if tells && finished.ending == Ending::Completed {
+            self.useful.on_completion(now, class, finished.service, backlog, &self.service);
         }
         if self.useful.limit().is_some() || self.service_scale != 1.0 {
             self.expect_service(self.useful.known().map(|(_, seconds)| seconds));

@@ -188,6 +188,14 @@ impl UsefulWorkers {
         self.turned_away |= has_work_for_all(backlog, count - 1);
     }
 
+    /// Whether each event that ends is to be told: only while all go their way without a
+    /// wait are a few of many enough.
+    #[inline]
+    pub(super) fn wants_each(&self, backlog: &Backlog<'_>) -> bool {
+        let calm = self.phase == Phase::All && self.work.is_unpressed();
+        !calm || self.turned_away || has_work_for_all(backlog, 0)
+    }
+
     /// An event of `class` has been done after `service` and is no longer counted in
     /// `backlog`; what those of each class take is in `model`.
     #[inline]
