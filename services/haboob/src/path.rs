@@ -9,7 +9,7 @@ use percent_encoding::percent_decode;
 /// The kernel takes no longer path.
 const LENGTH_MAX: usize = 4096;
 
-/// The one hidden folder that is for everybody [RFC8615].
+/// The one hidden folder that is for everybody [RFC8615 §3].
 const WELL_KNOWN: &[u8] = b".well-known";
 
 /// A place in a site: relative, decoded once, without `..` and hidden names.
