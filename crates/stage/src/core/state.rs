@@ -244,11 +244,12 @@ impl<T: Item> State<T> {
         self.workers = self.ruling.admission().places(self.staff);
     }
 
-    /// How many more events the law lets workers take: any number, while all workers are
-    /// of use.
+    /// How many events the law lets a worker take that comes now: any number while all
+    /// workers are of use, else one while there is a place, for what one has in hand
+    /// keeps others from working.
     pub(super) fn room(&self) -> usize {
         if self.workers < self.staff {
-            self.workers.get().saturating_sub(self.ledger.running()) as usize
+            usize::from(self.ledger.running() < self.workers.get())
         } else {
             usize::MAX
         }

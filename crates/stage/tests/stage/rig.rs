@@ -27,6 +27,7 @@ pub(crate) struct Script {
     pub(crate) drops: bool,
     /// What the law was told so far.
     pub(crate) arrivals: u32,
+    pub(crate) useful: Option<Concurrency>,
     pub(crate) flows: Vec<u64>,
     pub(crate) dequeues: u32,
     pub(crate) sweeps: u32,
@@ -93,6 +94,10 @@ impl AdmissionLaw for Law {
 
     fn concurrency(&self) -> Option<Concurrency> {
         self.0.lock().limit
+    }
+
+    fn useful_workers(&self) -> Option<Concurrency> {
+        self.0.lock().useful
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tamarisk_control::Target;
+use tamarisk_control::{Concurrency, Target};
 use tamarisk_stage::{Clock, Stage, StageBuilder, stage_fn};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::rig::{Law, described, settle};
 
 const WORKERS: u32 = 32;
 const CONNECTIONS: usize = 4;
@@ -79,4 +81,35 @@ async fn no_more_work_than_are_of_use_and_all_do_when_the_overload_is_over() {
     offer(&stage, 50, Duration::from_secs(10)).await;
     assert_eq!(stage.observe().workers, WORKERS);
     assert!(stage.observe().total().balance());
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_work_as_are_of_use_however_many_a_worker_may_take() {
+    let law = Law::default();
+    law.script().useful = Some(Concurrency::new(4));
+    let inside = Arc::new(AtomicU32::new(0));
+    let at_work = Arc::clone(&inside);
+    let work = stage_fn(move |_: u32, _cx| {
+        let inside = Arc::clone(&at_work);
+        async move {
+            inside.fetch_add(1, Ordering::Relaxed);
+            sleep(QUERY).await;
+            inside.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        }
+    });
+    let builder = described("useful").law(law.clone()).workers(8).batch(16);
+    let stage = builder.tasks(work).unwrap();
+    assert!(stage.sink().send_many(0..64).is_empty());
+    for _ in 0..10 {
+        settle().await;
+        assert_eq!(inside.load(Ordering::Relaxed), 4);
+        sleep(QUERY).await;
+    }
+    // The others come back with the next that ends.
+    law.script().useful = None;
+    settle().await;
+    sleep(QUERY).await;
+    settle().await;
+    assert_eq!(inside.load(Ordering::Relaxed), 8);
 }
