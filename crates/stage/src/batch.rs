@@ -63,7 +63,7 @@ impl<E: Send + 'static> Batch<E> {
 
     /// The next event and what is known of it; completes the one before.
     #[allow(clippy::should_implement_trait, reason = "an iterator could not end the event before")]
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Option<(E, Context)> {
         let now = self.core.clock.now();
         self.book(now, Outcome::Completed);
@@ -121,7 +121,7 @@ impl<E: Send + 'static> Batch<E> {
     }
 
     /// The next event that is not overdue by now; none once the stage is closed.
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, now: Timestamp) -> Option<Queued<Payload<E>>> {
         if self.worker.slot.is_stopped() {
             self.core.drop_unbegun(self.pending.drain(..), Discard::Closed);

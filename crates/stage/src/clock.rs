@@ -40,18 +40,21 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::Monotonic(clock) => Timestamp::from_nanos(clock.delta_as_nanos(0, clock.raw())),
-            Source::Runtime => {
-                // A paused runtime may have stopped its clock before the origin.
-                const MIDDLE: Timestamp = Timestamp::from_nanos(1 << 62);
-                let now = tokio::time::Instant::now().into_std();
-                match now.checked_duration_since(*ORIGIN) {
-                    Some(after) => MIDDLE + after,
-                    None => {
-                        let before = ORIGIN.duration_since(now).as_nanos() as u64;
-                        Timestamp::from_nanos(MIDDLE.as_nanos() - before)
-                    }
-                }
-            }
+            Source::Runtime => of_runtime(),
+        }
+    }
+}
+
+#[cold]
+fn of_runtime() -> Timestamp {
+    // A paused runtime may have stopped its clock before the origin.
+    const MIDDLE: Timestamp = Timestamp::from_nanos(1 << 62);
+    let now = tokio::time::Instant::now().into_std();
+    match now.checked_duration_since(*ORIGIN) {
+        Some(after) => MIDDLE + after,
+        None => {
+            let before = ORIGIN.duration_since(now).as_nanos() as u64;
+            Timestamp::from_nanos(MIDDLE.as_nanos() - before)
         }
     }
 }

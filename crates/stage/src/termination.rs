@@ -26,57 +26,54 @@ pub struct Terminated;
 
 /// What one worker runs now.
 pub(crate) struct Slot {
-    /// One word, so that a request, a shield and the end of the event they name
-    /// cannot miss each other: sequence number, shields, flags.
-    word: AtomicU64,
+    /// The number of the event, and whether it still runs. The worker alone writes it.
+    event: AtomicU64,
+    /// What is asked, and of which event: one word, so that a request and a shield cannot
+    /// miss each other. Of an event other than the worker's it says nothing.
+    asked: AtomicU64,
     waker: AtomicWaker,
 }
 
 const RUNNING: u64 = 1;
-const REQUESTED: u64 = 1 << 1;
+
+const REQUESTED: u64 = 1;
 /// Whatever runs is to end, and nothing else is to begin.
-const STOPPED: u64 = 1 << 2;
-const FLAGS: u32 = 3;
+const STOPPED: u64 = 1 << 1;
+const FLAGS: u32 = 2;
 
 const SHIELD: u64 = 1 << FLAGS;
 /// Shields that one event may hold at once; those beyond shield no further.
 const SHIELDS_MAX: u64 = (1 << 16) - 1;
 const SHIELDS: u64 = SHIELDS_MAX << FLAGS;
 
-/// 45 bits of sequence numbers: at ten million events a second, 40 days until one
+/// 46 bits of sequence numbers: at ten million events a second, 80 days until one
 /// comes again.
 const SEQUENCE: u32 = FLAGS + 16;
+const SEQUENCE_MASK: u64 = u64::MAX >> SEQUENCE;
 
 impl Slot {
     pub(crate) fn new() -> Self {
-        Self { word: AtomicU64::new(0), waker: AtomicWaker::new() }
+        Self { event: AtomicU64::new(0), asked: AtomicU64::new(0), waker: AtomicWaker::new() }
     }
 
     /// The worker begins its next event, which ends the one before if that has
     /// not ended yet; returns the event's sequence number.
     pub(crate) fn begin(&self) -> u64 {
-        let mut word = self.word.load(Ordering::Relaxed);
-        loop {
-            // Of what was asked before, only the order to stop is still meant.
-            let sequence = (word >> SEQUENCE).wrapping_add(1) << SEQUENCE;
-            let next = sequence | (word & STOPPED) | RUNNING;
-            let swapped =
-                self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed);
-            match swapped {
-                Ok(_) => return next >> SEQUENCE,
-                Err(current) => word = current,
-            }
-        }
+        let before = self.event.load(Ordering::Relaxed) >> 1;
+        let sequence = (before + 1) & SEQUENCE_MASK;
+        self.event.store((sequence << 1) | RUNNING, Ordering::Release);
+        sequence
     }
 
     /// The event that the worker runs has ended.
     pub(crate) fn end(&self) {
-        self.word.fetch_and(!(RUNNING | REQUESTED | SHIELDS), Ordering::AcqRel);
+        let event = self.event.load(Ordering::Relaxed);
+        self.event.store(event & !RUNNING, Ordering::Release);
     }
 
     /// Asks the event with this number to end; `false` if it no longer runs.
     pub(crate) fn request(&self, sequence: u64) -> bool {
-        let Some((before, _)) = self.change(sequence, |word| Some(word | REQUESTED)) else {
+        let Some((before, _)) = self.ask(sequence, |asked| Some(asked | REQUESTED)) else {
             return false;
         };
         if before & REQUESTED == 0 {
@@ -87,24 +84,24 @@ impl Slot {
 
     /// Asks whatever runs to end, and the worker to begin nothing else.
     pub(crate) fn stop(&self) {
-        self.word.fetch_or(STOPPED, Ordering::AcqRel);
+        self.asked.fetch_or(STOPPED, Ordering::AcqRel);
         self.waker.wake();
     }
 
     /// The number of the event that runs now, if any.
     pub(crate) fn running(&self) -> Option<u64> {
-        let word = self.word.load(Ordering::Acquire);
-        (word & RUNNING != 0).then_some(word >> SEQUENCE)
+        let event = self.event.load(Ordering::Acquire);
+        (event & RUNNING != 0).then_some(event >> 1)
     }
 
     /// Whether what the worker does is to end here and now.
     pub(crate) fn is_due(&self) -> bool {
-        is_due(self.word.load(Ordering::Acquire))
+        is_due(self.asked())
     }
 
     /// Whether the worker is to begin nothing else.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.word.load(Ordering::Acquire) & STOPPED != 0
+        self.asked.load(Ordering::Acquire) & STOPPED != 0
     }
 
     /// Whom to wake when a request comes.
@@ -114,43 +111,57 @@ impl Slot {
 
     /// Shields the event with this number; `false` if it no longer runs.
     pub(crate) fn raise_shield(&self, sequence: u64) -> bool {
-        let raised = |word| (word & SHIELDS != SHIELDS).then_some(word + SHIELD);
-        self.change(sequence, raised).is_some()
+        let raised = |asked| (asked & SHIELDS != SHIELDS).then_some(asked + SHIELD);
+        self.ask(sequence, raised).is_some()
     }
 
     /// Lowers a shield that was raised; does nothing if its event has ended.
     pub(crate) fn lower_shield(&self, sequence: u64) {
-        let lowered = self.change(sequence, |word| Some(word - SHIELD));
-        if lowered.is_some_and(|(_, word)| is_due(word)) {
+        let lowered = self.ask(sequence, |asked| Some(asked - SHIELD));
+        if lowered.is_some_and(|(_, asked)| is_due(asked)) {
             self.waker.wake();
         }
     }
 
     pub(crate) fn is_shielded(&self) -> bool {
-        self.word.load(Ordering::Acquire) & SHIELDS != 0
+        self.asked() & SHIELDS != 0
     }
 
-    /// Changes the word while the event with this number runs; returns what it
+    /// What is asked of the event that runs now.
+    fn asked(&self) -> u64 {
+        let asked = self.asked.load(Ordering::Acquire);
+        self.running().map_or(asked & STOPPED, |sequence| of(sequence, asked))
+    }
+
+    /// Changes what is asked of the event with this number while that runs; returns what it
     /// was and is.
-    fn change(&self, sequence: u64, change: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
-        let mut word = self.word.load(Ordering::Acquire);
+    fn ask(&self, sequence: u64, change: impl Fn(u64) -> Option<u64>) -> Option<(u64, u64)> {
+        let mut asked = self.asked.load(Ordering::Acquire);
         loop {
-            if word >> SEQUENCE != sequence || word & RUNNING == 0 {
+            // Read after `asked`: whoever asked it of a later event had seen that begin.
+            if self.running() != Some(sequence) {
                 return None;
             }
-            let changed = change(word)?;
+            let before = of(sequence, asked);
+            let after = change(before)?;
             let swapped =
-                self.word.compare_exchange_weak(word, changed, Ordering::AcqRel, Ordering::Acquire);
+                self.asked.compare_exchange_weak(asked, after, Ordering::AcqRel, Ordering::Acquire);
             match swapped {
-                Ok(_) => return Some((word, changed)),
-                Err(current) => word = current,
+                Ok(_) => return Some((before, after)),
+                Err(current) => asked = current,
             }
         }
     }
 }
 
-fn is_due(word: u64) -> bool {
-    word & (REQUESTED | STOPPED) != 0 && word & SHIELDS == 0
+/// Of what was asked, that which concerns the event with this number: of what was asked of
+/// another, only the order to stop is meant for it too.
+fn of(sequence: u64, asked: u64) -> u64 {
+    if asked >> SEQUENCE == sequence { asked } else { (sequence << SEQUENCE) | (asked & STOPPED) }
+}
+
+fn is_due(asked: u64) -> bool {
+    asked & (REQUESTED | STOPPED) != 0 && asked & SHIELDS == 0
 }
 
 impl fmt::Display for EventId {

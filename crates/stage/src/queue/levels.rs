@@ -60,6 +60,7 @@ impl<T> Levels<T> {
         self.len -= count;
         if count == level.len() && to.is_empty() {
             std::mem::swap(level, to);
+            rewind(level);
         } else {
             to.extend(level.drain(..count));
         }
@@ -68,10 +69,14 @@ impl<T> Levels<T> {
     pub(super) fn pop(&mut self, order: Order) -> Option<Queued<T>> {
         let level = self.levels.iter_mut().find(|level| !level.is_empty())?;
         self.len -= 1;
-        match order {
+        let popped = match order {
             Order::OldestFirst => level.pop_front(),
             Order::NewestFirst => level.pop_back(),
+        };
+        if level.is_empty() {
+            rewind(level);
         }
+        popped
     }
 
     pub(super) fn oldest(&self) -> Option<Timestamp> {
@@ -97,4 +102,10 @@ impl<T> Levels<T> {
         self.len -= all.len();
         all
     }
+}
+
+/// Lets an empty ring begin at its start again, so that a queue which is short and
+/// mostly empty stays in the same few cache lines.
+fn rewind<T>(empty: &mut VecDeque<T>) {
+    empty.clear();
 }
