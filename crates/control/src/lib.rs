@@ -117,8 +117,8 @@ pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
 pub use slow_loop::{
     Activity, AdmissionWhenSpent, BatchLaw, Composition, DeadlineOnly, Degradation, FixedBatch,
     FixedWorkers, FullQuality, InvalidTerminationThreshold, Knobs, Leeway, PoolSizing, QualityLaw,
-    Strain, TerminationLaw, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
-    WorkersLaw,
+    Ruling, SlowLaws, Strain, TerminationLaw, TerminationThreshold, TerminationThresholdBuilder,
+    ThroughputBatching, WorkersLaw,
 };
 pub use threshold::Threshold;
 pub use timestamp::Timestamp;

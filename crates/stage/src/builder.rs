@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, BatchSize, Classes, Concurrency, PredictGateTrim, QualityLaw, Target,
-    TerminationLaw, WorkersLaw,
+    AdmissionLaw, BatchLaw, BatchSize, Classes, Concurrency, Knobs, PredictGateTrim, QualityLaw,
+    Ratio, SlowLaws, Target, TerminationLaw, WorkersLaw,
 };
 
 use crate::clock::Clock;
-use crate::core::{CoreConfig, SlowLaws, bounds};
+use crate::core::{CoreConfig, bounds};
 use crate::gate::Gate;
 use crate::queue::{Discipline, Queue};
 
@@ -271,11 +271,12 @@ impl StageBuilder {
         }
         let workers = Concurrency::new(*self.workers.start());
         let batch = BatchSize::new(u32::try_from(self.batch).unwrap_or(u32::MAX));
+        let settings = Knobs { workers, batch, quality: Ratio::ONE };
         let law = self.law.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
         Ok(CoreConfig {
             name: self.name,
             clock: self.clock,
-            ruling: self.slow.with(law, &classes, workers, batch),
+            ruling: self.slow.with(law, &classes, settings),
             chosen: self.chosen,
             classes,
             workers: self.workers,

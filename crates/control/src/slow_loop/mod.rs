@@ -12,13 +12,15 @@
 //!
 //! [`PoolSizing`], [`ThroughputBatching`], [`Degradation`] and
 //! [`TerminationThreshold`] are the papers'; [`FixedWorkers`] and its like change
-//! nothing; [`Composition`] makes them take turns.
+//! nothing; [`Composition`] makes them take turns; a stage carries all its laws as a
+//! [`Ruling`].
 
 mod batching;
 mod composition;
 mod degradation;
 mod fixed;
 mod pool_sizing;
+mod ruling;
 mod termination_threshold;
 mod throughput;
 
@@ -30,6 +32,7 @@ pub use composition::{Composition, Knobs};
 pub use degradation::{AdmissionWhenSpent, Degradation};
 pub use fixed::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
 pub use pool_sizing::PoolSizing;
+pub use ruling::{Ruling, SlowLaws};
 pub use termination_threshold::{
     InvalidTerminationThreshold, TerminationThreshold, TerminationThresholdBuilder,
 };

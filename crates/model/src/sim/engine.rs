@@ -15,7 +15,7 @@ use super::ledger::Ledger;
 use super::plan::{EXIT, Place, Plan};
 use super::report::Report;
 use super::resource::ResourceRun;
-use super::ruling::{Ruled, Ruling};
+use super::ruling::Ruled;
 use super::scenario::Scenario;
 use super::stage::{Entered, Next, StageRun};
 use super::watch::{Outcome, Seen, Watch, What};
@@ -233,7 +233,7 @@ impl<'a, W: Watch> Run<'a, W> {
     /// Runs to the end of the scenario's time.
     pub fn finish(mut self) -> Report {
         for stage in 0..self.stages.len() {
-            if let Ruling::Composed(_) = self.stages[stage].ruling {
+            if self.stages[stage].ruling.composition().is_some() {
                 self.tell_knobs(stage);
             }
         }

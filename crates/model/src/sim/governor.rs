@@ -6,7 +6,6 @@ use tamarisk_control::{Activity, ClassId, Dequeue, Ratio, Timestamp};
 
 use super::job::Jobs;
 use super::plan::StagePlan;
-use super::ruling::Ruling;
 use super::stage::{StageRun, waiting};
 use super::tally::Counts;
 
@@ -44,7 +43,7 @@ impl StageRun {
         let Some(knobs) = self.ruling.govern(Timestamp::from_nanos(now), &activity) else {
             return false;
         };
-        if let Ruling::Composed(composition) = &self.ruling {
+        if let Some(composition) = self.ruling.composition() {
             for (index, limit) in self.limits.iter_mut().enumerate() {
                 let stated = composition.limit(ClassId::new(index));
                 *limit = stated.map_or(u64::MAX, nanos);

@@ -10,14 +10,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, ClassId, Decision, Dequeue, Ending, Finished, Knobs, Order, Reason, Rejection,
+    Arrival, ClassId, Decision, Dequeue, Ending, Finished, Knobs, Order, Reason, Rejection, Ruling,
     Timestamp, Waiting,
 };
 
 use super::inside::Inside;
 use super::job::{Job, Jobs};
 use super::plan::StagePlan;
-use super::ruling::{Ruled, Ruling};
+use super::ruling::Ruled;
 use super::tally::{Counts, Course, Times};
 use super::watch::Outcome;
 

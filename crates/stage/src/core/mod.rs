@@ -20,8 +20,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, BatchSize, ClassId, Classes, Concurrency, Decision, PredictGateTrim,
-    Ratio, Reading, Reason, Rejection, Target, Timestamp,
+    AdmissionLaw, Arrival, BatchSize, ClassId, Classes, Concurrency, Decision, Knobs as Settings,
+    PredictGateTrim, Ratio, Reading, Reason, Rejection, Ruling, SlowLaws, Target, Timestamp,
 };
 use tokio::sync::Notify;
 
@@ -39,7 +39,7 @@ pub(crate) use governor::{Governed, govern};
 use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
 pub(crate) use knobs::Knobs;
-pub(crate) use ruling::{Adjustment, Ruling, SlowLaws, bounds};
+pub(crate) use ruling::{Adjustment, bounds};
 pub(crate) use state::{Ended, State};
 
 /// A stage with a queue, whatever waits in it.
@@ -455,7 +455,8 @@ impl<T: Item> Core<T> {
         }
         state.staff = Concurrency::new(*state.bounds.start());
         let batch = slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most());
-        let mut ruling = slow.with(admission, &state.promised, state.staff, batch);
+        let settings = Settings { workers: state.staff, batch, quality: Ratio::ONE };
+        let mut ruling = slow.with(admission, &state.promised, settings);
         // They may have changed since the laws were made.
         ruling.admission_mut().set_targets(&state.promised);
         let before = std::mem::replace(&mut state.ruling, ruling);
@@ -570,7 +571,7 @@ impl<T: Item> Core<T> {
             queue_capacity: self.capacity,
             classes,
             rejections: state.rejections.clone(),
-            batch: state.ruling.batch().map(BatchSize::get),
+            batch: state.ruling.composition().map(|laws| laws.knobs().batch.get()),
             law: state.ruling.admission().name(),
             laws: laws(&state.ruling, &state.chosen),
             readings,
@@ -588,7 +589,9 @@ impl<T: Item> Core<T> {
 /// The laws that rule, with the constants of those that were chosen by name.
 fn laws(ruling: &Ruling, chosen: &Laws) -> Vec<LawObservation> {
     let named = |(rules, name): (&'static str, _)| LawObservation { rules, name, knobs: vec![] };
-    let mut laws: Vec<_> = ruling.names().into_iter().map(named).collect();
+    let admission = ("admission", ruling.admission().name());
+    let names = std::iter::once(admission).chain(ruling.slow_names());
+    let mut laws: Vec<_> = names.map(named).collect();
     chosen.each(|rules, name, knobs| match laws.iter_mut().find(|law| law.rules == rules) {
         Some(law) => law.knobs = knobs,
         None => laws.push(LawObservation { rules, name, knobs }),

@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 
 use tamarisk_control::{
     Activity, Classes, Concurrency, Dequeue, Ending, Finished, Order, Ratio, Reason, Rejection,
-    Timestamp, Waiting,
+    Ruling, Timestamp, Waiting,
 };
 
 use tamarisk_control::catalogue::Laws;
 
 use super::item::{Discard, Item, Leaving};
 use super::knobs::Knobs;
-use super::ruling::{Adjustment, Ruling};
+use super::ruling::{Adjustment, govern};
 use crate::ledger::{Ledger, Outcome};
 use crate::observation::{Observer, Phase};
 use crate::queue::{Lease, Meta, Queue, Queued, Run};
@@ -195,7 +195,7 @@ impl<T: Item> State<T> {
             completed: total.completed,
             workers_idle: self.workers.get().saturating_sub(self.running_most.max(running)),
         };
-        let wanted = self.ruling.govern(now, &activity, knobs);
+        let wanted = govern(&mut self.ruling, now, &activity, knobs);
         self.running_most = running;
         self.follow_law();
         wanted

@@ -275,6 +275,11 @@ impl Composition {
         self.knobs
     }
 
+    /// What they have decided last.
+    pub fn knobs(&self) -> Knobs {
+        self.knobs
+    }
+
     /// The names of the laws for workers, batches, quality and termination.
     pub fn names(&self) -> [&'static str; 4] {
         let (batch, quality) = (self.batch.name(), self.quality.name());
