@@ -2,6 +2,7 @@
 //! result with its spread.
 
 pub mod process;
+pub mod wrk;
 
 use std::time::Duration;
 

@@ -96,6 +96,32 @@ pub fn tamarisk() -> Result<PathBuf> {
     Ok(beside)
 }
 
+/// nginx in one process, which is then the one whose CPU time counts. `servers` says in
+/// its own language what it serves at the address.
+///
+/// # Errors
+/// As for [`Server::start`].
+pub fn nginx(
+    scratch: &Scratch,
+    name: &str,
+    core: usize,
+    servers: impl FnOnce(SocketAddr) -> String,
+) -> Result<Server> {
+    let address = free_address()?;
+    let folder = scratch.path().display();
+    let config = scratch.write(
+        &format!("{name}.conf"),
+        &format!(
+            "daemon off; master_process off; worker_processes 1; pid {folder}/{name}.pid;\n\
+             error_log /dev/null;\n\
+             events {{ worker_connections 4096; }}\n\
+             http {{ access_log off; keepalive_requests 1000000000;\n{}\n}}\n",
+            servers(address)
+        ),
+    )?;
+    Server::start(core, &["nginx", "-c", &config], address)
+}
+
 /// A folder for the configuration files of one benchmark, removed afterwards.
 pub struct Scratch(PathBuf);
 

@@ -8,17 +8,17 @@
 //! take turns within one run, so that a noisy minute hits all of them.
 
 use std::net::SocketAddr;
-use std::process::Stdio;
 
-use anyhow::{Context, Result};
-use tamarisk_bench::process::{Scratch, Server, free_address, pinned, tamarisk};
+use anyhow::Result;
+use tamarisk_bench::process::{Scratch, Server, free_address, nginx, tamarisk};
+use tamarisk_bench::wrk::{Load, Wrk};
 use tamarisk_bench::{Spread, spread};
 
 const REPETITIONS: usize = 7;
 const SECONDS: u32 = 4;
-const CONNECTIONS: u32 = 64;
 const PROXY_CORE: usize = 0;
 const OTHER_CORE: usize = 1;
+const WRK: Wrk = Wrk { core: OTHER_CORE, connections: 64 };
 
 fn main() -> Result<()> {
     let scratch = Scratch::new("proxy-bench")?;
@@ -80,37 +80,11 @@ fn refusing(passing: &Server) -> Result<()> {
 
 /// Microseconds of CPU time a request, and what was asked.
 fn cost(proxy: &Server) -> Result<(f64, Load)> {
-    let before = proxy.cpu_time();
-    let load = load(proxy, SECONDS)?;
-    let micros = (proxy.cpu_time() - before).as_secs_f64() * 1e6 / load.requests;
-    Ok((micros, load))
+    WRK.cost(proxy, "/", SECONDS)
 }
 
-struct Load {
-    requests: f64,
-    /// Those answered with something else than success.
-    refused: f64,
-}
-
-/// Asks for so many seconds, on all connections.
 fn load(proxy: &Server, seconds: u32) -> Result<Load> {
-    let url = format!("http://{}/", proxy.address);
-    let (connections, seconds) = (CONNECTIONS.to_string(), format!("{seconds}s"));
-    let wrk =
-        ["wrk", "--threads", "1", "--connections", &connections, "--duration", &seconds, &url];
-    let output = pinned(OTHER_CORE, &wrk)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("wrk could not be started")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    anyhow::ensure!(!text.contains("Socket errors"), "connections failed:\n{text}");
-    let line = |part: &str| text.lines().find(|line| line.contains(part));
-    let requests = line(" requests in ").and_then(|line| line.split_whitespace().next());
-    let refused = line("Non-2xx").and_then(|line| line.split_whitespace().last());
-    Ok(Load {
-        requests: requests.with_context(|| format!("wrk counted nothing:\n{text}"))?.parse()?,
-        refused: refused.unwrap_or("0").parse()?,
-    })
+    WRK.load(proxy, "/", seconds)
 }
 
 /// A service that can answer 400 requests a second.
@@ -153,26 +127,4 @@ fn nginx_proxy(scratch: &Scratch, upstream: SocketAddr) -> Result<Server> {
              proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }} }}"
         )
     })
-}
-
-/// nginx in one process, which is then the one whose CPU time counts.
-fn nginx(
-    scratch: &Scratch,
-    name: &str,
-    core: usize,
-    servers: impl FnOnce(SocketAddr) -> String,
-) -> Result<Server> {
-    let address = free_address()?;
-    let folder = scratch.path().display();
-    let config = scratch.write(
-        &format!("{name}.conf"),
-        &format!(
-            "daemon off; master_process off; worker_processes 1; pid {folder}/{name}.pid;\n\
-             error_log /dev/null;\n\
-             events {{ worker_connections 4096; }}\n\
-             http {{ access_log off; keepalive_requests 1000000000;\n{}\n}}\n",
-            servers(address)
-        ),
-    )?;
-    Server::start(core, &["nginx", "-c", &config], address)
 }
