@@ -5,6 +5,7 @@ mod support;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{PATIENCE, any_port, exchange, read_until, within};
-use tamarisk_http::server::{Cores, DrainTrigger, Server, listen};
+use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -156,20 +157,16 @@ async fn http2_requests_are_finished_by_a_drain_as_well() {
 
 #[test]
 fn several_cores_share_one_port() {
-    let listeners = listen(any_port(), 3).unwrap();
-    let address = listeners[0].local_addr().unwrap();
+    let listeners = Listeners::bind(any_port(), NonZeroUsize::new(3).unwrap()).unwrap();
+    let address = listeners.local_addr();
     let (trigger, drain) = DrainTrigger::new();
-    let cores = Cores::start(listeners.into_iter().map(|listener| {
-        let drain = drain.clone();
-        async move || {
-            let answer = |_: Request<Incoming>| async {
-                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
-            };
-            let listener = TcpListener::from_std(listener).unwrap();
-            Server::default().serve(listener, |_| service_fn(answer), drain).await
-        }
-    }))
-    .unwrap();
+    let serving = async move |listener| {
+        let answer = |_: Request<Incoming>| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
+        };
+        Server::default().serve(listener, |_| service_fn(answer), drain).await
+    };
+    let cores = Cores::start(listeners, serving).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for _ in 0..30 {
@@ -183,7 +180,10 @@ fn several_cores_share_one_port() {
 
 #[test]
 fn an_address_that_is_taken_is_an_error() {
-    let taken = listen(any_port(), 1).unwrap();
-    let address = taken[0].local_addr().unwrap();
-    assert_eq!(listen(address, 1).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    let taken = Listeners::bind(any_port(), NonZeroUsize::MIN).unwrap();
+    let address = taken.local_addr();
+    let error = Listeners::bind(address, NonZeroUsize::MIN).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+    let ListenError::Address { source, .. } = error else { panic!("{error}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::AddrInUse);
 }

@@ -1,13 +1,11 @@
 //! A site on a port.
 
-use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use tamarisk_http::server::{Cores, DrainTrigger, Server, listen};
-use tokio::net::TcpListener;
+use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
 use tokio::task::JoinHandle;
 
 use crate::site::{Site, SiteError, SiteOptions};
@@ -47,17 +45,9 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address is taken, or not ours to listen on.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system gave no threads.
-    #[error("cannot start a thread for each core")]
-    Cores(#[source] io::Error),
+    /// The system gives no sockets or threads to serve with.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// The site cannot be served.
     #[error(transparent)]
     Site(#[from] SiteError),
@@ -77,21 +67,14 @@ pub struct Running {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    let Options { listen: address, cores, server, site } = options;
-    let failed = |source| StartError::Listen { address, source };
-    let listeners = listen(address, cores.get()).map_err(failed)?;
-    let local_addr = listeners[0].local_addr().map_err(failed)?;
+    let Options { listen, cores, server, site } = options;
+    let listeners = Listeners::bind(listen, cores)?;
+    let local_addr = listeners.local_addr();
     let site = Site::open(site)?;
     let (trigger, drain) = DrainTrigger::new();
-    let tasks = listeners.into_iter().map(|listener| {
-        let (site, server, drain) = (site.clone(), server.clone(), drain.clone());
-        async move || {
-            let listener = TcpListener::from_std(listener)
-                .expect("a fresh listening socket can be registered");
-            server.serve(listener, |_| site.clone(), drain).await
-        }
-    });
-    let cores = Cores::start(tasks).map_err(StartError::Cores)?;
+    let served = site.clone();
+    let serving = async move |listener| server.serve(listener, |_| served.clone(), drain).await;
+    let cores = Cores::start(listeners, serving)?;
     let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
     Ok(Running { local_addr, site, drain: trigger, served })
 }

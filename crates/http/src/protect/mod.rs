@@ -3,7 +3,6 @@
 mod options;
 mod reload;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ pub use options::{Options, UpstreamOptions};
 pub use reload::Reloaded;
 
 use crate::proxy::{Proxy, Site, Upstream};
-use crate::server::{Cores, Drain, DrainTrigger, Server, listen};
+use crate::server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Token, TokenSource};
 
 /// Connections to upstreams are looked through this often.
@@ -27,17 +26,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address is taken, or not ours to listen on.
-    #[error("cannot listen on {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system gave no threads.
-    #[error("cannot start a thread for each core")]
-    Cores(#[source] io::Error),
+    /// The system gives no sockets or threads to serve with.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// Changes cannot be allowed to whoever has the token.
     #[error(transparent)]
     Token(#[from] InvalidToken),
@@ -74,8 +65,9 @@ pub struct Cut {
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
     let token = options.status_token.as_ref().map(TokenSource::read).transpose()?;
-    let (listeners, local_addr) = bind(options.listen, options.cores.get())?;
-    let status = options.status.map(|address| bind(address, 1)).transpose()?;
+    let listeners = Listeners::bind(options.listen, options.cores)?;
+    let local_addr = listeners.local_addr();
+    let status = options.status.map(Listeners::bind_here).transpose()?;
     let upstreams = options.upstreams.iter().map(upstream).collect::<Result<Vec<_>, _>>()?;
     let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
     let site = Site {
@@ -84,11 +76,9 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
         trusted: options.trusted.clone(),
     };
     let (trigger, drain) = DrainTrigger::new();
-    let tasks = listeners.into_iter().map(|listener| {
-        let (site, server, drain) = (site.clone(), options.server.clone(), drain.clone());
-        async move || serve(listener, &site, &server, drain).await
-    });
-    let cores = Cores::start(tasks).map_err(StartError::Cores)?;
+    let (server, drained) = (options.server.clone(), drain.clone());
+    let serving = async move |listener| serve(listener, &site, &server, drained).await;
+    let cores = Cores::start(listeners, serving)?;
     let mut running = Running {
         local_addr,
         status_addr: None,
@@ -100,23 +90,11 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
         served: tokio::task::spawn_blocking(move || cores.join().into_iter().sum()),
         status: JoinSet::new(),
     };
-    if let Some((listeners, address)) = status {
-        running.status_addr = Some(address);
-        running.show_status(listeners, &drain, token);
+    if let Some(listener) = status {
+        running.status_addr = listener.local_addr().ok();
+        running.show_status(listener, &drain, token);
     }
     Ok(running)
-}
-
-/// Listeners on one address, and the port that they got.
-fn bind(
-    address: SocketAddr,
-    count: usize,
-) -> Result<(Vec<std::net::TcpListener>, SocketAddr), StartError> {
-    let bound = listen(address, count).and_then(|listeners| {
-        let local_addr = listeners[0].local_addr()?;
-        Ok((listeners, local_addr))
-    });
-    bound.map_err(|source| StartError::Listen { address, source })
 }
 
 /// `gate` with the laws of `options`, that for admission listened to.
@@ -150,12 +128,7 @@ fn upstream(options: &UpstreamOptions) -> Result<Arc<Upstream>, BuildError> {
 }
 
 /// One core's work; how many connections were cut off in the end.
-async fn serve(
-    listener: std::net::TcpListener,
-    site: &Site,
-    server: &Server,
-    drain: Drain,
-) -> usize {
+async fn serve(listener: TcpListener, site: &Site, server: &Server, drain: Drain) -> usize {
     let proxy = Proxy::new(site);
     let mut housekeeping = JoinSet::new();
     housekeeping.spawn({
@@ -168,32 +141,20 @@ async fn serve(
             }
         }
     });
-    server.serve(registered(listener), |peer| proxy.connect(peer), drain).await
-}
-
-fn registered(listener: std::net::TcpListener) -> TcpListener {
-    TcpListener::from_std(listener).expect("a fresh listening socket can be registered")
+    server.serve(listener, |peer| proxy.connect(peer), drain).await
 }
 
 impl Running {
     /// Shows the status until the very end, the drain included.
-    fn show_status(
-        &mut self,
-        listeners: Vec<std::net::TcpListener>,
-        drain: &Drain,
-        token: Option<Token>,
-    ) {
+    fn show_status(&mut self, listener: TcpListener, drain: &Drain, token: Option<Token>) {
         let board = Board::new().server(&self.server).drain(drain);
         let board = token.into_iter().fold(board, Board::token);
         let board = Arc::new(self.gates.iter().fold(board, Board::gate));
-        for listener in listeners {
-            let board = Arc::clone(&board);
-            self.status.spawn(async move {
-                // Never triggered: dropping the task closes what is open.
-                let (_open, drain) = DrainTrigger::new();
-                status::serve(board, registered(listener), drain).await;
-            });
-        }
+        self.status.spawn(async move {
+            // Never triggered: dropping the task closes what is open.
+            let (_open, drain) = DrainTrigger::new();
+            status::serve(board, listener, drain).await;
+        });
     }
 
     /// Where clients are served.

@@ -1,7 +1,11 @@
 use std::io;
+use std::net::TcpListener as Socket;
 use std::thread::{self, JoinHandle};
 
+use tokio::net::TcpListener;
 use tokio::runtime;
+
+use super::listen::{ListenError, Listeners};
 
 /// One thread a core, each with a current-thread runtime of its own.
 ///
@@ -12,21 +16,26 @@ use tokio::runtime;
 pub struct Cores<T>(Vec<JoinHandle<T>>);
 
 impl<T: Send + 'static> Cores<T> {
-    /// Starts a thread for each of `tasks` and runs it to its end.
+    /// Starts a thread for each of `listeners` and runs `task` there to its end.
     ///
     /// # Errors
-    /// The system gave no thread or no event queue; the tasks started before
-    /// then run on.
-    pub fn start<F>(tasks: impl IntoIterator<Item = F>) -> io::Result<Self>
+    /// [`ListenError::Cores`]; the tasks started before then run on.
+    pub fn start<F>(listeners: Listeners, task: F) -> Result<Self, ListenError>
     where
-        F: AsyncFnOnce() -> T + Send + 'static,
+        F: AsyncFnOnce(TcpListener) -> T + Clone + Send + 'static,
     {
-        let start = |(core, task): (usize, F)| {
+        let start = |(core, socket): (usize, Socket)| {
             let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-            let run = move || runtime.block_on(task());
+            let listener = {
+                let _inside = runtime.enter();
+                TcpListener::from_std(socket)?
+            };
+            let task = task.clone();
+            let run = move || runtime.block_on(task(listener));
             thread::Builder::new().name(format!("core-{core}")).spawn(run)
         };
-        tasks.into_iter().enumerate().map(start).collect::<io::Result<_>>().map(Self)
+        let threads = listeners.into_sockets().into_iter().enumerate().map(start);
+        threads.collect::<io::Result<_>>().map(Self).map_err(ListenError::Cores)
     }
 
     /// Waits for all tasks to end; what they returned, in their order.

@@ -1,6 +1,7 @@
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -8,22 +9,70 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// it lowers the number to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
-/// Binds `count` listeners to one address, among which the kernel spreads new
-/// connections. With port 0 they share the port that the first one is given.
-///
-/// # Errors
-/// Those of the system: the address is taken, or not ours.
-pub fn listen(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
-    let first = bind(address, count > 1)?;
-    let address = first.local_addr()?;
-    let mut listeners = vec![first];
-    for _ in 1..count {
-        listeners.push(bind(address, true)?);
-    }
-    Ok(listeners)
+/// Why nothing can be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The address is taken, or not ours to listen on.
+    #[error("cannot listen on {address}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no thread, or no event queue.
+    #[error("cannot start a thread for each core")]
+    Cores(#[source] io::Error),
 }
 
-fn bind(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
+/// Sockets that listen on one address, one for each core; the kernel spreads new connections
+/// among them.
+#[derive(Debug)]
+pub struct Listeners {
+    sockets: Vec<TcpListener>,
+    local_addr: SocketAddr,
+}
+
+impl Listeners {
+    /// Listens on `address` for so many cores. With port 0 they share the port that the
+    /// first one is given.
+    ///
+    /// # Errors
+    /// [`ListenError::Address`].
+    pub fn bind(address: SocketAddr, cores: NonZeroUsize) -> Result<Self, ListenError> {
+        let bound = || {
+            let first = listener(address, cores > NonZeroUsize::MIN)?;
+            let local_addr = first.local_addr()?;
+            let mut sockets = vec![first];
+            for _ in 1..cores.get() {
+                sockets.push(listener(local_addr, true)?);
+            }
+            Ok(Self { sockets, local_addr })
+        };
+        bound().map_err(|source| ListenError::Address { address, source })
+    }
+
+    /// Listens on `address` with one socket, on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// [`ListenError::Address`].
+    pub(crate) fn bind_here(address: SocketAddr) -> Result<tokio::net::TcpListener, ListenError> {
+        let bound = listener(address, false).and_then(tokio::net::TcpListener::from_std);
+        bound.map_err(|source| ListenError::Address { address, source })
+    }
+
+    /// Where clients connect.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    pub(super) fn into_sockets(self) -> Vec<TcpListener> {
+        self.sockets
+    }
+}
+
+fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if shared {

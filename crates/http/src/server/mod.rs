@@ -8,7 +8,7 @@
 //!
 //! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
 //! current-thread runtime a core, each with a listener of its own on the same port
-//! ([`Cores`], [`listen()`]).
+//! ([`Cores`], [`Listeners`]).
 
 mod accept;
 mod connection;
@@ -36,7 +36,7 @@ use crate::guard::Limits;
 
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
-pub use listen::listen;
+pub use listen::{ListenError, Listeners};
 pub use pace::Refusal;
 pub use tunnel::Tunnel;
 
