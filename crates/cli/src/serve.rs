@@ -5,10 +5,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod tls;
+
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::{Options, SiteOptions, start};
 
+use self::tls::TlsFiles;
 use crate::interrupt::{asked_to_end, interrupted};
 use crate::{Ending, misunderstood, size};
 
@@ -20,6 +23,8 @@ Examples:
     tamarisk serve ./public --listen 127.0.0.1:8080
   A large site with much memory for its pages:
     tamarisk serve /srv/www --cache 2GiB --held 8MiB
+  Over TLS; with several certificates, clients get the one for the name that they ask for:
+    tamarisk serve /srv/www --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
 
 A folder is answered with its index.html. Files that begin with a dot are not served (but for
 /.well-known), and nothing outside of the folder is, wherever links lead. A file beside which
@@ -27,6 +32,7 @@ stands a newer NAME.br, NAME.zst or NAME.gz is sent in that form to who can read
 one are compressed once. Changes on disk are noticed within a second or two.
 
 Requests for files that could not be read in time are refused at once, with 503 and Retry-After.
+SIGHUP reads certificates and keys again; open connections go on.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 
 /// Serve the files of a folder
@@ -39,6 +45,8 @@ pub(crate) struct Serve {
     /// Serve clients here
     #[arg(long, value_name = "ADDRESS", default_value_t = DEFAULT_LISTEN)]
     listen: SocketAddr,
+    #[command(flatten)]
+    tls: TlsFiles,
     /// Promise that nine of ten files that are not in memory are found within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     p90: Duration,
@@ -70,12 +78,18 @@ impl Serve {
             ..SiteOptions::new(self.root, target)
         };
         let mut options = Options::new(self.listen, site);
+        options.tls = self.tls.open()?;
+        options.handshake_target = self.tls.target()?;
         options.cores = self.cores.unwrap_or(options.cores);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
+            let certificates = tls::Certificates::watch(options.tls.clone());
             let running = start(options).await?;
-            eprintln!("Serving on http://{}", running.local_addr());
-            asked_to_end().await;
+            eprintln!("Serving on {}://{}", certificates.scheme(), running.local_addr());
+            tokio::select! {
+                () = asked_to_end() => {}
+                () = certificates.reload_when_asked() => {}
+            }
             eprintln!("Draining for up to {:?}; Ctrl-C again ends at once.", self.drain);
             let cut = tokio::select! {
                 cut = running.shutdown(self.drain) => cut,

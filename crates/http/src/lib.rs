@@ -3,7 +3,7 @@
 //!
 //! What this crate does not do: it decides nothing about admission (that is the laws'
 //! business, in `tamarisk-control`, applied by the gates of `tamarisk-stage`), it knows
-//! no service, and it speaks neither TLS nor HTTP/3.
+//! no service, and it speaks no HTTP/3.
 //!
 //! The way of a request through [`protect`]:
 //!
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Start reading at [`protect`], which puts the parts together; then
-//! [`server`] and [`guard`] for the way in, [`classify`] for what a request is, and
+//! [`server`], [`tls`] and [`guard`] for the way in, [`classify`] for what a request is, and
 //! [`proxy`] for the way out. [`config`] makes the options of a file, [`status`] shows
 //! what goes on. [`StageLayer`] is for services written in Rust, and needs none of the others.
 //!
@@ -54,5 +54,6 @@ pub mod protect;
 pub mod proxy;
 pub mod server;
 pub mod status;
+pub mod tls;
 
 pub use layer::{StageBody, StageLayer, StageService};

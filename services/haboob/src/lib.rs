@@ -6,9 +6,9 @@
 //! for the file. What is in memory is compared with the disk once a second.
 //!
 //! ```text
-//! socket ─ guard ─ hyper ─ path ─ page cache ─ hit ─────────────── answer
-//!          (tamarisk-http)            └─ miss ─ files (threads) ──┘
-//!                                               chunks (threads) ─ body of a long file
+//! socket ─ (TLS) ─ guard ─ hyper ─ path ─ page cache ─ hit ─────────────── answer
+//!          (tamarisk-http)                    └─ miss ─ files (threads) ──┘
+//!                                                       chunks (threads) ─ body of a long file
 //! ```
 //!
 //! What this crate does not do: it writes no file, runs no program, and opens nothing that
@@ -48,3 +48,4 @@ pub use body::SiteBody;
 pub use path::{InvalidPath, SitePath};
 pub use serve::{Options, Running, StartError, start};
 pub use site::{Answering, Site, SiteError, SiteOptions};
+pub use tamarisk_http::tls;

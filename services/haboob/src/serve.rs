@@ -5,7 +5,10 @@ use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use tamarisk_control::Target;
 use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_http::tls::{Handshakes, Tls};
+use tamarisk_stage::{BuildError, StageObservation};
 use tokio::task::JoinHandle;
 
 use crate::site::{Site, SiteError, SiteOptions};
@@ -13,6 +16,9 @@ use crate::site::{Site, SiteError, SiteOptions};
 /// Files of a site that may be open beside the connections: one for each thread that
 /// reads, and some that are sent as they are read.
 const FILES_RESERVED: usize = 1024;
+
+/// Nine of ten handshakes are done so soon: a page waits for one or two of them.
+const HANDSHAKE_TIME: Duration = Duration::from_millis(200);
 
 /// What is served, and where.
 #[derive(Clone, Debug)]
@@ -23,19 +29,27 @@ pub struct Options {
     pub cores: NonZeroUsize,
     /// How connections are served.
     pub server: Server,
+    /// With whose certificates; without any, in clear text.
+    pub tls: Option<Tls>,
+    /// What a client who asks for a TLS handshake is promised.
+    pub handshake_target: Target,
     /// The files.
     pub site: SiteOptions,
 }
 
 impl Options {
-    /// One thread for each core, and nearly as many connections as there may be open files.
+    /// One thread for each core, and nearly as many connections as there may be open files; in
+    /// clear text.
     pub fn new(listen: SocketAddr, site: SiteOptions) -> Self {
         let server = Server::default();
         let connections = (2 * server.connections_limit()).saturating_sub(FILES_RESERVED);
+        let handshake_target = Target::p90(HANDSHAKE_TIME).expect("it is not zero");
         Self {
             listen,
             cores: available_parallelism().unwrap_or(NonZeroUsize::MIN),
             server: server.connections_max(connections.max(64)),
+            tls: None,
+            handshake_target,
             site,
         }
     }
@@ -48,6 +62,9 @@ pub enum StartError {
     /// The system gives no sockets or threads to serve with.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The stage for handshakes cannot be had.
+    #[error(transparent)]
+    Handshakes(#[from] BuildError),
     /// The site cannot be served.
     #[error(transparent)]
     Site(#[from] SiteError),
@@ -57,6 +74,7 @@ pub enum StartError {
 pub struct Running {
     local_addr: SocketAddr,
     site: Site,
+    handshakes: Option<Handshakes>,
     drain: DrainTrigger,
     served: JoinHandle<usize>,
 }
@@ -67,22 +85,29 @@ pub struct Running {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    let Options { listen, cores, server, site } = options;
+    let Options { listen, cores, server, tls, handshake_target, site } = options;
     let listeners = Listeners::bind(listen, cores)?;
     let local_addr = listeners.local_addr();
     let site = Site::open(site)?;
+    let handshakes = tls.map(|tls| Handshakes::new(tls, cores, handshake_target)).transpose()?;
+    let server = handshakes.iter().cloned().fold(server, Server::tls);
     let (trigger, drain) = DrainTrigger::new();
     let served = site.clone();
     let serving = async move |listener| server.serve(listener, |_| served.clone(), drain).await;
     let cores = Cores::start(listeners, serving)?;
     let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
-    Ok(Running { local_addr, site, drain: trigger, served })
+    Ok(Running { local_addr, site, handshakes, drain: trigger, served })
 }
 
 impl Running {
     /// Where clients are served.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// The stage for TLS handshakes at this instant, if there is one.
+    pub fn handshakes(&self) -> Option<StageObservation> {
+        self.handshakes.as_ref().map(Handshakes::observe)
     }
 
     /// The site.

@@ -71,12 +71,15 @@ where
             accepted = listener.accept() => match accepted {
                 Ok((socket, peer)) => {
                     let Some(place) = Place::take(server) else {
-                        turn_away(&socket);
+                        if server.tls.is_none() {
+                            turn_away(&socket);
+                        }
                         continue;
                     };
                     let connection = connection::serve(
                         socket,
                         connect(peer),
+                        server.tls.clone(),
                         server.limits.clone(),
                         server.idle_time,
                         pace.clone(),

@@ -1,6 +1,7 @@
 //! One connection, from its first byte to its last.
 
 use std::cell::Cell;
+use std::io;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
@@ -18,8 +19,10 @@ use super::Drain;
 use super::departure::Socket;
 use super::pace::Pace;
 use super::screen::Screen;
+use super::stream::Stream;
 use super::tunnel::Slot;
 use crate::guard::{Guarded, Limits, Protocol};
+use crate::tls::Handshakes;
 
 /// hyper's buffer for each direction: a head and one read beside it. By default
 /// it would gather 400 KiB for a client that reads slowly.
@@ -45,6 +48,7 @@ pub(super) enum Ended {
 pub(super) async fn serve<S, B>(
     socket: TcpStream,
     service: S,
+    tls: Option<Handshakes>,
     limits: Limits,
     idle_time: Duration,
     pace: Pace,
@@ -61,10 +65,9 @@ where
     let _ = socket.set_nodelay(true);
     let socket = Socket::new(socket);
     let debt = socket.debt();
-    let mut stream = Guarded::new(socket, limits.clone());
-    let protocol = drain.until(pin!(timeout(limits.head_time, stream.protocol()))).await;
-    match protocol {
-        Ok(Ok(Ok(Some(Protocol::Http1)))) => {
+    let begun = timeout(limits.head_time, begin(socket, tls, &limits));
+    match drain.until(pin!(begun)).await {
+        Ok(Ok(Ok((Some(Protocol::Http1), stream)))) => {
             let tunnel = Slot::default();
             let screen = Screen {
                 service,
@@ -87,7 +90,7 @@ where
                 None => ended,
             }
         }
-        Ok(Ok(Ok(Some(Protocol::Http2)))) => {
+        Ok(Ok(Ok((Some(Protocol::Http2), stream)))) => {
             let mut builder = http2::Builder::new(TokioExecutor::new());
             builder
                 .timer(TokioTimer::new())
@@ -101,8 +104,23 @@ where
             whole.run(&drain).await
         }
         // The client left, broke off, or has not spoken.
-        Ok(Ok(Ok(None) | Err(_)) | Err(_)) | Err(_) => Ended::ByItself,
+        Ok(Ok(Ok((None, _)) | Err(_)) | Err(_)) | Err(_) => Ended::ByItself,
     }
+}
+
+/// The stream to speak HTTP on, and what the client begins with.
+async fn begin(
+    socket: Socket,
+    tls: Option<Handshakes>,
+    limits: &Limits,
+) -> io::Result<(Option<Protocol>, Guarded<Stream>)> {
+    let stream = match tls {
+        None => Stream::Plain(socket),
+        // Boxed for the sake of the connections that do without.
+        Some(tls) => Stream::Tls(Box::new(Box::pin(tls.shake(socket)).await?)),
+    };
+    let mut stream = Guarded::new(stream, limits.clone());
+    Ok((stream.protocol().await?, stream))
 }
 
 /// A connection of either protocol, and how to tell it to finish.

@@ -1,4 +1,5 @@
-//! The server: HTTP/1.1 and HTTP/2 in clear text, on hyper, behind the [guard](crate::guard).
+//! The server: HTTP/1.1 and HTTP/2, in clear text or over [TLS](crate::tls), on hyper, behind the
+//! [guard](crate::guard).
 //!
 //! A connection is accepted at once, whatever the load, because a client that waits in
 //! the kernel's queue can neither be served nor told to come later. What bounds the work is
@@ -18,6 +19,7 @@ mod drain;
 mod listen;
 mod pace;
 mod screen;
+mod stream;
 mod tunnel;
 
 use std::net::SocketAddr;
@@ -33,6 +35,7 @@ use hyper::service::Service;
 use tokio::net::TcpListener;
 
 use crate::guard::Limits;
+use crate::tls::Handshakes;
 
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
@@ -43,6 +46,7 @@ pub use tunnel::Tunnel;
 /// How connections are served. Clones share one count of connections.
 #[derive(Clone, Debug)]
 pub struct Server {
+    tls: Option<Handshakes>,
     limits: Limits,
     idle_time: Duration,
     connections_max: usize,
@@ -55,6 +59,7 @@ impl Default for Server {
     /// another one to an upstream.
     fn default() -> Self {
         Self {
+            tls: None,
             limits: Limits::default(),
             // nginx's default; browsers drop theirs earlier.
             idle_time: Duration::from_secs(75),
@@ -69,6 +74,13 @@ impl Server {
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let limits = |server: &Self| (server.idle_time, server.connections_max);
         self.limits == other.limits && limits(self) == limits(other)
+    }
+
+    /// Speaks TLS with every client, and nothing else.
+    #[must_use]
+    pub fn tls(mut self, handshakes: Handshakes) -> Self {
+        self.tls = Some(handshakes);
+        self
     }
 
     /// What a client may send.

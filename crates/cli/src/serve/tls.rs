@@ -1,0 +1,90 @@
+//! The certificates of `tamarisk serve`, and reading them again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tamarisk_control::{Target, parse_duration};
+use tamarisk_haboob::tls::{Identity, Tls};
+
+use crate::interrupt::SignalWatch;
+use crate::misunderstood;
+
+#[derive(Debug, Args)]
+pub(super) struct TlsFiles {
+    /// Speak TLS with this certificate, in PEM, those that lead to its authority behind it; may be
+    /// given several times, each with its --tls-key. The first is for clients that ask for no
+    /// known name
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Vec<PathBuf>,
+    /// The private key of the --tls-cert at the same place, in PEM and not encrypted
+    #[arg(long, value_name = "FILE")]
+    tls_key: Vec<PathBuf>,
+    /// Promise that nine of ten TLS handshakes are done within TIME
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
+    tls_p90: Duration,
+}
+
+impl TlsFiles {
+    /// Reads the files, if any are named.
+    pub(super) fn open(&self) -> anyhow::Result<Option<Tls>> {
+        if self.tls_cert.len() != self.tls_key.len() {
+            return Err(misunderstood("every --tls-cert needs a --tls-key, and every key one"));
+        }
+        if self.tls_cert.is_empty() {
+            return Ok(None);
+        }
+        let pairs = self.tls_cert.iter().zip(&self.tls_key);
+        let identities = pairs.map(|(certificate, key)| {
+            let (certificate, key) = (certificate.clone(), key.clone());
+            Identity { certificate, key }
+        });
+        let tls = Tls::open(identities.collect()).context("cannot speak TLS")?;
+        warn(&tls);
+        Ok(Some(tls))
+    }
+
+    pub(super) fn target(&self) -> anyhow::Result<Target> {
+        Target::p90(self.tls_p90).map_err(misunderstood)
+    }
+}
+
+fn warn(tls: &Tls) {
+    for warning in tls.warnings() {
+        eprintln!("Warning: {warning}.");
+    }
+}
+
+/// The certificates in use, and the signal that they are to be read again.
+pub(super) struct Certificates {
+    tls: Option<Tls>,
+    asked: SignalWatch,
+}
+
+impl Certificates {
+    pub(super) fn watch(tls: Option<Tls>) -> Self {
+        let asked = SignalWatch::read_again(tls.is_some());
+        Self { tls, asked }
+    }
+
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Never ends.
+    pub(super) async fn reload_when_asked(mut self) {
+        loop {
+            self.asked.asked().await;
+            let Some(tls) = &self.tls else { continue };
+            match tls.reload() {
+                Ok(()) => eprintln!("Read the certificates again."),
+                Err(error) => {
+                    let error = anyhow::Error::new(error);
+                    eprintln!("The certificates stay as they were: {error:#}");
+                }
+            }
+            warn(tls);
+        }
+    }
+}

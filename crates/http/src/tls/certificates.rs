@@ -1,0 +1,67 @@
+//! Which certificate a client gets.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::SignatureScheme;
+use rustls::crypto::CryptoProvider;
+use rustls::sign::CertifiedKey;
+
+use super::identity::{self, Identity, TlsError, Warning};
+
+/// Certificates by their names.
+#[derive(Debug)]
+pub(super) struct Certificates {
+    /// For whoever asks for no name that is known.
+    default: Arc<CertifiedKey>,
+    /// Names may begin with `*.`; several certificates of one name differ in their keys.
+    named: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    warnings: Vec<Warning>,
+}
+
+impl Certificates {
+    pub(super) fn read(
+        identities: &[Identity],
+        provider: &CryptoProvider,
+    ) -> Result<Self, TlsError> {
+        let mut warnings = Vec::new();
+        let mut named: HashMap<String, Vec<_>> = HashMap::new();
+        let mut default = None;
+        for identity in identities {
+            let certified = Arc::new(identity.read(provider, &mut warnings)?);
+            let names = identity::names(&certified, &identity.certificate)?;
+            if names.is_empty() {
+                warnings.push(Warning::Nameless { file: identity.certificate.clone() });
+            }
+            for name in names {
+                named.entry(name).or_default().push(Arc::clone(&certified));
+            }
+            default.get_or_insert(certified);
+        }
+        let default = default.ok_or(TlsError::None)?;
+        Ok(Self { default, named, warnings })
+    }
+
+    pub(super) fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// The first certificate for `name` that can be signed for by one of `schemes`.
+    pub(super) fn choose(
+        &self,
+        name: Option<&str>,
+        schemes: &[SignatureScheme],
+    ) -> Arc<CertifiedKey> {
+        let candidates = name.map_or(&[][..], |name| self.of(&name.to_ascii_lowercase()));
+        let signs = |certified: &&Arc<CertifiedKey>| certified.key.choose_scheme(schemes).is_some();
+        let chosen = candidates.iter().find(signs).or_else(|| candidates.first());
+        Arc::clone(chosen.unwrap_or(&self.default))
+    }
+
+    /// A star stands for one label, the first [RFC6125 §6.4.3].
+    fn of(&self, name: &str) -> &[Arc<CertifiedKey>] {
+        let wild =
+            || name.split_once('.').and_then(|(_, rest)| self.named.get(&format!("*.{rest}")));
+        self.named.get(name).or_else(wild).map_or(&[], Vec::as_slice)
+    }
+}

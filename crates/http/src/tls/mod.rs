@@ -1,0 +1,103 @@
+//! TLS 1.2 and 1.3 for the server, by rustls [RFC8446 §2].
+//!
+//! A server has any number of certificates. Which one a client gets follows from the name that
+//! it asks for [RFC6066 §3] and the names in the certificates themselves, so there is nothing to
+//! configure twice. [`Tls::reload`] reads the files again; connections that are open do
+//! not notice, and those that resume a session go on with it.
+//!
+//! A handshake costs as much as ten requests or more, and anyone may ask for one. So it is work
+//! like any other, and [`Handshakes`] is the stage that admits it.
+//!
+//! What this module does not do: it asks no client for a certificate, takes no early data (it
+//! can be replayed [RFC8446 §8]) and fetches no certificates from an authority.
+
+mod certificates;
+mod handshakes;
+mod identity;
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
+use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache};
+use rustls::sign::CertifiedKey;
+
+use self::certificates::Certificates;
+pub use self::handshakes::Handshakes;
+pub use self::identity::{Identity, TlsError, Warning};
+
+/// Protocols that a client may choose from, what we like best first [RFC7301 §3.1].
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// Sessions kept for TLS 1.2 clients that know no tickets: hardly any do, and a session takes a
+/// few hundred bytes.
+const SESSIONS_MAX: usize = 1024;
+
+/// Certificates and sessions of a server; clones share them.
+#[derive(Clone, Debug)]
+pub struct Tls(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    identities: Vec<Identity>,
+    provider: Arc<CryptoProvider>,
+    current: Arc<Current>,
+    config: Arc<ServerConfig>,
+}
+
+/// The certificates for handshakes that begin now.
+#[derive(Debug)]
+struct Current(RwLock<Arc<Certificates>>);
+
+impl Tls {
+    /// Reads the files of `identities`. The first one is for clients that ask for no name, or
+    /// for one that no certificate has.
+    ///
+    /// # Errors
+    /// [`TlsError`], with the file and what is wrong with it.
+    ///
+    /// # Panics
+    /// If the system has no random numbers.
+    pub fn open(identities: Vec<Identity>) -> Result<Self, TlsError> {
+        let provider = Arc::new(default_provider());
+        let certificates = Certificates::read(&identities, &provider)?;
+        let current = Arc::new(Current(RwLock::new(Arc::new(certificates))));
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has suites for both versions")
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(&current) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
+        config.ticketer = Ticketer::new().expect("the system has random numbers");
+        Ok(Self(Arc::new(Shared { identities, provider, current, config: Arc::new(config) })))
+    }
+
+    /// Reads the same files again, for handshakes that begin from now on.
+    ///
+    /// # Errors
+    /// [`TlsError`]; then the certificates stay as they were.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let certificates = Certificates::read(&self.0.identities, &self.0.provider)?;
+        *self.0.current.0.write() = Arc::new(certificates);
+        Ok(())
+    }
+
+    /// What is not as it should be in the files that were read last.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.0.current.0.read().warnings().to_vec()
+    }
+
+    fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.config)
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let certificates = Arc::clone(&self.0.read());
+        Some(certificates.choose(hello.server_name(), hello.signature_schemes()))
+    }
+}
