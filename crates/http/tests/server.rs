@@ -13,9 +13,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
+use hyper::client::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{PATIENCE, any_port, exchange, read_until, within};
+use tamarisk_http::guard::Limits;
 use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -62,17 +64,29 @@ impl Held {
     }
 }
 
+/// A connection of HTTP/2 clients, and its end.
+async fn http2(
+    address: SocketAddr,
+) -> (http2::SendRequest<Empty<Bytes>>, JoinHandle<hyper::Result<()>>) {
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    (sender, tokio::spawn(connection))
+}
+
 #[tokio::test]
 async fn a_connection_too_many_is_told_so_at_once() {
     let mut held = Held::start(Server::default().connections_max(1)).await;
     let mut first = TcpStream::connect(held.address).await.unwrap();
     first.write_all(REQUEST.as_bytes()).await.unwrap();
     within(held.arrived.recv()).await.unwrap();
-    let turned_away = exchange(held.address, "").await;
-    assert!(turned_away.starts_with("HTTP/1.1 503 "), "{turned_away}");
-    assert!(turned_away.contains("retry-after: 1\r\n"));
-    let (head, body) = turned_away.split_once("\r\n\r\n").unwrap();
-    assert!(head.contains(&format!("content-length: {}", body.len())));
+    // Also one who has asked, and would be reset by a close with that unread.
+    for asked in ["", REQUEST] {
+        let turned_away = exchange(held.address, asked).await;
+        assert!(turned_away.starts_with("HTTP/1.1 503 "), "{turned_away}");
+        assert!(turned_away.contains("retry-after: 1\r\n"));
+        let (head, body) = turned_away.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())));
+    }
 
     held.release.add_permits(1);
     read_until(&mut first, "done").await;
@@ -117,6 +131,80 @@ async fn a_drain_finishes_requests_and_closes_idle_connections() {
 }
 
 #[tokio::test]
+async fn a_connection_that_a_drain_finds_idle_is_answered_once_more() {
+    let held = Held::start(Server::default()).await;
+    held.release.add_permits(2);
+    let mut idle = TcpStream::connect(held.address).await.unwrap();
+    idle.write_all(REQUEST.as_bytes()).await.unwrap();
+    assert!(!read_until(&mut idle, "done").await.contains("connection: close"));
+    let silent = TcpStream::connect(held.address).await.unwrap();
+    within(async {
+        while held.server.connections() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+
+    held.drain.drain(PATIENCE);
+    within(async { while TcpStream::connect(held.address).await.is_ok() {} }).await;
+    for mut client in [idle, silent] {
+        held.release.add_permits(1);
+        client.write_all(REQUEST.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        within(client.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.contains("connection: close\r\n") && answer.ends_with("done"), "{answer}");
+    }
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn an_http2_connection_without_requests_is_told_and_closed() {
+    let server = Server::default().idle_time(Duration::from_millis(100));
+    let mut held = Held::start(server).await;
+    let (mut sender, connection) = http2(held.address).await;
+    let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
+    let answer = tokio::spawn(sender.send_request(request));
+    within(held.arrived.recv()).await.unwrap();
+    let (_sender, idle) = http2(held.address).await;
+    within(idle).await.unwrap().unwrap();
+    assert!(!connection.is_finished(), "it waits for its answer, which is not idle");
+    held.release.add_permits(1);
+    let answer = within(answer).await.unwrap().unwrap();
+    assert_eq!(within(answer.into_body().collect()).await.unwrap().to_bytes(), "done");
+    within(connection).await.unwrap().unwrap();
+    let ended = async {
+        while held.server.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(ended).await;
+}
+
+#[tokio::test]
+async fn an_http2_client_that_takes_nothing_is_cut_off() {
+    let limits = Limits::default().stall_time(Duration::from_millis(100));
+    let (trigger, drain) = DrainTrigger::new();
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = tokio::spawn(async move {
+        let server = Server::default().limits(limits);
+        // More than the client's window of 2 MiB.
+        let large = |_: Request<Incoming>| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![0; 8 << 20]))))
+        };
+        server.serve(listener, |_| service_fn(large), drain).await
+    });
+    let (mut sender, connection) = http2(address).await;
+    let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
+    let answer = within(sender.send_request(request)).await.unwrap();
+    // The body is not read: the window fills, and pings are answered all the time.
+    let _ = within(connection).await.unwrap();
+    assert!(answer.into_body().collect().await.is_err(), "it was broken off");
+    trigger.drain(PATIENCE);
+    within(served).await.unwrap();
+}
+
+#[tokio::test]
 async fn what_outlasts_the_drain_is_cut_and_counted() {
     let mut held = Held::start(Server::default()).await;
     let mut busy = TcpStream::connect(held.address).await.unwrap();
@@ -137,12 +225,7 @@ async fn a_lost_trigger_ends_the_server() {
 #[tokio::test]
 async fn http2_requests_are_finished_by_a_drain_as_well() {
     let mut held = Held::start(Server::default()).await;
-    let socket = TcpStream::connect(held.address).await.unwrap();
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-            .await
-            .unwrap();
-    let connection = tokio::spawn(connection);
+    let (mut sender, connection) = http2(held.address).await;
     let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
     let answer = tokio::spawn(sender.send_request(request));
     within(held.arrived.recv()).await.unwrap();

@@ -1,5 +1,6 @@
 //! From the tables of a file to options that hold together.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use tamarisk_control::catalogue::Laws;
@@ -26,8 +27,16 @@ const FILE: &[&str] = &[
     "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "limits", "upstreams",
     "stage", "classes", "routes",
 ];
-const LIMITS: &[&str] =
-    &["request_line", "head", "body", "head_time", "stall_time", "idle_time", "connections"];
+const LIMITS: &[&str] = &[
+    "request_line",
+    "head",
+    "body",
+    "head_time",
+    "stall_time",
+    "rate_min",
+    "idle_time",
+    "connections",
+];
 #[rustfmt::skip]
 const UPSTREAM: &[&str] = &[
     "url", "host", "connect_time", "answer_time",
@@ -112,6 +121,10 @@ fn limits(value: &Value<'_>) -> Result<Server, Fault> {
     }
     if let Some(time) = section.read("stall_time", values::duration)? {
         limits = limits.stall_time(time);
+    }
+    if let Some(bytes) = section.read("rate_min", values::size)? {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        limits = limits.rate_min(NonZeroU32::new(bytes).unwrap_or(NonZeroU32::MIN));
     }
     let mut server = Server::default().limits(limits);
     if let Some(time) = section.read("idle_time", values::duration)? {

@@ -14,6 +14,7 @@
 //! body = "10MiB"                        # any size by default
 //! head_time = "10s"
 //! stall_time = "60s"
+//! rate_min = "500B"                     # a second, of bodies and answers
 //! idle_time = "75s"
 //! connections = 10000
 //!

@@ -1,3 +1,4 @@
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// How many header fields one head may have: as many as hyper parses without
@@ -16,6 +17,7 @@ pub struct Limits {
     pub(crate) body_max: Option<u64>,
     pub(crate) head_time: Duration,
     pub(crate) stall_time: Duration,
+    pub(crate) rate_min: NonZeroU32,
 }
 
 impl Limits {
@@ -27,12 +29,14 @@ impl Limits {
         body_max: None,
         head_time: Duration::from_secs(10),
         stall_time: Duration::from_secs(60),
+        // Apache's, of mod_reqtimeout: slower than any modem.
+        rate_min: NonZeroU32::new(500).expect("it is not zero"),
     };
 }
 
 impl Default for Limits {
     /// A request line of 8 KiB, a head of 32 KiB and 10 s, bodies of any
-    /// length that never stand still for 60 s.
+    /// length and answers that never stand still for 60 s, and move 500 bytes a second.
     fn default() -> Self {
         Self::DEFAULT
     }
@@ -71,10 +75,19 @@ impl Limits {
     }
 
     /// The longest time without a byte while we wait for one: of a body that the
-    /// client owes us, or of an answer that it does not take.
+    /// client owes us, or of an answer that it does not take. Bytes win it back, at
+    /// the [least rate](Self::rate_min).
     #[must_use]
     pub fn stall_time(mut self, time: Duration) -> Self {
         self.stall_time = time;
+        self
+    }
+
+    /// The least bytes a second, over a [`stall_time`](Self::stall_time) or more in which we do
+    /// nothing but wait for the client.
+    #[must_use]
+    pub fn rate_min(mut self, bytes_per_second: NonZeroU32) -> Self {
+        self.rate_min = bytes_per_second;
         self
     }
 }

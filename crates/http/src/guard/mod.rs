@@ -17,6 +17,7 @@ mod chunked;
 mod grammar;
 mod head;
 mod limits;
+mod patience;
 mod sideband;
 mod stream;
 mod violation;

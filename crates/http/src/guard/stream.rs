@@ -10,6 +10,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::limits::Limits;
+use super::patience::Patience;
 use super::sideband::{Sideband, Verdict};
 use super::violation::Violation;
 use super::watch::Watch;
@@ -51,8 +52,9 @@ pub struct Guarded<S> {
     released: usize,
     refused: bool,
     ended: bool,
-    reading: Deadline,
-    writing: Deadline,
+    head: Deadline,
+    body: Patience,
+    writing: Patience,
     resting: Deadline,
     closing: Option<Closing>,
 }
@@ -75,8 +77,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
             released: 0,
             refused: false,
             ended: false,
-            reading: Deadline::default(),
-            writing: Deadline::default(),
+            head: Deadline::default(),
+            body: Patience::default(),
+            writing: Patience::default(),
             resting: Deadline::default(),
             closing: None,
         }
@@ -136,7 +139,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         match scanned {
             Ok(released) => {
                 if released > 0 {
-                    self.reading.stop();
+                    self.head.stop();
+                    if self.watch.is_within_body() {
+                        self.body.moved(released, &self.limits);
+                    } else {
+                        self.body.renew();
+                    }
                     if self.watch.asks_upgrade() {
                         self.sideband.ask_upgrade(self.watch.requests());
                     }
@@ -164,10 +172,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
     /// The socket has nothing: whether we have waited for it too long.
     fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.watch.is_within_body() {
-            ready!(self.reading.poll_over(self.limits.stall_time, cx));
+            ready!(self.body.poll_over(&self.limits, cx));
             self.refuse(Violation::BodyTooSlow)?;
         } else if self.watch.is_between_requests() && !self.held.is_empty() {
-            ready!(self.reading.poll_over(self.limits.head_time, cx));
+            ready!(self.head.poll_over(self.limits.head_time, cx));
             self.refuse(Violation::HeadTooSlow)?;
         } else {
             return Poll::Pending;
@@ -217,12 +225,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
-            self.writing.stop();
-            return written;
+        match written {
+            Poll::Ready(written) => {
+                self.writing.moved(*written.as_ref().unwrap_or(&0), &self.limits);
+                Poll::Ready(written)
+            }
+            Poll::Pending => {
+                ready!(self.writing.poll_over(&self.limits, cx));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
         }
-        ready!(self.writing.poll_over(self.limits.stall_time, cx));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// The same for what a layer below has taken and not passed on.
+    fn poll_passed(
+        &mut self,
+        cx: &mut Context<'_>,
+        passed: Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        self.poll_written(cx, passed.map_ok(|()| 0)).map_ok(drop)
     }
 
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -317,14 +338,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
+        let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        self.poll_passed(cx, flushed)
     }
 
     /// Shuts the sending side, then listens on for a while if the client may
     /// still be sending what nobody will read.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.closing.is_none() {
-            ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
+            let shut = Pin::new(&mut self.inner).poll_shutdown(cx);
+            ready!(self.poll_passed(cx, shut))?;
             self.closing = Some(Closing { time: Deadline::default(), bytes: 0 });
         }
         if !self.ended && (self.refused || self.watch.is_within_body()) {
@@ -367,6 +390,60 @@ mod tests {
         let error = guarded.write_all(&[b'x'; 17]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_layer_below_cannot_pass_on_for_too_long_is_given_up() {
+        let (_client, socket) = duplex(16);
+        let limits = Limits::default().stall_time(Duration::from_secs(3));
+        let mut guarded = Guarded::new(tokio::io::BufWriter::new(socket), limits);
+        guarded.write_all(&[b'x'; 17]).await.unwrap();
+        let start = Instant::now();
+        let error = guarded.flush().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_a_byte_now_and_then_is_given_up() {
+        let (mut client, socket) = duplex(16);
+        let limits = Limits::default().stall_time(Duration::from_secs(3));
+        let mut guarded = Guarded::new(socket, limits);
+        let start = Instant::now();
+        let dripping = async {
+            loop {
+                client.read_u8().await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let bytes = [b'x'; 1000];
+        let error = tokio::select! {
+            written = guarded.write_all(&bytes) => written.unwrap_err(),
+            () = dripping => unreachable!(),
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_comes_by_the_byte_is_broken_off() {
+        let (mut client, socket) = duplex(4096);
+        let limits = Limits::default().stall_time(Duration::from_secs(3));
+        let mut guarded = Guarded::new(socket, limits);
+        client
+            .write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n")
+            .await
+            .unwrap();
+        let dripping = tokio::spawn(async move {
+            while client.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        let start = Instant::now();
+        let error = guarded.read_to_end(&mut Vec::new()).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(start.elapsed().as_secs(), 3);
+        dripping.abort();
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,25 +12,25 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::Service;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::connection::{self, Ended};
+use super::door::Door;
+use super::listen::BACKLOG;
 use super::pace::{self, Pace, PaceMaker};
 use super::{Drain, Server};
 
-/// Told to a client for whom there is no connection left.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    content-type: text/plain; charset=utf-8\r\n\
-    content-length: 26\r\n\
-    retry-after: 1\r\n\
-    connection: close\r\n\r\n\
-    503: too many connections\n";
-
-/// The pause after an error that is not the client's (no descriptors, no
-/// memory): it would come again at once.
+/// The pause after an error that is not the client's (no memory, say): it would
+/// come again at once.
 const ERROR_PAUSE: Duration = Duration::from_millis(20);
+
+/// Bytes of an answer that the kernel holds beyond those under way: it takes more once half of
+/// them have gone. It would hold megabytes, and we could not tell a slow client from one that
+/// reads nothing.
+const UNSENT_MAX: u32 = 128 * 1024;
 
 /// A connection's place in the count.
 struct Place(Arc<AtomicUsize>);
@@ -61,43 +62,53 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    // So much of an answer waits in the kernel unsent, and no more; where that cannot be
+    // set, as much as it likes.
+    let _ = SockRef::from(&listener).set_tcp_notsent_lowat(UNSENT_MAX);
     let mut open = JoinSet::new();
+    let mut door = Door::new(server.tls.is_some());
     let pace = Pace::default();
     let mut pace_maker = PaceMaker::new(pace.clone());
     let mut ticks = tokio::time::interval(pace::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let welcome = |(socket, peer), door: &Door, open: &mut JoinSet<Ended>| {
+        let Some(place) = Place::take(server) else {
+            door.turn_away(socket);
+            return;
+        };
+        let connection = connection::serve(
+            socket,
+            connect(peer),
+            server.tls.clone(),
+            server.limits.clone(),
+            server.idle_time,
+            pace.clone(),
+            drain.clone(),
+        );
+        open.spawn(async move {
+            let ended = connection.await;
+            drop(place);
+            ended
+        });
+    };
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => {
-                    let Some(place) = Place::take(server) else {
-                        if server.tls.is_none() {
-                            turn_away(&socket);
-                        }
-                        continue;
-                    };
-                    let connection = connection::serve(
-                        socket,
-                        connect(peer),
-                        server.tls.clone(),
-                        server.limits.clone(),
-                        server.idle_time,
-                        pace.clone(),
-                        drain.clone(),
-                    );
-                    open.spawn(async move {
-                        let ended = connection.await;
-                        drop(place);
-                        ended
-                    });
-                }
+                Ok(client) => welcome(client, &door, &mut open),
                 Err(error) if is_of_the_client(&error) => {}
+                Err(error) if door.is_cause(&error) => door.turn_away_one_of(|| waiting(&listener)),
                 Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
             },
             Some(_) = open.join_next() => {}
             _ = ticks.tick() => pace_maker.tick(),
             _ = drain.started() => break,
         }
+    }
+    // Who is connected as far as the kernel is concerned would be reset with the listener.
+    pace.part();
+    for _ in 0..BACKLOG {
+        let Some(client) = waiting(&listener) else { break };
+        welcome(client, &door, &mut open);
     }
     drop(listener);
     let mut cut = 0;
@@ -107,9 +118,12 @@ where
     cut
 }
 
-/// As far as it goes without waiting: the answer fits an empty send buffer.
-fn turn_away(socket: &TcpStream) {
-    let _ = socket.try_write(FULL);
+/// A client who is connected already and need not be waited for.
+fn waiting(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    match listener.poll_accept(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(accepted) => accepted.ok(),
+        Poll::Pending => None,
+    }
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,13 +13,14 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Drain;
 use super::departure::Socket;
 use super::pace::Pace;
 use super::screen::Screen;
 use super::stream::Stream;
+use super::streams::Streams;
 use super::tunnel::Slot;
 use crate::guard::{Guarded, Limits, Protocol};
 use crate::tls::Handshakes;
@@ -35,6 +36,9 @@ const STREAMS_MAX: u32 = 100;
 /// An HTTP/2 connection is pinged when it has been silent for this long, and
 /// closed when no answer comes for as long again.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long an HTTP/2 client that asked for nothing may take to part.
+const PARTING_TIME: Duration = Duration::from_secs(5);
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +70,12 @@ where
     let socket = Socket::new(socket);
     let debt = socket.debt();
     let begun = timeout(limits.head_time, begin(socket, tls, &limits));
-    match drain.until(pin!(begun)).await {
-        Ok(Ok(Ok((Some(Protocol::Http1), stream)))) => {
+    let Ok(Ok(Ok((Some(protocol), stream)))) = drain.until_kept(pin!(begun)).await else {
+        // The client left, broke off, or has not spoken.
+        return Ended::ByItself;
+    };
+    match protocol {
+        Protocol::Http1 => {
             let tunnel = Slot::default();
             let screen = Screen {
                 service,
@@ -83,14 +91,22 @@ where
                 .header_read_timeout(idle_time)
                 .max_buf_size(BUFFER_MAX);
             let connection = builder.serve_connection(TokioIo::new(stream), screen).with_upgrades();
-            let whole = Whole { connection, close: |c| c.graceful_shutdown() };
-            let ended = whole.run(&drain).await;
+            let mut connection = pin!(connection);
+            // Errors end it too; they are the client's business (gone, silent, malformed), and
+            // the requests inside have had their own outcomes.
+            let ended = match drain.until_kept(connection.as_mut()).await {
+                Ok(_) => Ended::ByItself,
+                Err(end) => {
+                    connection.as_mut().graceful_shutdown();
+                    Ended::by(end, connection).await
+                }
+            };
             match tunnel.take() {
                 Some(tunnel) => tunnel.run(&drain).await,
                 None => ended,
             }
         }
-        Ok(Ok(Ok((Some(Protocol::Http2), stream)))) => {
+        Protocol::Http2 => {
             let mut builder = http2::Builder::new(TokioExecutor::new());
             builder
                 .timer(TokioTimer::new())
@@ -99,12 +115,30 @@ where
                 .max_send_buf_size(BUFFER_MAX)
                 .keep_alive_interval(PING_INTERVAL)
                 .keep_alive_timeout(PING_INTERVAL);
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
-            let whole = Whole { connection, close: |c| c.graceful_shutdown() };
-            whole.run(&drain).await
+            let streams = Streams::new();
+            let service = streams.counted(service);
+            let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+            let end = tokio::select! {
+                done = drain.until(connection.as_mut()) => match done {
+                    Ok(_) => return Ended::ByItself,
+                    Err(end) => end,
+                },
+                () = streams.idle(idle_time) => Instant::now() + PARTING_TIME,
+                () = streams.stalled(limits.stall_time) => return Ended::ByItself,
+            };
+            connection.as_mut().graceful_shutdown();
+            Ended::by(end, connection).await
         }
-        // The client left, broke off, or has not spoken.
-        Ok(Ok(Ok((None, _)) | Err(_)) | Err(_)) | Err(_) => Ended::ByItself,
+    }
+}
+
+impl Ended {
+    /// Lets `connection` finish until `end`.
+    async fn by(end: Instant, connection: impl Future) -> Self {
+        match timeout_at(end, connection).await {
+            Ok(_) => Self::ByItself,
+            Err(_) => Self::CutOff,
+        }
     }
 }
 
@@ -121,24 +155,4 @@ async fn begin(
     };
     let mut stream = Guarded::new(stream, limits.clone());
     Ok((stream.protocol().await?, stream))
-}
-
-/// A connection of either protocol, and how to tell it to finish.
-struct Whole<C> {
-    connection: C,
-    close: fn(Pin<&mut C>),
-}
-
-impl<C: Future> Whole<C> {
-    /// Errors end it too; they are the client's business (gone, silent,
-    /// malformed), and the requests inside have had their own outcomes.
-    async fn run(self, drain: &Drain) -> Ended {
-        let mut connection = pin!(self.connection);
-        let Err(end) = drain.until(connection.as_mut()).await else { return Ended::ByItself };
-        (self.close)(connection.as_mut());
-        match timeout_at(end, connection).await {
-            Ok(_) => Ended::ByItself,
-            Err(_) => Ended::CutOff,
-        }
-    }
 }

@@ -3,7 +3,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// Tells all that serve to finish what they have and take nothing new.
 #[derive(Debug)]
@@ -27,6 +27,11 @@ impl DrainTrigger {
         self.0.send_replace(Some(Instant::now() + within.min(YEAR)));
     }
 }
+
+/// How long a connection that asks for nothing is kept when a drain has started. Who
+/// asks meanwhile is answered, and told in the answer that the connection closes: a
+/// connection that is closed without such words may have a request on its way.
+const KEPT_TIME: Duration = Duration::from_secs(2);
 
 impl Drain {
     /// Whether it has started.
@@ -64,5 +69,20 @@ impl Drain {
             started.as_mut().poll(cx).map(Err)
         })
         .await
+    }
+
+    /// The same, but runs `work` on for a while after the start: [`KEPT_TIME`], or half of
+    /// the time that there is.
+    pub(super) async fn until_kept<F: Future + ?Sized>(
+        &self,
+        mut work: Pin<&mut F>,
+    ) -> Result<F::Output, Instant> {
+        let end = match self.until(work.as_mut()).await {
+            Ok(output) => return Ok(output),
+            Err(end) => end,
+        };
+        let now = Instant::now();
+        let kept = now + KEPT_TIME.min((end - now) / 2);
+        timeout_at(kept, work).await.map_err(|_| end)
     }
 }

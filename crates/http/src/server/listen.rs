@@ -7,7 +7,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that the kernel may hold for us while we do not get to accept;
 /// it lowers the number to `net.core.somaxconn`.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 
 /// Why nothing can be served.
 #[derive(Debug, thiserror::Error)]

@@ -15,11 +15,13 @@ mod accept;
 mod connection;
 mod cores;
 mod departure;
+mod door;
 mod drain;
 mod listen;
 mod pace;
 mod screen;
 mod stream;
+mod streams;
 mod tunnel;
 
 use std::net::SocketAddr;

@@ -12,7 +12,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,7 @@ struct Counts {
     pause_millis: AtomicU32,
     answers: AtomicU32,
     refusals: AtomicU32,
+    parting: AtomicBool,
 }
 
 impl Pace {
@@ -63,6 +64,16 @@ impl Pace {
         }
         self.0.refusals.fetch_add(1, Ordering::Relaxed);
         Duration::from_millis(u64::from(self.0.pause_millis.load(Ordering::Relaxed)))
+    }
+
+    /// From now on every answer is to be the last one of its connection.
+    pub(super) fn part(&self) {
+        self.0.parting.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn is_parting(&self) -> bool {
+        self.0.parting.load(Ordering::Relaxed)
     }
 
     /// The share of answers since the last call that were refusals.

@@ -67,7 +67,13 @@ pin_project! {
     /// The answer of a [`Screen`].
     #[project = Projected]
     pub(super) enum Screened<F> {
-        Ordinary { #[pin] answer: F, sideband: Arc<Sideband>, pace: Pace, _owed: Option<Owed> },
+        Ordinary {
+            #[pin]
+            answer: F,
+            sideband: Arc<Sideband>,
+            pace: Pace,
+            _owed: Option<Owed>,
+        },
         Upgrade {
             #[pin]
             answer: F,
@@ -90,7 +96,10 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = match self.project() {
             Projected::Ordinary { answer, sideband, pace, .. } => {
-                let answer = ready!(answer.poll(cx))?;
+                let mut answer = ready!(answer.poll(cx))?;
+                if pace.is_parting() {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 let pause = pace.answered(answer.extensions());
                 if !pause.is_zero() {
                     sideband.pause(pause);

@@ -17,7 +17,7 @@ use super::Tls;
 
 /// What a client is told whose handshake was refused: a record with the fatal alert
 /// `internal_error` [RFC8446 §6.2], the only one that does not put the blame on it.
-const REFUSAL: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+pub(crate) const REFUSAL: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 
 /// Handshakes under admission; clones share the stage.
 ///
