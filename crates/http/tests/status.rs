@@ -4,10 +4,13 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 use support::{Recorder, any_port, curl, exchange, options, within};
 use tamarisk_http::protect::{self, Running};
+use tamarisk_http::server::DrainTrigger;
+use tamarisk_http::status::{self, Board};
 
 async fn shown() -> (Running, String) {
     let mut options = options(Recorder::ok().await.address);
@@ -95,4 +98,17 @@ async fn health_turns_bad_when_the_drain_starts() {
     within(draining).await;
     drop(client);
     assert_eq!(within(shutdown).await.unwrap().connections, 0);
+}
+
+#[tokio::test]
+async fn what_else_is_counted_is_shown_under_its_name() {
+    let board = Board::new().counter("log_lines_lost", "Lines that were not written.", || 7);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (_open, drain) = DrainTrigger::new();
+    tokio::spawn(status::serve(Arc::new(board), listener, drain));
+    let status: Value = serde_json::from_str(&curl(&[&format!("{url}/status")]).await).unwrap();
+    assert_eq!(status["counters"]["log_lines_lost"], 7);
+    let metrics = curl(&[&format!("{url}/metrics")]).await;
+    assert!(metrics.contains("\ntamarisk_log_lines_lost_total 7\n"), "{metrics}");
 }

@@ -71,15 +71,18 @@ impl Routes {
         client: impl Fn() -> IpAddr,
     ) -> Option<Choice> {
         let route = self.0.iter().find(|route| route.takes(method, &host, path))?;
-        let class = if route.classes.is_empty() {
-            route.otherwise
-        } else {
-            let client = client();
-            let holds = |condition: &Condition| condition.holds(path, headers, client);
-            let rule = route.classes.iter().find(|rule| rule.any.iter().any(holds));
-            rule.map_or(route.otherwise, |rule| rule.class)
-        };
-        Some(Choice { upstream: route.upstream, class })
+        Some(route.choice(path, headers, client))
+    }
+
+    /// As what a request goes that is known to be for the route of this `index`.
+    pub(crate) fn choice(
+        &self,
+        index: usize,
+        path: &str,
+        headers: &HeaderMap,
+        client: impl Fn() -> IpAddr,
+    ) -> Choice {
+        self.0[index].choice(path, headers, client)
     }
 }
 
@@ -94,6 +97,18 @@ impl Route {
             classes: Vec::new(),
             otherwise: ClassId::DEFAULT,
         }
+    }
+
+    fn choice(&self, path: &str, headers: &HeaderMap, client: impl Fn() -> IpAddr) -> Choice {
+        let class = if self.classes.is_empty() {
+            self.otherwise
+        } else {
+            let client = client();
+            let holds = |condition: &Condition| condition.holds(path, headers, client);
+            let rule = self.classes.iter().find(|rule| rule.any.iter().any(holds));
+            rule.map_or(self.otherwise, |rule| rule.class)
+        };
+        Choice { upstream: self.upstream, class }
     }
 
     fn takes<'h>(&self, method: &Method, host: impl Fn() -> Option<&'h str>, path: &str) -> bool {

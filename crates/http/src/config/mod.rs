@@ -71,8 +71,14 @@
 //! is a mistake.
 
 mod assemble;
+mod classes;
 mod laws;
+mod limits;
+pub mod parts;
+mod proxied;
+mod routes;
 mod token;
+mod upstreams;
 mod values;
 
 use std::path::Path;

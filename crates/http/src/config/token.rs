@@ -10,7 +10,10 @@ use crate::status::TokenSource;
 const TOKEN: &[&str] = &["file", "env"];
 
 /// Where the token stands that allows changes.
-pub(super) fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
+///
+/// # Errors
+/// A [`Fault`] if this does not say it.
+pub fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
     let section = Section::new(value, TOKEN, |_| false)?;
     let path = |value| text(value).map(PathBuf::from);
     let variable = |value| text(value).map(str::to_owned);

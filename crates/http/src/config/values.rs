@@ -16,12 +16,19 @@ use tamarisk_settings::{Fault, Value};
 use crate::classify::HostPattern;
 use crate::proxy::{HostHeader, Origin, host_and_port};
 
-pub(super) fn address(value: &Value<'_>) -> Result<SocketAddr, Fault> {
+/// An address and a port.
+///
+/// # Errors
+/// A [`Fault`] at anything else.
+pub fn address(value: &Value<'_>) -> Result<SocketAddr, Fault> {
     parsed(value, "an address and a port such as \"127.0.0.1:8080\"", |text| text.parse().ok())
 }
 
-/// A single address is a network of one.
-pub(super) fn network(value: &Value<'_>) -> Result<IpNet, Fault> {
+/// A network; a single address is one of one.
+///
+/// # Errors
+/// A [`Fault`] at anything else.
+pub fn network(value: &Value<'_>) -> Result<IpNet, Fault> {
     parsed(value, "a network such as \"10.0.0.0/8\", or an address", |text| {
         IpNet::from_str(text)
             .ok()
@@ -51,13 +58,17 @@ pub(super) fn host_pattern(value: &Value<'_>) -> Result<HostPattern, Fault> {
         "a host name without a port, such as \"example.org\" or \"*.example.org\"",
         |text| {
             // Requests are compared without their ports: a pattern with one would fit none.
-            let name = |text: &str| host(text).filter(|host| host.host() == text);
             match text.strip_prefix("*.") {
-                Some(domain) => Some(HostPattern::Below(name(domain)?.to_string())),
-                None => Some(HostPattern::Exactly(name(text)?.to_string())),
+                Some(domain) => is_host_name(domain).then(|| HostPattern::Below(domain.to_owned())),
+                None => is_host_name(text).then(|| HostPattern::Exactly(text.to_owned())),
             }
         },
     )
+}
+
+/// Whether `text` is a host without a port.
+pub fn is_host_name(text: &str) -> bool {
+    host(text).is_some_and(|host| host.host() == text)
 }
 
 fn host(text: &str) -> Option<Authority> {
@@ -66,7 +77,11 @@ fn host(text: &str) -> Option<Authority> {
     is_place.then_some(authority)
 }
 
-pub(super) fn path(value: &Value<'_>) -> Result<String, Fault> {
+/// A path that begins with a slash.
+///
+/// # Errors
+/// A [`Fault`] at anything else.
+pub fn path(value: &Value<'_>) -> Result<String, Fault> {
     parsed(value, "a path that starts with \"/\"", |text| {
         (text.starts_with('/') && !text.contains(['?', '#', ' '])).then(|| text.to_owned())
     })
@@ -83,6 +98,10 @@ pub(super) fn header_name(value: &Value<'_>) -> Result<HeaderName, Fault> {
     parsed(value, "the name of a header", |text| text.parse().ok())
 }
 
-pub(super) fn header_value(value: &Value<'_>) -> Result<HeaderValue, Fault> {
+/// The value of a header.
+///
+/// # Errors
+/// A [`Fault`] at anything else.
+pub fn header_value(value: &Value<'_>) -> Result<HeaderValue, Fault> {
     parsed(value, "the value of a header", |text| text.parse().ok())
 }

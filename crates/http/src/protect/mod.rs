@@ -19,9 +19,6 @@ use crate::proxy::{Proxy, Site, Upstream};
 use crate::server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Token, TokenSource};
 
-/// Connections to upstreams are looked through this often.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
-
 /// Why protection could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -68,7 +65,8 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
     let listeners = Listeners::bind(options.listen, options.cores)?;
     let local_addr = listeners.local_addr();
     let status = options.status.map(Listeners::bind_here).transpose()?;
-    let upstreams = options.upstreams.iter().map(upstream).collect::<Result<Vec<_>, _>>()?;
+    let upstreams =
+        options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
     let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
     let site = Site {
         routes: options.routes.clone(),
@@ -112,35 +110,30 @@ fn recorded(
     Ok(gate.law(recorder.trace(law, stage, classes, &knobs)).laws(laws))
 }
 
-fn upstream(options: &UpstreamOptions) -> Result<Arc<Upstream>, BuildError> {
-    let gate = StageBuilder::new(&options.name).classes(options.classes.clone());
-    let gate = match &options.recorder {
-        Some(recorder) => recorded(gate, options, recorder)?,
-        None => gate.laws(options.ruling()),
-    };
-    let gate = gate.gate()?;
-    let upstream = Upstream::new(&options.origin, gate)
-        .host_header(options.host_header.clone())
-        .connect_time(options.connect_time)
-        .answer_time(options.answer_time)
-        .tells_quality(options.laws.quality.is_some());
-    Ok(Arc::new(upstream))
+impl UpstreamOptions {
+    /// The service, behind a gate that is governed on the runtime that this is called on.
+    ///
+    /// # Errors
+    /// [`BuildError`] if a gate cannot be made of the laws.
+    pub fn start(&self) -> Result<Arc<Upstream>, BuildError> {
+        let gate = StageBuilder::new(&self.name).classes(self.classes.clone());
+        let gate = match &self.recorder {
+            Some(recorder) => recorded(gate, self, recorder)?,
+            None => gate.laws(self.ruling()),
+        };
+        let gate = gate.gate()?;
+        let upstream = Upstream::new(&self.origin, gate)
+            .host_header(self.host_header.clone())
+            .connect_time(self.connect_time)
+            .answer_time(self.answer_time)
+            .tells_quality(self.laws.quality.is_some());
+        Ok(Arc::new(upstream))
+    }
 }
 
 /// One core's work; how many connections were cut off in the end.
 async fn serve(listener: TcpListener, site: &Site, server: &Server, drain: Drain) -> usize {
-    let proxy = Proxy::new(site);
-    let mut housekeeping = JoinSet::new();
-    housekeeping.spawn({
-        let proxy = Arc::clone(&proxy);
-        async move {
-            let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
-            loop {
-                ticks.tick().await;
-                proxy.sweep();
-            }
-        }
-    });
+    let proxy = Proxy::start(site);
     server.serve(listener, |peer| proxy.connect(peer), drain).await
 }
 

@@ -32,6 +32,11 @@ impl ProxyBody {
         passage.finish_if_done();
         Self(Source::Upstream(passage))
     }
+
+    /// Whether it is a message of ours, and nothing that the upstream has said.
+    pub fn is_ours(&self) -> bool {
+        matches!(self.0, Source::Fixed(_))
+    }
 }
 
 impl From<&'static str> for ProxyBody {

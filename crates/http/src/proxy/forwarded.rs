@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 /// The other end of a client's connection.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub struct Peer {
     address: IpAddr,
     trusted: bool,
     /// What was announced for the host last asked for: most connections ask for one.

@@ -27,6 +27,7 @@ mod upstream;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::request::Parts;
@@ -40,7 +41,6 @@ use tamarisk_stage::{Entry, GatePermit};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use self::answer_head::AnswerHead;
-use self::forwarded::Peer;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
 use self::upstream::{Answered, Outgoing, Reach};
@@ -50,9 +50,13 @@ use crate::refusal::{self, Form};
 use crate::server::Tunnel;
 
 pub use body::ProxyBody;
+pub use forwarded::Peer;
 pub use line::LineError;
 pub(crate) use upstream::host_and_port;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
+
+/// Connections to upstreams are looked through this often.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What all cores share: where requests go.
 #[derive(Clone)]
@@ -74,8 +78,23 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy for `site`, with no connections yet.
-    pub fn new(site: &Site) -> Arc<Self> {
+    /// A proxy for `site`, with no connections yet. As long as it is there, a task on this
+    /// core closes those that have long been idle.
+    pub fn start(site: &Site) -> Arc<Self> {
+        let proxy = Self::new(site);
+        let swept = Arc::downgrade(&proxy);
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+            while let Some(proxy) = swept.upgrade() {
+                proxy.reaches.iter().for_each(|reach| reach.sweep());
+                drop(proxy);
+                ticks.tick().await;
+            }
+        });
+        proxy
+    }
+
+    fn new(site: &Site) -> Arc<Self> {
         let reach = |upstream: &Arc<Upstream>| Arc::new(Reach::new(Arc::clone(upstream)));
         Arc::new(Self {
             routes: site.routes.clone(),
@@ -97,25 +116,48 @@ impl Proxy {
     > + Send
     + use<> {
         let proxy = Arc::clone(self);
-        let peer = Arc::new(Peer::new(address, &proxy.trusted));
+        let peer = Arc::new(proxy.peer(address));
         service_fn(move |request| {
             let (proxy, peer) = (Arc::clone(&proxy), Arc::clone(&peer));
             async move { Ok(proxy.answer(&peer, request).await) }
         })
     }
 
-    /// Closes connections to upstreams that have long been idle. To be called
-    /// every 5 s.
-    pub fn sweep(&self) {
-        self.reaches.iter().for_each(|reach| reach.sweep());
+    /// The client at `address`, as upstreams are told of it.
+    pub fn peer(&self, address: SocketAddr) -> Peer {
+        Peer::new(address, &self.trusted)
+    }
+
+    /// The answer to a request that is known to be for the route of this index; its host
+    /// and its path are not looked at.
+    pub async fn answer_on_route(
+        &self,
+        route: usize,
+        peer: &Peer,
+        request: Request<Incoming>,
+    ) -> Response<ProxyBody> {
+        let (head, body) = request.into_parts();
+        let client = || peer.client(&head.headers, &self.trusted);
+        let choice = self.routes.choice(route, head.uri.path(), &head.headers, client);
+        self.answer_as(choice, peer, head, body).await
     }
 
     async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<ProxyBody> {
-        let (mut head, body) = request.into_parts();
+        let (head, body) = request.into_parts();
+        match self.choose(peer, &head) {
+            Some(choice) => self.answer_as(choice, peer, head, body).await,
+            None => Trouble::NoRoute.answer(Form::of(&head.headers)),
+        }
+    }
+
+    async fn answer_as(
+        &self,
+        choice: Choice,
+        peer: &Peer,
+        mut head: Parts,
+        body: Incoming,
+    ) -> Response<ProxyBody> {
         let form = |head: &Parts| Form::of(&head.headers);
-        let Some(choice) = self.choose(peer, &head) else {
-            return Trouble::NoRoute.answer(form(&head));
-        };
         if matches!(head.method, Method::CONNECT | Method::TRACE) {
             return Trouble::Method.answer(form(&head));
         }

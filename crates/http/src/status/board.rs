@@ -9,10 +9,19 @@ use crate::server::{Drain, Server};
 pub struct Board {
     stages: Vec<Observe>,
     gates: Vec<Gate>,
+    counters: Vec<Counter>,
     token: Option<Token>,
     server: Option<Server>,
     drain: Option<Drain>,
     started: Instant,
+}
+
+/// Something else that is counted.
+pub(super) struct Counter {
+    /// As in `lines_lost`.
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) read: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 type Observe = Box<dyn Fn() -> StageObservation + Send + Sync>;
@@ -29,6 +38,7 @@ impl Board {
         Self {
             stages: Vec::new(),
             gates: Vec::new(),
+            counters: Vec::new(),
             token: None,
             server: None,
             drain: None,
@@ -49,6 +59,19 @@ impl Board {
         let gate = gate.clone();
         self.gates.push(gate.clone());
         self.stage(move || gate.observe())
+    }
+
+    /// Shows a count that only grows, which `read` reads: `name` is what is counted, as in
+    /// `log_lines_lost`, and `help` a sentence about it.
+    #[must_use]
+    pub fn counter(
+        mut self,
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        self.counters.push(Counter { name, help, read: Box::new(read) });
+        self
     }
 
     /// Allows changes to whoever has this token.
@@ -84,6 +107,10 @@ impl Board {
 
     pub(super) fn observe(&self) -> Vec<StageObservation> {
         self.stages.iter().map(|observe| observe()).collect()
+    }
+
+    pub(super) fn counters(&self) -> &[Counter] {
+        &self.counters
     }
 
     pub(super) fn connections(&self) -> Option<usize> {

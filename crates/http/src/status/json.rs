@@ -13,6 +13,8 @@ struct Status {
     version: &'static str,
     uptime_seconds: f64,
     connections: Option<usize>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    counters: BTreeMap<&'static str, u64>,
     stages: Vec<Stage>,
 }
 
@@ -127,6 +129,7 @@ pub(super) fn render(board: &Board) -> String {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: board.uptime().as_secs_f64(),
         connections: board.connections(),
+        counters: board.counters().iter().map(|counter| (counter.name, (counter.read)())).collect(),
         stages: board.observe().into_iter().map(Stage::from).collect(),
     };
     serde_json::to_string(&status).expect("numbers and strings are JSON")

@@ -16,6 +16,10 @@ pub(super) fn render(board: &Board) -> String {
         text.family("tamarisk_connections", "gauge", "Open client connections.");
         text.sample(&[], connections as f64);
     }
+    for counter in board.counters() {
+        text.family(&format!("tamarisk_{}_total", counter.name), "counter", counter.help);
+        text.sample(&[], (counter.read)() as f64);
+    }
     events(&mut text, &stages);
     capacity(&mut text, &stages);
     times(&mut text, &stages);
@@ -158,11 +162,11 @@ fn classes(
 
 /// Text in the making; samples belong to the family begun last.
 #[derive(Default)]
-struct Text(String, &'static str);
+struct Text(String, String);
 
 impl Text {
-    fn family(&mut self, name: &'static str, kind: &str, help: &str) {
-        self.1 = name;
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        name.clone_into(&mut self.1);
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
@@ -176,7 +180,7 @@ impl Text {
 
     /// Writing to a string does not fail.
     fn sample(&mut self, labels: &[(&str, &str)], value: f64) {
-        self.0.push_str(self.1);
+        self.0.push_str(&self.1);
         for (index, (name, label)) in labels.iter().enumerate() {
             self.0.push(if index == 0 { '{' } else { ',' });
             let _ = write!(self.0, "{name}=\"");

@@ -78,7 +78,7 @@ pub(crate) async fn proxy(upstream: SocketAddr, gate: &Gate) -> (SocketAddr, Dra
         upstreams: vec![Arc::new(Upstream::new(&origin, gate.clone()))],
         trusted: Vec::new(),
     };
-    let proxy = Proxy::new(&site);
+    let proxy = Proxy::start(&site);
     let listener = TcpListener::bind(any_port()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (trigger, drain) = DrainTrigger::new();

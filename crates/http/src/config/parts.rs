@@ -1,0 +1,7 @@
+//! What other files of servers have in common with this one.
+
+pub use super::classes::{ClassDefinition, classes};
+pub use super::limits::limits;
+pub use super::proxied::{PROXIED_KEYS, Proxied};
+pub use super::token::source as token;
+pub use super::values::{address, header_value, is_host_name, network, path};
