@@ -91,6 +91,11 @@ impl<'a> Section<'a> {
         self.span.clone()
     }
 
+    /// Where the value of `key` stands; where the section begins if there is none.
+    pub fn span_of(&self, key: &str) -> Range<usize> {
+        self.value(key).map_or_else(|| self.span(), Spanned::span)
+    }
+
     /// The value of `key`, if it is there.
     pub fn value(&self, key: &str) -> Option<&'a Value<'a>> {
         self.table.get(key)

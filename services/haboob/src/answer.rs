@@ -6,6 +6,7 @@ use http::header::{
     LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use tamarisk_http::proxy::ProxyBody;
 
 use crate::body::{Part, SiteBody};
 use crate::condition::Verdict;
@@ -13,6 +14,7 @@ use crate::encoding::accepted;
 use crate::files::Files;
 use crate::page::{Content, Form, Page};
 use crate::range::{ByteRange, Ranges};
+use crate::route::Redirect;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -142,8 +144,8 @@ pub(crate) fn not_allowed() -> Answer {
 
 /// The same place with a slash at its end, where links in a folder's page lead right.
 pub(crate) fn folder(path: &str, query: Option<&str>) -> Answer {
-    // Two slashes would name another host.
-    let path = path.trim_start_matches('/');
+    // Two slashes would name another host, and browsers take a backslash for one.
+    let path = path.trim_start_matches('/').replace('\\', "%5C");
     let location = match query {
         Some(query) => format!("/{path}/?{query}"),
         None => format!("/{path}/"),
@@ -153,6 +155,48 @@ pub(crate) fn folder(path: &str, query: Option<&str>) -> Answer {
     };
     let mut answer = message(StatusCode::MOVED_PERMANENTLY);
     answer.headers_mut().insert(LOCATION, location);
+    answer
+}
+
+/// Somewhere else, for a request that has `rest` below the route's path.
+pub(crate) fn redirect(redirect: &Redirect, rest: &str, query: Option<&str>) -> Answer {
+    let Some(location) = redirect.location(rest, query) else {
+        return message(StatusCode::BAD_REQUEST);
+    };
+    let mut answer = message(redirect.status);
+    answer.headers_mut().insert(LOCATION, location);
+    answer
+}
+
+/// What an upstream has said, or what is said in its place.
+pub(crate) fn passing(answer: Response<ProxyBody>) -> Answer {
+    answer.map(SiteBody::passing)
+}
+
+/// What of a request matters to a page that stands for an error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    accepted: [bool; 3],
+    is_head: bool,
+}
+
+impl Wish {
+    pub(crate) fn of(method: &Method, headers: &HeaderMap) -> Self {
+        Self { accepted: accepted(headers), is_head: method == Method::HEAD }
+    }
+}
+
+/// `answer` with a page in place of its text. Its status and its other fields stay.
+pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: Wish, files: &Files) -> Answer {
+    let (head, body) = whole(page.form(wish.accepted), files).into_parts();
+    let fields = answer.headers_mut();
+    fields.remove(CONTENT_ENCODING);
+    fields.extend(head.headers);
+    fields.remove(ACCEPT_RANGES);
+    if page.varies() {
+        fields.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
+    *answer.body_mut() = if wish.is_head { SiteBody::default() } else { body };
     answer
 }
 

@@ -1,4 +1,5 @@
-//! The bytes of an answer: from memory, from the disk as they are sent, or of parts.
+//! The bytes of an answer: from memory, from the disk as they are sent, or from a service
+//! behind.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,9 +10,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tamarisk_http::proxy::ProxyBody;
 use tamarisk_stage::{CallError, Request, Sink};
 
 use crate::files::Chunk;
+use crate::log::Entry;
 
 /// What is read at once of a file that is not held: enough that the disk does not
 /// seek for little, and all that one answer holds in memory.
@@ -23,36 +26,40 @@ type Reading = Pin<Box<dyn Future<Output = Result<io::Result<Bytes>, CallError>>
 /// The body of an answer.
 #[derive(Default)]
 pub struct SiteBody {
-    parts: VecDeque<Part>,
-    reading: Option<Reading>,
+    source: Source,
+    /// The line about the request, which is written when this is dropped.
+    entry: Option<Box<Entry>>,
 }
 
-/// Bytes one after the other.
-pub(crate) enum Part {
-    Held(Bytes),
-    OnDisk { file: Arc<File>, at: u64, left: u64, chunk: ChunkSink },
+enum Source {
+    Page(PageBody),
+    /// Boxed, because it is larger and comes less often.
+    Upstream(Box<ProxyBody>),
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Page(PageBody::default())
+    }
 }
 
 impl SiteBody {
     pub(crate) fn of(parts: impl IntoIterator<Item = Part>) -> Self {
-        Self { parts: parts.into_iter().filter(|part| part.left() > 0).collect(), reading: None }
+        let parts = parts.into_iter().filter(|part| part.left() > 0).collect();
+        Self { source: Source::Page(PageBody { parts, reading: None }), entry: None }
     }
 
     pub(crate) fn held(bytes: Bytes) -> Self {
         Self::of([Part::Held(bytes)])
     }
 
-    fn left(&self) -> u64 {
-        self.parts.iter().map(Part::left).sum()
+    pub(crate) fn passing(body: ProxyBody) -> Self {
+        Self { source: Source::Upstream(Box::new(body)), entry: None }
     }
-}
 
-impl Part {
-    fn left(&self) -> u64 {
-        match self {
-            Self::Held(bytes) => bytes.len() as u64,
-            Self::OnDisk { left, .. } => *left,
-        }
+    /// Counts what is sent for a line of the log.
+    pub(crate) fn counted(self, entry: Box<Entry>) -> Self {
+        Self { entry: Some(entry), ..self }
     }
 }
 
@@ -65,37 +72,82 @@ impl Body for SiteBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = &mut *self;
-        let Some(part) = this.parts.front_mut() else { return Poll::Ready(None) };
+        let polled = match &mut this.source {
+            Source::Page(body) => body.poll_frame(cx),
+            Source::Upstream(body) => {
+                Pin::new(&mut **body).poll_frame(cx).map_err(io::Error::other)
+            }
+        };
+        if let Some(entry) = &mut this.entry
+            && let Poll::Ready(Some(Ok(frame))) = &polled
+        {
+            entry.sent(frame.data_ref().map_or(0, Bytes::len));
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Page(body) => body.parts.is_empty(),
+            Source::Upstream(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Page(body) => SizeHint::with_exact(body.parts.iter().map(Part::left).sum()),
+            Source::Upstream(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Parts of pages.
+#[derive(Default)]
+struct PageBody {
+    parts: VecDeque<Part>,
+    reading: Option<Reading>,
+}
+
+/// Bytes one after the other.
+pub(crate) enum Part {
+    Held(Bytes),
+    OnDisk { file: Arc<File>, at: u64, left: u64, chunk: ChunkSink },
+}
+
+impl Part {
+    fn left(&self) -> u64 {
+        match self {
+            Self::Held(bytes) => bytes.len() as u64,
+            Self::OnDisk { left, .. } => *left,
+        }
+    }
+}
+
+impl PageBody {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let Some(part) = self.parts.front_mut() else { return Poll::Ready(None) };
         let Part::OnDisk { file, at, left, chunk } = part else {
-            let Some(Part::Held(bytes)) = this.parts.pop_front() else {
+            let Some(Part::Held(bytes)) = self.parts.pop_front() else {
                 unreachable!("it is held")
             };
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         };
-        let reading = this.reading.get_or_insert_with(|| {
+        let reading = self.reading.get_or_insert_with(|| {
             let length = CHUNK_BYTES.min(*left) as usize;
             let (chunk, wanted) =
                 (chunk.clone(), Chunk { file: Arc::clone(file), at: *at, length });
             Box::pin(async move { chunk.call(wanted).await })
         });
         let read = ready!(reading.as_mut().poll(cx));
-        this.reading = None;
+        self.reading = None;
         let read = read.map_err(io::Error::other).flatten();
         if let Ok(bytes) = &read {
             *at += bytes.len() as u64;
             *left -= bytes.len() as u64;
         }
         if read.is_err() || *left == 0 {
-            this.parts.pop_front();
+            self.parts.pop_front();
         }
         Poll::Ready(Some(read.map(Frame::data)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.parts.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left())
     }
 }

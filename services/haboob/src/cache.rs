@@ -11,15 +11,23 @@ use crate::path::SitePath;
 /// What a page takes besides its content: its forms, its key, its place in the cache.
 const OVERHEAD_BYTES: u64 = 1024;
 
+/// Which page: a path in one of the folders that are served.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PageKey {
+    /// By its position.
+    pub(crate) folder: u32,
+    pub(crate) path: SitePath,
+}
+
 /// Bounded in bytes; what is not asked for again leaves first.
-pub(crate) struct PageCache(Cache<SitePath, Arc<Page>, Bytes>);
+pub(crate) struct PageCache(Cache<PageKey, Arc<Page>, Bytes>);
 
 #[derive(Clone)]
 struct Bytes;
 
-impl Weighter<SitePath, Arc<Page>> for Bytes {
-    fn weight(&self, path: &SitePath, page: &Arc<Page>) -> u64 {
-        path.len() as u64 + page.held().unwrap_or_default() + OVERHEAD_BYTES
+impl Weighter<PageKey, Arc<Page>> for Bytes {
+    fn weight(&self, key: &PageKey, page: &Arc<Page>) -> u64 {
+        key.path.len() as u64 + page.held().unwrap_or_default() + OVERHEAD_BYTES
     }
 }
 
@@ -31,18 +39,18 @@ impl PageCache {
         Self(Cache::with_weighter(pages, bytes_max, Bytes))
     }
 
-    pub(crate) fn get(&self, path: &SitePath) -> Option<Arc<Page>> {
-        self.0.get(path)
+    pub(crate) fn get(&self, key: &PageKey) -> Option<Arc<Page>> {
+        self.0.get(key)
     }
 
     /// The page, if it has come meanwhile; else the right to bring it, which one asker
     /// has and the others wait for.
     pub(crate) async fn get_or_load<E>(
         &self,
-        path: &SitePath,
+        key: &PageKey,
         load: impl Future<Output = Result<Loaded, E>>,
     ) -> Result<Loaded, E> {
-        let guard = match self.0.get_value_or_guard_async(path).await {
+        let guard = match self.0.get_value_or_guard_async(key).await {
             Ok(page) => return Ok(Loaded::Page(page)),
             Err(guard) => guard,
         };
@@ -56,12 +64,12 @@ impl PageCache {
         Ok(loaded)
     }
 
-    pub(crate) fn put(&self, path: SitePath, page: Arc<Page>) {
-        self.0.insert(path, page);
+    pub(crate) fn put(&self, key: PageKey, page: Arc<Page>) {
+        self.0.insert(key, page);
     }
 
-    pub(crate) fn remove(&self, path: &SitePath) {
-        self.0.remove(path);
+    pub(crate) fn remove(&self, key: &PageKey) {
+        self.0.remove(key);
     }
 }
 

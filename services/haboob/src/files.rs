@@ -7,15 +7,15 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tamarisk_control::{Open, Target};
+use tamarisk_control::{Classes, Open};
 use tamarisk_stage::{
     Batch, BlockingHandler, BoxError, BuildError, Clock, Request, Sink, Stage, StageBuilder,
     StageObservation,
 };
 
-use crate::folder::{Folder, Located, OpenFile};
+use crate::cache::PageKey;
+use crate::folder::{Folder, Located, OpenPage};
 use crate::page::{Page, Stamp};
-use crate::path::SitePath;
 use crate::root::FileError;
 
 /// Files that one worker finds before it reads the first of them.
@@ -28,7 +28,7 @@ const CHUNKS_MAX: usize = 1 << 20;
 /// What is asked of the disk.
 #[derive(Debug)]
 pub(crate) struct Load {
-    pub(crate) path: SitePath,
+    pub(crate) key: PageKey,
     /// Nothing is read if the file is still this one.
     pub(crate) known: Option<Stamp>,
 }
@@ -63,15 +63,15 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// `workers` threads for each stage; who asks for a file is promised it by `target`.
+    /// `workers` threads for each stage, who asks for a file is promised it by its class.
     pub(crate) fn start(
-        folder: Arc<Folder>,
+        folders: Arc<[Folder]>,
         workers: u32,
-        target: Target,
+        classes: Classes,
     ) -> Result<Self, BuildError> {
-        let reader = move || Reader { folder: Arc::clone(&folder), clock: Clock::default() };
+        let reader = move || Reader { folders: Arc::clone(&folders), clock: Clock::default() };
         let loads = StageBuilder::new("files")
-            .target(target)
+            .classes(classes)
             .workers(workers)
             .batch(BATCH)
             .threads(reader)?;
@@ -99,7 +99,7 @@ impl Files {
 }
 
 struct Reader {
-    folder: Arc<Folder>,
+    folders: Arc<[Folder]>,
     clock: Clock,
 }
 
@@ -107,20 +107,22 @@ impl BlockingHandler<LoadRequest> for Reader {
     /// The shortest file of a batch first: so the most are answered soonest
     /// [Welsh02 §5.5.2].
     fn handle(&mut self, batch: &mut Batch<LoadRequest>) -> Result<(), BoxError> {
-        let mut found: Vec<(LoadRequest, Box<OpenFile>)> = Vec::new();
+        let mut found: Vec<(LoadRequest, OpenPage)> = Vec::new();
         for request in batch.drain().map(tamarisk_stage::Envelope::into_event) {
-            match self.folder.locate(&request.body.path) {
+            let PageKey { folder, path } = &request.body.key;
+            match self.folders[*folder as usize].locate(path) {
                 Err(error) => answer(request, Err(error)),
                 Ok(Located::Folder) => answer(request, Ok(Found::Folder)),
-                Ok(Located::File(file)) if request.body.known.as_ref() == Some(&file.stamp()) => {
+                Ok(Located::Page(page)) if page.is_still(request.body.known.as_ref()) => {
                     answer(request, Ok(Found::Same));
                 }
-                Ok(Located::File(file)) => found.push((request, file)),
+                Ok(Located::Page(page)) => found.push((request, page)),
             }
         }
-        found.sort_by_key(|(_, file)| file.length());
-        for (request, file) in found {
-            let page = self.folder.read(file, self.clock.now());
+        found.sort_by_key(|(_, page)| page.length());
+        for (request, page) in found {
+            let folder = &self.folders[request.body.key.folder as usize];
+            let page = folder.read(page, self.clock.now());
             answer(request, page.map(|page| Found::Page(Arc::new(page))));
         }
         Ok(())

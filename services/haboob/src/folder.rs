@@ -13,8 +13,9 @@ use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
 use crate::encoding::Encoding;
+use crate::listing::OpenFolder;
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
-use crate::path::SitePath;
+use crate::path::{HiddenFiles, SitePath};
 use crate::root::{FileError, Root};
 
 /// Shorter than this, a file fits a packet or two as it is.
@@ -29,16 +30,55 @@ pub(crate) struct Folder {
     pub(crate) root: Root,
     /// Which file stands for a folder: the first of these that it has.
     pub(crate) index: Vec<String>,
+    /// Whether a folder without one is answered with a list of what is in it.
+    pub(crate) listing: Listing,
+    /// Whether names with a dot in front are in the list.
+    pub(crate) hidden: HiddenFiles,
     /// Longer files are read as they are sent.
     pub(crate) held_max: u64,
+    /// Where in its host it is: what a list begins its heading with.
+    pub(crate) place: String,
+}
+
+/// What becomes of a folder without an index file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listing {
+    /// It is not found.
+    #[default]
+    Off,
+    /// It is answered with a list of its files.
+    On,
 }
 
 /// What a path means.
 #[derive(Debug)]
 pub(crate) enum Located {
-    File(Box<OpenFile>),
+    Page(OpenPage),
     /// A folder, asked for without the slash at its end.
     Folder,
+}
+
+/// What a page can be made of.
+#[derive(Debug)]
+pub(crate) enum OpenPage {
+    File(Box<OpenFile>),
+    Folder(Box<OpenFolder>),
+}
+
+impl OpenPage {
+    /// How much is to be read: nobody knows it of a folder, which comes last.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::File(file) => file.plain.1.len(),
+            Self::Folder(_) => u64::MAX,
+        }
+    }
+
+    /// Whether it is the `known` one. What a folder's own stamp tells is not all that a list
+    /// of it says.
+    pub(crate) fn is_still(&self, known: Option<&Stamp>) -> bool {
+        matches!(self, Self::File(file) if known == Some(&file.stamp()))
+    }
 }
 
 /// A file that is open, and those beside it that are forms of it.
@@ -50,11 +90,7 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    pub(crate) fn length(&self) -> u64 {
-        self.plain.1.len()
-    }
-
-    pub(crate) fn stamp(&self) -> Stamp {
+    fn stamp(&self) -> Stamp {
         let stamp = |(_, metadata): &(File, Metadata)| FileStamp::of(metadata);
         let encoded = self.encoded.each_ref().map(|file| file.as_ref().map(stamp));
         Stamp { plain: stamp(&self.plain), encoded }
@@ -87,7 +123,13 @@ impl Folder {
                 Err(error) => return Err(error),
             }
         }
-        Err(FileError::NotFound)
+        match self.listing {
+            Listing::Off => Err(FileError::NotFound),
+            Listing::On => {
+                let folder = OpenFolder { path: path.clone(), file, metadata };
+                Ok(Located::Page(OpenPage::Folder(Box::new(folder))))
+            }
+        }
     }
 
     fn with_forms(&self, path: &SitePath, file: File, metadata: Metadata) -> Located {
@@ -99,11 +141,15 @@ impl Folder {
         };
         let encoded = Encoding::ALL.map(beside);
         let file = OpenFile { path: path.clone(), plain: (file, metadata), encoded };
-        Located::File(Box::new(file))
+        Located::Page(OpenPage::File(Box::new(file)))
     }
 
-    /// Reads a file, or as much of it as is to be held.
-    pub(crate) fn read(&self, file: Box<OpenFile>, now: Timestamp) -> Result<Page, FileError> {
+    /// Reads a file, or as much of it as is to be held; lists a folder.
+    pub(crate) fn read(&self, page: OpenPage, now: Timestamp) -> Result<Page, FileError> {
+        let file = match page {
+            OpenPage::File(file) => file,
+            OpenPage::Folder(folder) => return self.list(*folder, now),
+        };
         let stamp = file.stamp();
         let name = mime_guess::from_path(file.path.as_path()).first_or_octet_stream();
         let is_text = is_text(name.essence_str());
@@ -151,7 +197,7 @@ impl Folder {
 }
 
 impl Form {
-    fn new(
+    pub(crate) fn new(
         encoding: Option<Encoding>,
         content_type: HeaderValue,
         modified: SystemTime,
@@ -167,7 +213,7 @@ impl Form {
 }
 
 /// `plain` with gzip, if that makes it shorter by a tenth.
-fn compressed(plain: &Form) -> Option<Form> {
+pub(crate) fn compressed(plain: &Form) -> Option<Form> {
     let Content::Held(bytes) = &plain.content else { return None };
     if plain.length < COMPRESSED_LENGTH_MIN {
         return None;

@@ -6,13 +6,16 @@
 //! for the file. What is in memory is compared with the disk once a second.
 //!
 //! ```text
-//! socket ─ (TLS) ─ guard ─ hyper ─ path ─ page cache ─ hit ─────────────── answer
-//!          (tamarisk-http)                    └─ miss ─ files (threads) ──┘
-//!                                                       chunks (threads) ─ body of a long file
+//! socket ─ (TLS) ─ guard ─ hyper ─ host ─ route ─ path ─ page cache ─ hit ─────────────── answer
+//!            (tamarisk-http)                  │                 └─ miss ─ files (threads) ──┘
+//!                                             │                           chunks (threads) ─ body of a long file
+//!                                             └─ gate ─ service behind
 //! ```
 //!
-//! What this crate does not do: it writes no file, runs no program, and opens nothing that
-//! is not beneath the site's folder, whatever links and races there are.
+//! What this crate does not do: it writes no file but the access log, runs no program, and
+//! opens nothing that is not beneath the folders of the site, whatever links and races there are.
+//!
+//! [`config`] makes the options of a file; [`SiteOptions`] says what there is to be said.
 //!
 //! # Examples
 //! ```no_run
@@ -34,18 +37,35 @@ mod answer;
 mod body;
 mod cache;
 mod condition;
+pub mod config;
+mod connection;
+mod date;
 mod encoding;
 mod files;
 mod folder;
+mod host;
+mod listing;
+mod log;
+mod options;
 mod page;
+mod pages;
 mod path;
 mod range;
 mod root;
+mod route;
 mod serve;
 mod site;
+mod status;
 
 pub use body::SiteBody;
-pub use path::{InvalidPath, SitePath};
+pub use connection::{Answering, Connection, CoreSite};
+pub use folder::Listing;
+pub use host::HostName;
+pub use log::{Log, LogFormat, LogOptions, LogTarget};
+pub use options::{Action, FolderOptions, HostOptions, ProxyOptions, RouteOptions, SiteOptions};
+pub use path::{HiddenFiles, InvalidPath, SitePath};
+pub use route::Redirect;
 pub use serve::{Options, Running, StartError, start};
-pub use site::{Answering, Site, SiteError, SiteOptions};
+pub use site::{Site, SiteError};
+pub use status::StatusOptions;
 pub use tamarisk_http::tls;

@@ -12,16 +12,26 @@ const LENGTH_MAX: usize = 4096;
 /// The one hidden folder that is for everybody [RFC8615 §3].
 const WELL_KNOWN: &[u8] = b".well-known";
 
+/// What becomes of files whose names begin with a dot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HiddenFiles {
+    /// Nobody sees them, but for `/.well-known`.
+    #[default]
+    Hidden,
+    /// They are served as all others.
+    Served,
+}
+
 /// A place in a site: relative, decoded once, without `..` and hidden names.
 ///
 /// # Examples
 /// ```
-/// use tamarisk_haboob::SitePath;
+/// use tamarisk_haboob::{HiddenFiles, SitePath};
 ///
-/// let path = SitePath::of("/docs/b%C3%BCcher/").unwrap();
+/// let path = SitePath::of("/docs/b%C3%BCcher/", HiddenFiles::Hidden).unwrap();
 /// assert_eq!(path.as_path(), std::path::Path::new("docs/bücher"));
 /// assert!(path.is_folder());
-/// assert!(SitePath::of("/docs/%2e%2e/secret").is_err());
+/// assert!(SitePath::of("/docs/%2e%2e/secret", HiddenFiles::Served).is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SitePath {
@@ -57,7 +67,7 @@ impl SitePath {
     ///
     /// # Errors
     /// [`InvalidPath`] if it cannot name a file that is to be seen.
-    pub fn of(path: &str) -> Result<Self, InvalidPath> {
+    pub fn of(path: &str, hidden: HiddenFiles) -> Result<Self, InvalidPath> {
         let relative = path.strip_prefix('/').ok_or(InvalidPath::Relative)?;
         if relative.len() > LENGTH_MAX {
             return Err(InvalidPath::TooLong);
@@ -70,7 +80,8 @@ impl SitePath {
                 return Err(InvalidPath::Climbs);
             }
             let is_known = names.is_empty() && name == WELL_KNOWN;
-            if name.starts_with(b".") && !is_known {
+            let is_seen = is_known || (hidden == HiddenFiles::Served && name != b".");
+            if name.starts_with(b".") && !is_seen {
                 return Err(InvalidPath::Hidden);
             }
             if !names.is_empty() {
@@ -92,12 +103,12 @@ impl SitePath {
     }
 
     /// The file `name` in this folder.
-    pub(crate) fn join(&self, name: &str) -> Self {
+    pub(crate) fn join(&self, name: impl AsRef<[u8]>) -> Self {
         let mut names = self.names.clone();
         if !names.is_empty() {
             names.push(b'/');
         }
-        names.extend_from_slice(name.as_bytes());
+        names.extend_from_slice(name.as_ref());
         Self { names, is_folder: false }
     }
 
@@ -113,7 +124,7 @@ impl SitePath {
     }
 }
 
-fn decoded(encoded: &str) -> Result<Vec<u8>, InvalidPath> {
+pub(crate) fn decoded(encoded: &str) -> Result<Vec<u8>, InvalidPath> {
     let bytes = encoded.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'%');
     for (at, _) in escapes {
@@ -136,7 +147,7 @@ mod tests {
     use super::*;
 
     fn check(path: &str, expected: &str, is_folder: bool) {
-        let seen = SitePath::of(path).unwrap();
+        let seen = SitePath::of(path, HiddenFiles::Hidden).unwrap();
         assert_eq!((seen.as_path(), seen.is_folder()), (Path::new(expected), is_folder), "{path}");
     }
 
@@ -173,15 +184,25 @@ mod tests {
             ("/a%zz", InvalidPath::Escape),
             ("/%c0%ae%c0%ae/%%32%65", InvalidPath::Escape),
         ] {
-            assert_eq!(SitePath::of(path), Err(reason), "{path}");
+            assert_eq!(SitePath::of(path, HiddenFiles::Hidden), Err(reason), "{path}");
         }
-        assert_eq!(SitePath::of(&format!("/{}", "a".repeat(5000))), Err(InvalidPath::TooLong));
+        let long = format!("/{}", "a".repeat(5000));
+        assert_eq!(SitePath::of(&long, HiddenFiles::Hidden), Err(InvalidPath::TooLong));
+    }
+
+    #[test]
+    fn hidden_names_are_seen_where_they_are_served_and_dots_alone_never() {
+        let of = |path| SitePath::of(path, HiddenFiles::Served);
+        assert_eq!(of("/a/.b").unwrap().as_path(), Path::new("a/.b"));
+        assert_eq!(of("/."), Err(InvalidPath::Hidden));
+        assert_eq!(of("/.."), Err(InvalidPath::Climbs));
     }
 
     proptest! {
         #[test]
         fn no_path_leaves_the_site(path in "(/|%2e|\\.|%2F|[a-z]|%|%00|\\\\){0,12}") {
-            if let Ok(path) = SitePath::of(&format!("/{path}")) {
+            for hidden in [HiddenFiles::Hidden, HiddenFiles::Served] {
+                let Ok(path) = SitePath::of(&format!("/{path}"), hidden) else { continue };
                 let components: Vec<_> = path.as_path().components().collect();
                 let are_names = components.iter().all(|c| matches!(c, std::path::Component::Normal(_)));
                 prop_assert!(are_names, "{path:?}");

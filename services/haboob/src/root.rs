@@ -69,7 +69,7 @@ impl Root {
 }
 
 impl FileError {
-    fn of(errno: Errno) -> Self {
+    pub(crate) fn of(errno: Errno) -> Self {
         match errno {
             Errno::ACCESS | Errno::PERM => Self::Forbidden,
             Errno::MFILE | Errno::NFILE | Errno::NOMEM => Self::Busy,

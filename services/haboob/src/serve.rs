@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use tamarisk_control::Target;
 use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_http::status::InvalidToken;
 use tamarisk_http::tls::{Handshakes, Tls};
 use tamarisk_stage::{BuildError, StageObservation};
 use tokio::task::JoinHandle;
 
-use crate::site::{Site, SiteError, SiteOptions};
+use crate::options::SiteOptions;
+use crate::site::{Site, SiteError};
+use crate::status::{Shown, StatusOptions, StatusPort};
 
 /// Files of a site that may be open beside the connections: one for each thread that
 /// reads, and some that are sent as they are read.
@@ -35,14 +38,17 @@ pub struct Options {
     pub handshake_target: Target,
     /// The files.
     pub site: SiteOptions,
+    /// Where the status is shown, if anywhere.
+    pub status: Option<StatusOptions>,
 }
 
 impl Options {
-    /// One thread for each core, and nearly as many connections as there may be open files; in
-    /// clear text.
+    /// One thread for each core, and nearly as many connections as there may be open files,
+    /// half as many if each may need another one to a service behind; in clear text.
     pub fn new(listen: SocketAddr, site: SiteOptions) -> Self {
         let server = Server::default();
-        let connections = (2 * server.connections_limit()).saturating_sub(FILES_RESERVED);
+        let share = if site.has_proxies() { 1 } else { 2 };
+        let connections = (share * server.connections_limit()).saturating_sub(FILES_RESERVED);
         let handshake_target = Target::p90(HANDSHAKE_TIME).expect("it is not zero");
         Self {
             listen,
@@ -51,6 +57,7 @@ impl Options {
             tls: None,
             handshake_target,
             site,
+            status: None,
         }
     }
 }
@@ -65,6 +72,9 @@ pub enum StartError {
     /// The stage for handshakes cannot be had.
     #[error(transparent)]
     Handshakes(#[from] BuildError),
+    /// Changes cannot be allowed to whoever has the token.
+    #[error(transparent)]
+    Token(#[from] InvalidToken),
     /// The site cannot be served.
     #[error(transparent)]
     Site(#[from] SiteError),
@@ -77,6 +87,7 @@ pub struct Running {
     handshakes: Option<Handshakes>,
     drain: DrainTrigger,
     served: JoinHandle<usize>,
+    status: Option<Shown>,
 }
 
 /// Serves a site on threads of its own; its stages are governed on the runtime that this
@@ -85,18 +96,23 @@ pub struct Running {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    let Options { listen, cores, server, tls, handshake_target, site } = options;
+    let Options { listen, cores, server, tls, handshake_target, site, status } = options;
     let listeners = Listeners::bind(listen, cores)?;
     let local_addr = listeners.local_addr();
+    let status = status.as_ref().map(StatusPort::bind).transpose()?;
     let site = Site::open(site)?;
     let handshakes = tls.map(|tls| Handshakes::new(tls, cores, handshake_target)).transpose()?;
     let server = handshakes.iter().cloned().fold(server, Server::tls);
     let (trigger, drain) = DrainTrigger::new();
+    let status = status.map(|port| port.show(&site, &server, &drain));
     let served = site.clone();
-    let serving = async move |listener| server.serve(listener, |_| served.clone(), drain).await;
+    let serving = async move |listener| {
+        let site = served.on_core();
+        server.serve(listener, |client| site.connect(client), drain).await
+    };
     let cores = Cores::start(listeners, serving)?;
     let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
-    Ok(Running { local_addr, site, handshakes, drain: trigger, served })
+    Ok(Running { local_addr, site, handshakes, drain: trigger, served, status })
 }
 
 impl Running {
@@ -108,6 +124,11 @@ impl Running {
     /// The stage for TLS handshakes at this instant, if there is one.
     pub fn handshakes(&self) -> Option<StageObservation> {
         self.handshakes.as_ref().map(Handshakes::observe)
+    }
+
+    /// Where the status is shown.
+    pub fn status_addr(&self) -> Option<SocketAddr> {
+        self.status.as_ref().map(|shown| shown.address)
     }
 
     /// The site.

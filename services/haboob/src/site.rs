@@ -1,56 +1,28 @@
-//! A site: requests in, answers out.
+//! A site: hosts, their routes, and the stages behind them.
 
-use std::future::{Ready, ready};
 use std::io;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
-use hyper::service::Service;
-use tamarisk_control::Target;
-use tamarisk_stage::{BuildError, CallError, Clock, StageObservation};
+use http::{HeaderValue, StatusCode};
+use tamarisk_control::{Class, ClassId, Classes, InvalidClasses, Priority};
+use tamarisk_http::classify::Routes;
+use tamarisk_http::proxy;
+use tamarisk_stage::{BuildError, Gate, StageObservation};
 
-use crate::answer::{self, Answer};
-use crate::cache::{Loaded, PageCache};
-use crate::files::{Files, Found, Load};
+use crate::cache::PageKey;
 use crate::folder::Folder;
-use crate::page::Page;
-use crate::path::{InvalidPath, SitePath};
-use crate::root::{FileError, Root};
+use crate::host::Hosts;
+use crate::log::Log;
+use crate::options::{Action, FolderOptions, HostOptions, SiteOptions};
+use crate::pages::Pages;
+use crate::path::HiddenFiles;
+use crate::root::Root;
+use crate::route::{Prefix, Redirect};
 
-/// What a site is made of.
-#[derive(Clone, Debug)]
-pub struct SiteOptions {
-    /// The folder of its files.
-    pub root: PathBuf,
-    /// Which file stands for a folder: the first of these that it has.
-    pub index: Vec<String>,
-    /// Bytes of memory for pages.
-    pub cache_bytes: u64,
-    /// Longer files are read from disk as they are sent.
-    pub held_bytes_max: u64,
-    /// Threads that find and read files, and as many that read on in long ones.
-    pub file_workers: u32,
-    /// Who asks for a file that is not in memory is promised it by then.
-    pub target: Target,
-}
-
-impl SiteOptions {
-    /// Of the folder `root`: 64 MiB of memory, files up to 1 MiB held, four threads.
-    pub fn new(root: impl Into<PathBuf>, target: Target) -> Self {
-        Self {
-            root: root.into(),
-            index: vec!["index.html".to_owned()],
-            cache_bytes: 64 << 20,
-            held_bytes_max: 1 << 20,
-            file_workers: 4,
-            target,
-        }
-    }
-}
+/// A disk that hangs keeps nobody from ending: the last lines of the log may then be lost.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a site cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -64,152 +36,190 @@ pub enum SiteError {
         /// What the system said.
         source: io::Error,
     },
-    /// A stage for its files cannot be had.
+    /// The log cannot be written to.
+    #[error("cannot write the access log")]
+    Log(#[source] io::Error),
+    /// More folders with targets of their own than a stage can have classes.
+    #[error(transparent)]
+    Classes(#[from] InvalidClasses),
+    /// A stage cannot be had.
     #[error(transparent)]
     Stage(#[from] BuildError),
 }
 
 /// A site that serves; clones share it.
 #[derive(Clone)]
-pub struct Site(Arc<Shared>);
+pub struct Site(pub(crate) Arc<Shared>);
 
-struct Shared {
-    cache: PageCache,
-    files: Files,
-    clock: Clock,
+pub(crate) struct Shared {
+    pub(crate) pages: Arc<Pages>,
+    pub(crate) hosts: Hosts<Arc<Host>>,
+    /// Where proxied requests go, whose routes are counted as here.
+    pub(crate) proxy: proxy::Site,
+    pub(crate) log: Option<Log>,
+}
+
+/// What is served under some names.
+pub(crate) struct Host {
+    /// The most specific first.
+    routes: Vec<(Prefix, Way)>,
+    errors: Vec<(StatusCode, PageKey)>,
+}
+
+/// What becomes of requests.
+pub(crate) enum Way {
+    Folder(Place),
+    /// The route of this number leads to a service.
+    Proxy(usize),
+    Redirect(Redirect),
+}
+
+/// A folder, as its requests see it.
+pub(crate) struct Place {
+    pub(crate) folder: u32,
+    pub(crate) hidden: HiddenFiles,
+    pub(crate) cache_control: Option<HeaderValue>,
+}
+
+impl Host {
+    /// What becomes of a request for `path`, and what of the path is below the route's.
+    pub(crate) fn way<'p>(&self, path: &'p str) -> Option<(&Way, &'p str)> {
+        self.routes.iter().find_map(|(prefix, way)| Some((way, prefix.rest(path)?)))
+    }
+
+    /// The page that stands for answers with this status.
+    pub(crate) fn error_page(&self, status: StatusCode) -> Option<&PageKey> {
+        self.errors.iter().find(|(of, _)| *of == status).map(|(_, key)| key)
+    }
 }
 
 impl Site {
-    /// Opens the folder and starts the stages that read from it.
+    /// Opens the folders and the log, and starts the stages, which are governed on the
+    /// runtime that this is called on.
     ///
     /// # Errors
     /// [`SiteError`].
     pub fn open(options: SiteOptions) -> Result<Self, SiteError> {
-        let SiteOptions { root, index, cache_bytes, held_bytes_max, file_workers, target } =
-            options;
-        let opened = Root::open(&root).map_err(|source| SiteError::Root { root, source })?;
-        // What the cache cannot hold needs no trying.
-        let held_max = held_bytes_max.min(cache_bytes);
-        let folder = Arc::new(Folder { root: opened, index, held_max });
-        let files = Files::start(folder, file_workers, target)?;
-        let (cache, clock) = (PageCache::new(cache_bytes), Clock::default());
-        Ok(Self(Arc::new(Shared { cache, files, clock })))
+        let mut parts = Parts::of(&options);
+        let hosts = options.hosts.iter().map(|host| parts.host(host));
+        let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
+        let Parts { folders, classes, routes, upstreams, .. } = parts;
+        let (cache, workers) = (options.cache_bytes, options.file_workers);
+        let pages = Pages::start(folders, Classes::new(classes)?, cache, workers)?;
+        let names = options.hosts.iter().map(|host| host.names.as_slice());
+        let log = options.log.as_ref().map(Log::start).transpose().map_err(SiteError::Log)?;
+        Ok(Self(Arc::new(Shared {
+            pages: Arc::new(pages),
+            hosts: Hosts::new(names.zip(hosts)),
+            proxy: proxy::Site { routes: Routes::new(routes), upstreams, trusted: options.trusted },
+            log,
+        })))
     }
 
     /// The stages that read files, at this instant.
     pub fn observe(&self) -> [StageObservation; 2] {
-        self.0.files.observe()
+        self.0.pages.files.observe()
     }
 
-    /// Reads nothing more.
+    /// The gates before the services, in the order of the options.
+    pub fn gates(&self) -> impl Iterator<Item = &Gate> {
+        self.0.proxy.upstreams.iter().map(|upstream| upstream.gate())
+    }
+
+    /// The log, if there is one.
+    pub fn log(&self) -> Option<&Log> {
+        self.0.log.as_ref()
+    }
+
+    /// Reads nothing more, sends nothing on, and writes the last lines of the log.
     pub fn close(&self) {
-        self.0.files.close();
+        self.0.pages.files.close();
+        self.gates().for_each(Gate::close);
+        if let Some(log) = self.log() {
+            log.close(LOG_PATIENCE);
+        }
+    }
+}
+
+/// What hosts are made of, as far as it is known.
+struct Parts<'a> {
+    options: &'a SiteOptions,
+    folders: Vec<(Folder, ClassId)>,
+    classes: Vec<Class>,
+    routes: Vec<tamarisk_http::classify::Route>,
+    upstreams: Vec<Arc<proxy::Upstream>>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(options: &'a SiteOptions) -> Self {
+        let (name, target) = ("default".to_owned(), options.target);
+        let default = Class { name, target, priority: Priority::default() };
+        let (folders, routes, upstreams) = (Vec::new(), Vec::new(), Vec::new());
+        Self { options, folders, classes: vec![default], routes, upstreams }
     }
 
-    fn answer(&self, method: Method, uri: Uri, headers: HeaderMap) -> Answering {
-        match method {
-            Method::GET | Method::HEAD => {}
-            Method::OPTIONS => return Answering::at_once(answer::options()),
-            _ => return Answering::at_once(answer::not_allowed()),
+    fn host(&mut self, options: &HostOptions) -> Result<Arc<Host>, SiteError> {
+        let mut routes = Vec::new();
+        let mut errors = Vec::new();
+        for route in &options.routes {
+            let prefix = Prefix::of(&route.path);
+            let way = match &route.action {
+                Action::Redirect(redirect) => Way::Redirect(redirect.clone()),
+                Action::Proxy(proxy) => {
+                    let upstream = self.upstreams.len();
+                    self.upstreams.push(proxy.upstream.start()?);
+                    self.routes
+                        .push(tamarisk_http::classify::Route { upstream, ..proxy.route.clone() });
+                    Way::Proxy(upstream)
+                }
+                Action::Folder(folder) => {
+                    let place = self.folder(&route.name, &route.path, folder)?;
+                    if prefix.depth() == 0 {
+                        let key = |path| PageKey { folder: place.folder, path };
+                        let pages = options.errors.iter();
+                        errors.extend(pages.map(|(status, path)| (*status, key(path.clone()))));
+                    }
+                    Way::Folder(place)
+                }
+            };
+            routes.push((prefix, way));
         }
-        let path = match SitePath::of(uri.path()) {
-            Ok(path) => path,
-            Err(InvalidPath::Hidden) => {
-                return Answering::at_once(answer::message(StatusCode::NOT_FOUND));
-            }
-            Err(InvalidPath::TooLong) => {
-                return Answering::at_once(answer::message(StatusCode::URI_TOO_LONG));
-            }
-            Err(_) => return Answering::at_once(answer::message(StatusCode::BAD_REQUEST)),
+        routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.depth()));
+        Ok(Arc::new(Host { routes, errors }))
+    }
+
+    fn folder(
+        &mut self,
+        name: &str,
+        path: &str,
+        options: &FolderOptions,
+    ) -> Result<Place, SiteError> {
+        let failed = |source| SiteError::Root { root: options.root.clone(), source };
+        let folder = Folder {
+            root: Root::open(&options.root).map_err(failed)?,
+            index: options.index.clone(),
+            listing: options.listing,
+            hidden: options.hidden,
+            // What the cache cannot hold needs no trying.
+            held_max: self.options.held_bytes_max.min(self.options.cache_bytes),
+            place: path.to_owned(),
         };
-        if let Some(page) = self.0.cache.get(&path) {
-            if page.is_check_due(self.0.clock.now()) {
-                tokio::spawn(self.clone().check(path, Arc::clone(&page)));
+        let class = match options.target {
+            Some(target) => {
+                let class = Class { name: name.to_owned(), target, priority: Priority::default() };
+                // More than a stage can have are refused when all are known.
+                let id = self.classes.len().min(tamarisk_control::CLASSES_MAX - 1);
+                self.classes.push(class);
+                ClassId::new(id)
             }
-            return Answering::at_once(answer::page(&page, &method, &headers, &self.0.files));
-        }
-        let site = self.clone();
-        Answering::Later(Box::pin(async move {
-            match site.load(&path).await {
-                Ok(Loaded::Page(page)) => answer::page(&page, &method, &headers, &site.0.files),
-                Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
-                Err(answer) => answer,
-            }
-        }))
-    }
-
-    async fn load(&self, path: &SitePath) -> Result<Loaded, Answer> {
-        self.0.cache.get_or_load(path, self.ask(path)).await
-    }
-
-    async fn ask(&self, path: &SitePath) -> Result<Loaded, Answer> {
-        let load = Load { path: path.clone(), known: None };
-        match self.0.files.load().call(load).await {
-            Ok(Ok(Found::Page(page))) => Ok(Loaded::Page(page)),
-            Ok(Ok(Found::Folder)) => Ok(Loaded::Folder),
-            Ok(Ok(Found::Same)) => unreachable!("none was known"),
-            Ok(Err(FileError::NotFound)) => Err(answer::message(StatusCode::NOT_FOUND)),
-            Ok(Err(FileError::Forbidden)) => Err(answer::message(StatusCode::FORBIDDEN)),
-            Ok(Err(FileError::Busy)) => Err(answer::busy(1)),
-            Ok(Err(FileError::Broken)) => Err(answer::message(StatusCode::INTERNAL_SERVER_ERROR)),
-            Err(CallError::Rejected(rejection)) => {
-                let after = rejection.retry_after.unwrap_or(Duration::from_secs(1));
-                Err(answer::busy(after.as_secs_f64().ceil() as u64))
-            }
-            Err(_) => Err(answer::busy(1)),
-        }
-    }
-
-    /// Compares a page with the disk, and puts in its place what is there now. If the
-    /// disk has no time for it the page stays.
-    async fn check(self, path: SitePath, page: Arc<Page>) {
-        let load = Load { path: path.clone(), known: Some(page.stamp.clone()) };
-        match self.0.files.load().call(load).await {
-            Ok(Ok(Found::Page(page))) if page.held().is_some() => self.0.cache.put(path, page),
-            Ok(
-                Ok(Found::Page(_) | Found::Folder)
-                | Err(FileError::NotFound | FileError::Forbidden),
-            ) => {
-                self.0.cache.remove(&path);
-            }
-            Ok(Ok(Found::Same) | Err(FileError::Busy | FileError::Broken)) | Err(_) => {}
-        }
-    }
-}
-
-impl<B> Service<Request<B>> for Site {
-    type Response = Answer;
-    type Error = std::convert::Infallible;
-    type Future = Answering;
-
-    fn call(&self, request: Request<B>) -> Answering {
-        let (head, _) = request.into_parts();
-        self.answer(head.method, head.uri, head.headers)
-    }
-}
-
-/// An answer that is there, or comes once the disk has spoken.
-pub enum Answering {
-    /// From memory: nothing is allocated for the wait.
-    AtOnce(Ready<Answer>),
-    /// From the disk.
-    Later(Pin<Box<dyn Future<Output = Answer> + Send>>),
-}
-
-impl Answering {
-    fn at_once(answer: Answer) -> Self {
-        Self::AtOnce(ready(answer))
-    }
-}
-
-impl Future for Answering {
-    type Output = Result<Answer, std::convert::Infallible>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = match self.get_mut() {
-            Self::AtOnce(answer) => Pin::new(answer).poll(cx),
-            Self::Later(answer) => answer.as_mut().poll(cx),
+            None => ClassId::DEFAULT,
         };
-        answer.map(Ok)
+        let place = Place {
+            folder: u32::try_from(self.folders.len()).expect("a file has fewer"),
+            hidden: options.hidden,
+            cache_control: options.cache_control.clone(),
+        };
+        self.folders.push((folder, class));
+        Ok(place)
     }
 }

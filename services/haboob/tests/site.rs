@@ -2,31 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
-use std::collections::BTreeMap;
+mod support;
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use flate2::read::GzDecoder;
+use support::{Answer, Folder, ask};
 use tamarisk_control::Target;
 use tamarisk_haboob::{Options, Running, SiteOptions, start};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// A folder of its own for each test, and a server for its `public`.
 struct Web {
-    folder: PathBuf,
+    folder: Folder,
     running: Running,
-}
-
-struct Answer {
-    status: u16,
-    fields: BTreeMap<String, String>,
-    body: Vec<u8>,
 }
 
 impl Web {
@@ -35,15 +28,8 @@ impl Web {
     }
 
     async fn with(files: &[(&str, &[u8])], change: impl FnOnce(&mut SiteOptions)) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tamarisk-haboob-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        for (name, content) in files {
-            let path = folder.join("public").join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
+        let folder =
+            Folder::with(files.iter().map(|(name, content)| (format!("public/{name}"), *content)));
         let target = Target::p90(Duration::from_secs(1)).unwrap();
         let mut site = SiteOptions::new(folder.join("public"), target);
         change(&mut site);
@@ -60,49 +46,11 @@ impl Web {
     }
 
     async fn ask(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let mut request =
-            format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n");
-        for (name, value) in fields {
-            request += &format!("{name}: {value}\r\n");
-        }
-        request += "\r\n";
-        let mut stream = TcpStream::connect(self.running.local_addr()).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).await.unwrap();
-        Answer::parse(&bytes)
+        ask(self.running.local_addr(), "test", method, path, fields).await
     }
 
     fn files_read(&self) -> u64 {
         self.running.site().observe()[0].total().offered
-    }
-}
-
-impl Drop for Web {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-impl Answer {
-    fn parse(bytes: &[u8]) -> Self {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
-        let head = std::str::from_utf8(&bytes[..end]).unwrap();
-        let mut lines = head.split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        let fields = lines.map(|line| {
-            let (name, value) = line.split_once(": ").unwrap();
-            (name.to_owned(), value.to_owned())
-        });
-        Self { status, fields: fields.collect(), body: bytes[end + 4..].to_vec() }
-    }
-
-    fn field(&self, name: &str) -> &str {
-        self.fields.get(name).map_or("", String::as_str)
-    }
-
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
     }
 }
 

@@ -25,7 +25,7 @@ mod trouble;
 mod upstream;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,6 +128,11 @@ impl Proxy {
         Peer::new(address, &self.trusted)
     }
 
+    /// The client that a request comes from, as far as a trusted peer tells of another one.
+    pub fn client(&self, peer: &Peer, headers: &HeaderMap) -> IpAddr {
+        peer.client(headers, &self.trusted)
+    }
+
     /// The answer to a request that is known to be for the route of this index; its host
     /// and its path are not looked at.
     pub async fn answer_on_route(
@@ -137,7 +142,7 @@ impl Proxy {
         request: Request<Incoming>,
     ) -> Response<ProxyBody> {
         let (head, body) = request.into_parts();
-        let client = || peer.client(&head.headers, &self.trusted);
+        let client = || self.client(peer, &head.headers);
         let choice = self.routes.choice(route, head.uri.path(), &head.headers, client);
         self.answer_as(choice, peer, head, body).await
     }
@@ -182,7 +187,7 @@ impl Proxy {
             Some(authority) => Some(authority.as_str()),
             None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
         };
-        let client = || peer.client(&head.headers, &self.trusted);
+        let client = || self.client(peer, &head.headers);
         self.routes.choose(&head.method, host, head.uri.path(), &head.headers, client)
     }
 

@@ -57,7 +57,7 @@ impl Listeners {
     ///
     /// # Errors
     /// [`ListenError::Address`].
-    pub(crate) fn bind_here(address: SocketAddr) -> Result<tokio::net::TcpListener, ListenError> {
+    pub fn bind_here(address: SocketAddr) -> Result<tokio::net::TcpListener, ListenError> {
         let bound = listener(address, false).and_then(tokio::net::TcpListener::from_std);
         bound.map_err(|source| ListenError::Address { address, source })
     }

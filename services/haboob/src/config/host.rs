@@ -1,0 +1,162 @@
+//! `[[host]]`: names, routes and error pages.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use http::StatusCode;
+use tamarisk_control::Target;
+use tamarisk_http::config::parts::{self, ClassDefinition};
+use tamarisk_settings::target::is_percentile;
+use tamarisk_settings::values::list;
+use tamarisk_settings::{Fault, Section, Value};
+
+use super::action::{Known, keys};
+use super::values::{self, Place};
+use crate::host::HostName;
+use crate::options::{Action, HostOptions, RouteOptions};
+use crate::path::SitePath;
+use crate::route::{Prefix, Redirect};
+
+const HOST: &[&str] =
+    &["names", "root", "index", "listing", "hidden", "cache_control", "errors", "route", "p90"];
+
+/// What a file says for all hosts.
+#[derive(Clone, Copy)]
+pub(super) struct Common<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) classes: &'a [ClassDefinition],
+    pub(super) target: Target,
+}
+
+/// All hosts, no two of which have the same name.
+pub(super) fn hosts(value: &Value<'_>, common: Common<'_>) -> Result<Vec<HostOptions>, Fault> {
+    let mut taken: Vec<Option<HostName>> = Vec::new();
+    let hosts = list(value, |value| {
+        let section = Section::new(value, HOST, is_percentile)?;
+        Ok((host(&section, common)?, section))
+    })?;
+    let mut all = Vec::new();
+    for (host, section) in hosts {
+        let names = host.names.iter().cloned().map(Some);
+        let names: Vec<_> = if host.names.is_empty() { vec![None] } else { names.collect() };
+        for name in names {
+            if taken.contains(&name) {
+                let span = section.span_of("names");
+                let (message, expected) = match &name {
+                    Some(name) => (format!("another host is {:?}", written(name)), "other names"),
+                    None => ("another host has no names either".to_owned(), "`names = [\"…\"]`"),
+                };
+                return Err(Fault::new(span, message, format!("expected {expected}")));
+            }
+            taken.push(name);
+        }
+        all.push(host);
+    }
+    if all.is_empty() {
+        return Err(Fault::new(value.span(), "nothing to serve", "expected at least one [[host]]"));
+    }
+    Ok(all)
+}
+
+fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault> {
+    let names = section.read("names", |value| list(value, values::host_name))?;
+    let names = names.unwrap_or_default();
+    if let (Some(value), true) = (section.value("names"), names.is_empty()) {
+        let expected = "expected at least one, or no `names` for whatever no other host has";
+        return Err(Fault::new(value.span(), "a host with no name", expected));
+    }
+    let label = names.first().map_or_else(|| "default".to_owned(), written);
+    let known = |path: &str, span| Known {
+        place: common.place,
+        host: section,
+        name: format!("{label}{path}"),
+        path: path.to_owned(),
+        span,
+        classes: common.classes,
+        target: common.target,
+    };
+    let mut routes: Vec<RouteOptions> = Vec::new();
+    let mut spans = Vec::new();
+    if section.value("root").is_some() {
+        let known = known("/", section.span());
+        let action = Action::Folder(known.folder(section)?);
+        routes.push(RouteOptions { name: known.name, path: known.path, action });
+        spans.push(section.span());
+    }
+    for value in section.read("route", |value| list(value, Ok))?.unwrap_or_default() {
+        let route = Section::new(value, &keys(), is_percentile)?;
+        let path = route.require("path", "\"/docs\"", parts::path)?;
+        let prefix = Prefix::of(&path);
+        if let Some(other) = routes.iter().find(|other| Prefix::of(&other.path) == prefix) {
+            let span = route.span_of("path");
+            let message = format!("another route of this host has {:?}", other.path);
+            let fault = Fault::new(span, message, "expected another path");
+            let is_root = prefix.depth() == 0;
+            let help = "the `root` of a host is its route \"/\"";
+            return Err(if is_root { fault.help(help) } else { fault });
+        }
+        let (name, action) = known(&path, route.span()).read(&route)?;
+        routes.push(RouteOptions { name, path, action });
+        spans.push(route.span_of("redirect"));
+    }
+    if routes.is_empty() {
+        let expected = "needs `root = \"public\"` or [[host.route]]";
+        return Err(Fault::new(section.span(), "a host that serves nothing", expected));
+    }
+    for (route, span) in routes.iter().zip(spans) {
+        leads_away(route, &routes, span)?;
+    }
+    let errors = section.read("errors", |value| errors(value, &routes, common.place))?;
+    Ok(HostOptions { names, routes, errors: errors.unwrap_or_default() })
+}
+
+/// That a redirect does not send clients to where they come from.
+fn leads_away(
+    route: &RouteOptions,
+    routes: &[RouteOptions],
+    at: Range<usize>,
+) -> Result<(), Fault> {
+    let Action::Redirect(Redirect { to, .. }) = &route.action else { return Ok(()) };
+    let path = to.split(['?', '#']).next().unwrap_or_default();
+    let takes = |route: &&RouteOptions| Prefix::of(&route.path).rest(path).is_some();
+    let taker = routes.iter().filter(takes).max_by_key(|route| Prefix::of(&route.path).depth());
+    if to.starts_with('/') && taker.is_some_and(|taker| taker.path == route.path) {
+        let message = format!("the redirect of {:?} leads back to itself", route.path);
+        return Err(Fault::new(at, message, "expected a path that another route takes"));
+    }
+    Ok(())
+}
+
+/// Pages in the host's own root.
+fn errors(
+    value: &Value<'_>,
+    routes: &[RouteOptions],
+    place: Place<'_>,
+) -> Result<BTreeMap<StatusCode, SitePath>, Fault> {
+    let own = routes.iter().find_map(|route| match &route.action {
+        Action::Folder(folder) if Prefix::of(&route.path).depth() == 0 => Some(folder),
+        _ => None,
+    });
+    let Some(own) = own else {
+        let message = "there is no folder to look for error pages in";
+        return Err(Fault::new(value.span(), message, "needs `root = \"…\"` in this host"));
+    };
+    let pages = Section::tables(value)?.into_iter().map(|(key, value)| {
+        let name: &str = key.get_ref();
+        let status = name.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
+        let is_error = |status: &StatusCode| (400..600).contains(&status.as_u16());
+        let status = status.filter(is_error).ok_or_else(|| {
+            let message = format!("{name:?} is no error");
+            Fault::new(key.span(), message, "expected a status from 400 to 599, such as 404")
+        })?;
+        Ok((status, place.page(value, &own.root)?))
+    });
+    pages.collect()
+}
+
+fn written(name: &HostName) -> String {
+    match name {
+        HostName::Exactly(name) => name.clone(),
+        HostName::Below(domain) => format!("*.{domain}"),
+    }
+}

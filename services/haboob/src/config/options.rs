@@ -1,0 +1,105 @@
+//! The file as a whole.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tamarisk_control::{CLASSES_MAX, Target};
+use tamarisk_http::config::parts;
+use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::values::{count, list, size};
+use tamarisk_settings::{Document, Fault, Section, Value};
+
+use super::host::{Common, hosts};
+use super::values::{self, Place};
+use crate::log::LogOptions;
+use crate::options::{Action, HostOptions, SiteOptions};
+use crate::serve::Options;
+use crate::status::StatusOptions;
+
+#[rustfmt::skip]
+const FILE: &[&str] = &[
+    "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "cache", "held", "file_threads",
+    "limits", "log", "classes", "host",
+];
+const LOG: &[&str] = &["file", "format"];
+
+/// What is promised where a file says nothing.
+const DEFAULT_TARGET: Duration = Duration::from_secs(1);
+
+pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options, Fault> {
+    let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
+    let listen = file.require("listen", "\"127.0.0.1:8080\"", parts::address)?;
+    let default = || Target::p90(DEFAULT_TARGET).expect("a second is a target");
+    let target = target::of(&file)?.unwrap_or_else(default);
+    let classes = file.read("classes", parts::classes)?.unwrap_or_default();
+    let common = Common { place, classes: &classes, target };
+    let read = |value| hosts(value, common).and_then(|hosts| named_apart(value, hosts));
+    let mut site = SiteOptions::of(file.require("host", "[{ root = \"public\" }]", read)?, target);
+    if let Some(bytes) = file.read("cache", size)? {
+        site.cache_bytes = bytes;
+    }
+    if let Some(bytes) = file.read("held", size)? {
+        site.held_bytes_max = bytes;
+    }
+    if let Some(threads) = file.read("file_threads", file_threads)? {
+        site.file_workers = threads;
+    }
+    site.trusted =
+        file.read("trusted_proxies", |value| list(value, parts::network))?.unwrap_or_default();
+    site.log = file.read("log", |value| log(value, place))?;
+
+    let mut options = Options::new(listen, site);
+    if let Some(cores) = file.read("cores", count)? {
+        options.cores = cores;
+    }
+    if let Some(server) = file.read("limits", parts::limits)? {
+        let limits = file.value("limits").and_then(|limits| limits.get_ref().as_table());
+        let is_stated = limits.is_some_and(|limits| limits.contains_key("connections"));
+        let default = options.server.connections_limit();
+        options.server = if is_stated { server } else { server.connections_max(default) };
+    }
+    let token = file.read("status_token", parts::token)?;
+    let status = file.read("status", parts::address)?;
+    options.status = status.map(|listen| StatusOptions { listen, token });
+    Ok(options)
+}
+
+fn log(value: &Value<'_>, place: Place<'_>) -> Result<LogOptions, Fault> {
+    let section = Section::new(value, LOG, |_| false)?;
+    Ok(LogOptions {
+        to: section.require("file", "\"access.log\"", |value| place.log_target(value))?,
+        format: section.read("format", values::log_format)?.unwrap_or_default(),
+    })
+}
+
+fn file_threads(value: &Value<'_>) -> Result<u32, Fault> {
+    const MOST: u64 = 1024;
+    let expected = "a whole number from 1 to 1024";
+    let threads = tamarisk_settings::values::number(value, expected, MOST)?;
+    u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or_else(|| {
+        Fault::new(value.span(), "files are read by threads", format!("expected {expected}"))
+    })
+}
+
+/// That stages and classes, which are called as their routes, are unlike each other.
+fn named_apart(value: &Value<'_>, hosts: Vec<HostOptions>) -> Result<Vec<HostOptions>, Fault> {
+    let mut names = BTreeSet::from(["default", "files", "chunks"]);
+    let mut targets = 0;
+    for route in hosts.iter().flat_map(|host| &host.routes) {
+        let has_target = match &route.action {
+            Action::Folder(folder) => folder.target.is_some(),
+            Action::Proxy(_) | Action::Redirect(_) => false,
+        };
+        targets += usize::from(has_target);
+        if !names.insert(&route.name) {
+            let message = format!("{:?} is the name of something else already", route.name);
+            return Err(Fault::new(value.span(), message, "expected routes of different names"));
+        }
+    }
+    if targets >= CLASSES_MAX {
+        let message = format!("{targets} folders have targets of their own");
+        let expected = format!("expected fewer than {CLASSES_MAX}");
+        return Err(Fault::new(value.span(), message, expected));
+    }
+    Ok(hosts)
+}

@@ -1,0 +1,145 @@
+//! Which host a request is for.
+
+use std::collections::HashMap;
+
+/// A name that requests are for: a host, or all hosts one level below one.
+///
+/// # Examples
+/// ```
+/// use tamarisk_haboob::HostName;
+///
+/// assert_eq!(HostName::of("Example.org"), Some(HostName::Exactly("example.org".to_owned())));
+/// assert_eq!(HostName::of("*.example.org"), Some(HostName::Below("example.org".to_owned())));
+/// assert_eq!(HostName::of("example.org:80"), None);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostName {
+    /// This one alone, in lower case.
+    Exactly(String),
+    /// Any that is one name, a dot and this one, as in certificates [RFC6125 §6.4.3].
+    Below(String),
+}
+
+impl HostName {
+    /// `example.org` or `*.example.org`, in whatever case; `None` if `text` is neither.
+    pub fn of(text: &str) -> Option<Self> {
+        let name = |text: &str| {
+            let is_name = tamarisk_http::config::parts::is_host_name(text) && !text.ends_with('.');
+            is_name.then(|| text.to_ascii_lowercase())
+        };
+        match text.strip_prefix("*.") {
+            Some(domain) => name(domain).map(Self::Below),
+            None => name(text).map(Self::Exactly),
+        }
+    }
+}
+
+/// What is served for whom.
+#[derive(Debug)]
+pub(crate) struct Hosts<T> {
+    exactly: HashMap<String, T>,
+    below: HashMap<String, T>,
+    default: Option<T>,
+}
+
+impl<T: Clone> Hosts<T> {
+    /// Whatever has no names is for all whose name nothing else has. Of two with the same
+    /// name the first one has it.
+    pub(crate) fn new<'a>(hosts: impl IntoIterator<Item = (&'a [HostName], T)>) -> Self {
+        let mut all = Self { exactly: HashMap::new(), below: HashMap::new(), default: None };
+        for (names, host) in hosts {
+            if names.is_empty() {
+                all.default.get_or_insert_with(|| host.clone());
+            }
+            for name in names {
+                let (map, name) = match name {
+                    HostName::Exactly(name) => (&mut all.exactly, name),
+                    HostName::Below(domain) => (&mut all.below, domain),
+                };
+                map.entry(name.clone()).or_insert_with(|| host.clone());
+            }
+        }
+        all
+    }
+
+    /// What is served at `authority`, which may have a port and is in whatever case; a
+    /// name of its own goes before a pattern.
+    pub(crate) fn find(&self, authority: Option<&str>) -> Option<&T> {
+        if self.exactly.is_empty() && self.below.is_empty() {
+            return self.default.as_ref();
+        }
+        let named = authority.and_then(|authority| {
+            let name = without_port(authority);
+            match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                true => self.named(&name.to_ascii_lowercase()),
+                false => self.named(name),
+            }
+        });
+        named.or(self.default.as_ref())
+    }
+
+    fn named(&self, name: &str) -> Option<&T> {
+        let below = || {
+            let (first, domain) = name.split_once('.')?;
+            if first.is_empty() { None } else { self.below.get(domain) }
+        };
+        self.exactly.get(name).or_else(below)
+    }
+}
+
+/// The name alone: without a port, and without the dot that may stand at the end of a
+/// whole name.
+fn without_port(authority: &str) -> &str {
+    let name = match authority.rsplit_once(':') {
+        // The last colon of a bare IPv6 address is inside of the brackets.
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => authority,
+    };
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<HostName> {
+        names.iter().map(|name| HostName::of(name).unwrap()).collect()
+    }
+
+    fn check(hosts: &Hosts<char>, authority: &str, expected: Option<char>) {
+        assert_eq!(hosts.find(Some(authority)).copied(), expected, "{authority}");
+    }
+
+    #[test]
+    fn a_name_is_compared_without_port_and_case() {
+        let (a, b) = (names(&["a.example", "[::1]"]), names(&["*.a.example", "x.a.example"]));
+        let hosts = Hosts::new([(&a[..], 'a'), (&b[..], 'b')]);
+        for name in ["a.example", "A.Example:8080", "a.example.", "a.example.:80", "[::1]:80"] {
+            check(&hosts, name, Some('a'));
+        }
+        for name in ["b.a.example", "B.A.EXAMPLE:1", "x.a.example"] {
+            check(&hosts, name, Some('b'));
+        }
+        for name in ["c.b.a.example", ".a.example", "example", "", "a.example:x", "[::2]"] {
+            check(&hosts, name, None);
+        }
+        assert_eq!(hosts.find(None), None);
+    }
+
+    #[test]
+    fn a_name_goes_before_a_pattern_and_either_before_the_default() {
+        let (own, all) = (names(&["a.example"]), names(&["*.example"]));
+        let hosts = Hosts::new([(&[][..], 'd'), (&all[..], 'p'), (&own[..], 'o')]);
+        check(&hosts, "a.example", Some('o'));
+        check(&hosts, "b.example", Some('p'));
+        check(&hosts, "b.org", Some('d'));
+        assert_eq!(hosts.find(None), Some(&'d'));
+    }
+
+    #[test]
+    fn what_is_no_host_has_no_name() {
+        for text in ["", "*", "*.", "a b", "a.example:80", "a/b", "*.*.a", "a.example."] {
+            assert_eq!(HostName::of(text), None, "{text}");
+        }
+    }
+}

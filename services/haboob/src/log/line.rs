@@ -1,0 +1,211 @@
+//! One line: what a client says cannot end it, or pass for another one.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+use http::header::{HOST, REFERER, USER_AGENT};
+use http::{HeaderValue, Request};
+
+use super::LogFormat;
+use crate::date::Civil;
+
+/// No more of what a client has sent is written down; what follows says that there was more.
+const FIELD_MAX: usize = 2048;
+const CUT: &str = "...";
+
+/// A line, but for what is known only in the end.
+#[derive(Default)]
+pub(super) struct Line {
+    format: LogFormat,
+    before: String,
+    /// What stands behind that, in the combined format.
+    after: String,
+}
+
+impl Line {
+    pub(super) fn begin<B>(
+        format: LogFormat,
+        time: SystemTime,
+        client: IpAddr,
+        request: &Request<B>,
+    ) -> Self {
+        let uri = request.uri();
+        let field = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+        let (referer, agent) = (field(REFERER), field(USER_AGENT));
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let (method, version) = (request.method().as_str(), request.version());
+        let (mut before, mut after) = (String::with_capacity(256), String::new());
+        // Writing to a string does not fail.
+        let _ = match format {
+            LogFormat::Combined => {
+                let client = format_args!("{client} - - [{}] \"", Combined(time));
+                let _ =
+                    write!(before, "{client}{method} {} {version:?}\" ", Plain(target.as_bytes()));
+                let or_none = |field: Option<&'_ [u8]>| Plain(field.unwrap_or(b"-")).to_string();
+                writeln!(after, " \"{}\" \"{}\"", or_none(referer), or_none(agent))
+            }
+            LogFormat::Json => {
+                let host = uri.authority().map(|authority| authority.as_str().as_bytes());
+                let _ = write!(
+                    before,
+                    "{{\"time\":\"{}\",\"client\":\"{client}\",\"host\":{},\"method\":\"{method}\",\
+                     \"target\":{},\"protocol\":\"{version:?}\",\"referer\":{},\"user_agent\":{}",
+                    Rfc3339(time),
+                    Json(host.or_else(|| field(HOST))),
+                    Json(Some(target.as_bytes())),
+                    Json(referer),
+                    Json(agent),
+                );
+                Ok(())
+            }
+        };
+        Self { format, before, after }
+    }
+
+    /// With what became of the request.
+    pub(super) fn end(self, status: u16, bytes: u64, took: Duration) -> String {
+        let Self { format, before: mut line, after } = self;
+        let _ = match format {
+            LogFormat::Combined => write!(line, "{status} {bytes}{after}"),
+            LogFormat::Json => {
+                let seconds = took.as_secs_f64();
+                let end = format_args!(",\"duration_seconds\":{seconds:.6}}}\n");
+                write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}")
+            }
+        };
+        line
+    }
+
+    /// The line that says how many others could not be written.
+    pub(super) fn lost(format: LogFormat, time: SystemTime, lines: u64) -> String {
+        match format {
+            LogFormat::Combined => {
+                let time = Combined(time);
+                format!("- - - [{time}] \"-\" 0 0 \"-\" \"tamarisk: {lines} lines were lost\"\n")
+            }
+            LogFormat::Json => {
+                format!("{{\"time\":\"{}\",\"lines_lost\":{lines}}}\n", Rfc3339(time))
+            }
+        }
+    }
+}
+
+/// `10/Oct/2000:13:55:36 +0000`
+struct Combined(SystemTime);
+
+impl std::fmt::Display for Combined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let Civil { year, month, day, hour, minute, second, .. } = Civil::of(self.0);
+        let month = MONTHS[month as usize - 1];
+        write!(f, "{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000")
+    }
+}
+
+/// `2000-10-10T13:55:36.123Z`
+struct Rfc3339(SystemTime);
+
+impl std::fmt::Display for Rfc3339 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Civil { year, month, day, hour, minute, second, millisecond } = Civil::of(self.0);
+        write!(f, "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
+    }
+}
+
+fn cut(bytes: &[u8]) -> (&[u8], &str) {
+    if bytes.len() > FIELD_MAX { (&bytes[..FIELD_MAX], CUT) } else { (bytes, "") }
+}
+
+/// As Apache does it: quotes and backslashes behind a backslash, and as `\x…` all that is
+/// not visible ASCII.
+struct Plain<'a>(&'a [u8]);
+
+impl std::fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (bytes, end) = cut(self.0);
+        for &byte in bytes {
+            match byte {
+                b'"' | b'\\' => write!(f, "\\{}", char::from(byte))?,
+                b' '..=b'~' => f.write_char(char::from(byte))?,
+                other => write!(f, "\\x{other:02X}")?,
+            }
+        }
+        f.write_str(end)
+    }
+}
+
+/// A string or `null`. Bytes that are no UTF-8 become U+FFFD; control characters of any
+/// kind are escaped, because people look at logs in terminals.
+struct Json<'a>(Option<&'a [u8]>);
+
+impl std::fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(bytes) = self.0 else { return f.write_str("null") };
+        let (bytes, end) = cut(bytes);
+        f.write_char('"')?;
+        for character in String::from_utf8_lossy(bytes).chars() {
+            match character {
+                '"' | '\\' => write!(f, "\\{character}")?,
+                other if other.is_control() || matches!(other, '\u{2028}' | '\u{2029}') => {
+                    write!(f, "\\u{:04x}", u32::from(other))?;
+                }
+                other => f.write_char(other)?,
+            }
+        }
+        f.write_str(end)?;
+        f.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    const HOSTILE: &[u8] = b"a\"b\\c\td\x7f \xff\xc3\xbc";
+
+    fn line(format: LogFormat, agent: &[u8]) -> String {
+        let request = Request::get("http://example.org/a?b=%22")
+            .header(USER_AGENT, HeaderValue::from_bytes(agent).unwrap())
+            .body(())
+            .unwrap();
+        let time = UNIX_EPOCH + Duration::from_millis(1_000_000_000_123);
+        let client = "2001:db8::1".parse().unwrap();
+        let line = Line::begin(format, time, client, &request);
+        line.end(206, 512, Duration::from_micros(1500))
+    }
+
+    #[test]
+    fn a_line_is_what_programs_for_logs_expect() {
+        let expected = "2001:db8::1 - - [09/Sep/2001:01:46:40 +0000] \"GET /a?b=%22 HTTP/1.1\" \
+            206 512 \"-\" \"curl/8\"\n";
+        assert_eq!(line(LogFormat::Combined, b"curl/8"), expected);
+        let expected = "{\"time\":\"2001-09-09T01:46:40.123Z\",\"client\":\"2001:db8::1\",\
+            \"host\":\"example.org\",\"method\":\"GET\",\"target\":\"/a?b=%22\",\
+            \"protocol\":\"HTTP/1.1\",\"referer\":null,\"user_agent\":\"curl/8\",\"status\":206,\
+            \"bytes\":512,\"duration_seconds\":0.001500}\n";
+        assert_eq!(line(LogFormat::Json, b"curl/8"), expected);
+    }
+
+    #[test]
+    fn no_client_writes_a_line_of_its_own() {
+        let hostile: Vec<u8> = (0..=255).collect();
+        assert_eq!(Plain(HOSTILE).to_string(), "a\\\"b\\\\c\\x09d\\x7F \\xFF\\xC3\\xBC");
+        let json = Json(Some(HOSTILE)).to_string();
+        assert_eq!(json, "\"a\\\"b\\\\c\\u0009d\\u007f \u{fffd}ü\"");
+        for text in [Plain(&hostile).to_string(), Json(Some(&hostile)).to_string()] {
+            assert!(!text.contains(char::is_control), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_field_is_longer_than_is_of_use() {
+        let long = vec![b'a'; 100_000];
+        let expected = format!("\"{}...\"", "a".repeat(FIELD_MAX));
+        assert_eq!(Json(Some(&long)).to_string(), expected);
+        assert!(line(LogFormat::Combined, &long).ends_with("a...\"\n"));
+    }
+}

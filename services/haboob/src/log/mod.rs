@@ -1,0 +1,124 @@
+//! The access log: a line for each request, written by a thread of its own.
+//!
+//! A request never waits for the disk. Lines that have not been written yet are bounded in
+//! bytes; when a disk or a reader of a pipe cannot follow, further ones are lost, counted, and
+//! the log itself says how many as soon as it goes on.
+
+mod line;
+mod writer;
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use http::{Request, Response};
+
+use self::line::Line;
+use self::writer::Writer;
+
+/// What a client sees nothing of: it left before there was an answer. The number is nginx's.
+const LEFT: u16 = 499;
+
+/// Where requests are written down, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogOptions {
+    /// Where.
+    pub to: LogTarget,
+    /// How a line looks.
+    pub format: LogFormat,
+}
+
+/// Where requests are written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// At the end of this file.
+    File(PathBuf),
+    /// On standard output.
+    Stdout,
+}
+
+/// How a request is written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// The combined format of Apache and nginx.
+    #[default]
+    Combined,
+    /// An object a line.
+    Json,
+}
+
+/// The log; clones write to the same one.
+#[derive(Clone)]
+pub struct Log {
+    format: LogFormat,
+    writer: Arc<Writer>,
+}
+
+impl Log {
+    /// Opens the file and starts the thread that writes to it.
+    ///
+    /// # Errors
+    /// The file cannot be written to, or there is no thread.
+    pub fn start(options: &LogOptions) -> io::Result<Self> {
+        let format = options.format;
+        let writer = Writer::start(options.to.open()?, options.to.clone(), format)?;
+        Ok(Self { format, writer: Arc::new(writer) })
+    }
+
+    /// Opens the file again, which has been moved away perhaps. If it cannot be opened the
+    /// old one is written to.
+    pub fn reopen(&self) {
+        self.writer.reopen();
+    }
+
+    /// How many lines could not be written.
+    pub fn lost(&self) -> u64 {
+        self.writer.lost()
+    }
+
+    /// Writes what there is, for as long as `patience` lasts, and nothing more.
+    pub fn close(&self, patience: Duration) {
+        self.writer.close(patience);
+    }
+
+    /// The line about a request that has come just now.
+    pub(crate) fn begin<B>(&self, client: IpAddr, request: &Request<B>) -> Box<Entry> {
+        Box::new(Entry {
+            line: Line::begin(self.format, SystemTime::now(), client, request),
+            started: Instant::now(),
+            status: LEFT,
+            bytes: 0,
+            writer: Arc::clone(&self.writer),
+        })
+    }
+}
+
+/// The line about a request; it is written when this is dropped.
+pub(crate) struct Entry {
+    line: Line,
+    started: Instant,
+    status: u16,
+    bytes: u64,
+    writer: Arc<Writer>,
+}
+
+impl Entry {
+    /// There is an answer.
+    pub(crate) fn answered<B>(&mut self, answer: &Response<B>) {
+        self.status = answer.status().as_u16();
+    }
+
+    /// So many more bytes of its body have been sent.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        self.writer.write(line.end(self.status, self.bytes, self.started.elapsed()));
+    }
+}
