@@ -1,4 +1,4 @@
-//! `tamarisk serve`: a folder of files as a web site.
+//! `tamarisk serve`: a folder of files, or a whole site, on the web.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -9,10 +9,12 @@ mod tls;
 
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
-use tamarisk_haboob::{Options, SiteOptions, start};
+use tamarisk_haboob::config::{self, ConfigError};
+use tamarisk_haboob::tls::Tls;
+use tamarisk_haboob::{Options, Running, SiteOptions, start};
 
 use self::tls::TlsFiles;
-use crate::interrupt::{asked_to_end, interrupted};
+use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::{Ending, misunderstood, size};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -25,40 +27,67 @@ Examples:
     tamarisk serve /srv/www --cache 2GiB --held 8MiB
   Over TLS; with several certificates, clients get the one for the name that they ask for:
     tamarisk serve /srv/www --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
+  Several hosts, redirects, error pages, a log, and a service behind one of the routes:
+    tamarisk serve site.toml
+  Whether the file can be used, and nothing more:
+    tamarisk serve site.toml --check
+
+A file such as:
+    listen = \"127.0.0.1:8080\"
+    log = { file = \"access.log\", format = \"json\" }
+
+    [[host]]
+    names = [\"example.org\", \"*.example.org\"]
+    root = \"public\"
+    errors = { 404 = \"404.html\" }
+
+    [[host.route]]
+    path = \"/api\"
+    proxy = \"http://127.0.0.1:3000\"
+    p90 = \"100ms\"
+
+    [[host.route]]
+    path = \"/old\"
+    redirect = \"/new/\"
 
 A folder is answered with its index.html. Files that begin with a dot are not served (but for
 /.well-known), and nothing outside of the folder is, wherever links lead. A file beside which
 stands a newer NAME.br, NAME.zst or NAME.gz is sent in that form to who can read it; texts without
 one are compressed once. Changes on disk are noticed within a second or two.
 
-Requests for files that could not be read in time are refused at once, with 503 and Retry-After.
-SIGHUP reads certificates and keys again; open connections go on.
+Requests for files that could not be read in time are refused at once, with 503 and Retry-After; so
+are those that the service behind a route could not answer in time.
+SIGHUP reads certificates and keys again, and opens the log again, after it has been moved away; open
+connections go on.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 
-/// Serve the files of a folder
+/// Serve the files of a folder, or a site as a file describes it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// The folder
-    #[arg(value_name = "FOLDER")]
-    root: PathBuf,
-    /// Serve clients here
-    #[arg(long, value_name = "ADDRESS", default_value_t = DEFAULT_LISTEN)]
-    listen: SocketAddr,
+    /// The folder, or a file that describes a site
+    #[arg(value_name = "FOLDER|FILE")]
+    site: PathBuf,
+    /// Serve clients here [default: what the file says, or 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
     #[command(flatten)]
     tls: TlsFiles,
-    /// Promise that nine of ten files that are not in memory are found within TIME
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
-    p90: Duration,
-    /// Memory for pages
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "64MiB")]
-    cache: u64,
-    /// Read files that are longer from disk as they are sent
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1MiB")]
-    held: u64,
-    /// Threads that read files
-    #[arg(long, value_name = "N", default_value = "4")]
-    file_threads: NonZeroUsize,
+    /// Say whether the site can be served, and end
+    #[arg(long)]
+    check: bool,
+    /// Promise that nine of ten files that are not in memory are found within TIME [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    p90: Option<Duration>,
+    /// Memory for pages [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    cache: Option<u64>,
+    /// Read files that are longer from disk as they are sent [default: 1MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    held: Option<u64>,
+    /// Threads that read files [default: 4]
+    #[arg(long, value_name = "N")]
+    file_threads: Option<NonZeroUsize>,
     /// Serve on this many threads [default: one for each core]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
@@ -69,26 +98,26 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
-        let target = Target::p90(self.p90).map_err(misunderstood)?;
-        let file_workers = u32::try_from(self.file_threads.get()).map_err(misunderstood)?;
-        let site = SiteOptions {
-            cache_bytes: self.cache,
-            held_bytes_max: self.held,
-            file_workers,
-            ..SiteOptions::new(self.root, target)
+        let options = match self.options()? {
+            Ok(options) => options,
+            Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
-        let mut options = Options::new(self.listen, site);
-        options.tls = self.tls.open()?;
-        options.handshake_target = self.tls.target()?;
-        options.cores = self.cores.unwrap_or(options.cores);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        if self.check {
+            return runtime.block_on(check(options));
+        }
         runtime.block_on(async {
-            let certificates = tls::Certificates::watch(options.tls.clone());
+            // Also without anything to read again: the signal would end the process.
+            let mut hangup = SignalWatch::read_again(true);
+            let tls = options.tls.clone();
             let running = start(options).await?;
-            eprintln!("Serving on {}://{}", certificates.scheme(), running.local_addr());
-            tokio::select! {
-                () = asked_to_end() => {}
-                () = certificates.reload_when_asked() => {}
+            announce(&running, tls.as_ref());
+            let mut end = std::pin::pin!(asked_to_end());
+            loop {
+                tokio::select! {
+                    () = &mut end => break,
+                    () = hangup.asked() => read_again(&running, tls.as_ref()),
+                }
             }
             eprintln!("Draining for up to {:?}; Ctrl-C again ends at once.", self.drain);
             let cut = tokio::select! {
@@ -101,5 +130,78 @@ impl Serve {
             }
             Ok(Ending::Done)
         })
+    }
+
+    fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {
+        let mut options = if self.site.is_file() {
+            self.alone()?;
+            match config::load(&self.site) {
+                Ok(options) => options,
+                Err(mistake) => return Ok(Err(mistake)),
+            }
+        } else {
+            Options::new(DEFAULT_LISTEN, self.folder()?)
+        };
+        options.listen = self.listen.unwrap_or(options.listen);
+        options.cores = self.cores.unwrap_or(options.cores);
+        options.tls = self.tls.open()?;
+        options.handshake_target = self.tls.target()?;
+        Ok(Ok(options))
+    }
+
+    fn folder(&self) -> anyhow::Result<SiteOptions> {
+        let target = Target::p90(self.p90.unwrap_or(Duration::from_secs(1)));
+        let mut site = SiteOptions::new(&self.site, target.map_err(misunderstood)?);
+        site.cache_bytes = self.cache.unwrap_or(site.cache_bytes);
+        site.held_bytes_max = self.held.unwrap_or(site.held_bytes_max);
+        if let Some(threads) = self.file_threads {
+            site.file_workers = u32::try_from(threads.get()).map_err(misunderstood)?;
+        }
+        Ok(site)
+    }
+
+    /// That nothing is said besides a file which the file says itself.
+    fn alone(&self) -> anyhow::Result<()> {
+        let stated = [
+            ("--p90", "p90", self.p90.is_some()),
+            ("--cache", "cache", self.cache.is_some()),
+            ("--held", "held", self.held.is_some()),
+            ("--file-threads", "file_threads", self.file_threads.is_some()),
+        ];
+        match stated.iter().find(|(.., is_stated)| *is_stated) {
+            Some((option, key, _)) => {
+                let file = self.site.display();
+                Err(misunderstood(format!("{option} is for a folder: state `{key}` in {file}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Opens what is to be served, and no port.
+async fn check(options: Options) -> anyhow::Result<Ending> {
+    let hosts = options.site.hosts.len();
+    let routes: usize = options.site.hosts.iter().map(|host| host.routes.len()).sum();
+    tamarisk_haboob::Site::open(options.site)?.close();
+    let count = |number, noun| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+    println!("This can be served: {}, {}.", count(hosts, "host"), count(routes, "route"));
+    Ok(Ending::Done)
+}
+
+fn announce(running: &Running, tls: Option<&Tls>) {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    eprintln!("Serving on {scheme}://{}", running.local_addr());
+    if let Some(address) = running.status_addr() {
+        eprintln!("Status on http://{address}/");
+    }
+}
+
+fn read_again(running: &Running, tls: Option<&Tls>) {
+    if let Some(tls) = tls {
+        tls::read_again(tls);
+    }
+    if let Some(log) = running.site().log() {
+        log.reopen();
+        eprintln!("The log is opened again.");
     }
 }

@@ -8,7 +8,6 @@ use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::tls::{Identity, Tls};
 
-use crate::interrupt::SignalWatch;
 use crate::misunderstood;
 
 #[derive(Debug, Args)]
@@ -56,35 +55,14 @@ fn warn(tls: &Tls) {
     }
 }
 
-/// The certificates in use, and the signal that they are to be read again.
-pub(super) struct Certificates {
-    tls: Option<Tls>,
-    asked: SignalWatch,
-}
-
-impl Certificates {
-    pub(super) fn watch(tls: Option<Tls>) -> Self {
-        let asked = SignalWatch::read_again(tls.is_some());
-        Self { tls, asked }
-    }
-
-    pub(super) fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
-    }
-
-    /// Never ends.
-    pub(super) async fn reload_when_asked(mut self) {
-        loop {
-            self.asked.asked().await;
-            let Some(tls) = &self.tls else { continue };
-            match tls.reload() {
-                Ok(()) => eprintln!("Read the certificates again."),
-                Err(error) => {
-                    let error = anyhow::Error::new(error);
-                    eprintln!("The certificates stay as they were: {error:#}");
-                }
-            }
-            warn(tls);
+/// Reads certificates and keys again; if they are not good, those from before stay.
+pub(super) fn read_again(tls: &Tls) {
+    match tls.reload() {
+        Ok(()) => eprintln!("Read the certificates again."),
+        Err(error) => {
+            let error = anyhow::Error::new(error);
+            eprintln!("The certificates stay as they were: {error:#}");
         }
     }
+    warn(tls);
 }
