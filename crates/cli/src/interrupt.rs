@@ -34,6 +34,11 @@ impl SignalWatch {
         Self(wanted.then(|| signal(SignalKind::hangup()).ok()).flatten())
     }
 
+    /// SIGUSR2: another process is to take over.
+    pub(crate) fn succession() -> Self {
+        Self(signal(SignalKind::user_defined2()).ok())
+    }
+
     /// Ctrl-C.
     pub(crate) fn interrupt() -> Self {
         Self(signal(SignalKind::interrupt()).ok())

@@ -13,6 +13,7 @@ mod protect;
 mod serve;
 mod sim;
 mod size;
+mod succession;
 
 use std::io;
 use std::process::ExitCode;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 mod tls;
@@ -11,10 +12,11 @@ use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::tls::Tls;
-use tamarisk_haboob::{Options, Running, SiteOptions, start};
+use tamarisk_haboob::{Listeners, Options, Running, SiteOptions, start, start_on};
 
 use self::tls::TlsFiles;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
+use crate::succession::{self, Succession};
 use crate::{Ending, misunderstood, size};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -59,6 +61,8 @@ Requests for files that could not be read in time are refused at once, with 503 
 are those that the service behind a route could not answer in time.
 SIGHUP reads certificates and keys again, and opens the log again, after it has been moved away; open
 connections go on.
+SIGUSR2 starts the program anew with the same arguments: the new process takes the sockets over, and
+the old one drains once the new one serves. Sockets from systemd (LISTEN_FDS) go before --listen.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 
 /// Serve the files of a folder, or a site as a file describes it
@@ -109,14 +113,23 @@ impl Serve {
         runtime.block_on(async {
             // Also without anything to read again: the signal would end the process.
             let mut hangup = SignalWatch::read_again(true);
+            let mut succession = Succession::watch();
             let tls = options.tls.clone();
-            let running = start(options).await?;
+            let running = match succession::inherited()? {
+                sockets if sockets.is_empty() => start(options).await?,
+                sockets => start_on(Listeners::inherited(sockets, options.cores)?, options).await?,
+            };
             announce(&running, tls.as_ref());
-            let mut end = std::pin::pin!(asked_to_end());
-            loop {
-                tokio::select! {
-                    () = &mut end => break,
-                    () = hangup.asked() => read_again(&running, tls.as_ref()),
+            succession::ready();
+            {
+                let mut end = pin!(asked_to_end());
+                let mut succeeded = pin!(succession.succeed(running.sockets()));
+                loop {
+                    tokio::select! {
+                        () = &mut end => break,
+                        () = &mut succeeded => {}
+                        () = hangup.asked() => read_again(&running, tls.as_ref()),
+                    }
                 }
             }
             eprintln!("Draining for up to {:?}; Ctrl-C again ends at once.", self.drain);

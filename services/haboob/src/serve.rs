@@ -1,6 +1,6 @@
 //! A site on a port.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -83,6 +83,8 @@ pub enum StartError {
 /// A site that is being served.
 pub struct Running {
     local_addr: SocketAddr,
+    /// For a process that is to take over.
+    kept: Vec<TcpListener>,
     site: Site,
     handshakes: Option<Handshakes>,
     drain: DrainTrigger,
@@ -96,9 +98,18 @@ pub struct Running {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    let Options { listen, cores, server, tls, handshake_target, site, status } = options;
-    let listeners = Listeners::bind(listen, cores)?;
+    let listeners = Listeners::bind(options.listen, options.cores)?;
+    start_on(listeners, options).await
+}
+
+/// The same on `listeners` that there are already, whatever the options say of an address.
+///
+/// # Errors
+/// [`StartError`], before anything serves.
+pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
+    let Options { listen: _, cores, server, tls, handshake_target, site, status } = options;
     let local_addr = listeners.local_addr();
+    let kept = listeners.to_pass_on().map_err(ListenError::Inherited)?;
     let status = status.as_ref().map(StatusPort::bind).transpose()?;
     let site = Site::open(site)?;
     let handshakes = tls.map(|tls| Handshakes::new(tls, cores, handshake_target)).transpose()?;
@@ -112,13 +123,19 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
     };
     let cores = Cores::start(listeners, serving)?;
     let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
-    Ok(Running { local_addr, site, handshakes, drain: trigger, served, status })
+    Ok(Running { local_addr, kept, site, handshakes, drain: trigger, served, status })
 }
 
 impl Running {
     /// Where clients are served.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// The sockets that listen, for another process to [inherit](Listeners::inherited): who has
+    /// connected and was not accepted here is accepted there.
+    pub fn sockets(&self) -> &[TcpListener] {
+        &self.kept
     }
 
     /// The stage for TLS handshakes at this instant, if there is one.
@@ -139,6 +156,7 @@ impl Running {
     /// Takes no new connections, lets requests finish within `timeout`, and ends; how many
     /// connections were still busy then.
     pub async fn shutdown(self, timeout: Duration) -> usize {
+        drop(self.kept);
         self.drain.drain(timeout);
         let cut = self.served.await.expect("a core's task does not panic");
         self.site.close();

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -21,16 +22,20 @@ pub enum ListenError {
         /// What the system said.
         source: io::Error,
     },
+    /// What another process has passed on is no socket that listens.
+    #[error("cannot take over the sockets that were passed on")]
+    Inherited(#[source] io::Error),
     /// The system gave no thread, or no event queue.
     #[error("cannot start a thread for each core")]
     Cores(#[source] io::Error),
 }
 
-/// Sockets that listen on one address, one for each core; the kernel spreads new connections
-/// among them.
+/// Sockets that listen, shared out to cores; the kernel spreads new connections among those of
+/// one address.
 #[derive(Debug)]
 pub struct Listeners {
-    sockets: Vec<TcpListener>,
+    /// For each core at least one of each address.
+    sockets: Vec<Vec<TcpListener>>,
     local_addr: SocketAddr,
 }
 
@@ -44,21 +49,56 @@ impl Listeners {
         let bound = || {
             let first = listener(address, cores > NonZeroUsize::MIN)?;
             let local_addr = first.local_addr()?;
-            let mut sockets = vec![first];
+            let mut sockets = vec![vec![first]];
             for _ in 1..cores.get() {
-                sockets.push(listener(local_addr, true)?);
+                sockets.push(vec![listener(local_addr, true)?]);
             }
             Ok(Self { sockets, local_addr })
         };
         bound().map_err(|source| ListenError::Address { address, source })
     }
 
-    /// Listens on `address` with one socket, on the runtime that this is called on.
+    /// Takes over `sockets`, which another process has opened: each is accepted from by one
+    /// core at least, and every core accepts for every address.
+    ///
+    /// # Errors
+    /// [`ListenError::Inherited`] if there are none, or one does not listen.
+    pub fn inherited(sockets: Vec<TcpListener>, cores: NonZeroUsize) -> Result<Self, ListenError> {
+        let shared_out = || {
+            let mut by_address = BTreeMap::<SocketAddr, Vec<TcpListener>>::new();
+            for socket in sockets {
+                socket.set_nonblocking(true)?;
+                by_address.entry(socket.local_addr()?).or_default().push(socket);
+            }
+            let local_addr = *by_address.keys().next().ok_or(io::ErrorKind::NotFound)?;
+            let mut shares: Vec<Vec<TcpListener>> = (0..cores.get()).map(|_| Vec::new()).collect();
+            for sockets in by_address.values() {
+                for turn in 0..sockets.len().max(shares.len()) {
+                    let core = turn % shares.len();
+                    shares[core].push(sockets[turn % sockets.len()].try_clone()?);
+                }
+            }
+            Ok(Self { sockets: shares, local_addr })
+        };
+        shared_out().map_err(ListenError::Inherited)
+    }
+
+    /// The same sockets once more, for another process to [inherit](Self::inherited). As long as
+    /// they are held, clients can connect.
+    ///
+    /// # Errors
+    /// Those of the system: there are no descriptors left.
+    pub fn to_pass_on(&self) -> io::Result<Vec<TcpListener>> {
+        self.sockets.iter().flatten().map(TcpListener::try_clone).collect()
+    }
+
+    /// Listens on `address` with one socket, on the runtime that this is called on; a process
+    /// that takes over from this one may do so as well.
     ///
     /// # Errors
     /// [`ListenError::Address`].
     pub fn bind_here(address: SocketAddr) -> Result<tokio::net::TcpListener, ListenError> {
-        let bound = listener(address, false).and_then(tokio::net::TcpListener::from_std);
+        let bound = listener(address, true).and_then(tokio::net::TcpListener::from_std);
         bound.map_err(|source| ListenError::Address { address, source })
     }
 
@@ -67,7 +107,8 @@ impl Listeners {
         self.local_addr
     }
 
-    pub(super) fn into_sockets(self) -> Vec<TcpListener> {
+    /// The sockets of each core.
+    pub(super) fn into_shares(self) -> Vec<Vec<TcpListener>> {
         self.sockets
     }
 }

@@ -1,0 +1,114 @@
+//! One process takes over from another, and no client notices.
+//!
+//! Sockets that listen are passed on as systemd does it: from descriptor 3 on, as many as
+//! `LISTEN_FDS` says. They are the same sockets in both processes, with one queue of new
+//! connections, so that none is lost: whoever accepts, it is accepted. Two processes that listen
+//! by themselves on one address (`SO_REUSEPORT`) would each lose their queue with their end.
+//!
+//! The new process ends the old one with SIGTERM once it serves. If it never does, the old one
+//! serves on.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use command_fds::{CommandFdExt, FdMapping};
+use listenfd::ListenFd;
+use rustix::process::{Pid, Signal, getppid, kill_process};
+use tokio::process::{Child, Command};
+
+use crate::interrupt::SignalWatch;
+
+/// The first descriptor that is passed on (`SD_LISTEN_FDS_START`).
+const FIRST: i32 = 3;
+
+/// Tells the new process whom to end: who started it, if that still runs.
+const PREDECESSOR: &str = "TAMARISK_PREDECESSOR";
+
+/// Sockets that a service manager or a predecessor has opened for us.
+pub(crate) fn inherited() -> io::Result<Vec<TcpListener>> {
+    let mut passed = ListenFd::from_env();
+    let sockets = (0..passed.len()).map(|index| passed.take_tcp_listener(index));
+    sockets.filter_map(Result::transpose).collect()
+}
+
+/// Tells the service manager and the predecessor, if there are any, that we serve.
+pub(crate) fn ready() {
+    // Who cannot be told does not wait for it.
+    let _ = notify(&format!("READY=1\nMAINPID={}", std::process::id()));
+    let predecessor = env::var(PREDECESSOR).ok().and_then(|pid| pid.parse().ok());
+    if let Some(predecessor) = predecessor.and_then(Pid::from_raw)
+        && getppid() == Some(predecessor)
+    {
+        let _ = kill_process(predecessor, Signal::TERM);
+    }
+}
+
+/// A datagram to the socket that systemd names (`sd_notify(3)`).
+fn notify(state: &str) -> io::Result<()> {
+    let Some(address) = env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
+    let socket = UnixDatagram::unbound()?;
+    #[cfg(target_os = "linux")]
+    if let Some(name) = address.to_str().and_then(|address| address.strip_prefix('@')) {
+        use std::os::linux::net::SocketAddrExt;
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+        return socket.send_to_addr(state.as_bytes(), &address).map(drop);
+    }
+    socket.send_to(state.as_bytes(), address).map(drop)
+}
+
+/// Watches for the order to start a successor.
+pub(crate) struct Succession {
+    /// Found out at the start: later there may be another program in its place, which is the
+    /// one to be started.
+    program: io::Result<PathBuf>,
+    asked: SignalWatch,
+}
+
+impl Succession {
+    pub(crate) fn watch() -> Self {
+        Self { program: env::current_exe(), asked: SignalWatch::succession() }
+    }
+
+    /// Starts a successor when asked to, which gets `sockets`. Never ends: a successor that
+    /// serves sends SIGTERM.
+    pub(crate) async fn succeed(&mut self, sockets: &[TcpListener]) {
+        loop {
+            self.asked.asked().await;
+            match self.start(sockets) {
+                Ok(mut successor) => {
+                    let id = successor.id().unwrap_or_default();
+                    eprintln!("Started process {id}, which is to take over.");
+                    let ended = successor.wait().await;
+                    let ended = ended.map_or_else(|error| error.to_string(), |end| end.to_string());
+                    eprintln!("Process {id} has not taken over ({ended}): this one serves on.");
+                }
+                Err(error) => eprintln!("Cannot start a process to take over: {error}."),
+            }
+        }
+    }
+
+    fn start(&self, sockets: &[TcpListener]) -> io::Result<Child> {
+        let program = self.program.as_ref().map_err(|error| io::Error::from(error.kind()))?;
+        let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .env("LISTEN_FDS", sockets.len().to_string())
+            .env_remove("LISTEN_PID")
+            .env(PREDECESSOR, std::process::id().to_string());
+        let mapping = |(child_fd, socket): (i32, &TcpListener)| {
+            let parent_fd: OwnedFd = socket.as_fd().try_clone_to_owned()?;
+            Ok(FdMapping { parent_fd, child_fd })
+        };
+        let mappings = (FIRST..).zip(sockets).map(mapping).collect::<io::Result<_>>()?;
+        command.fd_mappings(mappings).map_err(io::Error::other)?;
+        command.spawn()
+    }
+}

@@ -1,0 +1,230 @@
+//! `tamarisk serve` hands over to a new process under load, and takes sockets from systemd.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use command_fds::{CommandFdExt, FdMapping};
+
+/// What takes longer than this comes to no end.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// A site, and the processes that serve it one after the other.
+struct Site {
+    folder: PathBuf,
+    first: Child,
+    /// All their standard errors.
+    said: Receiver<String>,
+    process: u32,
+}
+
+impl Site {
+    fn start(name: &str, change: impl FnOnce(&mut Command)) -> Self {
+        let folder = std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("public")).unwrap();
+        fs::write(folder.join("public/a.txt"), "hello").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+        command.args(["serve", "--listen", "127.0.0.1:0"]).arg(folder.join("public"));
+        command.stderr(Stdio::piped());
+        change(&mut command);
+        let mut first = command.spawn().unwrap();
+        let (lines, said) = channel();
+        let stderr = BufReader::new(first.stderr.take().unwrap());
+        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));
+        let process = first.id();
+        Self { folder, first, said, process }
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.process.to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// What follows `start` in the next line that begins so.
+    fn says(&self, start: &str) -> String {
+        loop {
+            let line = self.said.recv_timeout(STUCK).unwrap_or_else(|_| panic!("no {start:?}"));
+            if let Some(rest) = line.strip_prefix(start) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    /// Where it serves.
+    fn serves(&self) -> SocketAddr {
+        self.says("Serving on http://").parse().unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-KILL", &self.process.to_string()]).status();
+        let _ = self.first.kill();
+        let _ = self.first.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Clients that ask without a pause.
+struct Load {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    failures: Arc<Mutex<Vec<String>>>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(address: SocketAddr) -> Self {
+        let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let failures = Arc::<Mutex<Vec<String>>>::default();
+        let client = |number: u32| {
+            let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
+            let failures = Arc::clone(&failures);
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    // Every fourth client connects for each of its requests.
+                    let asked = connection(address, number.is_multiple_of(4), &stop, &answered);
+                    if let Err(error) = asked {
+                        failures.lock().unwrap().push(error.to_string());
+                    }
+                }
+            })
+        };
+        let clients = (0..12).map(client).collect();
+        Self { stop, answered, failures, clients }
+    }
+
+    fn wait_for(&self, more: u64) {
+        let enough = self.answered.load(Ordering::Relaxed) + more;
+        while self.answered.load(Ordering::Relaxed) < enough {
+            thread::yield_now();
+        }
+    }
+
+    /// How many requests were answered, and what went wrong.
+    fn end(self) -> (u64, Vec<String>) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.clients.into_iter().for_each(|client| client.join().unwrap());
+        let failures = self.failures.lock().unwrap().clone();
+        (self.answered.load(Ordering::Relaxed), failures)
+    }
+}
+
+/// Asks on one connection until an answer says that it closes.
+fn connection(
+    address: SocketAddr,
+    once: bool,
+    stop: &AtomicBool,
+    answered: &AtomicU64,
+) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(STUCK))?;
+    let closing = if once { "connection: close\r\n" } else { "" };
+    let request = format!("GET /a.txt HTTP/1.1\r\nhost: test\r\n{closing}\r\n");
+    while !stop.load(Ordering::Relaxed) {
+        stream.write_all(request.as_bytes())?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\nhello") {
+            let mut bytes = [0; 1024];
+            let read = stream.read(&mut bytes)?;
+            if read == 0 {
+                return Err(std::io::Error::other(format!("closed after {} bytes", answer.len())));
+            }
+            answer.extend(&bytes[..read]);
+        }
+        let head = String::from_utf8(answer).unwrap();
+        if !head.starts_with("HTTP/1.1 200 ") {
+            return Err(std::io::Error::other(head));
+        }
+        answered.fetch_add(1, Ordering::Relaxed);
+        if head.contains("connection: close\r\n") {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn ten_restarts_under_load_fail_no_request() {
+    let mut site = Site::start("restart", |_| {});
+    let address = site.serves();
+    let load = Load::start(address);
+    for _ in 0..10 {
+        load.wait_for(200);
+        site.signal("-USR2");
+        let said = site.says("Started process ");
+        let successor = said.split(',').next().unwrap().parse().unwrap();
+        assert_eq!(site.serves(), address, "the same sockets");
+        assert_eq!(site.says("Drained: "), "every request under way was finished.");
+        site.process = successor;
+    }
+    load.wait_for(200);
+    let (answered, failures) = load.end();
+    assert!(failures.is_empty(), "of {answered}: {failures:?}");
+    site.signal("-TERM");
+    site.says("Drained: ");
+}
+
+#[test]
+fn a_successor_that_cannot_serve_takes_nothing_over() {
+    let site = Site::start("successor", |_| {});
+    let address = site.serves();
+    fs::rename(site.folder.join("public"), site.folder.join("moved")).unwrap();
+    site.signal("-USR2");
+    let failed = site.says("Process ");
+    assert!(
+        failed.ends_with("has not taken over (exit status: 1): this one serves on."),
+        "{failed}"
+    );
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    connection(address, true, &stop, &answered).unwrap();
+    assert_eq!(answered.load(Ordering::Relaxed), 1);
+    site.signal("-TERM");
+    site.says("Drained: ");
+}
+
+#[test]
+fn sockets_of_a_service_manager_are_served_and_it_is_told() {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let addresses = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
+    let name = format!("tamarisk-notify-{}", std::process::id());
+    let told = std::env::temp_dir().join(name);
+    let manager = UnixDatagram::bind(&told).unwrap();
+    manager.set_read_timeout(Some(STUCK)).unwrap();
+    let mut site = Site::start("activation", |command| {
+        let mappings = (3..).zip(listeners).map(|(child_fd, listener)| {
+            let parent_fd = listener.into();
+            FdMapping { parent_fd, child_fd }
+        });
+        command
+            .env("LISTEN_FDS", "2")
+            .env("NOTIFY_SOCKET", &told)
+            .fd_mappings(mappings.collect())
+            .unwrap();
+    });
+    let mut state = [0; 100];
+    let length = manager.recv(&mut state).unwrap();
+    let expected = format!("READY=1\nMAINPID={}", site.process);
+    assert_eq!(std::str::from_utf8(&state[..length]).unwrap(), expected);
+    let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    for _ in 0..5 {
+        for address in addresses {
+            connection(address, true, &stop, &answered).unwrap();
+        }
+    }
+    assert_eq!(answered.load(Ordering::Relaxed), 10);
+    site.signal("-TERM");
+    site.says("Drained: ");
+    assert!(site.first.wait().unwrap().success());
+    fs::remove_file(told).unwrap();
+}
