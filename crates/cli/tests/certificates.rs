@@ -1,0 +1,133 @@
+//! SIGHUP makes `tamarisk serve` read its certificates again.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+/// A server for a folder that has its own certificate in it, until the test ends.
+struct Site {
+    folder: PathBuf,
+    process: Child,
+    said: Lines<BufReader<ChildStderr>>,
+    address: String,
+}
+
+impl Site {
+    fn start() -> Self {
+        let folder = std::env::temp_dir().join(format!("tamarisk-hup-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        certificate(&folder);
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["serve", ".", "--listen", "127.0.0.1:0", "--cores", "1"])
+            .args(["--tls-cert", "a.pem", "--tls-key", "a.key"])
+            .current_dir(&folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut site = Self { folder, process, said, address: String::new() };
+        site.address = site.says("Serving on https://");
+        site
+    }
+
+    fn hang_up(&self) {
+        let sent = Command::new("kill").args(["-HUP", &self.process.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// What follows `start` in the next line that begins so.
+    fn says(&mut self, start: &str) -> String {
+        let mut lines = self.said.by_ref().map(Result::unwrap);
+        lines.find_map(|line| line.strip_prefix(start).map(str::to_owned)).expect(start)
+    }
+
+    /// The fingerprint of the certificate that clients get.
+    fn shows(&self) -> String {
+        let client = Command::new("openssl")
+            .args(["s_client", "-connect", &self.address])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let shown = self.folder.join("shown.pem");
+        fs::write(&shown, client.stdout).unwrap();
+        fingerprint(&shown)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Makes a new certificate and its key in place of the old ones.
+fn certificate(folder: &Path) {
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-nodes",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+        ])
+        .args(["-subj", "/CN=a", "-addext", "subjectAltName=DNS:a.test"])
+        .args(["-out", "a.pem", "-keyout", "a.key"])
+        .current_dir(folder)
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.unwrap().success());
+}
+
+fn fingerprint(file: &Path) -> String {
+    let output = Command::new("openssl")
+        .args(["x509", "-noout", "-fingerprint", "-sha256", "-in"])
+        .arg(file)
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn sighup_takes_new_certificates_and_keeps_the_old_ones_if_they_are_bad() {
+    let mut site = Site::start();
+    let file = site.folder.join("a.pem");
+    let first = fingerprint(&file);
+    assert_eq!(site.shows(), first);
+    certificate(&site.folder);
+    assert_eq!(site.shows(), first, "until it is told");
+    site.hang_up();
+    site.says("Read the certificates again.");
+    let second = fingerprint(&file);
+    assert_ne!(second, first);
+    assert_eq!(site.shows(), second);
+
+    fs::write(&file, "nonsense").unwrap();
+    site.hang_up();
+    let why = site.says("The certificates stay as they were: ");
+    assert_eq!(why, "a.pem holds no certificate in PEM");
+    assert_eq!(site.shows(), second);
+}
+
+#[test]
+fn a_certificate_without_its_key_is_a_mistake() {
+    for (arguments, said) in [
+        (&["--tls-cert", "a.pem"][..], "every --tls-cert needs a --tls-key"),
+        (&["--tls-cert", "/no", "--tls-key", "/no"], "cannot speak TLS: cannot read /no: No such"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["serve", ".", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains(said), "{error}");
+    }
+}
