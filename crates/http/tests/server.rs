@@ -180,28 +180,48 @@ async fn an_http2_connection_without_requests_is_told_and_closed() {
     within(ended).await;
 }
 
-#[tokio::test]
-async fn an_http2_client_that_takes_nothing_is_cut_off() {
+/// A server of 8 MiB, which gives a client up that takes nothing for 100 ms.
+async fn large() -> (SocketAddr, Server, DrainTrigger) {
     let limits = Limits::default().stall_time(Duration::from_millis(100));
     let (trigger, drain) = DrainTrigger::new();
     let listener = TcpListener::bind(any_port()).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let served = tokio::spawn(async move {
-        let server = Server::default().limits(limits);
-        // More than the client's window of 2 MiB.
+    let server = Server::default().limits(limits);
+    let serving = server.clone();
+    tokio::spawn(async move {
         let large = |_: Request<Incoming>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![0; 8 << 20]))))
         };
-        server.serve(listener, |_| service_fn(large), drain).await
+        serving.serve(listener, |_| service_fn(large), drain).await
     });
+    (address, server, trigger)
+}
+
+#[tokio::test]
+async fn an_http2_client_that_takes_nothing_is_cut_off() {
+    let (address, _server, _trigger) = large().await;
     let (mut sender, connection) = http2(address).await;
     let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
     let answer = within(sender.send_request(request)).await.unwrap();
-    // The body is not read: the window fills, and pings are answered all the time.
+    // The body is not read: the window of 2 MiB fills, and pings are answered all the time.
     let _ = within(connection).await.unwrap();
     assert!(answer.into_body().collect().await.is_err(), "it was broken off");
-    trigger.drain(PATIENCE);
-    within(served).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_reset_and_nothing_of_it_stays() {
+    let (address, server, _trigger) = large().await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(REQUEST.as_bytes()).await.unwrap();
+    read_until(&mut client, "\r\n\r\n").await;
+    let ended = async {
+        while server.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(ended).await;
+    let end = within(client.read_to_end(&mut Vec::new())).await;
+    assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
 
 #[tokio::test]

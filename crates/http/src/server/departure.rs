@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -36,6 +37,8 @@ pub(super) struct Socket {
     unheard: Deadline,
     /// hyper waits for bytes, and so for their end.
     heard: bool,
+    /// The kernel takes nothing more, because the client does not.
+    full: bool,
     debt: Debt,
 }
 
@@ -46,6 +49,7 @@ impl Socket {
             lookout: None,
             unheard: Deadline::default(),
             heard: false,
+            full: false,
             debt: Debt::default(),
         }
     }
@@ -93,6 +97,16 @@ async fn departure(_: Arc<TcpStream>) {
     std::future::pending().await
 }
 
+impl Drop for Socket {
+    /// What a client has not taken by now is thrown away: the kernel would go on offering it, for
+    /// as long as the client likes, and hold the memory.
+    fn drop(&mut self) {
+        if self.full {
+            let _ = SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO));
+        }
+    }
+}
+
 impl AsyncRead for Socket {
     #[inline]
     fn poll_read(
@@ -113,7 +127,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write(cx, bytes)
+        let written = self.stream().poll_write(cx, bytes);
+        self.full = written.is_pending();
+        written
     }
 
     #[inline]
@@ -122,7 +138,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream().poll_write_vectored(cx, slices)
+        let written = self.stream().poll_write_vectored(cx, slices);
+        self.full = written.is_pending();
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
