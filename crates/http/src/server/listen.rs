@@ -133,3 +133,47 @@ pub(super) fn open_files_max() -> usize {
     let soft = line.and_then(|rest| rest.split_whitespace().next());
     soft.and_then(|soft| soft.parse().ok()).unwrap_or(1024)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sockets(per_address: &[usize]) -> Vec<TcpListener> {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bind = |&count: &usize| Listeners::bind(any, NonZeroUsize::new(count).unwrap());
+        per_address.iter().flat_map(|count| bind(count).unwrap().to_pass_on().unwrap()).collect()
+    }
+
+    /// How many sockets each core gets.
+    fn check(per_address: &[usize], cores: usize, expected: &[usize]) {
+        let sockets = sockets(per_address);
+        let mut addresses: Vec<_> = sockets.iter().map(|s| s.local_addr().unwrap()).collect();
+        addresses.sort();
+        addresses.dedup();
+        let listeners = Listeners::inherited(sockets, NonZeroUsize::new(cores).unwrap()).unwrap();
+        assert_eq!(listeners.local_addr(), addresses[0]);
+        let shares = listeners.into_shares();
+        assert_eq!(shares.iter().map(Vec::len).collect::<Vec<_>>(), expected);
+        for share in shares {
+            let mut of: Vec<_> = share.iter().map(|s| s.local_addr().unwrap()).collect();
+            of.sort();
+            of.dedup();
+            assert_eq!(of, addresses, "every core accepts for every address");
+        }
+    }
+
+    #[test]
+    fn inherited_sockets_are_shared_out_to_whatever_cores_there_are() {
+        check(&[2], 2, &[1, 1]);
+        check(&[1], 3, &[1, 1, 1]);
+        check(&[3], 2, &[2, 1]);
+        check(&[1, 1], 2, &[2, 2]);
+        check(&[2, 1], 1, &[3]);
+    }
+
+    #[test]
+    fn none_to_inherit_is_an_error() {
+        let error = Listeners::inherited(Vec::new(), NonZeroUsize::MIN).unwrap_err();
+        assert_eq!(error.to_string(), "cannot take over the sockets that were passed on");
+    }
+}
