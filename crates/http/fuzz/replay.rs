@@ -24,7 +24,8 @@ pub(crate) fn replay(target: &str, check: fn(&[u8])) {
 
 /// All inputs, in the order of their names.
 fn stored(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../http/fuzz/corpus").join(target);
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/http/fuzz/corpus").join(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();

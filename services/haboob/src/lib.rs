@@ -43,6 +43,8 @@ mod date;
 mod encoding;
 mod files;
 mod folder;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod host;
 mod listing;
 mod log;

@@ -32,7 +32,7 @@ h1{font-size:1.25rem;overflow-wrap:anywhere}\
 table{border-collapse:collapse;width:100%}\
 th{text-align:left;font-weight:600;border-bottom:1px solid #8888}\
 td,th{padding:.2rem .75rem .2rem 0}\
-td:first-child{overflow-wrap:anywhere}\
+td:first-child{width:100%;overflow-wrap:anywhere}\
 td:nth-child(n+2),th:nth-child(n+2){text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 a{text-decoration:none}a:hover{text-decoration:underline}";
 

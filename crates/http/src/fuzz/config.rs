@@ -1,14 +1,14 @@
 //! The reader of configuration files.
 
-use std::fmt::Write as _;
-
 use http::{HeaderMap, Method};
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
-use crate::config::{ConfigError, parse};
+use crate::config::parse;
 use crate::guard::is_host;
 use crate::protect::Options;
 use crate::proxy::HostHeader;
+
+#[path = "../../fuzz/shown.rs"]
+mod shown;
 
 /// What `input` says makes options that hold together, or a mistake that is shown
 /// at a place in it.
@@ -19,7 +19,7 @@ pub fn check(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match parse("site.toml", text) {
         Ok(options) => holds_together(&options, text),
-        Err(mistake) => is_shown(&mistake, text),
+        Err(mistake) => shown::is_shown(&mistake, text),
     }
 }
 
@@ -47,24 +47,4 @@ fn holds_together(options: &Options, text: &str) {
             assert!(classes.iter().any(|(class, _)| class == choice.class), "{choice:?}");
         }
     }
-}
-
-fn is_shown(mistake: &ConfigError, text: &str) {
-    let mut labels = 0;
-    for label in mistake.labels().into_iter().flatten() {
-        let place = label.offset()..label.offset() + label.len();
-        assert!(text.get(place.clone()).is_some(), "{place:?} of {}: {mistake}", text.len());
-        assert!(label.label().is_some_and(|expected| !expected.is_empty()));
-        labels += 1;
-    }
-    assert_eq!(labels, 1, "{mistake}");
-
-    let mut shown = String::new();
-    let graphical = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
-    graphical.render_report(&mut shown, mistake).expect("a string takes all text");
-    NarratableReportHandler::new()
-        .render_report(&mut shown, mistake)
-        .expect("a string takes all text");
-    write!(shown, "{mistake}").expect("a string takes all text");
-    assert!(!shown.contains("Failed to read contents"), "{shown}");
 }

@@ -10,6 +10,7 @@ use crate::folder::Listing;
 use crate::host::HostName;
 use crate::log::{LogFormat, LogTarget};
 use crate::path::{HiddenFiles, SitePath};
+use crate::root::Root;
 
 /// Where a file stands, and whether what it names must be there.
 #[derive(Clone, Copy)]
@@ -29,10 +30,10 @@ impl Place<'_> {
     pub(super) fn root(self, value: &Value<'_>) -> Result<PathBuf, Fault> {
         let path = parsed(value, "a folder such as \"public\"", |text| self.path(text))?;
         if self.disk == Disk::Asked
-            && let Err(error) = std::fs::read_dir(&path)
+            && let Err(error) = Root::open(&path)
         {
             let message = format!("cannot serve {}: {error}", path.display());
-            let fault = Fault::new(value.span(), message, "expected a folder that can be read");
+            let fault = Fault::new(value.span(), message, "expected a folder that can be entered");
             return Err(fault.help("a path is relative to the folder of this file"));
         }
         Ok(path)
