@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -12,7 +12,10 @@ use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::tls::Tls;
-use tamarisk_haboob::{Listeners, Options, Running, SiteOptions, start, start_on};
+use tamarisk_haboob::{
+    FolderOptions, Listeners, Listing, LogFormat, LogOptions, LogTarget, Options, Running,
+    SiteOptions, StatusOptions, start, start_on,
+};
 
 use self::tls::TlsFiles;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
@@ -29,6 +32,8 @@ Examples:
     tamarisk serve /srv/www --cache 2GiB --held 8MiB
   Over TLS; with several certificates, clients get the one for the name that they ask for:
     tamarisk serve /srv/www --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
+  Lists of what is in folders, and a line for each request on standard output:
+    tamarisk serve . --listing --log -
   Several hosts, redirects, error pages, a log, and a service behind one of the routes:
     tamarisk serve site.toml
   Whether the file can be used, and nothing more:
@@ -92,6 +97,18 @@ pub(crate) struct Serve {
     /// Threads that read files [default: 4]
     #[arg(long, value_name = "N")]
     file_threads: Option<NonZeroUsize>,
+    /// Answer a folder that has no index.html with a list of its files
+    #[arg(long)]
+    listing: bool,
+    /// Write a line for each request to FILE, or to standard output if it is "-"
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// How a line of the log looks [default: combined]
+    #[arg(long, value_name = "FORMAT", value_parser = ["combined", "json"], requires = "log")]
+    log_format: Option<String>,
+    /// Show the status here: a page, JSON and metrics for Prometheus
+    #[arg(long, value_name = "ADDRESS")]
+    status: Option<SocketAddr>,
     /// Serve on this many threads [default: one for each core]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
@@ -155,6 +172,10 @@ impl Serve {
         } else {
             Options::new(DEFAULT_LISTEN, self.folder()?)
         };
+        if let Some(listen) = self.status {
+            let token = options.status.and_then(|status| status.token);
+            options.status = Some(StatusOptions { listen, token });
+        }
         options.listen = self.listen.unwrap_or(options.listen);
         options.cores = self.cores.unwrap_or(options.cores);
         options.tls = self.tls.open()?;
@@ -164,13 +185,28 @@ impl Serve {
 
     fn folder(&self) -> anyhow::Result<SiteOptions> {
         let target = Target::p90(self.p90.unwrap_or(Duration::from_secs(1)));
-        let mut site = SiteOptions::new(&self.site, target.map_err(misunderstood)?);
+        let mut folder = FolderOptions::new(&self.site);
+        folder.listing = if self.listing { Listing::On } else { Listing::Off };
+        let mut site = SiteOptions::single(folder, target.map_err(misunderstood)?);
+        site.log = self.log.as_ref().map(|file| self.log(file));
         site.cache_bytes = self.cache.unwrap_or(site.cache_bytes);
         site.held_bytes_max = self.held.unwrap_or(site.held_bytes_max);
         if let Some(threads) = self.file_threads {
             site.file_workers = u32::try_from(threads.get()).map_err(misunderstood)?;
         }
         Ok(site)
+    }
+
+    fn log(&self, file: &Path) -> LogOptions {
+        let to = match file.as_os_str() == "-" {
+            true => LogTarget::Stdout,
+            false => LogTarget::File(file.to_owned()),
+        };
+        let format = match self.log_format.as_deref() {
+            Some("json") => LogFormat::Json,
+            _ => LogFormat::Combined,
+        };
+        LogOptions { to, format }
     }
 
     /// That nothing is said besides a file which the file says itself.
@@ -180,6 +216,8 @@ impl Serve {
             ("--cache", "cache", self.cache.is_some()),
             ("--held", "held", self.held.is_some()),
             ("--file-threads", "file_threads", self.file_threads.is_some()),
+            ("--listing", "listing", self.listing),
+            ("--log", "log", self.log.is_some()),
         ];
         match stated.iter().find(|(.., is_stated)| *is_stated) {
             Some((option, key, _)) => {

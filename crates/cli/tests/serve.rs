@@ -45,6 +45,33 @@ fn a_file_is_checked_without_serving() {
 }
 
 #[test]
+fn a_folder_may_be_listed_and_its_requests_written_to_standard_output() {
+    let folder = site("serve-folder", "").with_file_name("");
+    let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+        .args(["serve", "--cores", "1", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"])
+        .args(["--listing", "--log", "-", "--log-format", "json"])
+        .arg(&folder)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let address = said.next().unwrap();
+    let address = address.strip_prefix("Serving on http://").unwrap();
+    assert!(said.next().unwrap().starts_with("Status on http://127.0.0.1:"));
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("<a href=\"public/\">") && answer.contains("site.toml"), "{answer}");
+    let mut log = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let line: serde_json::Value = serde_json::from_str(&log.next().unwrap()).unwrap();
+    assert_eq!((&line["target"], &line["status"]), (&"/".into(), &200.into()));
+    let sent = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
+    assert!(sent.unwrap().success() && process.wait().unwrap().success());
+}
+
+#[test]
 fn sighup_opens_the_log_again() {
     let text = "listen = \"127.0.0.1:0\"\ncores = 1\nlog = { file = \"access.log\" }\n\
         [[host]]\nroot = \"public\"\n";

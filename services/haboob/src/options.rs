@@ -111,7 +111,12 @@ impl SiteOptions {
 
     /// The folder `root`, whatever host is asked for.
     pub fn new(root: impl Into<PathBuf>, target: Target) -> Self {
-        let action = Action::Folder(FolderOptions::new(root));
+        Self::single(FolderOptions::new(root), target)
+    }
+
+    /// One folder, whatever host is asked for.
+    pub fn single(folder: FolderOptions, target: Target) -> Self {
+        let action = Action::Folder(folder);
         let route = RouteOptions { name: "default/".to_owned(), path: "/".to_owned(), action };
         Self::of(vec![HostOptions { routes: vec![route], ..HostOptions::default() }], target)
     }
