@@ -14,7 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use bytes::Bytes;
 use command_fds::{CommandFdExt, FdMapping};
+use http::Request;
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 
 /// What takes longer than this comes to no end.
 const STUCK: Duration = Duration::from_secs(60);
@@ -100,7 +105,18 @@ impl Load {
                 }
             })
         };
-        let clients = (0..12).map(client).collect();
+        let mut clients: Vec<_> = (0..12).map(client).collect();
+        let (ended, count, errors) = (stop.clone(), answered.clone(), failures.clone());
+        clients.push(thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                while !ended.load(Ordering::Relaxed) {
+                    if let Err(error) = http2_connection(address, &ended, &count).await {
+                        errors.lock().unwrap().push(format!("over HTTP/2: {error}"));
+                    }
+                }
+            });
+        }));
         Self { stop, answered, failures, clients }
     }
 
@@ -149,6 +165,31 @@ fn connection(
         answered.fetch_add(1, Ordering::Relaxed);
         if head.contains("connection: close\r\n") {
             break;
+        }
+    }
+    Ok(())
+}
+
+/// The same over HTTP/2, until the connection says that it takes no more.
+async fn http2_connection(
+    address: SocketAddr,
+    stop: &AtomicBool,
+    answered: &AtomicU64,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let socket = TokioIo::new(tokio::net::TcpStream::connect(address).await?);
+    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), socket).await?;
+    tokio::spawn(connection);
+    while !stop.load(Ordering::Relaxed) && sender.ready().await.is_ok() {
+        let request = Request::get(format!("http://{address}/a.txt")).body(Empty::<Bytes>::new())?;
+        match sender.send_request(request).await {
+            Ok(answer) => {
+                assert_eq!(answer.status(), 200);
+                assert_eq!(answer.into_body().collect().await?.to_bytes(), "hello");
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+            // It was not sent: the connection has just said that it closes.
+            Err(error) if error.is_canceled() => break,
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
