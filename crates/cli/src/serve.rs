@@ -241,7 +241,7 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
 
 fn announce(running: &Running, tls: Option<&Tls>) {
     let scheme = if tls.is_some() { "https" } else { "http" };
-    eprintln!("Serving on {scheme}://{}", running.local_addr());
+    succession::say(&format!("Serving on {scheme}://{}", running.local_addr()));
     if let Some(address) = running.status_addr() {
         eprintln!("Status on http://{address}/");
     }

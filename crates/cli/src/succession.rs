@@ -37,6 +37,12 @@ pub(crate) fn inherited() -> io::Result<Vec<TcpListener>> {
     sockets.filter_map(Result::transpose).collect()
 }
 
+/// Says a line in one piece, because the next process may be speaking too.
+pub(crate) fn say(line: &str) {
+    let line = format!("{line}\n");
+    eprint!("{line}");
+}
+
 /// Tells the service manager and the predecessor, if there are any, that we serve.
 pub(crate) fn ready() {
     // Who cannot be told does not wait for it.
@@ -83,7 +89,7 @@ impl Succession {
             match self.start(sockets) {
                 Ok(mut successor) => {
                     let id = successor.id().unwrap_or_default();
-                    eprintln!("Started process {id}, which is to take over.");
+                    say(&format!("Started process {id}, which is to take over."));
                     let ended = successor.wait().await;
                     let ended = ended.map_or_else(|error| error.to_string(), |end| end.to_string());
                     eprintln!("Process {id} has not taken over ({ended}): this one serves on.");

@@ -55,14 +55,23 @@ impl Site {
         assert!(sent.unwrap().success());
     }
 
-    /// What follows `start` in the next line that begins so.
-    fn says(&self, start: &str) -> String {
-        loop {
-            let line = self.said.recv_timeout(STUCK).unwrap_or_else(|_| panic!("no {start:?}"));
-            if let Some(rest) = line.strip_prefix(start) {
-                return rest.to_owned();
+    /// What follows each of `starts` in the next lines that begin so.
+    fn says_all<const N: usize>(&self, starts: [&str; N]) -> [String; N] {
+        let (mut found, mut lines) = ([const { None }; N], Vec::new());
+        while found.iter().any(Option::is_none) {
+            let said = self.said.recv_timeout(STUCK);
+            let line = said.unwrap_or_else(|_| panic!("{starts:?} are not all in {lines:#?}"));
+            for (start, found) in starts.iter().zip(&mut found) {
+                *found = found.take().or_else(|| line.strip_prefix(start).map(str::to_owned));
             }
+            lines.push(line);
         }
+        found.map(Option::unwrap)
+    }
+
+    fn says(&self, start: &str) -> String {
+        let [rest] = self.says_all([start]);
+        rest
     }
 
     /// Where it serves.
@@ -203,11 +212,12 @@ fn ten_restarts_under_load_fail_no_request() {
     for _ in 0..10 {
         load.wait_for(200);
         site.signal("-USR2");
-        let said = site.says("Started process ");
-        let successor = said.split(',').next().unwrap().parse().unwrap();
-        assert_eq!(site.serves(), address, "the same sockets");
-        assert_eq!(site.says("Drained: "), "every request under way was finished.");
-        site.process = successor;
+        // Two processes speak, in no order.
+        let [successor, serving, drained] =
+            site.says_all(["Started process ", "Serving on http://", "Drained: "]);
+        assert_eq!(serving, address.to_string(), "the same sockets");
+        assert_eq!(drained, "every request under way was finished.");
+        site.process = successor.split(',').next().unwrap().parse().unwrap();
     }
     load.wait_for(200);
     let (answered, failures) = load.end();
