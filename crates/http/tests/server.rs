@@ -4,6 +4,7 @@
 mod support;
 
 use std::convert::Infallible;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -151,6 +152,28 @@ async fn a_connection_that_a_drain_finds_idle_is_answered_once_more() {
         held.release.add_permits(1);
         client.write_all(REQUEST.as_bytes()).await.unwrap();
         let mut answer = String::new();
+        within(client.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.contains("connection: close\r\n") && answer.ends_with("done"), "{answer}");
+    }
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn clients_that_nobody_has_accepted_yet_are_served_when_a_drain_starts() {
+    let held = Held::start(Server::default()).await;
+    held.release.add_permits(50);
+    // The server's task does not run meanwhile.
+    let connect = |_| {
+        let mut client = std::net::TcpStream::connect(held.address).unwrap();
+        client.write_all(REQUEST.as_bytes()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        client
+    };
+    let clients: Vec<_> = (0..50).map(connect).collect();
+    held.drain.drain(PATIENCE);
+    for client in clients {
+        let mut answer = String::new();
+        let mut client = TcpStream::from_std(client).unwrap();
         within(client.read_to_string(&mut answer)).await.unwrap();
         assert!(answer.contains("connection: close\r\n") && answer.ends_with("done"), "{answer}");
     }

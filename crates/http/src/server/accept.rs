@@ -104,13 +104,10 @@ where
             _ = drain.started() => break,
         }
     }
-    // Who is connected as far as the kernel is concerned would be reset with the listener.
     pace.part();
-    for _ in 0..BACKLOG {
-        let Some(client) = waiting(&listener) else { break };
+    for client in left_behind(listener) {
         welcome(client, &door, &mut open);
     }
-    drop(listener);
     let mut cut = 0;
     while let Some(ended) = open.join_next().await {
         cut += usize::from(!matches!(ended, Ok(Ended::ByItself)));
@@ -124,6 +121,18 @@ fn waiting(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
         Poll::Ready(accepted) => accepted.ok(),
         Poll::Pending => None,
     }
+}
+
+/// Closes `listener`, with which clients would be reset who are connected as far as the kernel
+/// is concerned: those who are.
+fn left_behind(listener: TcpListener) -> Vec<(TcpStream, SocketAddr)> {
+    let Ok(listener) = listener.into_std() else { return Vec::new() };
+    let accept = || -> io::Result<_> {
+        let (socket, peer) = listener.accept()?;
+        socket.set_nonblocking(true)?;
+        Ok((TcpStream::from_std(socket)?, peer))
+    };
+    (0..BACKLOG).map_while(|_| accept().ok()).collect()
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {
