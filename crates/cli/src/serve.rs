@@ -166,7 +166,10 @@ impl Serve {
         let mut options = if self.site.is_file() {
             self.alone()?;
             match config::load(&self.site) {
-                Ok(options) => options,
+                Ok(options) => {
+                    options.tls.iter().for_each(tls::warn);
+                    options
+                }
                 Err(mistake) => return Ok(Err(mistake)),
             }
         } else {

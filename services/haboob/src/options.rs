@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use tamarisk_control::Target;
 use tamarisk_http::classify;
 use tamarisk_http::protect::UpstreamOptions;
+use tamarisk_http::proxy::Scheme;
 
 use crate::folder::Listing;
 use crate::host::HostName;
@@ -31,6 +32,8 @@ pub struct SiteOptions {
     pub target: Target,
     /// Proxies in front, whose `X-Forwarded-For` is believed.
     pub trusted: Vec<IpNet>,
+    /// How clients come here, which services behind are told.
+    pub scheme: Scheme,
     /// Where requests are written down, if anywhere.
     pub log: Option<LogOptions>,
 }
@@ -105,6 +108,7 @@ impl SiteOptions {
             file_workers: 4,
             target,
             trusted: Vec::new(),
+            scheme: Scheme::default(),
             log: None,
         }
     }

@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tamarisk_control::Target;
+use tamarisk_http::proxy::Scheme;
 use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
 use tamarisk_http::status::InvalidToken;
 use tamarisk_http::tls::{Handshakes, Tls};
@@ -107,10 +108,11 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
-    let Options { listen: _, cores, server, tls, handshake_target, site, status } = options;
+    let Options { listen: _, cores, server, tls, handshake_target, mut site, status } = options;
     let local_addr = listeners.local_addr();
     let kept = listeners.to_pass_on().map_err(ListenError::Inherited)?;
     let status = status.as_ref().map(StatusPort::bind).transpose()?;
+    site.scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
     let site = Site::open(site)?;
     let handshakes = tls.map(|tls| Handshakes::new(tls, cores, handshake_target)).transpose()?;
     let server = handshakes.iter().cloned().fold(server, Server::tls);

@@ -111,7 +111,12 @@ impl Site {
         Ok(Self(Arc::new(Shared {
             pages: Arc::new(pages),
             hosts: Hosts::new(names.zip(hosts)),
-            proxy: proxy::Site { routes: Routes::new(routes), upstreams, trusted: options.trusted },
+            proxy: proxy::Site {
+                routes: Routes::new(routes),
+                upstreams,
+                trusted: options.trusted,
+                scheme: options.scheme,
+            },
             log,
         })))
     }

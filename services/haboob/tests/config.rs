@@ -114,6 +114,9 @@ fn what_is_missing_or_too_much_is_named() {
     check_route("", "[[host.route]]", "this route leads nowhere", needs);
     let both = "root = \"a\"\nredirect = \"/\"";
     check_route(both, "[[host.route]]", "this route has root and redirect at once", needs);
+    let table = "{ certificate = \"a\" }";
+    let key = format!("tls = [{table}]\n[[host]]\nroot = \"a\"");
+    check(&key, table, "\"key\" is missing", "needs `key = \"key.pem\"`");
     check(
         "[log]\n[[host]]\nroot = \"a\"",
         "[log]",

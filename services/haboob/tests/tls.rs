@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tamarisk_control::Target;
 use tamarisk_haboob::tls::{Identity, Tls, TlsError, Warning};
-use tamarisk_haboob::{Options, Running, SiteOptions, start};
+use tamarisk_haboob::{Options, Running, SiteOptions, config, start};
 use tamarisk_http::guard::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -354,4 +354,37 @@ async fn a_handshake_that_takes_too_long_is_given_up() {
     }
     let offered = running.handshakes().unwrap().total().offered;
     assert_eq!(offered, 0, "nobody has said hello");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_names_certificates_and_services_behind_are_told_of_tls() {
+    let folder = Folder::new();
+    let identity = folder.ecdsa("site", "DNS:site.example");
+    let behind = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let site = format!(
+        "listen = \"127.0.0.1:0\"\n[[tls]]\ncertificate = \"site.pem\"\nkey = \"site-key.pem\"\n\
+         [[host]]\n[[host.route]]\npath = \"/\"\nproxy = \"http://{}\"\n",
+        behind.local_addr().unwrap()
+    );
+    let file = folder.0.join("site.toml");
+    fs::write(&file, &site).unwrap();
+    let mut options = config::load(&file).unwrap();
+    options.handshake_target = Target::p90(Duration::from_secs(10)).unwrap();
+    let running = start(options).await.unwrap();
+    let asked = tokio::spawn(async move {
+        let (mut stream, _) = behind.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+        String::from_utf8(head).unwrap()
+    });
+    assert_eq!(curl(&running, "site.example", &identity.certificate, &[]).unwrap(), "ok");
+    let head = asked.await.unwrap();
+    assert!(head.contains("\r\nx-forwarded-proto: https\r\n"), "{head}");
+
+    fs::write(&file, site.replace("site-key", "none")).unwrap();
+    let mistake = config::load(&file).err().unwrap().to_string();
+    assert!(mistake.contains("none.pem"), "{mistake}");
 }

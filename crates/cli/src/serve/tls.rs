@@ -49,7 +49,8 @@ impl TlsFiles {
     }
 }
 
-fn warn(tls: &Tls) {
+/// Says what is not as it should be in the certificates.
+pub(super) fn warn(tls: &Tls) {
     for warning in tls.warnings() {
         eprintln!("Warning: {warning}.");
     }

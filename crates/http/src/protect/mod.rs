@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use options::{Options, UpstreamOptions};
 pub use reload::Reloaded;
 
-use crate::proxy::{Proxy, Site, Upstream};
+use crate::proxy::{Proxy, Scheme, Site, Upstream};
 use crate::server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Token, TokenSource};
 
@@ -72,6 +72,7 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
         routes: options.routes.clone(),
         upstreams: upstreams.clone(),
         trusted: options.trusted.clone(),
+        scheme: Scheme::Http,
     };
     let (trigger, drain) = DrainTrigger::new();
     let (server, drained) = (options.server.clone(), drain.clone());

@@ -10,11 +10,31 @@ use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 use parking_lot::Mutex;
 
+/// How a client comes here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// In clear text.
+    #[default]
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
 /// The other end of a client's connection.
 #[derive(Debug)]
 pub struct Peer {
     address: IpAddr,
     trusted: bool,
+    scheme: Scheme,
     /// What was announced for the host last asked for: most connections ask for one.
     last: Mutex<(Option<HeaderValue>, Announcement)>,
 }
@@ -25,7 +45,7 @@ struct Announcement {
     /// `X-Forwarded-For` and `Forwarded`.
     lists: String,
     /// `X-Forwarded-Proto`.
-    proto: &'static str,
+    proto: String,
     /// `X-Forwarded-Host`.
     host: String,
 }
@@ -39,13 +59,14 @@ pub(super) struct Kept {
 
 impl Peer {
     /// The peer at `address`, which is believed if it is in one of `trusted`.
-    pub(super) fn new(address: SocketAddr, trusted: &[IpNet]) -> Self {
+    pub(super) fn new(address: SocketAddr, trusted: &[IpNet], scheme: Scheme) -> Self {
         // An IPv4 client of an IPv6 socket is still an IPv4 client.
         let address = address.ip().to_canonical();
         Self {
             address,
             trusted: trusted.iter().any(|network| network.contains(&address)),
-            last: Mutex::new((None, Announcement::of(address, None))),
+            scheme,
+            last: Mutex::new((None, Announcement::of(address, None, scheme))),
         }
     }
 
@@ -78,7 +99,7 @@ impl Peer {
     pub(super) fn announce(&self, out: &mut Vec<u8>, host: Option<&HeaderValue>, kept: Kept) {
         let mut last = self.last.lock();
         if last.0.as_ref() != host {
-            *last = (host.cloned(), Announcement::of(self.address, host));
+            *last = (host.cloned(), Announcement::of(self.address, host, self.scheme));
         }
         let announcement = &last.1;
         // Another line of a list field is another element of the list.
@@ -93,23 +114,24 @@ impl Peer {
 }
 
 impl Announcement {
-    fn of(client: IpAddr, host: Option<&HeaderValue>) -> Self {
+    fn of(client: IpAddr, host: Option<&HeaderValue>, scheme: Scheme) -> Self {
         let node = match client {
             IpAddr::V4(address) => format!("for={address}"),
             IpAddr::V6(address) => format!("for=\"[{address}]\""),
         };
+        let proto = scheme.name();
         let text = host.and_then(|host| host.to_str().ok());
         let (element, host) = match text {
             // The guard and hyper let no quote or backslash into a host.
             Some(host) if !host.contains(['"', '\\']) => (
-                format!("{node};host=\"{host}\";proto=http"),
+                format!("{node};host=\"{host}\";proto={proto}"),
                 format!("x-forwarded-host: {host}\r\n"),
             ),
-            _ => (format!("{node};proto=http"), String::new()),
+            _ => (format!("{node};proto={proto}"), String::new()),
         };
         Self {
             lists: format!("x-forwarded-for: {client}\r\nforwarded: {element}\r\n"),
-            proto: "x-forwarded-proto: http\r\n",
+            proto: format!("x-forwarded-proto: {proto}\r\n"),
             host,
         }
     }
@@ -120,7 +142,7 @@ mod tests {
     use super::*;
 
     fn peer(address: &str, trusted: &[IpNet]) -> Peer {
-        Peer::new(address.parse().unwrap(), trusted)
+        Peer::new(address.parse().unwrap(), trusted, Scheme::Http)
     }
 
     fn announced(peer: &Peer, host: Option<&'static str>, kept: Kept) -> Vec<String> {
@@ -143,6 +165,18 @@ mod tests {
                 ]
             );
         }
+    }
+
+    #[test]
+    fn an_upstream_is_told_of_tls() {
+        let peer = Peer::new("192.0.2.7:1".parse().unwrap(), &[], Scheme::Https);
+        let expected = [
+            "x-forwarded-for: 192.0.2.7",
+            "forwarded: for=192.0.2.7;host=\"a.example\";proto=https",
+            "x-forwarded-proto: https",
+            "x-forwarded-host: a.example",
+        ];
+        assert_eq!(announced(&peer, Some("a.example"), Kept::default()), expected);
     }
 
     #[test]

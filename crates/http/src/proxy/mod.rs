@@ -50,7 +50,7 @@ use crate::refusal::{self, Form};
 use crate::server::Tunnel;
 
 pub use body::ProxyBody;
-pub use forwarded::Peer;
+pub use forwarded::{Peer, Scheme};
 pub use line::LineError;
 pub(crate) use upstream::host_and_port;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
@@ -67,12 +67,15 @@ pub struct Site {
     pub upstreams: Vec<Arc<Upstream>>,
     /// Proxies in front of this one, whose word on the client is taken.
     pub trusted: Vec<IpNet>,
+    /// How clients come here, which upstreams are told.
+    pub scheme: Scheme,
 }
 
 /// One core's proxy.
 pub struct Proxy {
     routes: Routes,
     trusted: Vec<IpNet>,
+    scheme: Scheme,
     reaches: Vec<Arc<Reach>>,
     ids: RequestIds,
 }
@@ -99,6 +102,7 @@ impl Proxy {
         Arc::new(Self {
             routes: site.routes.clone(),
             trusted: site.trusted.clone(),
+            scheme: site.scheme,
             reaches: site.upstreams.iter().map(reach).collect(),
             ids: RequestIds::default(),
         })
@@ -125,7 +129,7 @@ impl Proxy {
 
     /// The client at `address`, as upstreams are told of it.
     pub fn peer(&self, address: SocketAddr) -> Peer {
-        Peer::new(address, &self.trusted)
+        Peer::new(address, &self.trusted, self.scheme)
     }
 
     /// The client that a request comes from, as far as a trusted peer tells of another one.

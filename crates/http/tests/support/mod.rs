@@ -15,7 +15,7 @@ use tamarisk_control::{
 };
 use tamarisk_http::classify::{Route, Routes};
 use tamarisk_http::protect::{self, Options, Running};
-use tamarisk_http::proxy::{Proxy, Site, Upstream};
+use tamarisk_http::proxy::{Proxy, Scheme, Site, Upstream};
 use tamarisk_http::server::{DrainTrigger, Server};
 use tamarisk_stage::Gate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -77,6 +77,7 @@ pub(crate) async fn proxy(upstream: SocketAddr, gate: &Gate) -> (SocketAddr, Dra
         routes: Routes::new(vec![Route::everything(0)]),
         upstreams: vec![Arc::new(Upstream::new(&origin, gate.clone()))],
         trusted: Vec::new(),
+        scheme: Scheme::Http,
     };
     let proxy = Proxy::start(&site);
     let listener = TcpListener::bind(any_port()).await.unwrap();

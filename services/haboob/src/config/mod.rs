@@ -14,6 +14,10 @@
 //! [limits]                               # as in the file of `tamarisk protect`
 //! connections = 10000
 //!
+//! [[tls]]                                # clear text by default; one for each certificate
+//! certificate = "chain.pem"
+//! key = "key.pem"
+//!
 //! [log]                                  # no log by default
 //! file = "access.log"                    # or "-", standard output
 //! format = "combined"                    # or "json"
@@ -68,6 +72,9 @@
 //!
 //! **Errors** are answered with the pages of the host's root, with the status that they are
 //! for; answers of proxied services are passed on as they are.
+//!
+//! **TLS** has the certificate whose names have the one that a client asks for, and the first
+//! one for all others; SIGHUP reads them again.
 //!
 //! A mistake is shown where it stands, with what was expected there; an unknown key is a
 //! mistake, and so is a folder that is none.

@@ -49,6 +49,11 @@ impl Place<'_> {
         })
     }
 
+    /// A file, relative to the folder of this one.
+    pub(super) fn file(self, value: &Value<'_>) -> Result<PathBuf, Fault> {
+        parsed(value, "a file such as \"chain.pem\"", |text| self.path(text))
+    }
+
     fn path(self, text: &str) -> Option<PathBuf> {
         (!text.is_empty() && !text.contains('\0')).then(|| self.folder.join(text))
     }

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::classify::{ClassRule, Condition, Route, Routes, timeout};
 use crate::fuzz::Input;
 use crate::guard::{Limits, Violation, Watch, is_host};
-use crate::proxy::forwarded::Peer;
+use crate::proxy::forwarded::{Peer, Scheme};
 use crate::proxy::hop_by_hop::is_of_connection;
 use crate::proxy::request_head::{BodyLength, Way};
 use crate::proxy::request_id::{RequestIds, is_well_formed};
@@ -80,7 +80,7 @@ fn networks() -> Vec<IpNet> {
 
 fn peer(trusted: bool) -> (Peer, IpAddr) {
     let address = SocketAddr::from(([if trusted { 192 } else { 203 }, 0, 2, 1], 4711));
-    (Peer::new(address, &networks()), address.ip())
+    (Peer::new(address, &networks(), Scheme::Http), address.ip())
 }
 
 /// A request as the upstream reads it.
