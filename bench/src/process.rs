@@ -54,9 +54,14 @@ impl Server {
         Ok(server)
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// CPU time that it has used so far.
     pub fn cpu_time(&self) -> Duration {
-        crate::cpu_time_of(&self.child.id().to_string())
+        crate::cpu_time_of(&self.id().to_string())
     }
 }
 
