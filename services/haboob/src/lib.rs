@@ -7,8 +7,8 @@
 //!
 //! ```text
 //! socket ─ (TLS) ─ guard ─ hyper ─ host ─ route ─ path ─ page cache ─ hit ─────────────── answer
-//!            (tamarisk-http)                  │                 └─ miss ─ files (threads) ──┘
-//!                                             │                           chunks (threads) ─ body of a long file
+//!          (tamarisk-http)                    │                 └─ miss ─ files (threads) ──┘
+//!                                             │                    chunks (threads) ─ body of a long file
 //!                                             └─ gate ─ service behind
 //! ```
 //!

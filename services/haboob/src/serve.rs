@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// One thread for each core, and nearly as many connections as there may be open files,
+    /// One thread for each core, and nearly as many connections as there may be open files, or
     /// half as many if each may need another one to a service behind; in clear text.
     pub fn new(listen: SocketAddr, site: SiteOptions) -> Self {
         let server = Server::default();
@@ -117,7 +117,7 @@ pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running,
     let handshakes = tls.map(|tls| Handshakes::new(tls, cores, handshake_target)).transpose()?;
     let server = handshakes.iter().cloned().fold(server, Server::tls);
     let (trigger, drain) = DrainTrigger::new();
-    let status = status.map(|port| port.show(&site, &server, &drain));
+    let status = status.map(|port| port.show(&site, &server, handshakes.as_ref(), &drain));
     let served = site.clone();
     let serving = async move |listener| {
         let site = served.on_core();

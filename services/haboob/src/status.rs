@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tamarisk_http::server::{Drain, DrainTrigger, Listeners, Server};
+use tamarisk_http::server::{Drain, DrainTrigger, ListenError, Listeners, Server};
 use tamarisk_http::status::{self, Board, Token, TokenSource};
+use tamarisk_http::tls::Handshakes;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -37,14 +38,24 @@ impl StatusPort {
     pub(crate) fn bind(options: &StatusOptions) -> Result<Self, StartError> {
         let token = options.token.as_ref().map(TokenSource::read).transpose()?;
         let listener = Listeners::bind_here(options.listen)?;
-        let address = listener.local_addr().unwrap_or(options.listen);
+        let failed = |source| ListenError::Address { address: options.listen, source };
+        let address = listener.local_addr().map_err(failed)?;
         Ok(Self { address, listener, token })
     }
 
-    /// Shows what `site` does, behind `server`.
-    pub(crate) fn show(self, site: &Site, server: &Server, drain: &Drain) -> Shown {
+    /// Shows what `site` does, behind `server` and the `handshakes`.
+    pub(crate) fn show(
+        self,
+        site: &Site,
+        server: &Server,
+        handshakes: Option<&Handshakes>,
+        drain: &Drain,
+    ) -> Shown {
         let Self { address, listener, token } = self;
         let mut board = Board::new().server(server).drain(drain);
+        if let Some(handshakes) = handshakes.cloned() {
+            board = board.stage(move || handshakes.observe());
+        }
         for stage in 0..site.observe().len() {
             let site = site.clone();
             board = board.stage(move || {
