@@ -29,8 +29,8 @@ const ERROR_PAUSE: Duration = Duration::from_millis(20);
 
 /// Bytes of an answer that the kernel holds beyond those under way: it takes more once half of
 /// them have gone. It would hold megabytes, and we could not tell a slow client from one that
-/// reads nothing.
-const UNSENT_MAX: u32 = 128 * 1024;
+/// reads nothing; with much less, long answers are sent in more pieces than pays.
+const UNSENT_MAX: u32 = 512 * 1024;
 
 /// A connection's place in the count.
 struct Place(Arc<AtomicUsize>);
