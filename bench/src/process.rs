@@ -127,6 +127,17 @@ pub fn nginx(
     Server::start(core, &["nginx", "-c", &config], address)
 }
 
+/// `tamarisk serve folder` on `core`, with what else the command line is to say.
+///
+/// # Errors
+/// As for [`Server::start`] and [`tamarisk`].
+pub fn serve(core: usize, folder: &str, more: &[&str]) -> Result<Server> {
+    let address = free_address()?;
+    let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
+    let command = [&*command, "serve", folder, "--listen", &listen, "--cores", "1"];
+    Server::start(core, &[&command, more].concat(), address)
+}
+
 /// A folder for the configuration files of one benchmark, removed afterwards.
 pub struct Scratch(PathBuf);
 

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use anyhow::{Context, Result, ensure};
-use tamarisk_bench::process::{Scratch, Server, free_address, tamarisk};
+use tamarisk_bench::process::{Scratch, Server, serve};
 use tamarisk_bench::wrk::Wrk;
 use tamarisk_bench::{Spread, spread};
 
@@ -26,7 +26,8 @@ fn main() -> Result<()> {
     let scratch = Scratch::new("connections-bench")?;
     scratch.write(&PATH[1..], &"x".repeat(1024))?;
     let folder = scratch.path().display().to_string();
-    let (crowded, alone) = (serve(&folder)?, serve(&folder)?);
+    let start = || serve(SERVER_CORE, &folder, &[]);
+    let (crowded, alone) = (start()?, start()?);
     for server in [&crowded, &alone] {
         WRK.load(server, PATH, 2)?;
     }
@@ -77,11 +78,4 @@ fn memory(server: &Server) -> Result<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next()).context("no VmRSS")?;
     Ok(kib.parse::<f64>()? * 1024.0)
-}
-
-fn serve(folder: &str) -> Result<Server> {
-    let address = free_address()?;
-    let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
-    let command = [&*command, "serve", folder, "--listen", &listen, "--cores", "1"];
-    Server::start(SERVER_CORE, &command, address)
 }

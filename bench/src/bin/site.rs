@@ -7,7 +7,7 @@
 //! take turns on core 0, the load generator has core 1.
 
 use anyhow::Result;
-use tamarisk_bench::process::{Scratch, Server, free_address, nginx, tamarisk};
+use tamarisk_bench::process::{Scratch, Server, free_address, nginx, serve};
 use tamarisk_bench::wrk::Wrk;
 use tamarisk_bench::{Spread, spread};
 
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     }
     let folder = scratch.path().display().to_string();
     let servers = [
-        ("tamarisk", serve(&folder)?),
+        ("tamarisk", serve(SERVER_CORE, &folder, &[])?),
         (
             "nginx",
             nginx(&scratch, "nginx", SERVER_CORE, |address| {
@@ -68,13 +68,6 @@ fn compare(servers: &[(&str, Server); 4], what: &str, path: &str) -> Result<()> 
         "  tamarisk ÷ the best of the others, paired: {median:.2}  ({least:.2} … {greatest:.2})"
     );
     Ok(())
-}
-
-fn serve(folder: &str) -> Result<Server> {
-    let address = free_address()?;
-    let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
-    let command = [&*command, "serve", folder, "--listen", &listen, "--cores", "1"];
-    Server::start(SERVER_CORE, &command, address)
 }
 
 fn h2o(scratch: &Scratch) -> Result<Server> {

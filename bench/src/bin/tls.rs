@@ -9,7 +9,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use tamarisk_bench::process::{Scratch, Server, free_address, nginx, pinned, tamarisk};
+use tamarisk_bench::process::{Scratch, Server, nginx, pinned, serve};
 use tamarisk_bench::{Spread, spread};
 
 const REPETITIONS: usize = 7;
@@ -28,15 +28,16 @@ fn main() -> Result<()> {
     let scratch = Scratch::new("tls-bench")?;
     scratch.write("1024.bin", &"x".repeat(1024))?;
     let identity = Identity::make(&scratch)?;
-    let ours = serve(&scratch, &identity)?;
+    let Identity { certificate, key } = &identity;
+    let folder = scratch.path().display().to_string();
+    let certified = ["--tls-cert", certificate, "--tls-key", key];
+    let ours = serve(SERVER_CORE, &folder, &certified)?;
     let theirs = nginx(&scratch, "nginx", SERVER_CORE, |address| {
-        let Identity { certificate, key } = &identity;
         format!(
             "ssl_session_cache shared:bench:10m;\n\
-             server {{ listen {address} ssl; root {};\n\
+             server {{ listen {address} ssl; root {folder};\n\
              ssl_certificate {certificate}; ssl_certificate_key {key};\n\
-             ssl_protocols TLSv1.2 TLSv1.3; }}",
-            scratch.path().display()
+             ssl_protocols TLSv1.2 TLSv1.3; }}"
         )
     })?;
     for (what, version, session) in KINDS {
@@ -100,17 +101,4 @@ fn cost(server: &Server, version: &str, session: &str) -> Result<f64> {
     let count: f64 = count.with_context(|| format!("openssl counted nothing:\n{text}"))?;
     ensure!(count > 0.0, "no handshake was finished:\n{text}");
     Ok(micros / count)
-}
-
-fn serve(scratch: &Scratch, identity: &Identity) -> Result<Server> {
-    let address = free_address()?;
-    let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
-    let folder = scratch.path().display().to_string();
-    let Identity { certificate, key } = identity;
-    #[rustfmt::skip]
-    let command = [
-        &*command, "serve", &folder, "--listen", &listen, "--cores", "1",
-        "--tls-cert", certificate, "--tls-key", key,
-    ];
-    Server::start(SERVER_CORE, &command, address)
 }
