@@ -338,6 +338,17 @@ async fn what_is_malformed_is_refused_behind_tls_as_well() {
 }
 
 #[tokio::test]
+async fn who_has_agreed_on_a_protocol_is_answered_in_no_other() {
+    let folder = Folder::new();
+    let tls = Tls::open(vec![folder.ecdsa("a", "DNS:a.test")]).unwrap();
+    let running = folder.serve(&tls).await;
+    let told = s_client_asking(&running, &["-alpn", "http/1.1"]);
+    assert!(told.contains("ALPN protocol: http/1.1") && told.contains("hello"), "{told}");
+    let told = s_client_asking(&running, &["-alpn", "h2"]);
+    assert!(told.contains("ALPN protocol: h2") && !told.contains("HTTP/1.1 "), "{told}");
+}
+
+#[tokio::test]
 async fn a_handshake_that_takes_too_long_is_given_up() {
     let folder = Folder::new();
     let tls = Tls::open(vec![folder.ecdsa("a", "DNS:a.test")]).unwrap();

@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 
 use std::cell::Cell;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -153,6 +153,12 @@ async fn begin(
         // Boxed for the sake of the connections that do without.
         Some(tls) => Stream::Tls(Box::new(Box::pin(tls.shake(socket)).await?)),
     };
+    let agreed = stream.agreed();
     let mut stream = Guarded::new(stream, limits.clone());
-    Ok((stream.protocol().await?, stream))
+    let spoken = stream.protocol().await?;
+    match (agreed, spoken) {
+        // Nothing that we could answer would be understood.
+        (Some(agreed), Some(spoken)) if agreed != spoken => Err(ErrorKind::InvalidData.into()),
+        _ => Ok((spoken, stream)),
+    }
 }

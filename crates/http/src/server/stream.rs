@@ -8,12 +8,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
 use super::departure::Socket;
+use crate::guard::Protocol;
 
 /// One type for both, so that everything above exists once.
 pub(super) enum Stream {
     Plain(Socket),
     /// Boxed: it is ten times as large, and most servers have many connections of the other kind.
     Tls(Box<TlsStream<Socket>>),
+}
+
+impl Stream {
+    /// The protocol that was agreed on in the TLS handshake, if one was.
+    pub(super) fn agreed(&self) -> Option<Protocol> {
+        let Self::Tls(stream) = self else { return None };
+        let (_, session) = stream.get_ref();
+        let is_http2 = session.alpn_protocol()? == b"h2";
+        Some(if is_http2 { Protocol::Http2 } else { Protocol::Http1 })
+    }
 }
 
 impl AsyncRead for Stream {
