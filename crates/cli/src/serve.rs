@@ -181,7 +181,7 @@ impl Serve {
         }
         options.listen = self.listen.unwrap_or(options.listen);
         options.cores = self.cores.unwrap_or(options.cores);
-        options.tls = self.tls.open()?;
+        options.tls = self.tls.open()?.or(options.tls);
         options.handshake_target = self.tls.target()?;
         Ok(Ok(options))
     }

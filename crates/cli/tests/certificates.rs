@@ -7,6 +7,15 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+const SITE: &str = r#"
+    listen = "127.0.0.1:0"
+    [[tls]]
+    certificate = "a.pem"
+    key = "a.key"
+    [[host]]
+    root = "."
+"#;
+
 /// A server for a folder that has its own certificate in it, until the test ends.
 struct Site {
     folder: PathBuf,
@@ -16,20 +25,23 @@ struct Site {
 }
 
 impl Site {
-    fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("tamarisk-hup-{}", std::process::id()));
+    fn start(name: &str, arguments: &[&str]) -> Self {
+        let name = format!("tamarisk-hup-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("site.toml"), SITE).unwrap();
         certificate(&folder);
         let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
-            .args(["serve", ".", "--listen", "127.0.0.1:0", "--cores", "1"])
-            .args(["--tls-cert", "a.pem", "--tls-key", "a.key"])
+            .args(["serve", "--cores", "1"])
+            .args(arguments)
             .current_dir(&folder)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let said = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut site = Self { folder, process, said, address: String::new() };
-        site.address = site.says("Serving on https://");
+        let serving = site.says("Serving on ");
+        site.address = serving.strip_prefix("https://").expect(&serving).to_owned();
         site
     }
 
@@ -97,7 +109,16 @@ fn fingerprint(file: &Path) -> String {
 
 #[test]
 fn sighup_takes_new_certificates_and_keeps_the_old_ones_if_they_are_bad() {
-    let mut site = Site::start();
+    let arguments = [".", "--listen", "127.0.0.1:0", "--tls-cert", "a.pem", "--tls-key", "a.key"];
+    check_sighup(Site::start("arguments", &arguments));
+}
+
+#[test]
+fn so_it_does_with_the_certificates_that_a_file_names() {
+    check_sighup(Site::start("file", &["site.toml"]));
+}
+
+fn check_sighup(mut site: Site) {
     let file = site.folder.join("a.pem");
     let first = fingerprint(&file);
     assert_eq!(site.shows(), first);
