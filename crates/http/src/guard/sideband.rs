@@ -1,6 +1,6 @@
 //! What the guard below hyper and the service above it tell each other past it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,6 +17,11 @@ pub(crate) struct Sideband {
     number: AtomicU64,
     /// How long to rest before the next request is read, in milliseconds.
     pause: AtomicU32,
+    /// How many requests hyper has been given, and how many of them are answered.
+    given: AtomicU64,
+    answered: AtomicU64,
+    /// The client has yet to take what has been written.
+    unsent: AtomicBool,
     matter: Mutex<Option<Matter>>,
 }
 
@@ -70,6 +75,32 @@ impl Sideband {
         }
     }
 
+    /// hyper has been given this many requests in all.
+    #[inline]
+    pub(super) fn give(&self, requests: u64) {
+        self.given.store(requests, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn set_unsent(&self, unsent: bool) {
+        self.unsent.store(unsent, Ordering::Relaxed);
+    }
+
+    /// The last word of an answer is written.
+    #[inline]
+    pub(crate) fn answered(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether hyper has nothing to do: all that it was given is answered and sent. To be asked
+    /// when it has been polled.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        let [given, answered] =
+            [&self.given, &self.answered].map(|count| count.load(Ordering::Relaxed));
+        given == answered && !self.unsent.load(Ordering::Relaxed)
+    }
+
     /// Lets the connection rest before its next request is read.
     pub(crate) fn pause(&self, time: Duration) {
         self.pause.store(time.as_millis() as u32, Ordering::Relaxed);
@@ -99,6 +130,10 @@ impl Sideband {
 
     /// Settles the request to change the protocol.
     pub(crate) fn decide(&self, outcome: Verdict) {
+        if outcome == Verdict::Tunnel {
+            // Of what follows there is no answer.
+            self.give(u64::MAX);
+        }
         let waiting = match &mut *self.matter.lock() {
             Some(Matter::Upgrade { verdict, reader }) => {
                 *verdict = Some(outcome);

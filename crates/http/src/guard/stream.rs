@@ -114,6 +114,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         }
     }
 
+    /// Waits until there is something to read: true; or until the client has left.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub(crate) fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        loop {
+            self.scan_held()?;
+            if self.released > 0 || self.ended {
+                return Poll::Ready(Ok(self.released > 0));
+            }
+            ready!(self.poll_rested(cx));
+            match self.poll_hold(cx) {
+                Poll::Ready(read) => drop(read?),
+                Poll::Pending => ready!(self.poll_slow(cx))?,
+            }
+        }
+    }
+
+    /// Takes back what has been read and not used.
+    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.released += bytes.len();
+            self.held = [bytes, &self.held].concat().as_slice().into();
+        }
+    }
+
     /// Reads more behind what is held; 0 at the end of the stream.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut bytes = [0; 4096];
@@ -140,6 +166,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
             Ok(released) => {
                 if released > 0 {
                     self.head.stop();
+                    self.sideband.give(self.watch.requests());
                     if self.watch.is_within_body() {
                         self.body.moved(released, &self.limits);
                     } else {
@@ -162,6 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, violation));
         }
         self.refused = true;
+        self.sideband.give(self.watch.requests() + 1);
         self.sideband.refuse(self.watch.requests() + 1, violation);
         self.held.clear();
         self.held.extend_from_slice(STAND_IN);
@@ -225,6 +253,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
+        self.sideband.set_unsent(written.is_pending());
         match written {
             Poll::Ready(written) => {
                 self.writing.moved(*written.as_ref().unwrap_or(&0), &self.limits);

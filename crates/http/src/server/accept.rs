@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::connection::{self, Ended};
+use super::connection::{self, Ended, Terms};
 use super::door::Door;
 use super::listen::BACKLOG;
 use super::pace::{self, Pace, PaceMaker};
@@ -33,7 +33,7 @@ const ERROR_PAUSE: Duration = Duration::from_millis(20);
 const UNSENT_MAX: u32 = 512 * 1024;
 
 /// A connection's place in the count.
-struct Place(Arc<AtomicUsize>);
+pub(super) struct Place(Arc<AtomicUsize>);
 
 impl Place {
     fn take(server: &Server) -> Option<Self> {
@@ -69,6 +69,13 @@ where
     let mut door = Door::new(server.tls.is_some());
     let pace = Pace::default();
     let mut pace_maker = PaceMaker::new(pace.clone());
+    let terms = Arc::new(Terms {
+        tls: server.tls.clone(),
+        limits: server.limits.clone(),
+        idle_time: server.idle_time,
+        pace: pace.clone(),
+        drain: drain.clone(),
+    });
     let mut ticks = tokio::time::interval(pace::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let welcome = |(socket, peer), door: &Door, open: &mut JoinSet<Ended>| {
@@ -76,20 +83,7 @@ where
             door.turn_away(socket);
             return;
         };
-        let connection = connection::serve(
-            socket,
-            connect(peer),
-            server.tls.clone(),
-            server.limits.clone(),
-            server.idle_time,
-            pace.clone(),
-            drain.clone(),
-        );
-        open.spawn(async move {
-            let ended = connection.await;
-            drop(place);
-            ended
-        });
+        open.spawn(connection::serve(socket, connect(peer), Arc::clone(&terms), place));
     };
     loop {
         tokio::select! {

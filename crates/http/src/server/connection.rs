@@ -1,33 +1,31 @@
 //! One connection, from its first byte to its last.
 
-use std::cell::Cell;
 use std::io::{self, ErrorKind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Drain;
+use super::accept::Place;
 use super::departure::Socket;
 use super::pace::Pace;
 use super::screen::Screen;
+use super::session::{BUFFER_MAX, Session};
 use super::stream::Stream;
 use super::streams::Streams;
 use super::tunnel::Slot;
 use crate::guard::{Guarded, Limits, Protocol};
 use crate::tls::Handshakes;
-
-/// hyper's buffer for each direction: a head and one read beside it. By default
-/// it would gather 400 KiB for a client that reads slowly.
-const BUFFER_MAX: usize = 64 * 1024;
 
 /// Streams that one HTTP/2 connection may have open, the least that
 /// [RFC9113 §5.1.2] advises.
@@ -49,14 +47,21 @@ pub(super) enum Ended {
     CutOff,
 }
 
+/// On which terms the connections of a core are served.
+pub(super) struct Terms {
+    pub(super) tls: Option<Handshakes>,
+    pub(super) limits: Limits,
+    pub(super) idle_time: Duration,
+    pub(super) pace: Pace,
+    pub(super) drain: Drain,
+}
+
+/// Serves the client at `socket`, who has `_place` until the end.
 pub(super) async fn serve<S, B>(
     socket: TcpStream,
     service: S,
-    tls: Option<Handshakes>,
-    limits: Limits,
-    idle_time: Duration,
-    pace: Pace,
-    drain: Drain,
+    terms: Arc<Terms>,
+    _place: Place,
 ) -> Ended
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
@@ -69,67 +74,67 @@ where
     let _ = socket.set_nodelay(true);
     let socket = Socket::new(socket);
     let debt = socket.debt();
-    let begun = timeout(limits.head_time, begin(socket, tls, &limits));
-    let Ok(Ok(Ok((Some(protocol), stream)))) = drain.until_kept(pin!(begun)).await else {
+    // Boxed, as all that does not last as long as the connection: what it needs when it is idle
+    // is what many of them cost.
+    let begun = {
+        let mut begun = Box::pin(timeout(terms.limits.head_time, begin(socket, &terms)));
+        terms.drain.until_kept(begun.as_mut()).await
+    };
+    let Ok(Ok(Ok((Some(protocol), stream)))) = begun else {
         // The client left, broke off, or has not spoken.
         return Ended::ByItself;
     };
     match protocol {
         Protocol::Http1 => {
             let tunnel = Slot::default();
-            let screen = Screen {
-                service,
-                sideband: stream.sideband(),
-                tunnel: tunnel.clone(),
-                pace,
-                debt,
-                requests: Cell::new(0),
-            };
-            let mut builder = http1::Builder::new();
-            builder
-                .timer(TokioTimer::new())
-                .header_read_timeout(idle_time)
-                .max_buf_size(BUFFER_MAX);
-            let connection = builder.serve_connection(TokioIo::new(stream), screen).with_upgrades();
-            let mut connection = pin!(connection);
-            // Errors end it too; they are the client's business (gone, silent, malformed), and
-            // the requests inside have had their own outcomes.
-            let ended = match drain.until_kept(connection.as_mut()).await {
-                Ok(_) => Ended::ByItself,
+            let pace = terms.pace.clone();
+            let screen = Screen::new(service, stream.sideband(), tunnel.clone(), pace, debt);
+            let mut session = Session::new(stream, screen, terms.idle_time);
+            let ended = match terms.drain.until_kept(Pin::new(&mut session)).await {
+                Ok(()) => Ended::ByItself,
                 Err(end) => {
-                    connection.as_mut().graceful_shutdown();
-                    Ended::by(end, connection).await
+                    session.graceful_shutdown();
+                    Ended::by(end, &mut session).await
                 }
             };
             match tunnel.take() {
-                Some(tunnel) => tunnel.run(&drain).await,
+                Some(tunnel) => Box::pin(tunnel.run(&terms.drain)).await,
                 None => ended,
             }
         }
-        Protocol::Http2 => {
-            let mut builder = http2::Builder::new(TokioExecutor::new());
-            builder
-                .timer(TokioTimer::new())
-                .max_concurrent_streams(STREAMS_MAX)
-                .max_header_list_size(limits.head_max as u32)
-                .max_send_buf_size(BUFFER_MAX)
-                .keep_alive_interval(PING_INTERVAL)
-                .keep_alive_timeout(PING_INTERVAL);
-            let streams = Streams::new();
-            let service = streams.counted(service);
-            let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-            let end = tokio::select! {
-                done = drain.until(connection.as_mut()) => match done {
-                    Ok(_) => return Ended::ByItself,
-                    Err(end) => end,
-                },
-                () = streams.idle(idle_time) => Instant::now() + PARTING_TIME,
-                () = streams.stalled(limits.stall_time) => return Ended::ByItself,
-            };
-            connection.as_mut().graceful_shutdown();
-            Ended::by(end, connection).await
-        }
+        Protocol::Http2 => Box::pin(http2(stream, service, &terms)).await,
     }
+}
+
+async fn http2<S, B>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended
+where
+    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(terms.limits.head_max as u32)
+        .max_send_buf_size(BUFFER_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL);
+    let streams = Streams::new();
+    let service = streams.counted(service);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let end = tokio::select! {
+        done = terms.drain.until(connection.as_mut()) => match done {
+            Ok(_) => return Ended::ByItself,
+            Err(end) => end,
+        },
+        () = streams.idle(terms.idle_time) => Instant::now() + PARTING_TIME,
+        () = streams.stalled(terms.limits.stall_time) => return Ended::ByItself,
+    };
+    connection.as_mut().graceful_shutdown();
+    Ended::by(end, connection).await
 }
 
 impl Ended {
@@ -145,16 +150,14 @@ impl Ended {
 /// The stream to speak HTTP on, and what the client begins with.
 async fn begin(
     socket: Socket,
-    tls: Option<Handshakes>,
-    limits: &Limits,
-) -> io::Result<(Option<Protocol>, Guarded<Stream>)> {
-    let stream = match tls {
+    terms: &Terms,
+) -> io::Result<(Option<Protocol>, Box<Guarded<Stream>>)> {
+    let stream = match &terms.tls {
         None => Stream::Plain(socket),
-        // Boxed for the sake of the connections that do without.
-        Some(tls) => Stream::Tls(Box::new(Box::pin(tls.shake(socket)).await?)),
+        Some(tls) => Stream::Tls(Box::new(tls.shake(socket).await?)),
     };
     let agreed = stream.agreed();
-    let mut stream = Guarded::new(stream, limits.clone());
+    let mut stream = Box::new(Guarded::new(stream, terms.limits.clone()));
     let spoken = stream.protocol().await?;
     match (agreed, spoken) {
         // Nothing that we could answer would be understood.

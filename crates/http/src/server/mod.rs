@@ -20,6 +20,7 @@ mod drain;
 mod listen;
 mod pace;
 mod screen;
+mod session;
 mod stream;
 mod streams;
 mod tunnel;

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body::Body;
-use http_body_util::{Either, Full};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
@@ -21,21 +21,36 @@ use crate::guard::{Notice, Sideband, Verdict, Violation};
 
 /// The service of one HTTP/1 connection.
 pub(super) struct Screen<S> {
-    pub(super) service: S,
-    pub(super) sideband: Arc<Sideband>,
-    pub(super) tunnel: Slot,
-    pub(super) pace: Pace,
-    pub(super) debt: Debt,
-    /// How many there have been.
-    pub(super) requests: Cell<u64>,
+    service: S,
+    sideband: Arc<Sideband>,
+    tunnel: Slot,
+    pace: Pace,
+    debt: Debt,
+    /// How many requests there have been.
+    requests: Cell<u64>,
 }
+
+impl<S> Screen<S> {
+    pub(super) fn new(
+        service: S,
+        sideband: Arc<Sideband>,
+        tunnel: Slot,
+        pace: Pace,
+        debt: Debt,
+    ) -> Self {
+        Self { service, sideband, tunnel, pace, debt, requests: Cell::new(0) }
+    }
+}
+
+/// The service is called, and never pinned.
+impl<S> Unpin for Screen<S> {}
 
 impl<S, B> Service<Request<Incoming>> for Screen<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>>,
     B: Body<Data = Bytes>,
 {
-    type Response = Response<Either<B, Full<Bytes>>>;
+    type Response = Response<ScreenedBody<B>>;
     type Error = S::Error;
     type Future = Screened<S::Future>;
 
@@ -47,14 +62,14 @@ where
         match self.sideband.notice(number) {
             Notice::Ordinary => Screened::Ordinary {
                 answer: self.service.call(request),
-                sideband: Arc::clone(&self.sideband),
+                open: Some(Open(Arc::clone(&self.sideband))),
                 pace: self.pace.clone(),
                 _owed: owed,
             },
             Notice::Upgrade => Screened::Upgrade {
                 connect: request.method() == Method::CONNECT,
                 answer: self.service.call(request),
-                sideband: Arc::clone(&self.sideband),
+                open: Some(Open(Arc::clone(&self.sideband))),
                 tunnel: self.tunnel.clone(),
                 _owed: owed,
             },
@@ -70,7 +85,7 @@ pin_project! {
         Ordinary {
             #[pin]
             answer: F,
-            sideband: Arc<Sideband>,
+            open: Option<Open>,
             pace: Pace,
             _owed: Option<Owed>,
         },
@@ -78,7 +93,7 @@ pin_project! {
             #[pin]
             answer: F,
             connect: bool,
-            sideband: Arc<Sideband>,
+            open: Option<Open>,
             tunnel: Slot,
             _owed: Option<Owed>,
         },
@@ -90,40 +105,103 @@ impl<F, B, E> Future for Screened<F>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
-    type Output = Result<Response<Either<B, Full<Bytes>>>, E>;
+    type Output = Result<Response<ScreenedBody<B>>, E>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = match self.project() {
-            Projected::Ordinary { answer, sideband, pace, .. } => {
+        let (answer, open) = match self.project() {
+            Projected::Ordinary { answer, open, pace, .. } => {
                 let mut answer = ready!(answer.poll(cx))?;
                 if pace.is_parting() {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 let pause = pace.answered(answer.extensions());
-                if !pause.is_zero() {
+                if let Some(Open(sideband)) = open
+                    && !pause.is_zero()
+                {
                     sideband.pause(pause);
                 }
-                answer
+                (answer, open.take())
             }
-            Projected::Upgrade { answer, connect, sideband, tunnel, .. } => {
-                let answer = ready!(answer.poll(cx)).inspect_err(|_| {
-                    sideband.decide(Verdict::Resume);
-                })?;
-                let status = answer.status();
-                let granted =
-                    status == StatusCode::SWITCHING_PROTOCOLS || (*connect && status.is_success());
+            Projected::Upgrade { answer, connect, open, tunnel, .. } => {
+                let answer = ready!(answer.poll(cx));
+                let open = open.take();
+                let granted = answer.as_ref().is_ok_and(|answer| {
+                    let status = answer.status();
+                    status == StatusCode::SWITCHING_PROTOCOLS || (*connect && status.is_success())
+                });
+                if let Some(Open(sideband)) = &open {
+                    sideband.decide(if granted { Verdict::Tunnel } else { Verdict::Resume });
+                }
+                let answer = answer?;
                 if let Some(found) = answer.extensions().get::<Tunnel>() {
                     tunnel.fill(found);
                 }
-                sideband.decide(if granted { Verdict::Tunnel } else { Verdict::Resume });
-                answer
+                (answer, open)
             }
             Projected::Refused { violation } => {
-                return Poll::Ready(Ok(refusal(*violation).map(Either::Right)));
+                let answer = refusal(*violation);
+                return Poll::Ready(Ok(answer.map(|body| ScreenedBody::Refusal { body })));
             }
         };
-        Poll::Ready(Ok(answer.map(Either::Left)))
+        Poll::Ready(Ok(answer.map(|body| ScreenedBody::Answer { body, _open: open })))
+    }
+}
+
+pin_project! {
+    /// The body of an answer.
+    #[project = ProjectedBody]
+    pub(super) enum ScreenedBody<B> {
+        /// Of the service's; it is over when hyper lets go of it.
+        Answer {
+            #[pin]
+            body: B,
+            _open: Option<Open>,
+        },
+        Refusal { body: Full<Bytes> },
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for ScreenedBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    #[inline]
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project() {
+            ProjectedBody::Answer { body, .. } => body.poll_frame(cx),
+            ProjectedBody::Refusal { body } => {
+                Pin::new(body).poll_frame(cx).map_err(|never| match never {})
+            }
+        }
+    }
+
+    #[inline]
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Answer { body, .. } => body.is_end_stream(),
+            Self::Refusal { body } => body.is_end_stream(),
+        }
+    }
+
+    #[inline]
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Answer { body, .. } => body.size_hint(),
+            Self::Refusal { body } => body.size_hint(),
+        }
+    }
+}
+
+/// A request that is not answered to the end.
+pub(super) struct Open(Arc<Sideband>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.answered();
     }
 }
 

@@ -1,0 +1,163 @@
+//! HTTP/1 on one connection, request after request.
+//!
+//! hyper keeps 16 KiB of buffers for as long as it has a connection, and most connections have
+//! nothing to say most of the time. So hyper lets go of one that has been idle for a
+//! moment, and gets it back with the first bytes of the next request.
+
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::{Builder, Parts, UpgradeableConnection};
+use hyper::service::HttpService;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::deadline::Deadline;
+use crate::guard::{Guarded, Sideband};
+
+/// hyper's buffer for each direction: a head and one read beside it. By default
+/// it would gather 400 KiB for a client that reads slowly.
+pub(super) const BUFFER_MAX: usize = 64 * 1024;
+
+/// How long hyper holds an idle connection: longer than most clients take to ask again, for
+/// whom it would have to be set up anew, and short against how long browsers keep theirs.
+const HELD_TIME: Duration = Duration::from_secs(1);
+
+/// The requests of one connection, until it closes or stops speaking HTTP.
+pub(super) struct Session<T, S>
+where
+    S: HttpService<Incoming>,
+{
+    state: State<T, S>,
+    sideband: Arc<Sideband>,
+    idle_time: Duration,
+    idle: Deadline,
+}
+
+enum State<T, S>
+where
+    S: HttpService<Incoming>,
+{
+    Speaking(Box<Speaking<T, S>>),
+    Idle { stream: Box<Guarded<T>>, service: S },
+    Over,
+}
+
+type Speaking<T, S> = UpgradeableConnection<TokioIo<Box<Guarded<T>>>, S>;
+
+impl<T, S, B> Session<T, S>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: HttpService<Incoming, ResBody = B> + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    /// Speaks with the client of `stream`, which closes when there has been no request for
+    /// `idle_time`.
+    pub(super) fn new(stream: Box<Guarded<T>>, service: S, idle_time: Duration) -> Self {
+        let sideband = stream.sideband();
+        Self {
+            state: State::speaking(stream, service),
+            sideband,
+            idle_time,
+            idle: Deadline::default(),
+        }
+    }
+
+    /// Whether hyper, which has been polled, has had nothing to do for a while.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.sideband.is_idle() {
+            self.idle.poll_over(HELD_TIME.min(self.idle_time), cx)
+        } else {
+            self.idle.stop();
+            Poll::Pending
+        }
+    }
+
+    /// Closes after what is being answered.
+    pub(super) fn graceful_shutdown(&mut self) {
+        match &mut self.state {
+            State::Speaking(connection) => Pin::new(connection.as_mut()).graceful_shutdown(),
+            State::Idle { .. } | State::Over => self.state = State::Over,
+        }
+    }
+}
+
+impl<T, S, B> State<T, S>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: HttpService<Incoming, ResBody = B> + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn speaking(stream: Box<Guarded<T>>, service: S) -> Self {
+        let mut builder = Builder::new();
+        // How long a head may take is the guard's business, and the pause before it ours.
+        builder.header_read_timeout(None).max_buf_size(BUFFER_MAX);
+        let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        Self::Speaking(Box::new(connection))
+    }
+
+    /// Takes back what hyper does nothing with.
+    fn idle(connection: Speaking<T, S>) -> Self {
+        // There is none where the protocol has changed.
+        let Some(Parts { io, read_buf, service, .. }) = connection.into_parts() else {
+            return Self::Over;
+        };
+        let mut stream = io.into_inner();
+        stream.put_back(&read_buf);
+        Self::Idle { stream, service }
+    }
+}
+
+impl<T, S, B> Future for Session<T, S>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: HttpService<Incoming, ResBody = B> + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        loop {
+            this.state = match mem::replace(&mut this.state, State::Over) {
+                State::Speaking(mut connection) => {
+                    // Errors end it too; they are the client's business (gone, silent,
+                    // malformed), and the requests inside have had their own outcomes.
+                    if Pin::new(connection.as_mut()).poll(cx).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    if this.poll_idle(cx).is_pending() {
+                        this.state = State::Speaking(connection);
+                        return Poll::Pending;
+                    }
+                    this.idle.start(this.idle_time.saturating_sub(HELD_TIME));
+                    State::idle(*connection)
+                }
+                State::Idle { mut stream, service } => match stream.poll_request(cx) {
+                    Poll::Ready(Ok(true)) => {
+                        this.idle.stop();
+                        State::speaking(stream, service)
+                    }
+                    Poll::Pending if this.idle.poll(cx).is_pending() => {
+                        this.state = State::Idle { stream, service };
+                        return Poll::Pending;
+                    }
+                    // The client has left, or asked for nothing for too long.
+                    Poll::Ready(Ok(false) | Err(_)) | Poll::Pending => return Poll::Ready(()),
+                },
+                State::Over => return Poll::Ready(()),
+            }
+        }
+    }
+}
