@@ -161,3 +161,130 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::poll_fn;
+
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use hyper::service::Service;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::{Instant, sleep, timeout};
+
+    use super::super::departure::Debt;
+    use super::super::pace::Pace;
+    use super::super::screen::Screen;
+    use super::super::tunnel::Slot;
+    use super::*;
+    use crate::guard::Limits;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    const IDLE_TIME: Duration = Duration::from_secs(75);
+
+    /// Answers with a body of so many bytes.
+    struct Long(usize);
+
+    impl Service<Request<Incoming>> for Long {
+        type Response = Response<Full<Bytes>>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+        fn call(&self, _: Request<Incoming>) -> Self::Future {
+            std::future::ready(Ok(Response::new(Full::from(vec![b'x'; self.0]))))
+        }
+    }
+
+    type Tested = Session<DuplexStream, Screen<Long>>;
+
+    fn session(service: Long, idle_time: Duration) -> (DuplexStream, Tested) {
+        let (client, socket) = duplex(4096);
+        let stream = Box::new(Guarded::new(socket, Limits::default()));
+        let (pace, debt) = (Pace::default(), Debt::default());
+        let screen = Screen::new(service, stream.sideband(), Slot::default(), pace, debt);
+        (client, Session::new(stream, screen, idle_time))
+    }
+
+    async fn is_idle_after(session: &mut Tested, time: Duration) -> bool {
+        let _ = timeout(time, &mut *session).await;
+        matches!(session.state, State::Idle { .. })
+    }
+
+    async fn answered(client: &mut DuplexStream, session: &mut Tested) {
+        let mut answer = Vec::new();
+        let reading = async {
+            while !answer.ends_with(b"x") {
+                client.read_buf(&mut answer).await.unwrap();
+            }
+        };
+        tokio::select! {
+            () = reading => {}
+            () = session => panic!("closed"),
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_is_let_go_and_wakes_with_the_next_request() {
+        let (mut client, mut session) = session(Long(1), IDLE_TIME);
+        for _ in 0..3 {
+            client.write_all(REQUEST).await.unwrap();
+            answered(&mut client, &mut session).await;
+            assert!(!is_idle_after(&mut session, HELD_TIME / 2).await);
+            assert!(is_idle_after(&mut session, HELD_TIME).await);
+            sleep(IDLE_TIME / 2).await;
+        }
+        // Two at once, and a third whose head comes in pieces while the connection is idle.
+        client.write_all(&REQUEST.repeat(2)).await.unwrap();
+        answered(&mut client, &mut session).await;
+        client.write_all(&REQUEST[..7]).await.unwrap();
+        assert!(is_idle_after(&mut session, 3 * HELD_TIME).await);
+        client.write_all(&REQUEST[7..]).await.unwrap();
+        answered(&mut client, &mut session).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_closes_when_it_has_been_idle_for_too_long() {
+        for idle_time in [IDLE_TIME, HELD_TIME / 4] {
+            let (mut client, mut session) = session(Long(1), idle_time);
+            client.write_all(REQUEST).await.unwrap();
+            answered(&mut client, &mut session).await;
+            let start = Instant::now();
+            session.await;
+            assert_eq!(start.elapsed(), idle_time);
+            assert_eq!(client.read(&mut [0; 64]).await.unwrap(), 0);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_client_has_yet_to_take_is_not_lost() {
+        const LENGTH: usize = 20_000;
+        let (mut client, mut session) = session(Long(LENGTH), IDLE_TIME);
+        client.write_all(REQUEST).await.unwrap();
+        assert!(!is_idle_after(&mut session, 5 * HELD_TIME).await);
+        let mut taken = 0;
+        while taken < LENGTH {
+            let mut piece = [0; 1024];
+            let read = timeout(HELD_TIME, client.read(&mut piece));
+            if let Ok(read) = read.await {
+                taken += read.unwrap();
+            }
+            poll_fn(|cx| Poll::Ready(Pin::new(&mut session).poll(cx).is_pending())).await;
+        }
+        assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_closes_when_it_is_told_to() {
+        let (mut client, mut session) = session(Long(1), IDLE_TIME);
+        client.write_all(REQUEST).await.unwrap();
+        answered(&mut client, &mut session).await;
+        assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
+        session.graceful_shutdown();
+        let start = Instant::now();
+        session.await;
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+}
