@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
+    LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use tamarisk_http::proxy::ProxyBody;
@@ -29,6 +29,10 @@ pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap, files: &Fi
         Verdict::NotModified => {
             let mut answer = Answer::default();
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
+            for field in [ETAG, LAST_MODIFIED] {
+                let value = form.head[&field].clone();
+                answer.headers_mut().insert(field, value);
+            }
             answer
         }
         // Ranges are for GET only [RFC9110 §14.2].
@@ -42,11 +46,8 @@ pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap, files: &Fi
         }
         Verdict::Proceed { .. } => whole(form, files),
     };
-    let fields = answer.headers_mut();
-    fields.insert(ETAG, form.validators.etag.clone());
-    fields.insert(LAST_MODIFIED, form.last_modified.clone());
     if page.varies() {
-        fields.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        answer.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
     }
     if method == Method::HEAD {
         *answer.body_mut() = SiteBody::default();
@@ -58,14 +59,7 @@ fn whole(form: &Form, files: &Files) -> Answer {
     let all = ByteRange { first: 0, last: form.length.saturating_sub(1) };
     let part = if form.length > 0 { Some(part(form, all, files)) } else { None };
     let mut answer = Answer::new(SiteBody::of(part));
-    let fields = answer.headers_mut();
-    fields.insert(CONTENT_LENGTH, form.length.into());
-    fields.insert(CONTENT_TYPE, form.content_type.clone());
-    fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if let Some(encoding) = form.encoding {
-        fields.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-    }
+    *answer.headers_mut() = form.head.clone();
     answer
 }
 
@@ -97,7 +91,7 @@ fn partial(form: &Form, ranges: &[ByteRange], files: &Files) -> Answer {
 
 fn part_head(form: &Form, range: ByteRange, boundary: &str) -> Bytes {
     let mut head = format!("\r\n--{boundary}\r\ncontent-type: ").into_bytes();
-    head.extend_from_slice(form.content_type.as_bytes());
+    head.extend_from_slice(form.head[CONTENT_TYPE].as_bytes());
     head.extend_from_slice(b"\r\ncontent-range: ");
     head.extend_from_slice(content_range(range, form.length).as_bytes());
     head.extend_from_slice(b"\r\n\r\n");
@@ -192,7 +186,9 @@ pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: Wish, files: &Fil
     let fields = answer.headers_mut();
     fields.remove(CONTENT_ENCODING);
     fields.extend(head.headers);
-    fields.remove(ACCEPT_RANGES);
+    for of_the_page in [ACCEPT_RANGES, ETAG, LAST_MODIFIED] {
+        fields.remove(of_the_page);
+    }
     if page.varies() {
         fields.insert(VARY, HeaderValue::from_static("accept-encoding"));
     }

@@ -3,12 +3,12 @@
 use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::HeaderValue;
+use http::header::CONTENT_TYPE;
 use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
@@ -192,23 +192,9 @@ impl Folder {
             file.read_exact(&mut bytes).map_err(|_| FileError::Broken)?;
             Content::Held(bytes.into())
         };
-        Ok(Form::new(encoding, content_type, modified, length, content))
-    }
-}
-
-impl Form {
-    pub(crate) fn new(
-        encoding: Option<Encoding>,
-        content_type: HeaderValue,
-        modified: SystemTime,
-        length: u64,
-        content: Content,
-    ) -> Self {
         let tag = encoding.map_or(String::new(), |encoding| format!("-{}", encoding.name()));
         let validators = Validators::new(modified, length, &tag);
-        let last_modified = httpdate::fmt_http_date(validators.modified);
-        let last_modified = HeaderValue::try_from(last_modified).expect("a date is printable");
-        Self { encoding, content_type, last_modified, validators, length, content }
+        Ok(Form::new(encoding, content_type, validators, length, content))
     }
 }
 
@@ -222,13 +208,11 @@ pub(crate) fn compressed(plain: &Form) -> Option<Form> {
     encoder.write_all(bytes).ok()?;
     let short = encoder.finish().ok()?;
     let length = short.len() as u64;
-    (length < plain.length / 10 * 9).then(|| Form {
-        encoding: Some(Encoding::Gzip),
-        content_type: plain.content_type.clone(),
-        last_modified: plain.last_modified.clone(),
-        validators: plain.validators.encoded("-gzip"),
-        length,
-        content: Content::Held(Bytes::from(short)),
+    (length < plain.length / 10 * 9).then(|| {
+        let content_type = plain.head[CONTENT_TYPE].clone();
+        let validators = plain.validators.encoded("-gzip");
+        let content = Content::Held(Bytes::from(short));
+        Form::new(Some(Encoding::Gzip), content_type, validators, length, content)
     })
 }
 

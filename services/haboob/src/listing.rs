@@ -69,10 +69,10 @@ impl Folder {
         let length = html.len() as u64;
         let content_type = HeaderValue::from_static("text/html; charset=utf-8");
         let content = Content::Held(html.into());
-        let mut plain = Form::new(None, content_type, modified, length, content);
         // Files in it may change in a second, and the length of the page stay.
         let tag = format!("-{:x}", hasher.finish());
-        plain.validators = Validators::new(modified, length, &tag);
+        let validators = Validators::new(modified, length, &tag);
+        let plain = Form::new(None, content_type, validators, length, content);
         let encoded = [None, None, compressed(&plain)];
         let stamp = Stamp { plain: FileStamp::of(&metadata), encoded: [None; 3] };
         Ok(Page::new(plain, encoded, stamp, now))

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use http::HeaderValue;
+use http::header::{
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue};
 use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
@@ -29,9 +33,8 @@ pub(crate) struct Page {
 /// One form of a file.
 #[derive(Debug)]
 pub(crate) struct Form {
-    pub(crate) encoding: Option<Encoding>,
-    pub(crate) content_type: HeaderValue,
-    pub(crate) last_modified: HeaderValue,
+    /// The fields of an answer with all of it.
+    pub(crate) head: HeaderMap,
     pub(crate) validators: Validators,
     pub(crate) length: u64,
     pub(crate) content: Content,
@@ -69,6 +72,32 @@ impl FileStamp {
             length: metadata.len(),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+}
+
+impl Form {
+    /// `length` bytes of `content`, with `encoding` if they are encoded.
+    pub(crate) fn new(
+        encoding: Option<Encoding>,
+        content_type: HeaderValue,
+        validators: Validators,
+        length: u64,
+        content: Content,
+    ) -> Self {
+        let last_modified = httpdate::fmt_http_date(validators.modified);
+        let last_modified = HeaderValue::try_from(last_modified).expect("a date is printable");
+        let mut head = HeaderMap::from_iter([
+            (CONTENT_LENGTH, length.into()),
+            (CONTENT_TYPE, content_type),
+            (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
+            (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+            (ETAG, validators.etag.clone()),
+            (LAST_MODIFIED, last_modified),
+        ]);
+        if let Some(encoding) = encoding {
+            head.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+        }
+        Self { head, validators, length, content }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which file a request is for, without a way out of the site.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -76,11 +77,11 @@ impl SitePath {
         // Empty names, as in `a//b`, mean nothing to a file system either.
         for encoded in relative.split('/').filter(|name| !name.is_empty()) {
             let name = decoded(encoded)?;
-            if name == b".." {
+            if *name == *b".." {
                 return Err(InvalidPath::Climbs);
             }
-            let is_known = names.is_empty() && name == WELL_KNOWN;
-            let is_seen = is_known || (hidden == HiddenFiles::Served && name != b".");
+            let is_known = names.is_empty() && *name == *WELL_KNOWN;
+            let is_seen = is_known || (hidden == HiddenFiles::Served && *name != *b".");
             if name.starts_with(b".") && !is_seen {
                 return Err(InvalidPath::Hidden);
             }
@@ -124,7 +125,8 @@ impl SitePath {
     }
 }
 
-pub(crate) fn decoded(encoded: &str) -> Result<Vec<u8>, InvalidPath> {
+/// A name without its escapes.
+pub(crate) fn decoded(encoded: &str) -> Result<Cow<'_, [u8]>, InvalidPath> {
     let bytes = encoded.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'%');
     for (at, _) in escapes {
@@ -133,7 +135,7 @@ pub(crate) fn decoded(encoded: &str) -> Result<Vec<u8>, InvalidPath> {
             return Err(InvalidPath::Escape);
         }
     }
-    let name: Vec<u8> = percent_decode(bytes).collect();
+    let name = Cow::from(percent_decode(bytes));
     if name.contains(&b'/') || name.contains(&0) {
         return Err(InvalidPath::Encoded);
     }

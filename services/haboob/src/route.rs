@@ -1,5 +1,7 @@
 //! Which part of a host a request is for.
 
+use std::borrow::Cow;
+
 use http::{HeaderValue, StatusCode};
 
 use crate::path::decoded;
@@ -12,7 +14,7 @@ impl Prefix {
     /// `path` begins with a slash; an escape in it that is none stands for itself.
     pub(crate) fn of(path: &str) -> Self {
         let names = path.split('/').filter(|name| !name.is_empty());
-        Self(names.map(|name| decoded(name).unwrap_or_else(|_| name.into())).collect())
+        Self(names.map(|name| decoded(name).map_or_else(|_| name.into(), Cow::into_owned)).collect())
     }
 
     /// How many names it has: the more, the fewer requests it is for.
@@ -29,7 +31,8 @@ impl Prefix {
             let below = rest.strip_prefix('/')?.trim_start_matches('/');
             let end = below.find('/').unwrap_or(below.len());
             let (first, after) = below.split_at(end);
-            let same = first.as_bytes() == name || decoded(first).is_ok_and(|first| first == *name);
+            let same =
+                first.as_bytes() == name || decoded(first).is_ok_and(|first| *first == **name);
             rest = same.then_some(after)?;
         }
         Some(rest)
