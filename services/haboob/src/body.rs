@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -45,8 +46,9 @@ impl Default for Source {
 
 impl SiteBody {
     pub(crate) fn of(parts: impl IntoIterator<Item = Part>) -> Self {
-        let parts = parts.into_iter().filter(|part| part.left() > 0).collect();
-        Self { source: Source::Page(PageBody { parts, reading: None }), entry: None }
+        let mut parts = parts.into_iter().filter(|part| part.left() > 0);
+        let page = PageBody { part: parts.next(), others: parts.collect(), reading: None };
+        Self { source: Source::Page(page), entry: None }
     }
 
     pub(crate) fn held(bytes: Bytes) -> Self {
@@ -88,23 +90,24 @@ impl Body for SiteBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Page(body) => body.parts.is_empty(),
+            Source::Page(body) => body.part.is_none(),
             Source::Upstream(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Page(body) => SizeHint::with_exact(body.parts.iter().map(Part::left).sum()),
+            Source::Page(body) => SizeHint::with_exact(body.left()),
             Source::Upstream(body) => body.size_hint(),
         }
     }
 }
 
-/// Parts of pages.
+/// Parts of pages, of which most bodies have one.
 #[derive(Default)]
 struct PageBody {
-    parts: VecDeque<Part>,
+    part: Option<Part>,
+    others: VecDeque<Part>,
     reading: Option<Reading>,
 }
 
@@ -124,13 +127,19 @@ impl Part {
 }
 
 impl PageBody {
+    fn left(&self) -> u64 {
+        self.part.iter().chain(&self.others).map(Part::left).sum()
+    }
+
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let Some(part) = self.parts.front_mut() else { return Poll::Ready(None) };
-        let Part::OnDisk { file, at, left, chunk } = part else {
-            let Some(Part::Held(bytes)) = self.parts.pop_front() else {
-                unreachable!("it is held")
-            };
-            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        let (file, at, left, chunk) = match &mut self.part {
+            Some(Part::OnDisk { file, at, left, chunk }) => (file, at, left, chunk),
+            Some(Part::Held(bytes)) => {
+                let bytes = mem::take(bytes);
+                self.part = self.others.pop_front();
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            None => return Poll::Ready(None),
         };
         let reading = self.reading.get_or_insert_with(|| {
             let length = CHUNK_BYTES.min(*left) as usize;
@@ -146,7 +155,7 @@ impl PageBody {
             *left -= bytes.len() as u64;
         }
         if read.is_err() || *left == 0 {
-            self.parts.pop_front();
+            self.part = self.others.pop_front();
         }
         Poll::Ready(Some(read.map(Frame::data)))
     }

@@ -9,13 +9,14 @@ use std::task::{Context, Poll, ready as ready_now};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use tamarisk_http::proxy::{Peer, Proxy};
 
 use crate::answer::{self, Answer, Wish};
 use crate::cache::{Loaded, PageKey};
+use crate::files::Files;
 use crate::log::Entry;
 use crate::page::Page;
 use crate::pages::Pages;
@@ -59,74 +60,97 @@ pub struct Connection {
 
 impl Connection {
     fn answer(&self, request: Request<Incoming>) -> Pending {
-        let (head, body) = request.into_parts();
-        let authority = match head.uri.authority() {
+        let authority = match request.uri().authority() {
             Some(authority) => Some(authority.as_str()),
-            None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
+            None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
         };
         let Some(host) = self.site.0.hosts.find(authority) else {
             return Pending::at_once(answer::message(StatusCode::MISDIRECTED_REQUEST));
         };
-        match host.way(head.uri.path()) {
-            Some((Way::Folder(place), rest)) => self.page(host, place, rest, &head),
+        match host.way(request.uri().path()) {
+            Some((Way::Folder(place), rest)) => match self.at_hand(place, rest, &request) {
+                Ok(answer) => self.own(host, answer, &request),
+                Err(key) => self.load(host, place, key, request),
+            },
             Some((Way::Redirect(redirect), rest)) => {
-                Pending::at_once(answer::redirect(redirect, rest, head.uri.query()))
+                Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
             }
-            Some((Way::Proxy(route), _)) => self.forward(host, *route, head, body),
-            None => self.own(host, answer::message(StatusCode::NOT_FOUND), &head),
+            Some((Way::Proxy(route), _)) => self.forward(host, *route, request),
+            None => self.own(host, answer::message(StatusCode::NOT_FOUND), &request),
         }
     }
 
-    fn page(&self, host: &Arc<Host>, place: &Place, rest: &str, head: &Parts) -> Pending {
-        match head.method {
+    /// The answer that can be given without the disk, or the page that is to be loaded for it.
+    fn at_hand(
+        &self,
+        place: &Place,
+        rest: &str,
+        request: &Request<Incoming>,
+    ) -> Result<Answer, PageKey> {
+        let (method, uri) = (request.method(), request.uri());
+        match *method {
             Method::GET | Method::HEAD => {}
-            Method::OPTIONS => return Pending::at_once(answer::options()),
-            _ => return self.own(host, answer::not_allowed(), head),
+            Method::OPTIONS => return Ok(answer::options()),
+            _ => return Ok(answer::not_allowed()),
         }
         if rest.is_empty() {
-            return Pending::at_once(answer::folder(head.uri.path(), head.uri.query()));
+            return Ok(answer::folder(uri.path(), uri.query()));
         }
         let path = match SitePath::of(rest, place.hidden) {
             Ok(path) => path,
-            Err(error) => return self.own(host, answer::message(status_of(error)), head),
+            Err(error) => return Ok(answer::message(status_of(error))),
         };
         let key = PageKey { folder: place.folder, path };
         let pages = &self.site.0.pages;
-        if let Some(page) = pages.at_hand(&key) {
-            return self.own(host, found(&page, head, place.cache_control.as_ref(), pages), head);
+        match pages.at_hand(&key) {
+            Some(page) => {
+                let cache_control = place.cache_control.as_ref();
+                Ok(found(&page, method, request.headers(), cache_control, &pages.files))
+            }
+            None => Err(key),
         }
-        let (pages, host) = (Arc::clone(pages), Arc::clone(host));
-        let (head, cache_control) = (head.clone(), place.cache_control.clone());
+    }
+    /// An answer from the disk.
+    fn load(
+        &self,
+        host: &Arc<Host>,
+        place: &Place,
+        key: PageKey,
+        request: Request<Incoming>,
+    ) -> Pending {
+        let (pages, host) = (Arc::clone(&self.site.0.pages), Arc::clone(host));
+        let cache_control = place.cache_control.clone();
+        let (Parts { method, uri, headers, .. }, _) = request.into_parts();
         Pending::later(async move {
             let answer = match pages.load(&key).await {
-                Ok(Loaded::Page(page)) => found(&page, &head, cache_control.as_ref(), &pages),
-                Ok(Loaded::Folder) => answer::folder(head.uri.path(), head.uri.query()),
+                Ok(Loaded::Page(page)) => {
+                    found(&page, &method, &headers, cache_control.as_ref(), &pages.files)
+                }
+                Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
                 Err(answer) => answer,
             };
-            let wish = Wish::of(&head.method, &head.headers);
-            dressed(answer, &host, wish, &pages).await
+            dressed(answer, &host, Wish::of(&method, &headers), &pages).await
         })
     }
 
     /// An answer of ours, or the page that the host has for it.
-    fn own(&self, host: &Arc<Host>, answer: Answer, head: &Parts) -> Pending {
+    fn own(&self, host: &Arc<Host>, answer: Answer, request: &Request<Incoming>) -> Pending {
         if host.error_page(answer.status()).is_none() {
             return Pending::at_once(answer);
         }
-        let wish = Wish::of(&head.method, &head.headers);
+        let wish = Wish::of(request.method(), request.headers());
         let (pages, host) = (Arc::clone(&self.site.0.pages), Arc::clone(host));
         Pending::later(async move { dressed(answer, &host, wish, &pages).await })
     }
 
-    fn forward(&self, host: &Arc<Host>, route: usize, head: Parts, body: Incoming) -> Pending {
+    fn forward(&self, host: &Arc<Host>, route: usize, request: Request<Incoming>) -> Pending {
         let Some((proxy, peer)) = &self.proxy else {
             unreachable!("there is a route to a service")
         };
         let (proxy, peer) = (Arc::clone(proxy), Arc::clone(peer));
         let (pages, host) = (Arc::clone(&self.site.0.pages), Arc::clone(host));
-        let wish = Wish::of(&head.method, &head.headers);
+        let wish = Wish::of(request.method(), request.headers());
         Pending::later(async move {
-            let request = Request::from_parts(head, body);
             let answer = proxy.answer_on_route(route, &peer, request).await;
             // Who asked for JSON is told in JSON.
             let is_text = |field: &HeaderValue| field.as_bytes().starts_with(b"text/plain");
@@ -160,8 +184,14 @@ async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) ->
     answer::with_page(answer, &page, wish, &pages.files)
 }
 
-fn found(page: &Page, head: &Parts, cache_control: Option<&HeaderValue>, pages: &Pages) -> Answer {
-    let mut answer = answer::page(page, &head.method, &head.headers, &pages.files);
+fn found(
+    page: &Page,
+    method: &Method,
+    headers: &HeaderMap,
+    cache_control: Option<&HeaderValue>,
+    files: &Files,
+) -> Answer {
+    let mut answer = answer::page(page, method, headers, files);
     let status = answer.status();
     if let Some(field) = cache_control
         && (status.is_success() || status == StatusCode::NOT_MODIFIED)

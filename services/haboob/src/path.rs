@@ -73,6 +73,11 @@ impl SitePath {
         if relative.len() > LENGTH_MAX {
             return Err(InvalidPath::TooLong);
         }
+        let is_folder = relative.is_empty() || relative.ends_with('/');
+        if is_plain(relative) {
+            let names = relative.strip_suffix('/').unwrap_or(relative).into();
+            return Ok(Self { names, is_folder });
+        }
         let mut names = Vec::with_capacity(relative.len());
         // Empty names, as in `a//b`, mean nothing to a file system either.
         for encoded in relative.split('/').filter(|name| !name.is_empty()) {
@@ -90,7 +95,7 @@ impl SitePath {
             }
             names.extend_from_slice(&name);
         }
-        Ok(Self { names, is_folder: relative.is_empty() || relative.ends_with('/') })
+        Ok(Self { names, is_folder })
     }
 
     /// Relative to the site's root; empty for the root itself.
@@ -123,6 +128,17 @@ impl SitePath {
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
+}
+
+/// Whether a path stands for itself, as most do: without escapes, empty names, and names that
+/// begin with a dot.
+fn is_plain(relative: &str) -> bool {
+    let mut before = b'/';
+    relative.bytes().all(|byte| {
+        let begins_name = before == b'/';
+        before = byte;
+        !matches!((byte, begins_name), (b'%' | 0, _) | (b'/' | b'.', true))
+    })
 }
 
 /// A name without its escapes.

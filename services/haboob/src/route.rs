@@ -14,7 +14,9 @@ impl Prefix {
     /// `path` begins with a slash; an escape in it that is none stands for itself.
     pub(crate) fn of(path: &str) -> Self {
         let names = path.split('/').filter(|name| !name.is_empty());
-        Self(names.map(|name| decoded(name).map_or_else(|_| name.into(), Cow::into_owned)).collect())
+        Self(
+            names.map(|name| decoded(name).map_or_else(|_| name.into(), Cow::into_owned)).collect(),
+        )
     }
 
     /// How many names it has: the more, the fewer requests it is for.
