@@ -18,9 +18,11 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::connection::{self, Ended, Terms};
+use super::departure::Socket;
 use super::door::Door;
 use super::listen::BACKLOG;
 use super::pace::{self, Pace, PaceMaker};
+use super::stream::Client;
 use super::{Drain, Server};
 
 /// The pause after an error that is not the client's (no memory, say): it would
@@ -36,7 +38,7 @@ const UNSENT_MAX: u32 = 512 * 1024;
 pub(super) struct Place(Arc<AtomicUsize>);
 
 impl Place {
-    fn take(server: &Server) -> Option<Self> {
+    pub(super) fn take(server: &Server) -> Option<Self> {
         let before = server.connections.fetch_add(1, Ordering::Relaxed);
         let place = Self(Arc::clone(&server.connections));
         (before < server.connections_max).then_some(place)
@@ -69,13 +71,7 @@ where
     let mut door = Door::new(server.tls.is_some());
     let pace = Pace::default();
     let mut pace_maker = PaceMaker::new(pace.clone());
-    let terms = Arc::new(Terms {
-        tls: server.tls.clone(),
-        limits: server.limits.clone(),
-        idle_time: server.idle_time,
-        pace: pace.clone(),
-        drain: drain.clone(),
-    });
+    let terms = Terms::of(server, pace.clone(), drain.clone());
     let mut ticks = tokio::time::interval(pace::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let welcome = |(socket, peer), door: &Door, open: &mut JoinSet<Ended>| {
@@ -83,7 +79,8 @@ where
             door.turn_away(socket);
             return;
         };
-        open.spawn(connection::serve(socket, connect(peer), Arc::clone(&terms), place));
+        let client = Client::Socket(Socket::new(socket));
+        open.spawn(connection::serve(client, connect(peer), Arc::clone(&terms), place));
     };
     loop {
         tokio::select! {

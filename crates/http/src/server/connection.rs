@@ -12,18 +12,16 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Drain;
 use super::accept::Place;
-use super::departure::Socket;
 use super::pace::Pace;
 use super::screen::Screen;
 use super::session::{BUFFER_MAX, Session};
-use super::stream::Stream;
+use super::stream::{Client, Stream};
 use super::streams::Streams;
 use super::tunnel::Slot;
+use super::{Drain, Server};
 use crate::guard::{Guarded, Limits, Protocol};
 use crate::tls::Handshakes;
 
@@ -49,16 +47,23 @@ pub(super) enum Ended {
 
 /// On which terms the connections of a core are served.
 pub(super) struct Terms {
-    pub(super) tls: Option<Handshakes>,
-    pub(super) limits: Limits,
-    pub(super) idle_time: Duration,
-    pub(super) pace: Pace,
-    pub(super) drain: Drain,
+    tls: Option<Handshakes>,
+    limits: Limits,
+    idle_time: Duration,
+    pace: Pace,
+    drain: Drain,
 }
 
-/// Serves the client at `socket`, who has `_place` until the end.
+impl Terms {
+    pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Arc<Self> {
+        let Server { tls, limits, idle_time, .. } = server.clone();
+        Arc::new(Self { tls, limits, idle_time, pace, drain })
+    }
+}
+
+/// Serves `client`, who has `_place` until the end.
 pub(super) async fn serve<S, B>(
-    socket: TcpStream,
+    client: Client,
     service: S,
     terms: Arc<Terms>,
     _place: Place,
@@ -70,14 +75,11 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Refused only by a socket that is dead already.
-    let _ = socket.set_nodelay(true);
-    let socket = Socket::new(socket);
-    let debt = socket.debt();
+    let debt = client.debt();
     // Boxed, as all that does not last as long as the connection: what it needs when it is idle
     // is what many of them cost.
     let begun = {
-        let mut begun = Box::pin(timeout(terms.limits.head_time, begin(socket, &terms)));
+        let mut begun = Box::pin(timeout(terms.limits.head_time, begin(client, &terms)));
         terms.drain.until_kept(begun.as_mut()).await
     };
     let Ok(Ok(Ok((Some(protocol), stream)))) = begun else {
@@ -149,12 +151,13 @@ impl Ended {
 
 /// The stream to speak HTTP on, and what the client begins with.
 async fn begin(
-    socket: Socket,
+    client: Client,
     terms: &Terms,
 ) -> io::Result<(Option<Protocol>, Box<Guarded<Stream>>)> {
-    let stream = match &terms.tls {
-        None => Stream::Plain(socket),
-        Some(tls) => Stream::Tls(Box::new(tls.shake(socket).await?)),
+    let stream = match (client, &terms.tls) {
+        (Client::Other(stream), _) => Stream::Other(stream),
+        (Client::Socket(socket), None) => Stream::Plain(socket),
+        (Client::Socket(socket), Some(tls)) => Stream::Tls(Box::new(tls.shake(socket).await?)),
     };
     let agreed = stream.agreed();
     let mut stream = Box::new(Guarded::new(stream, terms.limits.clone()));

@@ -44,6 +44,8 @@ pub(super) struct Socket {
 
 impl Socket {
     pub(super) fn new(stream: TcpStream) -> Self {
+        // Refused only by a socket that is dead already.
+        let _ = stream.set_nodelay(true);
         Self {
             stream: Arc::new(stream),
             lookout: None,

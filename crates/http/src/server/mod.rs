@@ -31,12 +31,19 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::OptionFuture;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::service::Service;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
+use self::accept::Place;
+use self::connection::{Ended, Terms};
+use self::pace::Pace;
+use self::stream::Client;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
@@ -140,5 +147,32 @@ impl Server {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         accept::run(self, listener, connect, drain).await
+    }
+
+    /// Serves one connection over `stream`, whatever carries it (a Unix socket, a pipe, memory),
+    /// in clear text; to its end, or until `drain` cuts it off. Whether it ended by itself.
+    ///
+    /// It counts as one that was accepted; if there are as many as there may be, it is closed.
+    /// Unlike on a socket, a client that leaves while it owes a body is noticed only as the body
+    /// is read.
+    pub fn serve_stream<T, S, B>(
+        &self,
+        stream: T,
+        service: S,
+        drain: Drain,
+    ) -> impl Future<Output = bool> + Send + use<T, S, B>
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let client = Client::Other(Box::new(stream));
+        let terms = Terms::of(self, Pace::default(), drain);
+        let connection =
+            Place::take(self).map(|place| connection::serve(client, service, terms, place));
+        OptionFuture::from(connection).map(|ended| ended != Some(Ended::CutOff))
     }
 }

@@ -1,4 +1,4 @@
-//! What a connection reads from and writes to: a socket, or TLS above it.
+//! What a connection reads from and writes to: a socket, TLS above it, or something else.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,14 +7,36 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use super::departure::Socket;
+use super::departure::{Debt, Socket};
 use crate::guard::Protocol;
 
-/// One type for both, so that everything above exists once.
+/// How a client has come.
+pub(super) enum Client {
+    Socket(Socket),
+    Other(Box<dyn Transport>),
+}
+
+/// A stream of bytes both ways, whatever carries them.
+pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+impl Client {
+    /// Where the service says that a body may be owed. Where there is no socket nobody looks.
+    pub(super) fn debt(&self) -> Debt {
+        match self {
+            Self::Socket(socket) => socket.debt(),
+            Self::Other(_) => Debt::default(),
+        }
+    }
+}
+
+/// One type for all, so that everything above exists once.
 pub(super) enum Stream {
     Plain(Socket),
     /// Boxed: it is ten times as large, and most servers have many connections of the other kind.
     Tls(Box<TlsStream<Socket>>),
+    Other(Box<dyn Transport>),
 }
 
 impl Stream {
@@ -37,6 +59,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Other(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -51,6 +74,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Other(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -63,6 +87,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Self::Other(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
         }
     }
 
@@ -70,6 +95,7 @@ impl AsyncWrite for Stream {
         match self {
             Self::Plain(socket) => socket.is_write_vectored(),
             Self::Tls(stream) => stream.is_write_vectored(),
+            Self::Other(stream) => stream.is_write_vectored(),
         }
     }
 
@@ -78,6 +104,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Other(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -85,6 +112,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Other(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }
