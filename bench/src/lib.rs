@@ -1,9 +1,12 @@
 //! What the benchmarks share: CPU time from the system's accounting, and a
 //! result with its spread.
 
+pub mod file_set;
+pub mod load;
 pub mod process;
 pub mod wrk;
 
+use std::path::Path;
 use std::time::Duration;
 
 /// CPU time that this process has used, in user and system mode.
@@ -19,12 +22,22 @@ pub fn cpu_time() -> Duration {
 /// If there is no such process.
 pub fn cpu_time_of(process: &str) -> Duration {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
-    let of_thread = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = entry.ok()?.path().join("schedstat");
-        let stat = std::fs::read_to_string(path).ok()?;
-        stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-    };
-    tasks.filter_map(of_thread).sum()
+    tasks.filter_map(|entry| time_of_thread(&entry.ok()?.path())).sum()
+}
+
+/// CPU time of one thread of a process, by their ids.
+///
+/// # Panics
+/// If there is no such thread.
+pub fn cpu_time_of_thread(process: &str, thread: &str) -> Duration {
+    let path = format!("/proc/{process}/task/{thread}");
+    time_of_thread(Path::new(&path)).expect("the thread runs")
+}
+
+/// What the system's account of the thread in `/proc` says.
+fn time_of_thread(path: &Path) -> Option<Duration> {
+    let stat = std::fs::read_to_string(path.join("schedstat")).ok()?;
+    stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
 /// The results of `repetitions` runs of `run`.

@@ -127,6 +127,24 @@ pub fn nginx(
     Server::start(core, &["nginx", "-c", &config], address)
 }
 
+/// h2o with one thread, which serves the files of `folder`.
+///
+/// # Errors
+/// As for [`Server::start`].
+pub fn h2o(scratch: &Scratch, core: usize, folder: &str) -> Result<Server> {
+    let address = free_address()?;
+    let config = scratch.write(
+        "h2o.yaml",
+        &format!(
+            "num-threads: 1\nlisten:\n  host: {}\n  port: {}\n\
+             hosts:\n  default:\n    paths:\n      /:\n        file.dir: {folder}\n",
+            address.ip(),
+            address.port()
+        ),
+    )?;
+    Server::start(core, &["h2o", "--mode", "worker", "--conf", &config], address)
+}
+
 /// `tamarisk serve folder` on `core`, with what else the command line is to say.
 ///
 /// # Errors

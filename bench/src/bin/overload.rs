@@ -8,10 +8,10 @@
 //! has a proxy of its own that has seen nothing before.
 
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tamarisk_bench::load::{load, number};
 use tamarisk_bench::process::{Server, free_address, tamarisk};
 use tamarisk_bench::spread;
 
@@ -60,22 +60,25 @@ impl Run {
         let upstream = format!("http://{service}");
         let proxy = start(&["protect", &upstream, "--p90", TARGET, "--listen"])?;
         let (below, above) = (0.8 * capacity, 10.0 * capacity);
-        let report = load(&[
-            &format!("http://{}/", proxy.address),
-            "--target",
-            TARGET,
-            "--rate",
-            &format!("{below}"),
-            "--step",
-            &format!("{above}@{STEP_SECONDS}s"),
-            // The same level once more: the report then has a phase that begins here.
-            "--step",
-            &format!("{above}@{SETTLED_SECONDS}s"),
-            "--duration",
-            &format!("{END_SECONDS}s"),
-            "--interval",
-            "250ms",
-        ])?;
+        let report = load(
+            None,
+            &[
+                &format!("http://{}/", proxy.address),
+                "--target",
+                TARGET,
+                "--rate",
+                &format!("{below}"),
+                "--step",
+                &format!("{above}@{STEP_SECONDS}s"),
+                // The same level once more: the report then has a phase that begins here.
+                "--step",
+                &format!("{above}@{SETTLED_SECONDS}s"),
+                "--duration",
+                &format!("{END_SECONDS}s"),
+                "--interval",
+                "250ms",
+            ],
+        )?;
         let phase = |index: usize| &report["phases"][index];
         let (calm, settled) = (phase(0), phase(2));
         no_failures(&report)?;
@@ -123,7 +126,7 @@ fn settling(report: &Value, capacity: f64) -> Result<f64> {
 /// What the service itself answers a second, all workers busy and nobody waiting long.
 fn capacity(service: SocketAddr) -> Result<f64> {
     let url = format!("http://{service}/");
-    let report = load(&[&url, "--users", "32", "--duration", "8s"])?;
+    let report = load(None, &[&url, "--users", "32", "--duration", "8s"])?;
     number(&report["total"]["throughput"])
 }
 
@@ -135,20 +138,4 @@ fn start(arguments: &[&str]) -> Result<Server> {
     all.extend(arguments);
     all.push(&listen);
     Server::start_anywhere(&all, address)
-}
-
-fn load(arguments: &[&str]) -> Result<Value> {
-    let output = Command::new(tamarisk()?)
-        .arg("load")
-        .args(arguments)
-        .args(["--json", "-"])
-        .stderr(Stdio::null())
-        .output()
-        .context("the load generator could not be started")?;
-    ensure!(output.status.success(), "load failed: {}", arguments.join(" "));
-    Ok(serde_json::from_slice(&output.stdout)?)
-}
-
-fn number(value: &Value) -> Result<f64> {
-    value.as_f64().with_context(|| format!("{value} is no number"))
 }

@@ -7,7 +7,7 @@
 //! take turns on core 0, the load generator has core 1.
 
 use anyhow::Result;
-use tamarisk_bench::process::{Scratch, Server, free_address, nginx, serve};
+use tamarisk_bench::process::{Scratch, Server, free_address, h2o, nginx, serve};
 use tamarisk_bench::wrk::Wrk;
 use tamarisk_bench::{Spread, spread};
 
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
                 )
             })?,
         ),
-        ("h2o", h2o(&scratch)?),
+        ("h2o", h2o(&scratch, SERVER_CORE, &folder)?),
         ("lighttpd", lighttpd(&scratch)?),
     ];
     for (what, length) in FILES {
@@ -68,21 +68,6 @@ fn compare(servers: &[(&str, Server); 4], what: &str, path: &str) -> Result<()> 
         "  tamarisk ÷ the best of the others, paired: {median:.2}  ({least:.2} … {greatest:.2})"
     );
     Ok(())
-}
-
-fn h2o(scratch: &Scratch) -> Result<Server> {
-    let address = free_address()?;
-    let folder = scratch.path().display();
-    let config = scratch.write(
-        "h2o.yaml",
-        &format!(
-            "num-threads: 1\nlisten:\n  host: {}\n  port: {}\n\
-             hosts:\n  default:\n    paths:\n      /:\n        file.dir: {folder}\n",
-            address.ip(),
-            address.port()
-        ),
-    )?;
-    Server::start(SERVER_CORE, &["h2o", "--mode", "worker", "--conf", &config], address)
 }
 
 fn lighttpd(scratch: &Scratch) -> Result<Server> {

@@ -15,13 +15,17 @@ use crate::workload::Workload;
 /// tens of megabytes.
 const INTERVALS_MAX: u128 = 200_000;
 
+/// URLs of one run, at most: their requests take some hundreds of megabytes.
+const URLS_MAX: usize = 1_000_000;
+
 /// A valid plan of a run. Built by [`Plan::builder`], executed by [`run`](crate::run()).
 #[derive(Clone, Debug)]
 pub struct Plan {
     urls: Vec<WeightedUrl>,
     /// One request for each URL, ready to be cloned.
     requests: Vec<Request<Full<Bytes>>>,
-    weights_sum: u64,
+    /// For each of them, the sum of the weights up to it.
+    weights: Vec<u64>,
     workload: Workload,
     settings: Settings,
 }
@@ -54,6 +58,9 @@ pub enum InvalidPlan {
     /// There is nothing to ask for.
     #[error("no URL is given")]
     NoUrl,
+    /// There are more URLs than a run can choose from.
+    #[error("{0} URLs are too many: a run chooses from 1,000,000 at most")]
+    Urls(usize),
     /// Two URLs name different servers; a run loads one.
     #[error("`{0}` and `{1}` are different servers; a run loads one")]
     Servers(String, String),
@@ -124,14 +131,9 @@ impl Plan {
         if let [only] = self.requests.as_slice() {
             return only.clone();
         }
-        let mut rest = random.random_range(0..self.weights_sum);
-        let chosen = self.urls.iter().position(|url| {
-            let weight = u64::from(url.weight());
-            let here = rest < weight;
-            rest = rest.saturating_sub(weight);
-            here
-        });
-        self.requests[chosen.expect("the draw is below the sum of the weights")].clone()
+        let sum = self.weights.last().expect("a plan has a URL");
+        let draw = random.random_range(0..*sum);
+        self.requests[self.weights.partition_point(|weights| *weights <= draw)].clone()
     }
 }
 
@@ -209,6 +211,9 @@ impl PlanBuilder {
         if let Some(other) = urls.iter().find(|url| url.authority() != first.authority()) {
             return Err(InvalidPlan::Servers(first.to_string(), other.to_string()));
         }
+        if urls.len() > URLS_MAX {
+            return Err(InvalidPlan::Urls(urls.len()));
+        }
         if settings.interval < Duration::from_millis(10) {
             return Err(InvalidPlan::Interval(settings.interval));
         }
@@ -223,8 +228,12 @@ impl PlanBuilder {
             return Err(InvalidPlan::Threads(settings.threads));
         }
         let requests = urls.iter().map(|url| request(url, &method, &headers, &body)).collect();
-        let weights_sum = urls.iter().map(|url| u64::from(url.weight())).sum();
-        Ok(Plan { urls, requests, weights_sum, workload, settings })
+        let running_sum = |sum: &mut u64, url: &WeightedUrl| {
+            *sum += u64::from(url.weight());
+            Some(*sum)
+        };
+        let weights = urls.iter().scan(0, running_sum).collect();
+        Ok(Plan { urls, requests, weights, workload, settings })
     }
 }
 
@@ -272,6 +281,21 @@ mod tests {
     }
 
     #[test]
+    fn every_one_of_many_urls_is_asked_for() {
+        let urls: Vec<_> = (0..100).map(|number| format!("3=http://h/{number}")).collect();
+        let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+        let plan = builder(&urls).build().unwrap();
+        let mut random = StdRng::seed_from_u64(1);
+        let mut asked = [0_u32; 100];
+        for _ in 0..10_000 {
+            let path = plan.request(&mut random).uri().path()[1..].parse::<usize>().unwrap();
+            asked[path] += 1;
+        }
+        // 100 each expected with a standard deviation of 10.
+        assert!(asked.iter().all(|count| (50..150).contains(count)), "{asked:?}");
+    }
+
+    #[test]
     fn a_host_header_of_the_users_own_wins() {
         let random = &mut StdRng::seed_from_u64(1);
         let plan = builder(&["http://h:81/"]).build().unwrap();
@@ -290,6 +314,8 @@ mod tests {
             two.to_string(),
             "`http://a/` and `http://b/` are different servers; a run loads one"
         );
+        let many = refused(builder(&vec!["http://a/"; URLS_MAX + 1]));
+        assert_eq!(many, InvalidPlan::Urls(URLS_MAX + 1));
         let one = || builder(&["http://a/"]);
         let ms = Duration::from_millis;
         assert_eq!(refused(one().interval(ms(9))), InvalidPlan::Interval(ms(9)));

@@ -185,6 +185,15 @@ impl Report {
         }
     }
 
+    /// What was asked for, in a line: some of the URLs, and how many others there were.
+    pub fn title(&self) -> String {
+        const NAMED_MAX: usize = 4;
+        match self.urls.len() {
+            0..=NAMED_MAX => self.urls.join(" "),
+            count => format!("{} and {} others", self.urls[0], count - 1),
+        }
+    }
+
     /// Writes the time series as comma-separated values, one row an interval,
     /// under a row of names that end in their units.
     ///

@@ -1,0 +1,218 @@
+//! `tamarisk serve` with twenty times the load that it can bear, open loop.
+//!
+//! `cargo build --release && cargo run --release -p tamarisk-bench --bin site_overload`
+//!
+//! Nobody can ask for cached pages twenty times as fast as one core answers, least of all from
+//! the same machine. What is asked for here are long texts that are not in the page cache: each
+//! has to be found, read and compressed by the stage for files, for milliseconds of a core, and
+//! that stage is what says no. Its threads and the one that talks to the clients share core 0,
+//! so that every refusal takes from what is left for the work; the load generator has core 1.
+//!
+//! The pages are links to one file on disk, each of which is a page of its own to the server, and
+//! so many that hardly any is asked for twice while it is remembered. The capacity is that of a
+//! second server beside, which promises nothing and so refuses nobody.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use serde_json::Value;
+use tamarisk_bench::load::{load, number};
+use tamarisk_bench::process::{Scratch, Server, serve};
+use tamarisk_bench::spread;
+
+const SERVER_CORE: usize = 0;
+const CLIENT_CORE: usize = 1;
+const PAGES: usize = 20_000;
+/// So long that serving one takes a hundred times what refusing twenty does, and so short that a
+/// second has some tens of them.
+const PAGE_BYTES: usize = 512 * 1024;
+const TARGET: &str = "1s";
+const TARGET_SECONDS: f64 = 1.0;
+/// Clients who find out the capacity: more than there are threads that read.
+const CAPACITY_USERS: &str = "12";
+/// What comes before, in each run, is not judged.
+const SETTLED_SECONDS: f64 = 4.0;
+
+/// `tamarisk serve` with twenty times the load that it can bear
+#[derive(Debug, Parser)]
+struct Options {
+    /// This many times the capacity is offered
+    #[arg(long, value_name = "N", default_value_t = 20.0)]
+    times: f64,
+    /// How often it is measured
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: u32,
+    /// How long the capacity is measured, and how long the overload lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(6..))]
+    seconds: u32,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let scratch = Scratch::new("site-overload-bench")?;
+    let folder = scratch.path().join("pages");
+    fs::create_dir(&folder)?;
+    let text = folder.join(page(0));
+    fs::write(&text, prose())?;
+    for number in 1..PAGES {
+        fs::hard_link(&text, folder.join(page(number)))?;
+    }
+    let start = |target| -> Result<Site> {
+        let folder = folder.display().to_string();
+        let server = serve(SERVER_CORE, &folder, &["--cache", "8MiB", "--p90", target])?;
+        let urls = scratch.write(&format!("{target}.urls"), &urls(server.address))?;
+        Ok(Site { server, urls })
+    };
+    let (patient, site) = (start("1h")?, start(TARGET)?);
+    // A server that is in use knows what its pages take.
+    site.under("--users", "2", 6)?;
+    let mut turns = Vec::new();
+    for turn in 1..=options.turns {
+        turns.push(Turn::of(&patient, &site, &options)?);
+        eprintln!("{turn}/{}: {:?}", options.turns, turns[turns.len() - 1]);
+    }
+    let all = |value: fn(&Turn) -> f64| spread(turns.iter().map(value).collect());
+    println!("median of {} (least … greatest)", options.turns);
+    println!("  capacity, pages a second      {}", all(|turn| turn.capacity));
+    println!("  offered, times as many        {}", all(|turn| turn.offered));
+    println!("  goodput ÷ capacity (≥ 0.95)   {}", all(|turn| turn.goodput));
+    println!("  p90 of the admitted ÷ target  {}", all(|turn| turn.p90));
+    println!("  refused, %                    {}", all(|turn| 100.0 * turn.refused));
+    println!("  p90 of refusals, ms           {}", all(|turn| turn.refusal_ms));
+    println!("  failed, %                     {}", all(|turn| 100.0 * turn.failed));
+    println!("  CPU time a page, µs           {}", all(|turn| turn.page_micros));
+    println!("  CPU time a refusal, µs        {}", all(|turn| turn.refusal_micros));
+    println!("a refusal: {}", turns[turns.len() - 1].words);
+    Ok(())
+}
+
+/// A server, and where the URLs of its pages stand.
+struct Site {
+    server: Server,
+    urls: String,
+}
+
+impl Site {
+    /// What clients saw for so many seconds, and the CPU time that the server spent.
+    fn under(&self, kind: &str, level: &str, seconds: u32) -> Result<(Value, Duration)> {
+        let again = format!("{level}@{SETTLED_SECONDS}s");
+        let before = self.server.cpu_time();
+        #[rustfmt::skip]
+        let report = load(Some(CLIENT_CORE), &[
+            "--urls", &self.urls, kind, level, "--target", TARGET, "--threads", "1",
+            // The same level once more: the report then has a phase that begins here.
+            "--step", &again, "--duration", &format!("{seconds}s"),
+        ])?;
+        Ok((report, self.server.cpu_time() - before))
+    }
+}
+
+#[derive(Debug)]
+struct Turn {
+    /// Pages a second, of clients who wait for one another.
+    capacity: f64,
+    /// Ratio to capacity.
+    offered: f64,
+    /// Pages a second within the target, ratio to capacity.
+    goodput: f64,
+    /// Of the admitted, ratio to the target.
+    p90: f64,
+    /// Share of the requests that were refused.
+    refused: f64,
+    refusal_ms: f64,
+    /// Share of the requests that failed otherwise.
+    failed: f64,
+    page_micros: f64,
+    refusal_micros: f64,
+    /// The head of a refusal.
+    words: String,
+}
+
+impl Turn {
+    fn of(patient: &Site, site: &Site, options: &Options) -> Result<Self> {
+        let (calm, calm_spent) = patient.under("--users", CAPACITY_USERS, options.seconds)?;
+        let capacity = number(&calm["phases"][1]["throughput"])?;
+        ensure!(number(&calm["total"]["rejected"])? == 0.0, "refused without a promise");
+        let rate = format!("{:.0}", options.times * capacity);
+        let asking = refusal_of(site.server.address);
+        let (storm, storm_spent) = site.under("--rate", &rate, options.seconds)?;
+        let words = asking.join().expect("the asking thread does not panic")?;
+        let (settled, total) = (&storm["phases"][1], &storm["total"]);
+        let micros = |spent: Duration| 1e6 * spent.as_secs_f64();
+        let page_micros = micros(calm_spent) / number(&calm["total"]["completed"])?;
+        let for_pages = page_micros * number(&total["completed"])?;
+        let offered = number(&settled["offered"])?;
+        Ok(Self {
+            capacity,
+            offered: offered / number(&settled["seconds"])? / capacity,
+            goodput: number(&settled["goodput"])? / capacity,
+            p90: number(&settled["latency"]["p90"])? / TARGET_SECONDS,
+            refused: number(&settled["rejected"])? / offered,
+            refusal_ms: 1e3 * number(&settled["rejection"]["p90"])?,
+            failed: number(&settled["failed"])? / offered,
+            page_micros,
+            refusal_micros: (micros(storm_spent) - for_pages) / number(&total["rejected"])?,
+            words,
+        })
+    }
+}
+
+/// Asks for pages while the load is on until one is refused; how that was said. An answer may
+/// take its time.
+fn refusal_of(server: SocketAddr) -> std::thread::JoinHandle<Result<String>> {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs_f64(SETTLED_SECONDS));
+        for number in 0..100 {
+            let mut stream = TcpStream::connect(server)?;
+            let path = page(number);
+            write!(stream, "GET /{path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n\r\n")?;
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer)?;
+            let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+            let head = String::from_utf8_lossy(&answer[..end.context("no head")?]).into_owned();
+            if head.starts_with("HTTP/1.1 503 ") {
+                return Ok(head.replace("\r\n", "; "));
+            }
+        }
+        Ok("none in a hundred requests".to_owned())
+    })
+}
+
+fn page(number: usize) -> String {
+    format!("{number:05}.txt")
+}
+
+fn urls(server: SocketAddr) -> String {
+    (0..PAGES).fold(String::new(), |mut urls, number| {
+        let _ = writeln!(urls, "http://{server}/{}", page(number));
+        urls
+    })
+}
+
+/// A text that compresses as texts do, the same every time: words of a thousand, the frequent
+/// ones short.
+fn prose() -> String {
+    let mut state = 1_u64;
+    let mut draw = |below: u64| {
+        // Knuth's constants for a linear congruence; its upper bits are good enough for words.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % below
+    };
+    let mut text = String::with_capacity(PAGE_BYTES);
+    while text.len() < PAGE_BYTES {
+        let most = 1 + draw(1000);
+        let mut word = draw(most) + 1;
+        while word > 0 {
+            text.push(char::from(b'a' + (word % 17) as u8));
+            word /= 3;
+        }
+        text.push(if draw(12) == 0 { '\n' } else { ' ' });
+    }
+    text.truncate(PAGE_BYTES);
+    text
+}
