@@ -4,6 +4,7 @@ pub(crate) mod destination;
 pub(crate) mod plot;
 mod progress;
 mod summary;
+mod urls;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ Examples:
     tamarisk load http://127.0.0.1:8080/ --rate 500 --spike 5000@10s..20s --target 200ms
   Users as on the Web, five requests a connection, nine of ten for the front page, results as JSON:
     tamarisk load 9=http://127.0.0.1:8080/ http://127.0.0.1:8080/search --users 64 --think 1s --requests-per-connection 5 --json -
+  The pages of a site as often as its log has them (lines such as `120=http://127.0.0.1:8080/a`):
+    tamarisk load --urls pages.txt --users 1024 --think 20ms --requests-per-connection 5
 
 Latencies run from the instant when a request was due, so that a stalled server is not flattered.
 A status of 503 or 429 is a rejection; any other from 400 on is an error.";
@@ -44,8 +47,11 @@ A status of 503 or 429 is a rejection; any other from 400 on is an error.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Load {
     /// What to ask for; several URLs of one server are chosen by weight
-    #[arg(required = true, value_name = "[WEIGHT=]URL")]
+    #[arg(required_unless_present = "url_file", value_name = "[WEIGHT=]URL")]
     urls: Vec<WeightedUrl>,
+    /// More URLs, one a line of this file; empty lines and those with `#` in front are passed over
+    #[arg(id = "url_file", long = "urls", value_name = "FILE")]
+    url_file: Option<PathBuf>,
 
     #[command(flatten)]
     closed: Closed,
@@ -190,7 +196,11 @@ impl Load {
 
     fn plan(&self) -> anyhow::Result<Plan> {
         let request = &self.request;
-        let mut plan = Plan::builder(self.workload()?, self.urls.clone())
+        let mut urls = self.urls.clone();
+        if let Some(path) = &self.url_file {
+            urls.extend(urls::read(path)?);
+        }
+        let mut plan = Plan::builder(self.workload()?, urls)
             .method(request.method.clone())
             .timeout(request.timeout)
             .interval(self.results.interval)

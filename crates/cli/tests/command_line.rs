@@ -47,6 +47,27 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 #[test]
+fn load_chooses_from_a_file_of_urls() {
+    let address = service(OK);
+    let urls: String = (0..9).map(|page| format!("{page}1=http://{address}/{page}\n")).collect();
+    let file = scratch("urls.txt");
+    std::fs::write(&file, format!("# pages\n\n{urls}")).unwrap();
+    let run = |file: &std::path::Path| {
+        let file = file.to_str().unwrap();
+        tamarisk(&["load", "--urls", file, "--duration", "100ms", "--quiet"])
+    };
+    let output = run(&file);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let title = format!("http://{address}/0 and 8 others");
+    assert!(stdout(&output).starts_with(&title), "{}", stdout(&output));
+
+    std::fs::write(&file, "http://h/\nftp://h/\n").unwrap();
+    let output = run(&file);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("urls.txt, line 2: `ftp://h/`"), "{}", stderr(&output));
+}
+
+#[test]
 fn load_reports_in_text_json_csv_and_a_plot() {
     let url = format!("http://{}/", service(OK));
     let [json, csv, png] = ["load.json", "load.csv", "load.png"].map(scratch);

@@ -8,7 +8,7 @@ use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Span, Uni
 /// The figure of a run: what was answered, how fast, and what was under way.
 pub(super) fn figure(report: &Report) -> Figure {
     Figure {
-        title: report.urls.join(" "),
+        title: report.title(),
         subtitle: format!(
             "{} offered, {} answered, {} rejected, {} failed",
             format::count(report.total.offered),

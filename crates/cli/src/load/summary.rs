@@ -13,7 +13,7 @@ const LAG_SUSPECT_SECONDS: f64 = 0.010;
 
 /// The report as text of some twenty lines.
 pub(super) fn render(report: &Report) -> String {
-    let mut out = vec![format!("{} · seed {}", report.urls.join(" "), report.seed)];
+    let mut out = vec![format!("{} · seed {}", report.title(), report.seed)];
     if let Some(target) = report.target_seconds {
         out[0] += &format!(" · goodput: answered within {}", format::seconds(target));
     }
