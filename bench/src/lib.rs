@@ -6,7 +6,7 @@ pub mod load;
 pub mod process;
 pub mod wrk;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// CPU time that this process has used, in user and system mode.
@@ -21,8 +21,23 @@ pub fn cpu_time() -> Duration {
 /// # Panics
 /// If there is no such process.
 pub fn cpu_time_of(process: &str) -> Duration {
+    threads_of(process).filter_map(|thread| time_of_thread(&thread)).sum()
+}
+
+/// The same of those of its threads that have this name.
+///
+/// # Panics
+/// If there is no such process.
+pub fn cpu_time_of_threads(process: &str, name: &str) -> Duration {
+    let is_named = |thread: &PathBuf| {
+        std::fs::read_to_string(thread.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    threads_of(process).filter(is_named).filter_map(|thread| time_of_thread(&thread)).sum()
+}
+
+fn threads_of(process: &str) -> impl Iterator<Item = PathBuf> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
-    tasks.filter_map(|entry| time_of_thread(&entry.ok()?.path())).sum()
+    tasks.filter_map(|entry| entry.ok().map(|entry| entry.path()))
 }
 
 /// CPU time of one thread of a process, by their ids.

@@ -23,12 +23,12 @@ use clap::Parser;
 use serde_json::Value;
 use tamarisk_bench::load::{load, number};
 use tamarisk_bench::process::{Scratch, Server, serve};
-use tamarisk_bench::spread;
+use tamarisk_bench::{cpu_time_of_threads, spread};
 
 const SERVER_CORE: usize = 0;
 const CLIENT_CORE: usize = 1;
 const PAGES: usize = 20_000;
-/// So long that serving one takes a hundred times what refusing twenty does, and so short that a
+/// So long that serving one takes twenty times what refusing twenty does, and so short that a
 /// second has some tens of them.
 const PAGE_BYTES: usize = 512 * 1024;
 const TARGET: &str = "1s";
@@ -81,6 +81,7 @@ fn main() -> Result<()> {
     println!("  capacity, pages a second      {}", all(|turn| turn.capacity));
     println!("  offered, times as many        {}", all(|turn| turn.offered));
     println!("  goodput ÷ capacity (≥ 0.95)   {}", all(|turn| turn.goodput));
+    println!("  … of a second of CPU time     {}", all(|turn| turn.goodput_of_cpu));
     println!("  p90 of the admitted ÷ target  {}", all(|turn| turn.p90));
     println!("  refused, %                    {}", all(|turn| 100.0 * turn.refused));
     println!("  p90 of refusals, ms           {}", all(|turn| turn.refusal_ms));
@@ -98,17 +99,38 @@ struct Site {
 }
 
 impl Site {
-    /// What clients saw for so many seconds, and the CPU time that the server spent.
-    fn under(&self, kind: &str, level: &str, seconds: u32) -> Result<(Value, Duration)> {
+    /// What clients saw for so many seconds, and what it took.
+    fn under(&self, kind: &str, level: &str, seconds: u32) -> Result<Run> {
         let again = format!("{level}@{SETTLED_SECONDS}s");
-        let before = self.server.cpu_time();
+        let before = self.spent();
         #[rustfmt::skip]
         let report = load(Some(CLIENT_CORE), &[
             "--urls", &self.urls, kind, level, "--target", TARGET, "--threads", "1",
             // The same level once more: the report then has a phase that begins here.
             "--step", &again, "--duration", &format!("{seconds}s"),
         ])?;
-        Ok((report, self.server.cpu_time() - before))
+        let after = self.spent();
+        Ok(Run { report, all: after[0] - before[0], talking: after[1] - before[1] })
+    }
+
+    /// CPU time so far in microseconds: of all threads, and of the one that talks to clients.
+    fn spent(&self) -> [f64; 2] {
+        let talking = cpu_time_of_threads(&self.server.id().to_string(), "core-0");
+        [self.server.cpu_time(), talking].map(|time| 1e6 * time.as_secs_f64())
+    }
+}
+
+/// What clients saw, and the server's CPU time in microseconds.
+struct Run {
+    report: Value,
+    all: f64,
+    /// That of the thread that talks to clients, which also refuses them.
+    talking: f64,
+}
+
+impl Run {
+    fn total(&self, name: &str) -> Result<f64> {
+        number(&self.report["total"][name])
     }
 }
 
@@ -120,6 +142,9 @@ struct Turn {
     offered: f64,
     /// Pages a second within the target, ratio to capacity.
     goodput: f64,
+    /// The same of a second of the server's CPU time, from the start: where others use the core
+    /// too, it tells more.
+    goodput_of_cpu: f64,
     /// Of the admitted, ratio to the target.
     p90: f64,
     /// Share of the requests that were refused.
@@ -135,28 +160,27 @@ struct Turn {
 
 impl Turn {
     fn of(patient: &Site, site: &Site, options: &Options) -> Result<Self> {
-        let (calm, calm_spent) = patient.under("--users", CAPACITY_USERS, options.seconds)?;
-        let capacity = number(&calm["phases"][1]["throughput"])?;
-        ensure!(number(&calm["total"]["rejected"])? == 0.0, "refused without a promise");
+        let calm = patient.under("--users", CAPACITY_USERS, options.seconds)?;
+        let capacity = number(&calm.report["phases"][1]["throughput"])?;
+        ensure!(calm.total("rejected")? == 0.0, "refused without a promise");
         let rate = format!("{:.0}", options.times * capacity);
         let asking = refusal_of(site.server.address);
-        let (storm, storm_spent) = site.under("--rate", &rate, options.seconds)?;
+        let storm = site.under("--rate", &rate, options.seconds)?;
         let words = asking.join().expect("the asking thread does not panic")?;
-        let (settled, total) = (&storm["phases"][1], &storm["total"]);
-        let micros = |spent: Duration| 1e6 * spent.as_secs_f64();
-        let page_micros = micros(calm_spent) / number(&calm["total"]["completed"])?;
-        let for_pages = page_micros * number(&total["completed"])?;
+        let (settled, pages) = (&storm.report["phases"][1], calm.total("completed")?);
         let offered = number(&settled["offered"])?;
+        let talking_of_pages = calm.talking / pages * storm.total("completed")?;
         Ok(Self {
             capacity,
             offered: offered / number(&settled["seconds"])? / capacity,
             goodput: number(&settled["goodput"])? / capacity,
+            goodput_of_cpu: (storm.total("good")? / storm.all) / (pages / calm.all),
             p90: number(&settled["latency"]["p90"])? / TARGET_SECONDS,
             refused: number(&settled["rejected"])? / offered,
             refusal_ms: 1e3 * number(&settled["rejection"]["p90"])?,
             failed: number(&settled["failed"])? / offered,
-            page_micros,
-            refusal_micros: (micros(storm_spent) - for_pages) / number(&total["rejected"])?,
+            page_micros: calm.all / pages,
+            refusal_micros: (storm.talking - talking_of_pages) / storm.total("rejected")?,
             words,
         })
     }
@@ -194,8 +218,8 @@ fn urls(server: SocketAddr) -> String {
     })
 }
 
-/// A text that compresses as texts do, the same every time: words of a thousand, the frequent
-/// ones short.
+/// A text that compresses as texts do, the same every time: of a thousand words, few of them
+/// often.
 fn prose() -> String {
     let mut state = 1_u64;
     let mut draw = |below: u64| {
@@ -203,14 +227,13 @@ fn prose() -> String {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) % below
     };
-    let mut text = String::with_capacity(PAGE_BYTES);
+    let mut word =
+        || -> String { (0..2 + draw(8)).map(|_| char::from(b'a' + draw(26) as u8)).collect() };
+    let words: Vec<String> = (0..1000).map(|_| word()).collect();
+    let mut text = String::with_capacity(PAGE_BYTES + 16);
     while text.len() < PAGE_BYTES {
         let most = 1 + draw(1000);
-        let mut word = draw(most) + 1;
-        while word > 0 {
-            text.push(char::from(b'a' + (word % 17) as u8));
-            word /= 3;
-        }
+        text.push_str(&words[draw(most) as usize]);
         text.push(if draw(12) == 0 { '\n' } else { ' ' });
     }
     text.truncate(PAGE_BYTES);
