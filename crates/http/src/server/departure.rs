@@ -37,6 +37,8 @@ pub(super) struct Socket {
     unheard: Deadline,
     /// hyper waits for bytes, and so for their end.
     heard: bool,
+    /// It has read their end.
+    ended: bool,
     /// The kernel takes nothing more, because the client does not.
     full: bool,
     debt: Debt,
@@ -51,6 +53,7 @@ impl Socket {
             lookout: None,
             unheard: Deadline::default(),
             heard: false,
+            ended: false,
             full: false,
             debt: Debt::default(),
         }
@@ -116,8 +119,10 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
         let read = self.stream().poll_read(cx, buf);
         self.heard = read.is_pending();
+        self.ended = matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() == before;
         read
     }
 }
@@ -158,8 +163,9 @@ impl AsyncWrite for Socket {
         }
     }
 
+    /// To a client that has ended its side the close says the same.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream().poll_shutdown(cx)
+        if self.ended { Poll::Ready(Ok(())) } else { self.stream().poll_shutdown(cx) }
     }
 }
 
