@@ -142,7 +142,9 @@ fn contestants(scratch: &Scratch, set: Set, folder: &Path) -> Result<[Contestant
 fn ask_for_all(server: SocketAddr, set: FileSet) -> Result<()> {
     let mut stream = TcpStream::connect(server)?;
     for path in set.paths() {
-        write!(stream, "GET /{path} HTTP/1.1\r\nhost: {server}\r\n\r\n")?;
+        // In one piece: the rest of one in several would wait for an acknowledgement.
+        let request = format!("GET /{path} HTTP/1.1\r\nhost: {server}\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
         read_answer(&mut stream).with_context(|| format!("/{path}"))?;
     }
     Ok(())
