@@ -42,6 +42,11 @@ impl ClassShares {
         })
     }
 
+    /// The same shares, of a queue that stands from another wait on, in seconds.
+    pub(crate) fn set_standing(&mut self, standing: f64) {
+        self.fair.set_standing(standing);
+    }
+
     /// Charges `class` with `work` seconds of one worker.
     #[inline]
     pub(crate) fn charge(&mut self, class: ClassId, work: f64) {

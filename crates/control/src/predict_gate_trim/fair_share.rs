@@ -44,6 +44,11 @@ impl FairShare {
         Self { ratio: 1.0, ratio_min, short: SHORT * standing, standing }
     }
 
+    /// The same shares, of a queue that stands from another wait on, in seconds.
+    pub(crate) fn set_standing(&mut self, standing: f64) {
+        (self.short, self.standing) = (SHORT * standing, standing);
+    }
+
     /// All for everybody, as at first.
     pub(crate) fn reset(&mut self) {
         self.ratio = 1.0;

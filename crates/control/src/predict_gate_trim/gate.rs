@@ -6,12 +6,18 @@
 //! apart by the *least* wait over a while: this is CoDel's idea [RFC8289 §3],
 //! here scaled to the target instead of fixed in milliseconds, and used to bound
 //! what enters instead of dropping what has waited.
+//!
+//! What enters is bounded by a share θ of the *span*. Where service is short, that is the target.
+//! Where it takes most of the target, a queue that fills all that the promised
+//! percentile of service leaves puts the percentile of those behind it at the target, and
+//! every other second over it: so there the span is less than what is left
+//! (`level.rs`).
 
 use std::time::Duration;
 
 use crate::Timestamp;
 
-/// θ is never lowered below this: a tenth of the target may always queue.
+/// θ is never lowered below this: a tenth of the span may always queue.
 const SHARE_MIN: f64 = 0.1;
 
 /// Steps of recovery after which θ is 1 from wherever it was (21 from 0.1), so
@@ -57,13 +63,18 @@ impl Gate {
         }
     }
 
-    /// The same θ, as a share of another target.
+    /// The same θ, in intervals of another target.
     pub(crate) fn set_target(&mut self, target: Duration) {
         self.interval = interval(target);
         self.standing_wait = self.standing * target.as_secs_f64();
     }
 
-    /// θ: the share of the target that may be spent in the queue.
+    /// What is a standing wait, in seconds.
+    pub(crate) fn standing_wait(&self) -> f64 {
+        self.standing_wait
+    }
+
+    /// θ: the share of the span that may be spent in the queue.
     #[inline]
     pub(crate) fn share(&self) -> f64 {
         self.share

@@ -37,6 +37,12 @@ const OVERTAKING_WAIT: f64 = 0.1;
 /// and seldom enough that few are admitted in vain.
 const OVERTAKING_AGE: f64 = 0.25;
 
+/// Where service leaves the room r of the target T, a queue may have shares of so many times
+/// r · r ÷ T. With service of a third of the target (at its percentile) this is the room, and
+/// the prediction is the narrower bound; with two thirds it is half of the room. With a
+/// factor of 1.25, bursts that a stage at 80 % load bears are refused.
+const SPAN_ROOMS: f64 = 1.5;
+
 /// The levels, most important first, and which one each class is on.
 #[derive(Clone, Debug)]
 pub(crate) struct Levels {
@@ -53,6 +59,8 @@ struct Level {
     class_shares: Option<ClassShares>,
     /// The least target of its classes, in seconds: its queue is judged by it.
     target: f64,
+    /// Its queue is bounded by shares of this, in seconds (`gate.rs`).
+    span: f64,
     /// The longest wait, in seconds, that leaves every class of the level time to
     /// be served. Beyond it classes with time to spare would fill the queue, and
     /// keep those without from ever entering it.
@@ -146,7 +154,7 @@ impl Levels {
     #[inline]
     pub(crate) fn is_standing(&self, class: ClassId, wait: Wait) -> bool {
         let level = self.level(class);
-        wait.queue > level.gate.share() * level.target || wait.total > level.room
+        wait.queue > level.gate.share() * level.span || wait.total > level.room
     }
 
     /// Whether an event of `class`, from a client that has had `share` of all, has to
@@ -260,6 +268,14 @@ impl Levels {
         level.room = level.room.min(room);
     }
 
+    /// From now on queues are bounded by what service leaves of the targets.
+    pub(crate) fn fit_spans(&mut self) {
+        for level in &mut self.levels {
+            let room = level.room();
+            level.set_span((SPAN_ROOMS * room * (room / level.target)).min(level.target));
+        }
+    }
+
     /// θ of the level of `class`.
     pub(crate) fn gate_share(&self, class: ClassId) -> f64 {
         self.level(class).gate.share()
@@ -327,6 +343,7 @@ impl Level {
             client_share: FairShare::new(standing * target.as_secs_f64(), clients::SHARE_MIN),
             class_shares,
             target: target.as_secs_f64(),
+            span: target.as_secs_f64(),
             room: f64::INFINITY,
             admitted: 0.0,
             load: 0.0,
@@ -339,6 +356,14 @@ impl Level {
     fn set_target(&mut self, target: Duration) {
         self.target = target.as_secs_f64();
         self.gate.set_target(target);
+        self.set_span(self.target);
+    }
+
+    fn set_span(&mut self, span: f64) {
+        self.span = span;
+        let standing = self.gate.standing_wait().min(span);
+        self.client_share.set_standing(standing);
+        self.class_shares.iter_mut().for_each(|shares| shares.set_standing(standing));
     }
 
     /// How long a second of work takes, as the levels above leave the stage over.
@@ -350,5 +375,39 @@ impl Level {
     /// The longest wait, in seconds, after which an event still keeps its promise.
     fn room(&self) -> f64 {
         self.room.min(self.target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Target;
+
+    /// Levels with a target of 1 s whose service leaves so much of it.
+    fn with_room(room: f64) -> Levels {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let mut levels = Levels::new(&classes, 0.2);
+        levels.lower_room(ClassId::DEFAULT, room);
+        levels.fit_spans();
+        levels
+    }
+
+    fn is_standing(levels: &Levels, queue: f64) -> bool {
+        levels.is_standing(ClassId::DEFAULT, Wait { queue, total: queue, overtakes: false })
+    }
+
+    #[test]
+    fn short_service_leaves_all_of_its_room_to_the_queue() {
+        let levels = with_room(0.7);
+        assert!(!is_standing(&levels, 0.7));
+        assert!(is_standing(&levels, 0.71));
+    }
+
+    #[test]
+    fn long_service_leaves_the_queue_less_than_its_room() {
+        // 1.5 · 0.4² = 0.24
+        let levels = with_room(0.4);
+        assert!(!is_standing(&levels, 0.239));
+        assert!(is_standing(&levels, 0.241));
     }
 }

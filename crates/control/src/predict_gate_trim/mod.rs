@@ -23,7 +23,8 @@
 //!    idle stage. Only work of the same or a higher priority counts as ahead.
 //! 2. *Gate*, every half target (`gate.rs`): a queue that never empties only adds
 //!    to every response time, so what may stand is narrowed to a share θ of the
-//!    target. A burst may fill the target; a standing queue may not.
+//!    target, or of less where service takes much of it. A burst may fill the target; a
+//!    standing queue may not.
 //! 3. *Trim*, every 100 completions (`trim.rs`): if the promised percentile of real
 //!    response times exceeds the target, predictions are too rosy and `g` grows.
 //!
@@ -166,6 +167,7 @@ impl PredictGateTrim {
             let unknown = self.service.is_unknown(class);
             let needed = unknown || self.quantile(class) >= self.promises[class.index()].target;
             if !(needed && self.reserve.admits(now, class, wait.total / remaining)) {
+                self.useful.on_refusal(backlog);
                 if self.clients.on_refusal(now) {
                     self.levels.reset_shares();
                 }
@@ -408,6 +410,7 @@ impl AdmissionLaw for PredictGateTrim {
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         self.pass_time(now, backlog, self.drain(backlog));
+        self.levels.fit_spans();
     }
 
     fn set_targets(&mut self, classes: &Classes) {

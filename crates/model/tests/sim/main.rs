@@ -8,6 +8,7 @@ mod ciw;
 mod clients;
 mod closed_forms;
 mod default_law;
+mod default_law_target;
 mod invalid;
 mod laws;
 mod networks;

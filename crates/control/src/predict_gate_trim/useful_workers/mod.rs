@@ -114,6 +114,9 @@ pub(super) struct UsefulWorkers {
     least: bool,
     /// Since the last completion somebody found all workers busy.
     turned_away: bool,
+    /// So many more completions are those of an overload, since an event was refused: where
+    /// next to nobody is let in to wait, workers idle for moments.
+    overloaded_for: u32,
 }
 
 /// Where the search is.
@@ -154,6 +157,7 @@ impl UsefulWorkers {
             trials_apart: RETRY_AFTER,
             least: false,
             turned_away: false,
+            overloaded_for: 0,
         }
     }
 
@@ -186,6 +190,13 @@ impl UsefulWorkers {
     #[inline]
     pub(super) fn on_arrival(&mut self, count: u32, backlog: &Backlog<'_>) {
         self.turned_away |= has_work_for_all(backlog, count - 1);
+    }
+
+    /// An event has been refused: as many completions as there are workers are those of an
+    /// overload.
+    #[inline]
+    pub(super) fn on_refusal(&mut self, backlog: &Backlog<'_>) {
+        self.overloaded_for = backlog.workers.get();
     }
 
     /// Whether each event that ends is to be told: only while all go their way without a
@@ -223,7 +234,9 @@ impl UsefulWorkers {
         backlog: &Backlog<'_>,
         model: &ServiceModel,
     ) {
-        let pressed = std::mem::take(&mut self.turned_away) || has_work_for_all(backlog, 0);
+        let turned_away = std::mem::take(&mut self.turned_away) || self.overloaded_for > 0;
+        self.overloaded_for = self.overloaded_for.saturating_sub(1);
+        let pressed = turned_away || has_work_for_all(backlog, 0);
         if self.limit().is_some_and(|limit| backlog.workers > limit) {
             // The stage does as another law says.
             self.put_off();
