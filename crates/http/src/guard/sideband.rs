@@ -20,6 +20,8 @@ pub(crate) struct Sideband {
     /// How many requests hyper has been given, and how many of them are answered.
     given: AtomicU64,
     answered: AtomicU64,
+    /// hyper has all that may go on, to the end of a request, and asks for the next one.
+    asks: AtomicBool,
     /// The client has yet to take what has been written.
     unsent: AtomicBool,
     matter: Mutex<Option<Matter>>,
@@ -75,10 +77,16 @@ impl Sideband {
         }
     }
 
-    /// hyper has been given this many requests in all.
+    /// hyper is given bytes, and has been given this many requests in all.
     #[inline]
     pub(super) fn give(&self, requests: u64) {
         self.given.store(requests, Ordering::Relaxed);
+        self.set_asks(false);
+    }
+
+    #[inline]
+    pub(super) fn set_asks(&self, asks: bool) {
+        self.asks.store(asks, Ordering::Relaxed);
     }
 
     #[inline]
@@ -92,13 +100,16 @@ impl Sideband {
         self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether hyper has nothing to do: all that it was given is answered and sent. To be asked
-    /// when it has been polled.
+    /// Whether hyper has nothing to do: all that it was given is answered and sent, and it asks
+    /// for more. To be asked when it has been polled.
+    ///
+    /// An answer alone does not say so: the request's body may be on its way, or lie unread.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         let [given, answered] =
             [&self.given, &self.answered].map(|count| count.load(Ordering::Relaxed));
-        given == answered && !self.unsent.load(Ordering::Relaxed)
+        let [asks, unsent] = [&self.asks, &self.unsent].map(|flag| flag.load(Ordering::Relaxed));
+        given == answered && asks && !unsent
     }
 
     /// Lets the connection rest before its next request is read.
@@ -130,10 +141,6 @@ impl Sideband {
 
     /// Settles the request to change the protocol.
     pub(crate) fn decide(&self, outcome: Verdict) {
-        if outcome == Verdict::Tunnel {
-            // Of what follows there is no answer.
-            self.give(u64::MAX);
-        }
         let waiting = match &mut *self.matter.lock() {
             Some(Matter::Upgrade { verdict, reader }) => {
                 *verdict = Some(outcome);

@@ -132,14 +132,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         }
     }
 
-    /// Takes back what has been read and not used.
-    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
-        if !bytes.is_empty() {
-            self.released += bytes.len();
-            self.held = [bytes, &self.held].concat().as_slice().into();
-        }
-    }
-
     /// Reads more behind what is held; 0 at the end of the stream.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut bytes = [0; 4096];
@@ -323,6 +315,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guarded<S> {
                 return Poll::Ready(Ok(()));
             }
             if this.watch.is_between_requests() {
+                this.sideband.set_asks(true);
                 ready!(this.poll_rested(cx));
             }
             let read = if this.held.is_empty() {
@@ -374,6 +367,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     /// Shuts the sending side, then listens on for a while if the client may
     /// still be sending what nobody will read.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.sideband.set_asks(false);
         if self.closing.is_none() {
             let shut = Pin::new(&mut self.inner).poll_shutdown(cx);
             ready!(self.poll_passed(cx, shut))?;

@@ -107,13 +107,14 @@ where
 
     /// Takes back what hyper does nothing with.
     fn idle(connection: Speaking<T, S>) -> Self {
-        // There is none where the protocol has changed.
-        let Some(Parts { io, read_buf, service, .. }) = connection.into_parts() else {
-            return Self::Over;
-        };
-        let mut stream = io.into_inner();
-        stream.put_back(&read_buf);
-        Self::Idle { stream, service }
+        match connection.into_parts() {
+            Some(Parts { io, read_buf, service, .. }) if read_buf.is_empty() => {
+                Self::Idle { stream: io.into_inner(), service }
+            }
+            // The protocol has changed; or hyper has left something unread, which must not be
+            // taken for a request.
+            Some(_) | None => Self::Over,
+        }
     }
 }
 
@@ -169,8 +170,9 @@ mod tests {
 
     use bytes::Bytes;
     use http::{Request, Response};
-    use http_body_util::Full;
+    use http_body_util::{BodyExt, Full};
     use hyper::service::Service;
+    use parking_lot::Mutex;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::{Instant, sleep, timeout};
 
@@ -184,15 +186,27 @@ mod tests {
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
     const IDLE_TIME: Duration = Duration::from_secs(75);
 
-    /// Answers with a body of so many bytes.
-    struct Long(usize);
+    /// Answers with a body of so many bytes, and keeps the bodies of requests as they are.
+    #[derive(Clone)]
+    struct Long(usize, Arc<Mutex<Vec<Option<Request<Incoming>>>>>);
+
+    impl Long {
+        fn new(length: usize) -> Self {
+            Self(length, Arc::default())
+        }
+
+        fn asked(&self) -> usize {
+            self.1.lock().len()
+        }
+    }
 
     impl Service<Request<Incoming>> for Long {
         type Response = Response<Full<Bytes>>;
         type Error = Infallible;
         type Future = std::future::Ready<Result<Self::Response, Infallible>>;
 
-        fn call(&self, _: Request<Incoming>) -> Self::Future {
+        fn call(&self, request: Request<Incoming>) -> Self::Future {
+            self.1.lock().push(Some(request));
             std::future::ready(Ok(Response::new(Full::from(vec![b'x'; self.0]))))
         }
     }
@@ -228,7 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_let_go_and_wakes_with_the_next_request() {
-        let (mut client, mut session) = session(Long(1), IDLE_TIME);
+        let (mut client, mut session) = session(Long::new(1), IDLE_TIME);
         for _ in 0..3 {
             client.write_all(REQUEST).await.unwrap();
             answered(&mut client, &mut session).await;
@@ -248,7 +262,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_closes_when_it_has_been_idle_for_too_long() {
         for idle_time in [IDLE_TIME, HELD_TIME / 4] {
-            let (mut client, mut session) = session(Long(1), idle_time);
+            let (mut client, mut session) = session(Long::new(1), idle_time);
             client.write_all(REQUEST).await.unwrap();
             answered(&mut client, &mut session).await;
             let start = Instant::now();
@@ -261,7 +275,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_the_client_has_yet_to_take_is_not_lost() {
         const LENGTH: usize = 20_000;
-        let (mut client, mut session) = session(Long(LENGTH), IDLE_TIME);
+        let (mut client, mut session) = session(Long::new(LENGTH), IDLE_TIME);
         client.write_all(REQUEST).await.unwrap();
         assert!(!is_idle_after(&mut session, 5 * HELD_TIME).await);
         let mut taken = 0;
@@ -277,8 +291,48 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_rest_of_a_body_is_never_taken_for_a_request() {
+        for is_kept in [false, true] {
+            for early in [0, 10] {
+                let service = Long::new(1);
+                let (mut client, mut session) = session(service.clone(), IDLE_TIME);
+                let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10000\r\n\r\n";
+                client.write_all(head.as_bytes()).await.unwrap();
+                client.write_all(&vec![b'x'; early]).await.unwrap();
+                answered(&mut client, &mut session).await;
+                if !is_kept {
+                    service.1.lock().fill_with(|| None);
+                }
+                assert!(!is_idle_after(&mut session, 2 * HELD_TIME).await);
+                let _ = client.write_all(REQUEST).await;
+                assert!(!is_idle_after(&mut session, 2 * HELD_TIME).await);
+                assert_eq!(service.asked(), 1, "{is_kept} {early}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_nobody_reads_yet_keeps_the_connection() {
+        let service = Long::new(1);
+        let (mut client, mut session) = session(service.clone(), IDLE_TIME);
+        let body = REQUEST.repeat(4);
+        let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+        client.write_all(&[head.as_bytes(), &body].concat()).await.unwrap();
+        answered(&mut client, &mut session).await;
+        let _ = is_idle_after(&mut session, 3 * HELD_TIME).await;
+        assert_eq!(service.asked(), 1);
+        let kept = service.1.lock()[0].take().unwrap().into_body();
+        let read = tokio::select! {
+            read = kept.collect() => read.unwrap().to_bytes(),
+            () = &mut session => panic!("closed"),
+        };
+        assert_eq!(read, body);
+        assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_idle_connection_closes_when_it_is_told_to() {
-        let (mut client, mut session) = session(Long(1), IDLE_TIME);
+        let (mut client, mut session) = session(Long::new(1), IDLE_TIME);
         client.write_all(REQUEST).await.unwrap();
         answered(&mut client, &mut session).await;
         assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
