@@ -110,6 +110,7 @@ impl Connection {
             None => Err(key),
         }
     }
+
     /// An answer from the disk.
     fn load(
         &self,
