@@ -33,7 +33,14 @@ impl Timestamp {
     /// happens when two cores read the clock in turn.
     #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+
+    /// The same in nanoseconds, without the divisions that make a [`Duration`], for
+    /// where it is done for each event.
+    #[inline]
+    pub const fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
     }
 }
 

@@ -7,11 +7,11 @@ use tamarisk_control::Timestamp;
 
 use crate::call::{CallError, take_unanswered, with_cause};
 use crate::context::{Context, Worker, context};
-use crate::core::{Core, Discard, Ended, Item};
+use crate::core::{Begun, Core, Discard, Ended, Item};
 use crate::crew::contained;
 use crate::entry::Envelope;
 use crate::ledger::Outcome;
-use crate::queue::{Lease, Meta, Queued, Run};
+use crate::queue::{Lease, Meta, Queued};
 
 /// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)
 /// or all at once with [`drain`](Self::drain).
@@ -25,7 +25,7 @@ pub struct Batch<E: Send + 'static> {
     pending: VecDeque<Queued<Payload<E>>>,
     lease: Option<Lease>,
     /// Begun and not ended: one event, or those that were drained together.
-    begun: Vec<Run>,
+    begun: Vec<Begun>,
     started: Timestamp,
 }
 
@@ -72,7 +72,7 @@ impl<E: Send + 'static> Batch<E> {
             return None;
         };
         self.started = now;
-        self.begun.push(Run::one(queued.meta));
+        self.begun.push(Begun::one(&queued.meta));
         let sequence = self.worker.begin(&queued.meta, self.core.knobs.end(&queued.meta, now));
         Some((queued.item.0, context(&self.worker, queued.meta, sequence)))
     }
@@ -103,10 +103,10 @@ impl<E: Send + 'static> Batch<E> {
     #[inline]
     fn begin_together(&mut self, meta: &Meta) {
         match self.begun.last_mut() {
-            Some(run) if run.meta.entered == meta.entered && run.meta.class == meta.class => {
-                run.count += 1;
+            Some(begun) if (begun.entered, begun.class) == (meta.entered, meta.class) => {
+                begun.count += 1;
             }
-            _ => self.begun.push(Run::one(*meta)),
+            _ => self.begun.push(Begun::one(meta)),
         }
     }
 

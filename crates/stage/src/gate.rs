@@ -5,8 +5,7 @@
 //! queue only while all permits are out, under the same laws, disciplines and
 //! accounts as events in any other stage.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -19,12 +18,12 @@ use tamarisk_control::{
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::core::{Core, Discard, Ended, Governed, Item, Leaving, govern};
+use crate::core::{Begun, Core, Discard, Ended, Governed, Item, Leaving, govern};
 use crate::drain::{self, DrainReport};
 use crate::entry::Entry;
 use crate::ledger::Outcome;
 use crate::observation::StageObservation;
-use crate::queue::{Meta, Run};
+use crate::queue::Meta;
 
 /// A gate; clones share it.
 ///
@@ -53,7 +52,7 @@ pub struct Gate {
 #[must_use = "a permit that is dropped at once counts as a terminated event"]
 pub struct Permit {
     gate: Gate,
-    meta: Meta,
+    begun: Begun,
     started: Timestamp,
     /// [`Timestamp::MAX`] if at no set time.
     end: Timestamp,
@@ -124,7 +123,7 @@ impl Gate {
         }
         let entered = state.enter(now, &meta);
         debug_assert!(entered, "there was a place under the same lock");
-        Ok(self.permit(meta, now))
+        Ok(self.permit(&meta, now))
     }
 
     /// A permit, after waiting for one if need be. Dropping the future leaves
@@ -132,12 +131,22 @@ impl Gate {
     ///
     /// # Errors
     /// [`Refused`], at once or after a wait.
-    pub async fn enter(&self, entry: Entry) -> Result<Permit, Refused> {
-        match self.arrive(&entry) {
-            Ok(Arrived::Running(permit)) => Ok(permit),
-            Ok(Arrived::Waiting(place)) => place.await,
-            Err(rejection) => Err(Refused::Rejected(rejection)),
-        }
+    // By hand, for an `async fn` would copy the permit from each of its states to the next.
+    pub fn enter(
+        &self,
+        entry: Entry,
+    ) -> impl Future<Output = Result<Permit, Refused>> + Send + Unpin + '_ {
+        let mut place: Option<Place> = None;
+        poll_fn(move |cx| {
+            if let Some(place) = &mut place {
+                return place.poll(cx);
+            }
+            match self.arrive(&entry) {
+                Ok(Arrived::Running(meta, now)) => Poll::Ready(Ok(self.permit(&meta, now))),
+                Ok(Arrived::Waiting(new)) => place.insert(new).poll(cx),
+                Err(rejection) => Poll::Ready(Err(Refused::Rejected(rejection))),
+            }
+        })
     }
 
     /// Runs `work` under a permit, and ends it at the permit's
@@ -168,7 +177,7 @@ impl Gate {
             return Err(rejection);
         }
         if state.enter(now, &meta) {
-            return Ok(Arrived::Running(self.permit(meta, now)));
+            return Ok(Arrived::Running(meta, now));
         }
         let waiter = Arc::new(Waiter::default());
         state.ledger.enqueue(meta.class, 1);
@@ -177,9 +186,10 @@ impl Gate {
     }
 
     #[inline]
-    fn permit(&self, meta: Meta, started: Timestamp) -> Permit {
-        let (gate, end) = (self.clone(), self.core.knobs.end(&meta, started));
-        Permit { gate, meta, started, end, timed: true, outcome: Outcome::Terminated }
+    fn permit(&self, meta: &Meta, started: Timestamp) -> Permit {
+        let (gate, end) = (self.clone(), self.core.knobs.end(meta, started));
+        let begun = Begun::one(meta);
+        Permit { gate, begun, started, end, timed: true, outcome: Outcome::Terminated }
     }
 
     /// The gate at this instant.
@@ -278,12 +288,12 @@ impl Drop for Permit {
         let outcome = if unwinding { Outcome::Failed } else { self.outcome };
         let core = &self.gate.core;
         let ended = Ended { started: self.started, outcome, timed: self.timed };
-        core.finish(core.clock.now(), &[Run::one(self.meta)], ended);
+        core.finish(core.clock.now(), &[self.begun], ended);
     }
 }
 
 enum Arrived {
-    Running(Permit),
+    Running(Meta, Timestamp),
     Waiting(Place),
 }
 
@@ -314,17 +324,15 @@ enum WaitState {
     Over,
 }
 
-impl Future for Place {
-    type Output = Result<Permit, Refused>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+impl Place {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<Permit, Refused>> {
         let mut waiting = self.waiter.0.lock();
         let answer = match waiting.state {
             WaitState::Queued => {
                 waiting.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            WaitState::Started(started) => Ok(self.gate.permit(self.meta, started)),
+            WaitState::Started(started) => Ok(self.gate.permit(&self.meta, started)),
             WaitState::Discarded(Discard::Closed) => Err(Refused::Closed),
             WaitState::Discarded(_) => Err(Refused::Dropped),
             WaitState::Over => unreachable!("polled after it was ready"),
@@ -349,7 +357,7 @@ impl Drop for Place {
             WaitState::Queued => state.abandon(&self.meta),
             WaitState::Started(started) => {
                 drop(state);
-                drop(self.gate.permit(self.meta, started));
+                drop(self.gate.permit(&self.meta, started));
             }
             WaitState::Discarded(_) | WaitState::Over => {}
         }

@@ -6,12 +6,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, CLASSES_MAX, ClassId, Classes, Concurrency, Decision, Ratio,
-    Reason, Rejection, Target,
+    Reason, Rejection, Target, Timestamp,
 };
 use thread_local::ThreadLocal;
 
@@ -220,9 +219,9 @@ impl<F> Shared<F> {
     }
 
     #[cold]
-    fn record(&self, class: ClassId, started: tamarisk_control::Timestamp) {
+    fn record(&self, class: ClassId, started: Timestamp) {
         let now = self.clock.now();
-        let took: Duration = now.since(started);
+        let took = now.nanos_since(started);
         let mut observer = self.observer.lock();
         observer.tick(now, 0, |class| self.accounts(class).offered);
         observer.record(class, took, took, 1);

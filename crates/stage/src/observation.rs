@@ -15,7 +15,6 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(5);
 
 /// The resolution of recorded times: an inline stage's are of that order.
 const QUARTER_MICROSECOND_NANOS: u64 = 250;
-const SECOND_QUARTER_MICROSECONDS: u64 = 4_000_000;
 
 /// A stage at one instant. All numbers are of the same instant, and the
 /// [`Accounts`] balance.
@@ -184,12 +183,12 @@ impl Observer {
     pub(crate) fn record(
         &mut self,
         class: ClassId,
-        service: Duration,
-        response: Duration,
+        service_nanos: u64,
+        response_nanos: u64,
         count: u32,
     ) {
-        self.service[class.index()].record(service, count);
-        self.response[class.index()].record(response, count);
+        self.service[class.index()].record(service_nanos, count);
+        self.response[class.index()].record(response_nanos, count);
     }
 
     pub(crate) fn tick(&mut self, now: Timestamp, running: u32, offered: impl Fn(ClassId) -> u64) {
@@ -251,10 +250,8 @@ impl Windowed {
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, time: Duration, count: u32) {
-        let of_last_second = u64::from(time.subsec_nanos()) / QUARTER_MICROSECOND_NANOS;
-        let quarters = time.as_secs().saturating_mul(SECOND_QUARTER_MICROSECONDS);
-        let capped = quarters.saturating_add(of_last_second).min(u32::MAX.into());
+    pub(crate) fn record(&mut self, nanos: u64, count: u32) {
+        let capped = (nanos / QUARTER_MICROSECOND_NANOS).min(u32::MAX.into());
         self.current.add(capped, u64::from(count)).expect("capped to the histogram's range");
     }
 
@@ -304,7 +301,7 @@ impl Busy {
 
     #[inline]
     fn advance(&mut self, now: Timestamp, running: u32) {
-        let passed = now.as_nanos().saturating_sub(self.advanced.as_nanos());
+        let passed = now.nanos_since(self.advanced);
         self.area += passed * u64::from(running);
         self.advanced = self.advanced.max(now);
     }
@@ -330,7 +327,7 @@ mod tests {
     fn percentiles_are_right_to_within_three_percent() {
         let mut windowed = Windowed::new();
         for millis in 1..=1000 {
-            windowed.record(Duration::from_millis(millis), 1);
+            windowed.record(millis * 1_000_000, 1);
         }
         let seen = windowed.percentiles().unwrap();
         let within = |seen: Duration, expected: f64| {
@@ -349,7 +346,7 @@ mod tests {
     #[test]
     fn samples_leave_after_the_second_window() {
         let mut windowed = Windowed::new();
-        windowed.record(Duration::from_millis(1), 1);
+        windowed.record(1_000_000, 1);
         windowed.rotate();
         assert_eq!(windowed.percentiles().unwrap().count, 1);
         windowed.rotate();
@@ -359,7 +356,7 @@ mod tests {
     #[test]
     fn a_time_beyond_the_range_is_counted_as_the_longest() {
         let mut windowed = Windowed::new();
-        windowed.record(Duration::from_secs(1_000_000), 1);
+        windowed.record(1_000_000_000_000_000, 1);
         assert_eq!(windowed.percentiles().unwrap().count, 1);
     }
 

@@ -86,7 +86,7 @@ impl Profiler {
     #[inline]
     pub(crate) fn advance(&mut self, now: Timestamp, running: u32, is_crowded: bool) {
         if is_crowded {
-            let passed = now.as_nanos().saturating_sub(self.now.as_nanos());
+            let passed = now.nanos_since(self.now);
             self.windows[1].crowded += passed;
             self.windows[1].area += passed * u64::from(running);
         }

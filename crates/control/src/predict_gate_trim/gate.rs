@@ -34,7 +34,9 @@ pub(crate) struct Gate {
     share: f64,
     /// The least wait seen in this interval; infinite when none was.
     least_wait: f64,
+    /// When this interval began, if one has, and when it is over.
     opened: Option<Timestamp>,
+    closes: Timestamp,
     interval: Duration,
     /// The share of the target that is a standing wait, and that wait in seconds.
     standing: f64,
@@ -57,6 +59,7 @@ impl Gate {
             share: 1.0,
             least_wait: f64::INFINITY,
             opened: None,
+            closes: Timestamp::ZERO,
             interval: interval(target),
             standing,
             standing_wait: standing * target.as_secs_f64(),
@@ -66,6 +69,7 @@ impl Gate {
     /// The same θ, in intervals of another target.
     pub(crate) fn set_target(&mut self, target: Duration) {
         self.interval = interval(target);
+        self.closes = self.opened.map_or(Timestamp::ZERO, |opened| opened + self.interval);
         self.standing_wait = self.standing * target.as_secs_f64();
     }
 
@@ -83,7 +87,7 @@ impl Gate {
     /// Whether the next wait ends an interval.
     #[inline]
     pub(crate) fn is_verdict_due(&self, now: Timestamp) -> bool {
-        self.opened.is_none_or(|opened| now.since(opened) >= self.interval)
+        now >= self.closes
     }
 
     /// Takes note of the wait in the queue, and returns the interval that this
@@ -91,18 +95,19 @@ impl Gate {
     #[inline]
     pub(crate) fn observe(&mut self, now: Timestamp, wait_seconds: f64) -> Option<Interval> {
         self.least_wait = self.least_wait.min(wait_seconds);
-        let opened = *self.opened.get_or_insert(now);
-        let elapsed = now.since(opened);
-        if elapsed < self.interval {
-            return None;
-        }
-        self.judge(elapsed);
-        self.opened = Some(now);
-        let least_wait = std::mem::replace(&mut self.least_wait, f64::INFINITY);
-        Some(Interval { length: elapsed, least_wait })
+        if now < self.closes { None } else { self.close(now) }
     }
 
     #[cold]
+    fn close(&mut self, now: Timestamp) -> Option<Interval> {
+        let opened = self.opened.replace(now);
+        self.closes = now + self.interval;
+        let length = now.since(opened?);
+        self.judge(length);
+        let least_wait = std::mem::replace(&mut self.least_wait, f64::INFINITY);
+        Some(Interval { length, least_wait })
+    }
+
     fn judge(&mut self, elapsed: Duration) {
         if self.least_wait > self.standing_wait {
             self.share = (self.share / 2.0).max(SHARE_MIN);

@@ -56,7 +56,8 @@ pub(crate) enum Refreshed {
 #[derive(Clone, Debug)]
 struct ClassModel {
     samples: RecentSamples,
-    sampled_at: Timestamp,
+    /// When the next sample is wanted, once there are enough.
+    wanted_at: Timestamp,
     percentile: f64,
     quantile: f64,
     median: f64,
@@ -69,7 +70,7 @@ impl ServiceModel {
         let prior_seconds = prior.as_secs_f64();
         let models = classes.iter().map(|(_, class)| ClassModel {
             samples: RecentSamples::new(SAMPLES_KEPT),
-            sampled_at: Timestamp::ZERO,
+            wanted_at: Timestamp::ZERO,
             percentile: class.target.at().get(),
             quantile: prior_seconds,
             median: prior_seconds,
@@ -88,7 +89,7 @@ impl ServiceModel {
     #[inline]
     pub(crate) fn wants(&self, now: Timestamp, class: ClassId) -> bool {
         let model = &self.classes[class.index()];
-        !model.samples.is_full() || now.since(model.sampled_at) >= SAMPLES_APART
+        !model.samples.is_full() || now >= model.wanted_at
     }
 
     /// Learns from an event of `class` that was in service for `service`.
@@ -100,7 +101,7 @@ impl ServiceModel {
         ending: Ending,
     ) -> Refreshed {
         let index = class.index();
-        self.classes[index].sampled_at = now;
+        self.classes[index].wanted_at = now + SAMPLES_APART;
         let seconds = service.as_secs_f64();
         let known = self.means[index];
         let sample = match ending {

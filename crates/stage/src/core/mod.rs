@@ -40,7 +40,7 @@ use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
 pub(crate) use knobs::Knobs;
 pub(crate) use ruling::{Adjustment, bounds};
-pub(crate) use state::{Ended, State};
+pub(crate) use state::{Begun, Ended, State};
 
 /// A stage with a queue, whatever waits in it.
 pub(crate) struct Core<T> {
@@ -295,11 +295,11 @@ impl<T: Item> Core<T> {
     }
 
     /// Books the end of events that ran.
-    pub(crate) fn finish(&self, now: Timestamp, events: &[Run], ended: Ended) {
+    pub(crate) fn finish(&self, now: Timestamp, events: &[Begun], ended: Ended) {
         let mut state = self.lock();
         state.running_changes(now);
-        for run in events {
-            state.finish(now, run, ended);
+        for begun in events {
+            state.finish(now, begun, ended);
         }
         state.follow_law();
         self.settle(state, now, 0);

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use tamarisk_control::{
-    Activity, Classes, Concurrency, Dequeue, Ending, Finished, Order, Ratio, Reason, Rejection,
-    Ruling, Timestamp, Waiting,
+    Activity, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, Order, Ratio, Reason,
+    Rejection, Ruling, Timestamp, Waiting,
 };
 
 use tamarisk_control::catalogue::Laws;
@@ -15,7 +16,7 @@ use super::knobs::Knobs;
 use super::ruling::{Adjustment, govern};
 use crate::ledger::{Ledger, Outcome};
 use crate::observation::{Observer, Phase};
-use crate::queue::{Lease, Meta, Queue, Queued, Run};
+use crate::queue::{Lease, Meta, Queue, Queued};
 
 /// A stage's queue, accounts, law and observations; all of one instant.
 pub(crate) struct State<T> {
@@ -43,6 +44,20 @@ pub(crate) struct State<T> {
     pub(super) gone: usize,
     pub(super) rejections: BTreeMap<Reason, u64>,
     pub(super) last_failure: Option<String>,
+}
+
+/// Events of one class that entered and began to run together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) entered: Timestamp,
+    pub(crate) class: ClassId,
+    pub(crate) count: u32,
+}
+
+impl Begun {
+    pub(crate) fn one(meta: &Meta) -> Self {
+        Self { entered: meta.entered, class: meta.class, count: 1 }
+    }
 }
 
 /// How events that ran together have ended.
@@ -154,9 +169,8 @@ impl<T: Item> State<T> {
     }
 
     #[inline]
-    pub(crate) fn finish(&mut self, now: Timestamp, run: &Run, ended: Ended) {
-        let Run { meta, count } = *run;
-        let class = meta.class;
+    pub(crate) fn finish(&mut self, now: Timestamp, begun: &Begun, ended: Ended) {
+        let Begun { entered, class, count } = *begun;
         self.ledger.finish(class, ended.outcome, count);
         let ending = match ended.outcome {
             _ if !ended.timed => Ending::Untimed,
@@ -164,11 +178,11 @@ impl<T: Item> State<T> {
             Outcome::Terminated => Ending::Terminated,
             Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,
         };
-        let service = now.since(ended.started);
-        let response = now.since(meta.entered);
+        let (service, response) = (now.nanos_since(ended.started), now.nanos_since(entered));
         if ending == Ending::Completed {
             self.observer.record(class, service, response, count);
         }
+        let [service, response] = [service, response].map(Duration::from_nanos);
         let finished = Finished { class, service, response, ending };
         let (law, backlog) = (self.ruling.admission_mut(), self.ledger.backlog(self.workers));
         if count == 1 {

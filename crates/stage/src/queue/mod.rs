@@ -60,12 +60,6 @@ pub(crate) struct Run {
     pub(crate) count: u32,
 }
 
-impl Run {
-    pub(crate) fn one(meta: Meta) -> Self {
-        Self { meta, count: 1 }
-    }
-}
-
 pub(crate) struct Queued<T> {
     pub(crate) meta: Meta,
     pub(crate) item: T,
