@@ -223,7 +223,7 @@ impl<F> Shared<F> {
         let now = self.clock.now();
         let took = now.nanos_since(started);
         let mut observer = self.observer.lock();
-        observer.tick(now, 0, |class| self.accounts(class).offered);
+        observer.tick(now, |class| self.accounts(class).offered);
         observer.record(class, took, took, 1);
     }
 

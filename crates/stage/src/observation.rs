@@ -154,6 +154,8 @@ impl StageObservation {
 pub(crate) struct Observer {
     service: Vec<Windowed>,
     response: Vec<Windowed>,
+    /// Until when the time is accounted for.
+    seen: Timestamp,
     busy: Busy,
     profiler: Profiler,
     rotate_at: Timestamp,
@@ -165,18 +167,22 @@ impl Observer {
         Self {
             service: windowed(),
             response: windowed(),
+            seen: now,
             busy: Busy::new(now),
             profiler: Profiler::new(now, classes),
             rotate_at: now + WINDOW,
         }
     }
 
-    /// The number of running events is about to change from `running`, while others
-    /// wait or not.
+    /// Time has passed in which `running` were worked on, and others waited or not.
     #[inline]
-    pub(crate) fn running_changes(&mut self, now: Timestamp, running: u32, is_crowded: bool) {
-        self.busy.advance(now, running);
-        self.profiler.advance(now, running, is_crowded);
+    pub(crate) fn advance(&mut self, now: Timestamp, running: u32, is_crowded: bool) {
+        let nanos = now.nanos_since(self.seen);
+        self.seen = self.seen.max(now);
+        self.busy.advance(nanos, running);
+        if is_crowded {
+            self.profiler.advance(nanos, running);
+        }
     }
 
     #[inline]
@@ -191,12 +197,12 @@ impl Observer {
         self.response[class.index()].record(response_nanos, count);
     }
 
-    pub(crate) fn tick(&mut self, now: Timestamp, running: u32, offered: impl Fn(ClassId) -> u64) {
+    /// Begins a new window if it is time; what has passed is accounted for.
+    pub(crate) fn tick(&mut self, now: Timestamp, offered: impl Fn(ClassId) -> u64) {
         if now < self.rotate_at {
             return;
         }
         self.rotate_at = now + WINDOW;
-        self.busy.advance(now, running);
         self.busy.rotate(now);
         self.profiler.rotate(now, offered);
         for windowed in self.service.iter_mut().chain(&mut self.response) {
@@ -204,9 +210,8 @@ impl Observer {
         }
     }
 
-    pub(crate) fn busy(&mut self, now: Timestamp, running: u32, workers: u32) -> Ratio {
-        self.busy.advance(now, running);
-        self.busy.share(workers)
+    pub(crate) fn busy(&self, workers: u32) -> Ratio {
+        self.busy.share(self.seen, workers)
     }
 
     pub(crate) fn profile(&self, now: Timestamp) -> Profile {
@@ -288,7 +293,6 @@ impl Windowed {
 /// Worker time spent on events: the area under the number of running events.
 struct Busy {
     since: Timestamp,
-    advanced: Timestamp,
     /// Worker-nanoseconds since `since`.
     area: u64,
     previous: (u64, Duration),
@@ -296,14 +300,12 @@ struct Busy {
 
 impl Busy {
     fn new(now: Timestamp) -> Self {
-        Self { since: now, advanced: now, area: 0, previous: (0, Duration::ZERO) }
+        Self { since: now, area: 0, previous: (0, Duration::ZERO) }
     }
 
     #[inline]
-    fn advance(&mut self, now: Timestamp, running: u32) {
-        let passed = now.nanos_since(self.advanced);
-        self.area += passed * u64::from(running);
-        self.advanced = self.advanced.max(now);
+    fn advance(&mut self, nanos: u64, running: u32) {
+        self.area += nanos * u64::from(running);
     }
 
     fn rotate(&mut self, now: Timestamp) {
@@ -312,8 +314,8 @@ impl Busy {
         self.area = 0;
     }
 
-    fn share(&self, workers: u32) -> Ratio {
-        let passed = self.advanced.since(self.since) + self.previous.1;
+    fn share(&self, now: Timestamp, workers: u32) -> Ratio {
+        let passed = now.since(self.since) + self.previous.1;
         let capacity = passed.as_nanos() as f64 * f64::from(workers);
         Ratio::saturating((self.area + self.previous.0) as f64 / capacity)
     }
@@ -363,11 +365,11 @@ mod tests {
     #[test]
     fn the_busy_share_is_the_area_under_the_running_events() {
         let at = |millis: u64| Timestamp::from_nanos(millis * 1_000_000);
-        let mut busy = Busy::new(at(0));
-        busy.advance(at(100), 0); // 100 ms idle,
-        busy.advance(at(200), 4); // 100 ms of four workers,
-        busy.advance(at(400), 1); // 200 ms of one.
+        let mut observer = Observer::new(at(0), 1);
+        observer.advance(at(100), 0, false); // 100 ms idle,
+        observer.advance(at(200), 4, true); // 100 ms of four workers,
+        observer.advance(at(400), 1, false); // 200 ms of one.
         // (400 + 200) worker-ms of 4 × 400.
-        assert_eq!(busy.share(4).get(), 600.0 / 1600.0);
+        assert_eq!(observer.busy(4).get(), 600.0 / 1600.0);
     }
 }

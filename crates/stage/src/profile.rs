@@ -62,7 +62,6 @@ impl ServiceProfile {
 
 /// What had arrived, and how crowded it has been, since the window before last began.
 pub(crate) struct Profiler {
-    now: Timestamp,
     windows: [Window; 2],
     /// Arrivals by class when the earlier window began, and when the later one did.
     offered: [Vec<u64>; 2],
@@ -79,18 +78,14 @@ struct Window {
 impl Profiler {
     pub(crate) fn new(now: Timestamp, classes: usize) -> Self {
         let window = Window { since: now, crowded: 0, area: 0 };
-        Self { now, windows: [window; 2], offered: [vec![0; classes], vec![0; classes]] }
+        Self { windows: [window; 2], offered: [vec![0; classes], vec![0; classes]] }
     }
 
-    /// Time has passed in which `running` were worked on, and others waited or not.
+    /// So much time has passed in which `running` were worked on and others waited.
     #[inline]
-    pub(crate) fn advance(&mut self, now: Timestamp, running: u32, is_crowded: bool) {
-        if is_crowded {
-            let passed = now.nanos_since(self.now);
-            self.windows[1].crowded += passed;
-            self.windows[1].area += passed * u64::from(running);
-        }
-        self.now = self.now.max(now);
+    pub(crate) fn advance(&mut self, nanos: u64, running: u32) {
+        self.windows[1].crowded += nanos;
+        self.windows[1].area += nanos * u64::from(running);
     }
 
     /// A new window begins.
@@ -148,9 +143,8 @@ mod tests {
     #[test]
     fn workers_are_those_in_progress_while_others_wait() {
         let mut profiler = Profiler::new(at(0), 1);
-        profiler.advance(at(100), 1, false);
-        profiler.advance(at(300), 4, true);
-        profiler.advance(at(400), 7, true);
+        profiler.advance(200_000_000, 4);
+        profiler.advance(100_000_000, 7);
         let profile = profiler.profile(at(400));
         assert_eq!(profile.crowded.get(), 0.75);
         // 200 ms of four, 100 ms of seven.

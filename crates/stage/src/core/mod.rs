@@ -545,7 +545,8 @@ impl<T: Item> Core<T> {
     pub(crate) fn observe(&self) -> StageObservation {
         let now = self.clock.now();
         let mut state = self.lock();
-        let (running, workers) = (state.ledger.running(), state.workers.get());
+        state.running_changes(now);
+        let workers = state.workers.get();
         let class = |(id, _)| {
             let seen = state.observer.class(now, id, &state.promised, state.ledger.accounts(id));
             ClassObservation { run_limit: self.knobs.limit(id), ..seen }
@@ -565,7 +566,7 @@ impl<T: Item> Core<T> {
             runs: state.runs,
             phase: state.phase,
             workers,
-            busy: state.observer.busy(now, running, workers),
+            busy: state.observer.busy(workers),
             quality: self.knobs.quality(),
             profile: state.observer.profile(now),
             queue_capacity: self.capacity,

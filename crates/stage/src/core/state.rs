@@ -194,8 +194,9 @@ impl<T: Item> State<T> {
 
     pub(super) fn tick(&mut self, now: Timestamp, cpu: Option<Ratio>, knobs: &Knobs) -> Adjustment {
         let running = self.ledger.running();
+        self.running_changes(now);
         let ledger = &self.ledger;
-        self.observer.tick(now, running, |class| ledger.accounts(class).offered);
+        self.observer.tick(now, |class| ledger.accounts(class).offered);
         let backlog = self.ledger.backlog(self.workers);
         if let Some(busy) = cpu {
             self.ruling.admission_mut().on_cpu(now, busy);
@@ -251,7 +252,7 @@ impl<T: Item> State<T> {
     pub(super) fn running_changes(&mut self, now: Timestamp) {
         let running = self.ledger.running();
         self.running_most = self.running_most.max(running);
-        self.observer.running_changes(now, running, self.ledger.queued() > 0);
+        self.observer.advance(now, running, self.ledger.queued() > 0);
     }
 
     pub(super) fn follow_law(&mut self) {
