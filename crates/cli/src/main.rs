@@ -10,6 +10,7 @@ mod man;
 mod model;
 mod output;
 mod protect;
+mod reload;
 mod serve;
 mod sim;
 mod size;

@@ -1,5 +1,6 @@
 //! `tamarisk protect`: overload control before any HTTP service.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ mod recording;
 
 use self::recording::Recordings;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
+use crate::reload::reload;
 use crate::{Ending, misunderstood};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -103,7 +105,9 @@ impl Protect {
                 tokio::select! {
                     () = &mut end => break,
                     () = &mut watch => {}
-                    () = read_again.asked() => self.reload(&mut running),
+                    () = read_again.asked() => reload(self.options(), |options| {
+                        Ok::<_, Infallible>(running.reload(options))
+                    }),
                 }
             }
             eprintln!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
@@ -121,30 +125,6 @@ impl Protect {
             }
             Ok(Ending::Done)
         })
-    }
-
-    /// Takes over what the file says now; if that cannot be, everything stays as it is.
-    fn reload(&self, running: &mut Running) {
-        let options = match self.options() {
-            Ok(Ok(options)) => options,
-            Ok(Err(mistake)) => {
-                Ending::mistaken(mistake);
-                eprintln!("Nothing has changed: the file cannot be used as it is.");
-                return;
-            }
-            Err(error) => {
-                eprintln!("Nothing has changed: {error:#}");
-                return;
-            }
-        };
-        let reloaded = running.reload(&options);
-        match reloaded.changed.as_slice() {
-            [] => eprintln!("Read the file again: nothing to change."),
-            changed => eprintln!("Read the file again; changed: {}.", changed.join(", ")),
-        }
-        if !reloaded.needs_restart.is_empty() {
-            eprintln!("Stays as it was until a restart: {}.", reloaded.needs_restart.join(", "));
-        }
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {

@@ -11,14 +11,14 @@ mod tls;
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
-use tamarisk_haboob::tls::Tls;
 use tamarisk_haboob::{
     FolderOptions, Listeners, Listing, LogFormat, LogOptions, LogTarget, Options, Running,
-    SiteOptions, StatusOptions, start, start_on,
+    SiteError, SiteOptions, StatusOptions, start, start_on,
 };
 
 use self::tls::TlsFiles;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
+use crate::reload::reload;
 use crate::succession::{self, Succession};
 use crate::{Ending, misunderstood, size};
 
@@ -64,8 +64,9 @@ one are compressed once. Changes on disk are noticed within a second or two.
 
 Requests for files that could not be read in time are refused at once, with 503 and Retry-After; so
 are those that the service behind a route could not answer in time.
-SIGHUP reads certificates and keys again, and opens the log again, after it has been moved away; open
-connections go on.
+SIGHUP reads the file again, with all that it names: what is served changes, and no request and no
+connection is lost; what needs a restart is named and stays; a file with a mistake changes nothing.
+Certificates are read again, and the log is opened again, after it has been moved away.
 SIGUSR2 starts the program anew with the same arguments: the new process takes the sockets over, and
 the old one drains once the new one serves. Sockets from systemd (LISTEN_FDS) go before --listen.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
@@ -131,12 +132,12 @@ impl Serve {
             // Also without anything to read again: the signal would end the process.
             let mut hangup = SignalWatch::read_again(true);
             let mut succession = Succession::watch();
-            let tls = options.tls.clone();
+            let is_tls = options.tls.is_some();
             let running = match succession::inherited()? {
                 sockets if sockets.is_empty() => start(options).await?,
                 sockets => start_on(Listeners::inherited(sockets, options.cores)?, options).await?,
             };
-            announce(&running, tls.as_ref());
+            announce(&running, is_tls);
             succession::ready();
             {
                 let mut end = pin!(asked_to_end());
@@ -145,7 +146,7 @@ impl Serve {
                     tokio::select! {
                         () = &mut end => break,
                         () = &mut succeeded => {}
-                        () = hangup.asked() => read_again(&running, tls.as_ref()),
+                        () = hangup.asked() => self.read_again(&running),
                     }
                 }
             }
@@ -160,6 +161,21 @@ impl Serve {
             }
             Ok(Ending::Done)
         })
+    }
+
+    /// The log first, which has been moved away perhaps, whatever the file says now.
+    fn read_again(&self, running: &Running) {
+        if let Some(log) = running.site().log() {
+            log.reopen();
+            eprintln!("The log is opened again.");
+        }
+        reload(self.options(), |options| {
+            let reloaded = running.reload(options)?;
+            if running.handshakes().is_some() {
+                eprintln!("Read the certificates again.");
+            }
+            Ok::<_, SiteError>(reloaded)
+        });
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {
@@ -242,20 +258,10 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn announce(running: &Running, tls: Option<&Tls>) {
-    let scheme = if tls.is_some() { "https" } else { "http" };
+fn announce(running: &Running, is_tls: bool) {
+    let scheme = if is_tls { "https" } else { "http" };
     succession::say(&format!("Serving on {scheme}://{}", running.local_addr()));
     if let Some(address) = running.status_addr() {
         eprintln!("Status on http://{address}/");
-    }
-}
-
-fn read_again(running: &Running, tls: Option<&Tls>) {
-    if let Some(tls) = tls {
-        tls::read_again(tls);
-    }
-    if let Some(log) = running.site().log() {
-        log.reopen();
-        eprintln!("The log is opened again.");
     }
 }

@@ -2,27 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
+mod support;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread;
 
-use bytes::Bytes;
 use command_fds::{CommandFdExt, FdMapping};
-use http::Request;
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-
-/// What takes longer than this comes to no end.
-const STUCK: Duration = Duration::from_secs(60);
+use support::{Ended, Load, STUCK, connection};
 
 /// A site, and the processes that serve it one after the other.
 struct Site {
@@ -89,121 +82,6 @@ impl Drop for Site {
     }
 }
 
-/// Clients that ask without a pause.
-struct Load {
-    stop: Arc<AtomicBool>,
-    answered: Arc<AtomicU64>,
-    failures: Arc<Mutex<Vec<String>>>,
-    clients: Vec<JoinHandle<()>>,
-}
-
-impl Load {
-    fn start(address: SocketAddr) -> Self {
-        let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-        let failures = Arc::<Mutex<Vec<String>>>::default();
-        let client = |number: u32| {
-            let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
-            let failures = Arc::clone(&failures);
-            thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    // Every fourth client connects for each of its requests.
-                    let asked = connection(address, number.is_multiple_of(4), &stop, &answered);
-                    if let Err(error) = asked {
-                        failures.lock().unwrap().push(error.to_string());
-                    }
-                }
-            })
-        };
-        let mut clients: Vec<_> = (0..12).map(client).collect();
-        let (ended, count, errors) = (stop.clone(), answered.clone(), failures.clone());
-        clients.push(thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(async {
-                while !ended.load(Ordering::Relaxed) {
-                    if let Err(error) = http2_connection(address, &ended, &count).await {
-                        errors.lock().unwrap().push(format!("over HTTP/2: {error}"));
-                    }
-                }
-            });
-        }));
-        Self { stop, answered, failures, clients }
-    }
-
-    fn wait_for(&self, more: u64) {
-        let enough = self.answered.load(Ordering::Relaxed) + more;
-        while self.answered.load(Ordering::Relaxed) < enough {
-            thread::yield_now();
-        }
-    }
-
-    /// How many requests were answered, and what went wrong.
-    fn end(self) -> (u64, Vec<String>) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.clients.into_iter().for_each(|client| client.join().unwrap());
-        let failures = self.failures.lock().unwrap().clone();
-        (self.answered.load(Ordering::Relaxed), failures)
-    }
-}
-
-/// Asks on one connection until an answer says that it closes.
-fn connection(
-    address: SocketAddr,
-    once: bool,
-    stop: &AtomicBool,
-    answered: &AtomicU64,
-) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(STUCK))?;
-    let closing = if once { "connection: close\r\n" } else { "" };
-    let request = format!("GET /a.txt HTTP/1.1\r\nhost: test\r\n{closing}\r\n");
-    while !stop.load(Ordering::Relaxed) {
-        stream.write_all(request.as_bytes())?;
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\nhello") {
-            let mut bytes = [0; 1024];
-            let read = stream.read(&mut bytes)?;
-            if read == 0 {
-                return Err(std::io::Error::other(format!("closed after {} bytes", answer.len())));
-            }
-            answer.extend(&bytes[..read]);
-        }
-        let head = String::from_utf8(answer).unwrap();
-        if !head.starts_with("HTTP/1.1 200 ") {
-            return Err(std::io::Error::other(head));
-        }
-        answered.fetch_add(1, Ordering::Relaxed);
-        if head.contains("connection: close\r\n") {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// The same over HTTP/2, until the connection says that it takes no more.
-async fn http2_connection(
-    address: SocketAddr,
-    stop: &AtomicBool,
-    answered: &AtomicU64,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let socket = TokioIo::new(tokio::net::TcpStream::connect(address).await?);
-    let (mut sender, connection) = http2::handshake(TokioExecutor::new(), socket).await?;
-    tokio::spawn(connection);
-    while !stop.load(Ordering::Relaxed) && sender.ready().await.is_ok() {
-        let request = Request::get(format!("http://{address}/a.txt")).body(Empty::<Bytes>::new())?;
-        match sender.send_request(request).await {
-            Ok(answer) => {
-                assert_eq!(answer.status(), 200);
-                assert_eq!(answer.into_body().collect().await?.to_bytes(), "hello");
-                answered.fetch_add(1, Ordering::Relaxed);
-            }
-            // It was not sent: the connection has just said that it closes.
-            Err(error) if error.is_canceled() => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn ten_restarts_under_load_fail_no_request() {
     let mut site = Site::start("restart", |_| {});
@@ -220,7 +98,7 @@ fn ten_restarts_under_load_fail_no_request() {
         site.process = successor.split(',').next().unwrap().parse().unwrap();
     }
     load.wait_for(200);
-    let (answered, failures) = load.end();
+    let Ended { answered, failures, .. } = load.end();
     assert!(failures.is_empty(), "of {answered}: {failures:?}");
     site.signal("-TERM");
     site.says("Drained: ");

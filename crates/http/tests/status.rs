@@ -106,7 +106,8 @@ async fn what_else_is_counted_is_shown_under_its_name() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (_open, drain) = DrainTrigger::new();
-    tokio::spawn(status::serve(Arc::new(board), listener, drain));
+    let board = Arc::new(board);
+    tokio::spawn(status::serve(move || Arc::clone(&board), listener, drain));
     let status: Value = serde_json::from_str(&curl(&[&format!("{url}/status")]).await).unwrap();
     assert_eq!(status["counters"]["log_lines_lost"], 7);
     let metrics = curl(&[&format!("{url}/metrics")]).await;

@@ -14,7 +14,7 @@ const OVERHEAD_BYTES: u64 = 1024;
 /// Which page: a path in one of the folders that are served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PageKey {
-    /// By its position.
+    /// By its number.
     pub(crate) folder: u32,
     pub(crate) path: SitePath,
 }
@@ -70,6 +70,12 @@ impl PageCache {
 
     pub(crate) fn remove(&self, key: &PageKey) {
         self.0.remove(key);
+    }
+
+    /// Forgets the pages of other folders than these, and has another bound from now on.
+    pub(crate) fn retain(&self, folders: &[u32], bytes_max: u64) {
+        self.0.retain(|key, _| folders.contains(&key.folder));
+        self.0.set_capacity(bytes_max);
     }
 }
 

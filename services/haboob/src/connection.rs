@@ -1,8 +1,9 @@
 //! Requests of one connection in, answers out.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready as ready_now};
@@ -16,140 +17,59 @@ use tamarisk_http::proxy::{Peer, Proxy};
 
 use crate::answer::{self, Answer, Wish};
 use crate::cache::{Loaded, PageKey};
+use crate::core_site::{Core, Here};
+use crate::edition::{Host, Place, Way};
 use crate::files::Files;
 use crate::log::Entry;
 use crate::page::Page;
 use crate::pages::Pages;
 use crate::path::{InvalidPath, SitePath};
-use crate::site::{Host, Place, Site, Way};
-
-/// A site on one core, whose connections to other services are its own.
-pub struct CoreSite {
-    site: Site,
-    /// There is none where nothing needs it.
-    proxy: Option<Arc<Proxy>>,
-}
-
-impl Site {
-    /// The site on the core whose runtime this is called on.
-    pub fn on_core(&self) -> CoreSite {
-        let proxy = &self.0.proxy;
-        let is_needed = !proxy.upstreams.is_empty() || !proxy.trusted.is_empty();
-        CoreSite { site: self.clone(), proxy: is_needed.then(|| Proxy::start(proxy)) }
-    }
-}
-
-impl CoreSite {
-    /// The service of the connection of the client at `address`.
-    pub fn connect(&self, address: SocketAddr) -> Connection {
-        let proxy = self.proxy.as_ref();
-        Connection {
-            site: self.site.clone(),
-            address: address.ip().to_canonical(),
-            proxy: proxy.map(|proxy| (Arc::clone(proxy), Arc::new(proxy.peer(address)))),
-        }
-    }
-}
 
 /// The service of one client's connection.
 pub struct Connection {
-    site: Site,
-    address: IpAddr,
-    proxy: Option<(Arc<Proxy>, Arc<Peer>)>,
+    core: Arc<Core>,
+    address: SocketAddr,
+    /// The client as services behind are told of it, and by which edition.
+    peer: RefCell<Option<(u64, Arc<Peer>)>>,
 }
 
 impl Connection {
-    fn answer(&self, request: Request<Incoming>) -> Pending {
+    pub(crate) fn new(core: Arc<Core>, address: SocketAddr) -> Self {
+        Self { core, address, peer: RefCell::new(None) }
+    }
+
+    fn answer(&self, here: &Here, request: Request<Incoming>) -> Pending {
         let authority = match request.uri().authority() {
             Some(authority) => Some(authority.as_str()),
             None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
         };
-        let Some(host) = self.site.0.hosts.find(authority) else {
+        let Some(host) = here.edition.hosts.find(authority) else {
             return Pending::at_once(answer::message(StatusCode::MISDIRECTED_REQUEST));
         };
+        let pages = &here.edition.pages;
         match host.way(request.uri().path()) {
-            Some((Way::Folder(place), rest)) => match self.at_hand(place, rest, &request) {
-                Ok(answer) => self.own(host, answer, &request),
-                Err(key) => self.load(host, place, key, request),
+            Some((Way::Folder(place), rest)) => match at_hand(pages, place, rest, &request) {
+                Ok(answer) => own(pages, host, answer, &request),
+                Err(key) => load(pages, host, place, key, request),
             },
             Some((Way::Redirect(redirect), rest)) => {
                 Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
             }
-            Some((Way::Proxy(route), _)) => self.forward(host, *route, request),
-            None => self.own(host, answer::message(StatusCode::NOT_FOUND), &request),
+            Some((Way::Proxy(route), _)) => self.forward(here, host, *route, request),
+            None => own(pages, host, answer::message(StatusCode::NOT_FOUND), &request),
         }
     }
 
-    /// The answer that can be given without the disk, or the page that is to be loaded for it.
-    fn at_hand(
+    fn forward(
         &self,
-        place: &Place,
-        rest: &str,
-        request: &Request<Incoming>,
-    ) -> Result<Answer, PageKey> {
-        let (method, uri) = (request.method(), request.uri());
-        match *method {
-            Method::GET | Method::HEAD => {}
-            Method::OPTIONS => return Ok(answer::options()),
-            _ => return Ok(answer::not_allowed()),
-        }
-        if rest.is_empty() {
-            return Ok(answer::folder(uri.path(), uri.query()));
-        }
-        let path = match SitePath::of(rest, place.hidden) {
-            Ok(path) => path,
-            Err(error) => return Ok(answer::message(status_of(error))),
-        };
-        let key = PageKey { folder: place.folder, path };
-        let pages = &self.site.0.pages;
-        match pages.at_hand(&key) {
-            Some(page) => {
-                let cache_control = place.cache_control.as_ref();
-                Ok(found(&page, method, request.headers(), cache_control, &pages.files))
-            }
-            None => Err(key),
-        }
-    }
-
-    /// An answer from the disk.
-    fn load(
-        &self,
+        here: &Here,
         host: &Arc<Host>,
-        place: &Place,
-        key: PageKey,
+        route: usize,
         request: Request<Incoming>,
     ) -> Pending {
-        let (pages, host) = (Arc::clone(&self.site.0.pages), Arc::clone(host));
-        let cache_control = place.cache_control.clone();
-        let (Parts { method, uri, headers, .. }, _) = request.into_parts();
-        Pending::later(async move {
-            let answer = match pages.load(&key).await {
-                Ok(Loaded::Page(page)) => {
-                    found(&page, &method, &headers, cache_control.as_ref(), &pages.files)
-                }
-                Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
-                Err(answer) => answer,
-            };
-            dressed(answer, &host, Wish::of(&method, &headers), &pages).await
-        })
-    }
-
-    /// An answer of ours, or the page that the host has for it.
-    fn own(&self, host: &Arc<Host>, answer: Answer, request: &Request<Incoming>) -> Pending {
-        if host.error_page(answer.status()).is_none() {
-            return Pending::at_once(answer);
-        }
-        let wish = Wish::of(request.method(), request.headers());
-        let (pages, host) = (Arc::clone(&self.site.0.pages), Arc::clone(host));
-        Pending::later(async move { dressed(answer, &host, wish, &pages).await })
-    }
-
-    fn forward(&self, host: &Arc<Host>, route: usize, request: Request<Incoming>) -> Pending {
-        let Some((proxy, peer)) = &self.proxy else {
-            unreachable!("there is a route to a service")
-        };
-        let (proxy, peer) = (Arc::clone(proxy), Arc::clone(peer));
-        let (pages, host) = (Arc::clone(&self.site.0.pages), Arc::clone(host));
+        let Some(proxy) = &here.proxy else { unreachable!("there is a route to a service") };
+        let (proxy, peer) = (Arc::clone(proxy), self.peer(here.number, proxy));
+        let (pages, host) = (Arc::clone(&here.edition.pages), Arc::clone(host));
         let wish = Wish::of(request.method(), request.headers());
         Pending::later(async move {
             let answer = proxy.answer_on_route(route, &peer, request).await;
@@ -162,22 +82,104 @@ impl Connection {
         })
     }
 
-    fn entry(&self, request: &Request<Incoming>) -> Option<Box<Entry>> {
-        let log = self.site.log()?;
-        let client = match &self.proxy {
-            Some((proxy, peer)) => proxy.client(peer, request.headers()),
-            None => self.address,
+    /// The client, as `proxy` of the edition of this `number` sees it.
+    fn peer(&self, number: u64, proxy: &Proxy) -> Arc<Peer> {
+        let mut known = self.peer.borrow_mut();
+        match &*known {
+            Some((of, peer)) if *of == number => Arc::clone(peer),
+            _ => {
+                let peer = Arc::new(proxy.peer(self.address));
+                *known = Some((number, Arc::clone(&peer)));
+                peer
+            }
+        }
+    }
+
+    fn entry(&self, here: &Here, request: &Request<Incoming>) -> Option<Box<Entry>> {
+        let log = here.edition.log.as_ref()?;
+        let client = match &here.proxy {
+            Some(proxy) => proxy.client(&self.peer(here.number, proxy), request.headers()),
+            None => self.address.ip().to_canonical(),
         };
         Some(log.begin(client, request))
     }
 }
 
+/// The answer that can be given without the disk, or the page that is to be loaded for it.
+fn at_hand(
+    pages: &Arc<Pages>,
+    place: &Place,
+    rest: &str,
+    request: &Request<Incoming>,
+) -> Result<Answer, PageKey> {
+    let (method, uri) = (request.method(), request.uri());
+    match *method {
+        Method::GET | Method::HEAD => {}
+        Method::OPTIONS => return Ok(answer::options()),
+        _ => return Ok(answer::not_allowed()),
+    }
+    if rest.is_empty() {
+        return Ok(answer::folder(uri.path(), uri.query()));
+    }
+    let path = match SitePath::of(rest, place.hidden) {
+        Ok(path) => path,
+        Err(error) => return Ok(answer::message(status_of(error))),
+    };
+    let key = place.source.key(path);
+    match pages.at_hand(&place.source, &key) {
+        Some(page) => {
+            let cache_control = place.cache_control.as_ref();
+            Ok(found(&page, method, request.headers(), cache_control, &pages.files))
+        }
+        None => Err(key),
+    }
+}
+
+/// An answer from the disk.
+fn load(
+    pages: &Arc<Pages>,
+    host: &Arc<Host>,
+    place: &Place,
+    key: PageKey,
+    request: Request<Incoming>,
+) -> Pending {
+    let (pages, host) = (Arc::clone(pages), Arc::clone(host));
+    let (source, cache_control) = (place.source.clone(), place.cache_control.clone());
+    let (Parts { method, uri, headers, .. }, _) = request.into_parts();
+    Pending::later(async move {
+        let answer = match pages.load(&source, &key).await {
+            Ok(Loaded::Page(page)) => {
+                found(&page, &method, &headers, cache_control.as_ref(), &pages.files)
+            }
+            Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
+            Err(answer) => answer,
+        };
+        dressed(answer, &host, Wish::of(&method, &headers), &pages).await
+    })
+}
+
+/// An answer of ours, or the page that the host has for it.
+fn own(
+    pages: &Arc<Pages>,
+    host: &Arc<Host>,
+    answer: Answer,
+    request: &Request<Incoming>,
+) -> Pending {
+    if host.error_page(answer.status()).is_none() {
+        return Pending::at_once(answer);
+    }
+    let wish = Wish::of(request.method(), request.headers());
+    let (pages, host) = (Arc::clone(pages), Arc::clone(host));
+    Pending::later(async move { dressed(answer, &host, wish, &pages).await })
+}
+
 /// With the page that the host has for its status, if it has one and it can be had.
 async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) -> Answer {
-    let Some(key) = host.error_page(answer.status()) else { return answer };
-    let page = match pages.at_hand(key) {
+    let Some((source, path)) = host.error_page(answer.status()) else { return answer };
+    let key = source.key(path.clone());
+    let page = match pages.at_hand(source, &key) {
         Some(page) => page,
-        None => match pages.load(key).await {
+        None => match pages.load(source, &key).await {
             Ok(Loaded::Page(page)) => page,
             Ok(Loaded::Folder) | Err(_) => return answer,
         },
@@ -219,8 +221,9 @@ impl Service<Request<Incoming>> for Connection {
     type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Answering {
-        let entry = self.entry(&request);
-        Answering { pending: self.answer(request), entry }
+        let here = self.core.here();
+        let entry = self.entry(&here, &request);
+        Answering { pending: self.answer(&here, request), entry }
     }
 }
 

@@ -13,9 +13,9 @@ use tamarisk_stage::{
     StageObservation,
 };
 
-use crate::cache::PageKey;
 use crate::folder::{Folder, Located, OpenPage};
 use crate::page::{Page, Stamp};
+use crate::path::SitePath;
 use crate::root::FileError;
 
 /// Files that one worker finds before it reads the first of them.
@@ -28,7 +28,8 @@ const CHUNKS_MAX: usize = 1 << 20;
 /// What is asked of the disk.
 #[derive(Debug)]
 pub(crate) struct Load {
-    pub(crate) key: PageKey,
+    pub(crate) folder: Arc<Folder>,
+    pub(crate) path: SitePath,
     /// Nothing is read if the file is still this one.
     pub(crate) known: Option<Stamp>,
 }
@@ -56,32 +57,46 @@ type ChunkRequest = Request<Chunk, io::Result<Bytes>>;
 
 /// Both stages.
 pub(crate) struct Files {
-    loads: Stage<LoadRequest>,
+    loads: Arc<Stage<LoadRequest>>,
     load: Sink<LoadRequest>,
-    chunks: Stage<ChunkRequest>,
+    classes: Classes,
+    chunks: Arc<Stage<ChunkRequest>>,
     pub(crate) chunk: Sink<ChunkRequest>,
+    workers: u32,
 }
 
 impl Files {
     /// `workers` threads for each stage, who asks for a file is promised it by its class.
-    pub(crate) fn start(
-        folders: Arc<[Folder]>,
-        workers: u32,
-        classes: Classes,
-    ) -> Result<Self, BuildError> {
-        let reader = move || Reader { folders: Arc::clone(&folders), clock: Clock::default() };
-        let loads = StageBuilder::new("files")
-            .classes(classes)
-            .workers(workers)
-            .batch(BATCH)
-            .threads(reader)?;
+    pub(crate) fn start(workers: u32, classes: Classes) -> Result<Self, BuildError> {
+        let loads = Arc::new(loads(workers, classes.clone())?);
         // An answer that has begun is not given up: these are not refused.
         let chunks = StageBuilder::new("chunks")
             .law(Open)
             .workers(workers)
             .queue_capacity(CHUNKS_MAX)
             .threads(|| ChunkReader)?;
-        Ok(Self { load: loads.sink(), chunk: chunks.sink(), loads, chunks })
+        let (load, chunk, chunks) = (loads.sink(), chunks.sink(), Arc::new(chunks));
+        Ok(Self { loads, load, classes, chunks, chunk, workers })
+    }
+
+    /// The same stages for other classes; only if those differ in more than their targets, the one
+    /// that reads files is a new one. It lasts as long as those who use it.
+    pub(crate) fn with(&self, classes: Classes) -> Result<Self, BuildError> {
+        let (chunks, chunk) = (Arc::clone(&self.chunks), self.chunk.clone());
+        let names = |classes: &Classes| -> Vec<String> {
+            classes.iter().map(|(_, class)| class.name.clone()).collect()
+        };
+        let loads = match names(&self.classes) == names(&classes) {
+            true => Arc::clone(&self.loads),
+            false => Arc::new(loads(self.workers, classes.clone())?),
+        };
+        Ok(Self { load: loads.sink(), loads, classes, chunks, chunk, workers: self.workers })
+    }
+
+    /// From now on its targets hold, also for whoever shares the stage.
+    pub(crate) fn take_over(&self) {
+        let targets = self.classes.iter().map(|(id, class)| (id, class.target));
+        self.loads.set_targets(&targets.collect::<Vec<_>>());
     }
 
     pub(crate) const fn load(&self) -> &Sink<LoadRequest> {
@@ -98,8 +113,14 @@ impl Files {
     }
 }
 
+/// The stage that finds and reads files.
+fn loads(workers: u32, classes: Classes) -> Result<Stage<LoadRequest>, BuildError> {
+    let reader = || Reader { clock: Clock::default() };
+    let stage = StageBuilder::new("files").classes(classes).workers(workers).batch(BATCH);
+    stage.threads(reader)
+}
+
 struct Reader {
-    folders: Arc<[Folder]>,
     clock: Clock,
 }
 
@@ -109,8 +130,7 @@ impl BlockingHandler<LoadRequest> for Reader {
     fn handle(&mut self, batch: &mut Batch<LoadRequest>) -> Result<(), BoxError> {
         let mut found: Vec<(LoadRequest, OpenPage)> = Vec::new();
         for request in batch.drain().map(tamarisk_stage::Envelope::into_event) {
-            let PageKey { folder, path } = &request.body.key;
-            match self.folders[*folder as usize].locate(path) {
+            match request.body.folder.locate(&request.body.path) {
                 Err(error) => answer(request, Err(error)),
                 Ok(Located::Folder) => answer(request, Ok(Found::Folder)),
                 Ok(Located::Page(page)) if page.is_still(request.body.known.as_ref()) => {
@@ -121,8 +141,7 @@ impl BlockingHandler<LoadRequest> for Reader {
         }
         found.sort_by_key(|(_, page)| page.length());
         for (request, page) in found {
-            let folder = &self.folders[request.body.key.folder as usize];
-            let page = folder.read(page, self.clock.now());
+            let page = request.body.folder.read(page, self.clock.now());
             answer(request, page.map(|page| Found::Page(Arc::new(page))));
         }
         Ok(())

@@ -27,6 +27,8 @@ const COMPRESSION: Compression = Compression::new(6);
 /// A site's files.
 #[derive(Debug)]
 pub(crate) struct Folder {
+    /// No other one of the site has it, nor ever had.
+    pub(crate) id: u32,
     pub(crate) root: Root,
     /// Which file stands for a folder: the first of these that it has.
     pub(crate) index: Vec<String>,
@@ -98,6 +100,14 @@ impl OpenFile {
 }
 
 impl Folder {
+    /// Whether the pages of `other` would be the same as those of this one.
+    pub(crate) fn has_pages_of(&self, other: &Self) -> bool {
+        let options = |folder: &Self| (folder.listing, folder.hidden, folder.held_max);
+        self.root.is_same(&other.root)
+            && options(self) == options(other)
+            && (&self.index, &self.place) == (&other.index, &other.place)
+    }
+
     /// Finds and opens what `path` means.
     pub(crate) fn locate(&self, path: &SitePath) -> Result<Located, FileError> {
         let (file, metadata) = self.root.get(path)?;

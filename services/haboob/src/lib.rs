@@ -15,6 +15,9 @@
 //! What this crate does not do: it writes no file but the access log, runs no program, and
 //! opens nothing that is not beneath the folders of the site, whatever links and races there are.
 //!
+//! A request is answered by the edition of the site that it has begun with;
+//! [`Running::reload`] exchanges it, and disturbs nobody.
+//!
 //! [`config`] makes the options of a file; [`SiteOptions`] says what there is to be said.
 //!
 //! # Examples
@@ -36,10 +39,13 @@
 mod answer;
 mod body;
 mod cache;
+mod change;
 mod condition;
 pub mod config;
 mod connection;
+mod core_site;
 mod date;
+mod edition;
 mod encoding;
 mod files;
 mod folder;
@@ -60,7 +66,8 @@ mod site;
 mod status;
 
 pub use body::SiteBody;
-pub use connection::{Answering, Connection, CoreSite};
+pub use connection::{Answering, Connection};
+pub use core_site::CoreSite;
 pub use folder::Listing;
 pub use host::HostName;
 pub use log::{Log, LogFormat, LogOptions, LogTarget};
@@ -70,5 +77,6 @@ pub use route::Redirect;
 pub use serve::{Options, Running, StartError, start, start_on};
 pub use site::{Site, SiteError};
 pub use status::StatusOptions;
+pub use tamarisk_http::protect::Reloaded;
 pub use tamarisk_http::server::Listeners;
 pub use tamarisk_http::tls;

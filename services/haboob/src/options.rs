@@ -17,7 +17,7 @@ use crate::path::{HiddenFiles, SitePath};
 use crate::route::Redirect;
 
 /// What a site is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SiteOptions {
     /// What is served under which names.
     pub hosts: Vec<HostOptions>,
@@ -39,7 +39,7 @@ pub struct SiteOptions {
 }
 
 /// What is served under some names.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostOptions {
     /// The names; without any, it is for all that no other host has.
     pub names: Vec<HostName>,
@@ -50,7 +50,7 @@ pub struct HostOptions {
 }
 
 /// What is served at a path and below it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RouteOptions {
     /// Unlike that of all others: stages and classes are called so.
     pub name: String,
@@ -61,7 +61,7 @@ pub struct RouteOptions {
 }
 
 /// What becomes of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
     /// It is answered with a file.
@@ -73,7 +73,7 @@ pub enum Action {
 }
 
 /// A folder of files.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FolderOptions {
     /// Where it is. What a request's path has below the route's is a path in it.
     pub root: PathBuf,
@@ -96,6 +96,13 @@ pub struct ProxyOptions {
     pub upstream: UpstreamOptions,
     /// Which request is of which class; its path and its host are not looked at.
     pub route: classify::Route,
+}
+
+impl PartialEq for ProxyOptions {
+    fn eq(&self, other: &Self) -> bool {
+        let [one, two] = [self, other].map(|proxy| &proxy.upstream);
+        one.is_like(two) && one.classes == two.classes && self.route == other.route
+    }
 }
 
 impl SiteOptions {

@@ -12,52 +12,82 @@ use crate::cache::{Loaded, PageCache, PageKey};
 use crate::files::{Files, Found, Load};
 use crate::folder::Folder;
 use crate::page::Page;
+use crate::path::SitePath;
 use crate::root::FileError;
 
 /// All pages of all folders.
 pub(crate) struct Pages {
-    cache: PageCache,
+    cache: Arc<PageCache>,
     pub(crate) files: Files,
-    /// As what the files of each folder are asked for.
-    classes: Vec<ClassId>,
     clock: Clock,
 }
 
+/// Where pages come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) folder: Arc<Folder>,
+    /// As what its files are asked for.
+    pub(crate) class: ClassId,
+}
+
+impl Source {
+    /// The page at `path`.
+    pub(crate) fn key(&self, path: SitePath) -> PageKey {
+        PageKey { folder: self.folder.id, path }
+    }
+}
+
 impl Pages {
-    /// `workers` threads read the files of `folders`, whose classes are among `classes`.
+    /// `workers` threads read files, which are asked for as one of `classes`.
     pub(crate) fn start(
-        folders: Vec<(Folder, ClassId)>,
         classes: Classes,
         cache_bytes: u64,
         workers: u32,
     ) -> Result<Self, BuildError> {
-        let (folders, of): (Vec<_>, Vec<_>) = folders.into_iter().unzip();
-        let files = Files::start(folders.into(), workers, classes)?;
-        let (cache, clock) = (PageCache::new(cache_bytes), Clock::default());
-        Ok(Self { cache, files, classes: of, clock })
+        let files = Files::start(workers, classes)?;
+        let cache = Arc::new(PageCache::new(cache_bytes));
+        Ok(Self { cache, files, clock: Clock::default() })
+    }
+
+    /// The same memory, and the same threads if they know these classes.
+    pub(crate) fn with(&self, classes: Classes) -> Result<Self, BuildError> {
+        let (cache, clock) = (Arc::clone(&self.cache), self.clock.clone());
+        Ok(Self { cache, files: self.files.with(classes)?, clock })
+    }
+
+    /// From now on these targets hold, and pages of other folders make room.
+    pub(crate) fn take_over(&self, folders: &[u32], cache_bytes: u64) {
+        self.files.take_over();
+        self.cache.retain(folders, cache_bytes);
     }
 
     /// The page that is in memory; now and then somebody compares it with the disk.
-    pub(crate) fn at_hand(self: &Arc<Self>, key: &PageKey) -> Option<Arc<Page>> {
+    pub(crate) fn at_hand(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
         let page = self.cache.get(key)?;
         if page.is_check_due(self.clock.now()) {
-            tokio::spawn(Arc::clone(self).check(key.clone(), Arc::clone(&page)));
+            let (source, key) = (source.clone(), key.clone());
+            tokio::spawn(Arc::clone(self).check(source, key, Arc::clone(&page)));
         }
         Some(page)
     }
 
     /// The page, from the disk if need be; an answer that says why there is none.
-    pub(crate) async fn load(&self, key: &PageKey) -> Result<Loaded, Answer> {
-        self.cache.get_or_load(key, self.ask(key)).await
+    pub(crate) async fn load(&self, source: &Source, key: &PageKey) -> Result<Loaded, Answer> {
+        self.cache.get_or_load(key, self.ask(source, key)).await
     }
 
-    async fn call(&self, load: Load) -> Result<Result<Found, FileError>, CallError> {
-        let entry = Entry::new().class(self.classes[load.key.folder as usize]);
+    async fn call(
+        &self,
+        source: &Source,
+        load: Load,
+    ) -> Result<Result<Found, FileError>, CallError> {
+        let entry = Entry::new().class(source.class);
         self.files.load().call_as(load, entry).await
     }
 
-    async fn ask(&self, key: &PageKey) -> Result<Loaded, Answer> {
-        match self.call(Load { key: key.clone(), known: None }).await {
+    async fn ask(&self, source: &Source, key: &PageKey) -> Result<Loaded, Answer> {
+        let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
+        match self.call(source, Load { folder, path, known: None }).await {
             Ok(Ok(Found::Page(page))) => Ok(Loaded::Page(page)),
             Ok(Ok(Found::Folder)) => Ok(Loaded::Folder),
             Ok(Ok(Found::Same)) => unreachable!("none was known"),
@@ -75,8 +105,10 @@ impl Pages {
 
     /// Compares a page with the disk, and puts in its place what is there now. If the
     /// disk has no time for it the page stays.
-    async fn check(self: Arc<Self>, key: PageKey, page: Arc<Page>) {
-        match self.call(Load { key: key.clone(), known: Some(page.stamp.clone()) }).await {
+    async fn check(self: Arc<Self>, source: Source, key: PageKey, page: Arc<Page>) {
+        let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
+        let load = Load { folder, path, known: Some(page.stamp.clone()) };
+        match self.call(&source, load).await {
             Ok(Ok(Found::Page(page))) if page.held().is_some() => self.cache.put(key, page),
             Ok(
                 Ok(Found::Page(_) | Found::Folder)

@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
@@ -41,6 +42,12 @@ impl Root {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(File::from(open(path, flags, Mode::empty())?)))
+    }
+
+    /// Whether both are one folder on the disk, which the one that is held cannot lose to another.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let identity = |root: &Self| root.0.metadata().map(|folder| (folder.dev(), folder.ino()));
+        matches!((identity(self), identity(other)), (Ok(one), Ok(two)) if one == two)
     }
 
     /// Opens a file or folder beneath. The kernel itself holds every step of the way,

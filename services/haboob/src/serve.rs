@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tamarisk_control::Target;
+use tamarisk_http::protect::Reloaded;
 use tamarisk_http::proxy::Scheme;
 use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
 use tamarisk_http::status::InvalidToken;
@@ -61,6 +62,30 @@ impl Options {
             status: None,
         }
     }
+
+    /// How clients come here.
+    fn scheme(&self) -> Scheme {
+        if self.tls.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+
+    /// The site, whose services are told that clients come in this way.
+    fn site_reached_as(&self, scheme: Scheme) -> SiteOptions {
+        SiteOptions { scheme, ..self.site.clone() }
+    }
+
+    /// What differs in `new` and cannot change on the way.
+    fn needs_restart(&self, new: &Self) -> Vec<String> {
+        let same = [
+            ("listen", self.listen == new.listen),
+            ("status", self.status == new.status),
+            ("cores", self.cores == new.cores),
+            ("limits", self.server.is_like(&new.server)),
+            ("file_threads", self.site.file_workers == new.site.file_workers),
+            ("tls, where there was none", self.tls.is_some() || new.tls.is_none()),
+            ("no tls, where there was", self.tls.is_none() || new.tls.is_some()),
+        ];
+        same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key.to_owned()).collect()
+    }
 }
 
 /// Why serving could not start.
@@ -84,6 +109,8 @@ pub enum StartError {
 /// A site that is being served.
 pub struct Running {
     local_addr: SocketAddr,
+    /// What it was started with; what of it cannot change on the way has not.
+    options: Options,
     /// For a process that is to take over.
     kept: Vec<TcpListener>,
     site: Site,
@@ -108,14 +135,13 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
-    let Options { listen: _, cores, server, tls, handshake_target, mut site, status } = options;
     let local_addr = listeners.local_addr();
     let kept = listeners.to_pass_on().map_err(ListenError::Inherited)?;
-    let status = status.as_ref().map(StatusPort::bind).transpose()?;
-    site.scheme = if tls.is_some() { Scheme::Https } else { Scheme::Http };
-    let site = Site::open(site)?;
-    let handshakes = tls.map(|tls| Handshakes::new(tls, cores, handshake_target)).transpose()?;
-    let server = handshakes.iter().cloned().fold(server, Server::tls);
+    let status = options.status.as_ref().map(StatusPort::bind).transpose()?;
+    let site = Site::open(options.site_reached_as(options.scheme()))?;
+    let shaking = |tls: &Tls| Handshakes::new(tls.clone(), options.cores, options.handshake_target);
+    let handshakes = options.tls.as_ref().map(shaking).transpose()?;
+    let server = handshakes.iter().cloned().fold(options.server.clone(), Server::tls);
     let (trigger, drain) = DrainTrigger::new();
     let status = status.map(|port| port.show(&site, &server, handshakes.as_ref(), &drain));
     let served = site.clone();
@@ -125,7 +151,7 @@ pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running,
     };
     let cores = Cores::start(listeners, serving)?;
     let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
-    Ok(Running { local_addr, kept, site, handshakes, drain: trigger, served, status })
+    Ok(Running { local_addr, options, kept, site, handshakes, drain: trigger, served, status })
 }
 
 impl Running {
@@ -143,6 +169,24 @@ impl Running {
     /// The stage for TLS handshakes at this instant, if there is one.
     pub fn handshakes(&self) -> Option<StageObservation> {
         self.handshakes.as_ref().map(Handshakes::observe)
+    }
+
+    /// Takes over what can change on the way: the [site](Site::reload) and certificates. Everything
+    /// else that differs is named, and stays as it was. No request and no connection is lost.
+    ///
+    /// # Errors
+    /// [`SiteError`]; then nothing has changed.
+    pub fn reload(&self, options: &Options) -> Result<Reloaded, SiteError> {
+        let mut changed = self.site.reload(options.site_reached_as(self.options.scheme()))?;
+        let needs_restart = self.options.needs_restart(options);
+        if let (Some(tls), Some(new)) = (&self.options.tls, &options.tls) {
+            if tls.identities() != new.identities() {
+                changed.push("tls".to_owned());
+            }
+            tls.take_over(new);
+        }
+        self.status.iter().for_each(Shown::renew);
+        Ok(Reloaded { changed, needs_restart })
     }
 
     /// Where the status is shown.

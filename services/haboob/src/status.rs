@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
+use parking_lot::Mutex;
 use tamarisk_http::server::{Drain, DrainTrigger, ListenError, Listeners, Server};
 use tamarisk_http::status::{self, Board, Token, TokenSource};
 use tamarisk_http::tls::Handshakes;
@@ -13,7 +15,7 @@ use crate::serve::StartError;
 use crate::site::Site;
 
 /// Where the status is to be shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusOptions {
     /// The address, which is for operators alone.
     pub listen: SocketAddr,
@@ -31,7 +33,19 @@ pub(crate) struct StatusPort {
 /// The status, shown for as long as this is there.
 pub(crate) struct Shown {
     pub(crate) address: SocketAddr,
+    display: Display,
+    board: Arc<Mutex<Arc<Board>>>,
     _served: JoinSet<()>,
+}
+
+/// What is shown of a site, whatever its stages are at the time.
+struct Display {
+    site: Site,
+    server: Server,
+    handshakes: Option<Handshakes>,
+    drain: Drain,
+    token: Option<Token>,
+    started: Instant,
 }
 
 impl StatusPort {
@@ -52,8 +66,38 @@ impl StatusPort {
         drain: &Drain,
     ) -> Shown {
         let Self { address, listener, token } = self;
-        let mut board = Board::new().server(server).drain(drain);
-        if let Some(handshakes) = handshakes.cloned() {
+        let display = Display {
+            site: site.clone(),
+            server: server.clone(),
+            handshakes: handshakes.cloned(),
+            drain: drain.clone(),
+            token,
+            started: Instant::now(),
+        };
+        let board = Arc::new(Mutex::new(Arc::new(display.board())));
+        let shown = Arc::clone(&board);
+        let mut served = JoinSet::new();
+        served.spawn(async move {
+            // Never triggered: dropping the task closes what is open.
+            let (_open, drain) = DrainTrigger::new();
+            status::serve(move || Arc::clone(&shown.lock()), listener, drain).await;
+        });
+        Shown { address, display, board, _served: served }
+    }
+}
+
+impl Shown {
+    /// Shows the stages that the site has now.
+    pub(crate) fn renew(&self) {
+        *self.board.lock() = Arc::new(self.display.board());
+    }
+}
+
+impl Display {
+    fn board(&self) -> Board {
+        let Self { site, server, handshakes, drain, token, started } = self;
+        let mut board = Board::new().since(*started).server(server).drain(drain);
+        if let Some(handshakes) = handshakes.clone() {
             board = board.stage(move || handshakes.observe());
         }
         for stage in 0..site.observe().len() {
@@ -63,18 +107,12 @@ impl StatusPort {
                 if stage == 0 { files } else { chunks }
             });
         }
-        board = site.gates().fold(board, Board::gate);
-        board = token.into_iter().fold(board, Board::token);
-        if let Some(log) = site.log().cloned() {
+        board = site.gates().fold(board, |board, gate| board.gate(&gate));
+        board = token.iter().cloned().fold(board, Board::token);
+        if let Some(log) = site.log() {
             let help = "Lines of the access log that could not be written.";
             board = board.counter("log_lines_lost", help, move || log.lost());
         }
-        let mut served = JoinSet::new();
-        served.spawn(async move {
-            // Never triggered: dropping the task closes what is open.
-            let (_open, drain) = DrainTrigger::new();
-            status::serve(Arc::new(board), listener, drain).await;
-        });
-        Shown { address, _served: served }
+        board
     }
 }

@@ -247,6 +247,26 @@ async fn a_reload_is_for_new_handshakes_alone() {
     ask().await;
 }
 
+#[tokio::test]
+async fn certificates_of_other_files_are_taken_over() {
+    let folder = Folder::new();
+    let tls = Tls::open(vec![folder.ecdsa("a", "DNS:a.test")]).unwrap();
+    let running = folder.serve(&tls).await;
+    let both = vec![folder.ecdsa("a", "DNS:a.test"), folder.ecdsa("b", "DNS:b.test")];
+    let trusted = both[1].certificate.clone();
+    assert!(curl(&running, "b.test", &trusted, &[]).is_err());
+    let target = Target::p90(Duration::from_secs(1)).unwrap();
+    let site = SiteOptions::new(folder.0.join("public"), target);
+    let mut options = Options::new("127.0.0.1:0".parse().unwrap(), site);
+    options.tls = Some(Tls::open(both).unwrap());
+    options.server = options.server.limits(Limits::default());
+    assert_eq!(running.reload(&options).unwrap().changed, ["tls"]);
+    assert_eq!(curl(&running, "b.test", &trusted, &[]).as_deref(), Ok("hello"));
+    options.tls = None;
+    let needs_restart = running.reload(&options).unwrap().needs_restart;
+    assert_eq!(needs_restart, ["no tls, where there was"]);
+}
+
 #[test]
 fn files_that_cannot_be_used_are_named_with_what_is_wrong() {
     let folder = Folder::new();

@@ -55,15 +55,3 @@ pub(super) fn warn(tls: &Tls) {
         eprintln!("Warning: {warning}.");
     }
 }
-
-/// Reads certificates and keys again; if they are not good, those from before stay.
-pub(super) fn read_again(tls: &Tls) {
-    match tls.reload() {
-        Ok(()) => eprintln!("Read the certificates again."),
-        Err(error) => {
-            let error = anyhow::Error::new(error);
-            eprintln!("The certificates stay as they were: {error:#}");
-        }
-    }
-    warn(tls);
-}

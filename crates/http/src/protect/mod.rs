@@ -147,7 +147,7 @@ impl Running {
         self.status.spawn(async move {
             // Never triggered: dropping the task closes what is open.
             let (_open, drain) = DrainTrigger::new();
-            status::serve(board, listener, drain).await;
+            status::serve(move || Arc::clone(&board), listener, drain).await;
         });
     }
 

@@ -92,6 +92,21 @@ impl UpstreamOptions {
         }
     }
 
+    /// Whether a service that was started with these options is that of `other`, once its classes
+    /// have other targets perhaps.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let mut classes = self.classes.clone();
+        for (id, class) in other.classes.iter() {
+            classes.set_target(id, class.target);
+        }
+        let times = |options: &Self| (options.connect_time, options.answer_time);
+        (&self.name, &self.origin, &self.host_header)
+            == (&other.name, &other.origin, &other.host_header)
+            && times(self) == times(other)
+            && self.laws == other.laws
+            && classes == other.classes
+    }
+
     /// The laws before it, that for admission among them.
     pub(super) fn ruling(&self) -> Laws {
         let mut laws = self.laws.clone();

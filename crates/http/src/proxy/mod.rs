@@ -84,7 +84,30 @@ impl Proxy {
     /// A proxy for `site`, with no connections yet. As long as it is there, a task on this
     /// core closes those that have long been idle.
     pub fn start(site: &Site) -> Arc<Self> {
-        let proxy = Self::new(site);
+        let reach = |upstream: &Arc<Upstream>| Arc::new(Reach::new(Arc::clone(upstream)));
+        Self::new(site, reach)
+    }
+
+    /// The same for another site, on the same core; upstreams that both have keep their
+    /// connections.
+    pub fn with(&self, site: &Site) -> Arc<Self> {
+        Self::new(site, |upstream| {
+            let known = |reach: &&Arc<Reach>| Arc::ptr_eq(&reach.upstream, upstream);
+            match self.reaches.iter().find(known) {
+                Some(reach) => Arc::clone(reach),
+                None => Arc::new(Reach::new(Arc::clone(upstream))),
+            }
+        })
+    }
+
+    fn new(site: &Site, reach: impl FnMut(&Arc<Upstream>) -> Arc<Reach>) -> Arc<Self> {
+        let proxy = Arc::new(Self {
+            routes: site.routes.clone(),
+            trusted: site.trusted.clone(),
+            scheme: site.scheme,
+            reaches: site.upstreams.iter().map(reach).collect(),
+            ids: RequestIds::default(),
+        });
         let swept = Arc::downgrade(&proxy);
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
@@ -95,17 +118,6 @@ impl Proxy {
             }
         });
         proxy
-    }
-
-    fn new(site: &Site) -> Arc<Self> {
-        let reach = |upstream: &Arc<Upstream>| Arc::new(Reach::new(Arc::clone(upstream)));
-        Arc::new(Self {
-            routes: site.routes.clone(),
-            trusted: site.trusted.clone(),
-            scheme: site.scheme,
-            reaches: site.upstreams.iter().map(reach).collect(),
-            ids: RequestIds::default(),
-        })
     }
 
     /// The service of one client's connection.

@@ -81,7 +81,7 @@ impl Default for Server {
 
 impl Server {
     /// Whether both serve by the same limits.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         let limits = |server: &Self| (server.idle_time, server.connections_max);
         self.limits == other.limits && limits(self) == limits(other)
     }

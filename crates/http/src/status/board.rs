@@ -105,6 +105,13 @@ impl Board {
         self.token.as_ref()
     }
 
+    /// Says that the process has served since then, and not from now on.
+    #[must_use]
+    pub fn since(mut self, started: Instant) -> Self {
+        self.started = started;
+        self
+    }
+
     pub(super) fn observe(&self) -> Vec<StageObservation> {
         self.stages.iter().map(|observe| observe()).collect()
     }

@@ -40,13 +40,18 @@ const PAGE: &str = include_str!("page.html");
 /// world must not become a way to exhaust the process.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Shows `board` to whoever connects to `listener`, until `drain` is triggered.
-pub async fn serve(board: Arc<Board>, listener: TcpListener, drain: Drain) {
+/// Shows to whoever connects to `listener` what `board` gives, which is asked at each request,
+/// until `drain` is triggered.
+pub async fn serve(
+    board: impl Fn() -> Arc<Board> + Clone + Send + 'static,
+    listener: TcpListener,
+    drain: Drain,
+) {
     let server = Server::default().connections_max(CONNECTIONS_MAX);
     let connect = |_peer| {
-        let board = Arc::clone(&board);
+        let board = board.clone();
         service_fn(move |request| {
-            let board = Arc::clone(&board);
+            let board = board();
             async move { Ok::<_, Infallible>(answer(&board, request).await) }
         })
     };

@@ -41,6 +41,7 @@ pub enum InvalidToken {
 }
 
 /// A secret that allows changes.
+#[derive(Clone)]
 pub struct Token(Box<[u8]>);
 
 impl TokenSource {

@@ -16,18 +16,20 @@ pub(super) struct Certificates {
     default: Arc<CertifiedKey>,
     /// Names may begin with `*.`; several certificates of one name differ in their keys.
     named: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// The files that they are from.
+    identities: Vec<Identity>,
     warnings: Vec<Warning>,
 }
 
 impl Certificates {
     pub(super) fn read(
-        identities: &[Identity],
+        identities: Vec<Identity>,
         provider: &CryptoProvider,
     ) -> Result<Self, TlsError> {
         let mut warnings = Vec::new();
         let mut named: HashMap<String, Vec<_>> = HashMap::new();
         let mut default = None;
-        for identity in identities {
+        for identity in &identities {
             let certified = Arc::new(identity.read(provider, &mut warnings)?);
             let names = identity::names(&certified, &identity.certificate)?;
             if names.is_empty() {
@@ -39,7 +41,11 @@ impl Certificates {
             default.get_or_insert(certified);
         }
         let default = default.ok_or(TlsError::None)?;
-        Ok(Self { default, named, warnings })
+        Ok(Self { default, named, identities, warnings })
+    }
+
+    pub(super) fn identities(&self) -> &[Identity] {
+        &self.identities
     }
 
     pub(super) fn warnings(&self) -> &[Warning] {

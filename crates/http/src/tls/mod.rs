@@ -2,8 +2,8 @@
 //!
 //! A server has any number of certificates. Which one a client gets follows from the name that
 //! it asks for [RFC6066 §3] and the names in the certificates themselves, so there is nothing to
-//! configure twice. [`Tls::reload`] reads the files again; connections that are open do
-//! not notice, and those that resume a session go on with it.
+//! configure twice. [`Tls::reload`] reads the files again, and [`Tls::take_over`] takes those of
+//! others; connections that are open do not notice, and those that resume a session go on with it.
 //!
 //! A handshake costs as much as ten requests or more, and anyone may ask for one. So it is work
 //! like any other, and [`Handshakes`] is the stage that admits it.
@@ -42,7 +42,6 @@ pub struct Tls(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    identities: Vec<Identity>,
     provider: Arc<CryptoProvider>,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
@@ -63,7 +62,7 @@ impl Tls {
     /// If the system has no random numbers.
     pub fn open(identities: Vec<Identity>) -> Result<Self, TlsError> {
         let provider = Arc::new(default_provider());
-        let certificates = Certificates::read(&identities, &provider)?;
+        let certificates = Certificates::read(identities, &provider)?;
         let current = Arc::new(Current(RwLock::new(Arc::new(certificates))));
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -73,7 +72,7 @@ impl Tls {
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
         config.ticketer = Ticketer::new().expect("the system has random numbers");
-        Ok(Self(Arc::new(Shared { identities, provider, current, config: Arc::new(config) })))
+        Ok(Self(Arc::new(Shared { provider, current, config: Arc::new(config) })))
     }
 
     /// Reads the same files again, for handshakes that begin from now on.
@@ -81,9 +80,21 @@ impl Tls {
     /// # Errors
     /// [`TlsError`]; then the certificates stay as they were.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let certificates = Certificates::read(&self.0.identities, &self.0.provider)?;
+        let certificates = Certificates::read(self.identities(), &self.0.provider)?;
         *self.0.current.0.write() = Arc::new(certificates);
         Ok(())
+    }
+
+    /// Has the certificates of `other`, and reads its files from now on. Sessions that were
+    /// begun here can be resumed.
+    pub fn take_over(&self, other: &Self) {
+        let certificates = Arc::clone(&other.0.current.0.read());
+        *self.0.current.0.write() = certificates;
+    }
+
+    /// The files that the certificates are from.
+    pub fn identities(&self) -> Vec<Identity> {
+        self.0.current.0.read().identities().to_vec()
     }
 
     /// What is not as it should be in the files that were read last.

@@ -74,7 +74,10 @@
 //! for; answers of proxied services are passed on as they are.
 //!
 //! **TLS** has the certificate whose names have the one that a client asks for, and the first
-//! one for all others; SIGHUP reads them again.
+//! one for all others.
+//!
+//! **SIGHUP** makes `tamarisk serve` read all of this again; see
+//! [`Running::reload`](crate::Running::reload).
 //!
 //! A mistake is shown where it stands, with what was expected there; an unknown key is a
 //! mistake, and so is a folder that is none.

@@ -1,0 +1,40 @@
+//! What SIGHUP makes of a file that is read again, for whoever has sent it.
+
+use tamarisk_http::config::ConfigError;
+use tamarisk_http::protect::Reloaded;
+
+use crate::Ending;
+
+/// Takes over what `read` has found, by `apply`, and says what came of it; if it cannot be taken
+/// over, everything stays as it is.
+pub(crate) fn reload<O, E: Into<anyhow::Error>>(
+    read: anyhow::Result<Result<O, ConfigError>>,
+    apply: impl FnOnce(&O) -> Result<Reloaded, E>,
+) {
+    let options = match read {
+        Ok(Ok(options)) => options,
+        Ok(Err(mistake)) => {
+            Ending::mistaken(mistake);
+            eprintln!("Nothing has changed: the file cannot be used as it is.");
+            return;
+        }
+        Err(error) => {
+            eprintln!("Nothing has changed: {error:#}");
+            return;
+        }
+    };
+    match apply(&options) {
+        Ok(Reloaded { changed, needs_restart }) => {
+            match changed.as_slice() {
+                [] => eprintln!("Read the configuration again: nothing to change."),
+                changed => {
+                    eprintln!("Read the configuration again; changed: {}.", changed.join(", "));
+                }
+            }
+            if !needs_restart.is_empty() {
+                eprintln!("Stays as it was until a restart: {}.", needs_restart.join(", "));
+            }
+        }
+        Err(error) => eprintln!("Nothing has changed: {:#}", error.into()),
+    }
+}

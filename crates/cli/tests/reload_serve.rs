@@ -1,0 +1,138 @@
+//! SIGHUP makes `tamarisk serve` read its file again.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use support::{Ended, KEPT, Load};
+
+/// Serves `hello` and, whatever its number is, the rest that clients do not ask for.
+const SITE: &str = r#"
+    listen = "127.0.0.1:0"
+    cores = 2
+    [[host]]
+    root = "public"
+"#;
+
+/// A server for the `site.toml` of a folder, until the test ends.
+struct Site {
+    folder: PathBuf,
+    process: Child,
+    said: Lines<BufReader<ChildStderr>>,
+    address: SocketAddr,
+}
+
+impl Site {
+    fn start(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&folder);
+        for (file, content) in [("public/a.txt", "hello"), ("docs/b.txt", "docs")] {
+            let file = folder.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, content).unwrap();
+        }
+        fs::write(folder.join("site.toml"), SITE).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["serve", "site.toml"])
+            .current_dir(&folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let serving = said.next().unwrap().unwrap();
+        let address = serving.strip_prefix("Serving on http://").unwrap().parse().unwrap();
+        Self { folder, process, said, address }
+    }
+
+    /// Lets it read `text`, and what it says up to a line that begins with `end`.
+    fn read_again(&mut self, text: &str, end: &str) -> String {
+        fs::write(self.folder.join("site.toml"), text).unwrap();
+        self.signal("-HUP");
+        let mut said = String::new();
+        for line in &mut self.said {
+            let line = line.unwrap();
+            said.push_str(&line);
+            said.push('\n');
+            if line.starts_with(end) {
+                return said;
+            }
+        }
+        panic!("it ended without {end:?}: {said}");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// An answer to curl, with its head.
+    fn get(&self, host: &str, path: &str) -> String {
+        let output = Command::new("curl")
+            .args(["--silent", "--include", "--max-time", "60", "--header"])
+            .arg(format!("host: {host}"))
+            .arg(format!("http://{}{path}", self.address))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn sighup_changes_what_is_served_and_fails_no_request_and_closes_no_connection() {
+    let mut site = Site::start("reload-serve");
+    let other = format!(
+        "{SITE}cache_control = \"max-age=7\"\n[[host.route]]\npath = \"/docs\"\n\
+         root = \"docs\"\np90 = \"2s\"\n[[host]]\nnames = [\"other.example\"]\nroot = \"docs\"\n"
+    );
+    let load = Load::start(site.address);
+    for turn in 0..5 {
+        load.wait_for(200);
+        assert!(site.get("a", "/docs/b.txt").starts_with("HTTP/1.1 404 "), "{turn}");
+        assert!(site.get("other.example", "/b.txt").starts_with("HTTP/1.1 404 "), "{turn}");
+        let said = site.read_again(&other, "Read the configuration again");
+        let expected = "changed: the route \"/\" of \"default\", the route \"/docs\" of \
+            \"default\" (new), the host \"other.example\" (new).";
+        assert!(said.contains(expected), "{said}");
+        assert!(site.get("a", "/docs/b.txt").ends_with("\r\ndocs"), "{turn}");
+        assert!(site.get("other.example", "/b.txt").ends_with("\r\ndocs"), "{turn}");
+        let page = site.get("a", "/a.txt");
+        assert!(page.contains("cache-control: max-age=7\r\n"), "{page}");
+
+        load.wait_for(200);
+        let said = site.read_again(&other.replace("root", "rot"), "Nothing has changed: ");
+        assert!(said.contains("unknown key \"rot\"") && said.contains("[site.toml:5:5]"), "{said}");
+        assert!(site.get("a", "/docs/b.txt").ends_with("\r\ndocs"), "as it was");
+        let said = site.read_again(SITE, "Read the configuration again");
+        assert!(said.contains("the host \"other.example\" (gone)"), "{said}");
+        assert!(!site.get("a", "/a.txt").contains("cache-control"));
+    }
+    load.wait_for(200);
+    let Ended { answered, kept, failures } = load.end();
+    assert!(failures.is_empty(), "of {answered}: {failures:?}");
+    assert_eq!(kept, KEPT, "every client is still on its first connection");
+    site.signal("-TERM");
+    assert!(site.process.wait().unwrap().success());
+}
+
+#[test]
+fn what_needs_a_restart_is_named_and_stays() {
+    let mut site = Site::start("reload-restart");
+    let other = SITE.replace(":0\"", ":1\"").replace("= 2", "= 1\nstatus = \"127.0.0.1:0\"");
+    let said = site.read_again(&other, "Stays as it was until a restart: ");
+    assert!(said.contains("nothing to change."), "{said}");
+    assert!(said.ends_with("until a restart: listen, status, cores.\n"), "{said}");
+    assert!(site.get("a", "/a.txt").ends_with("\r\nhello"));
+}

@@ -1,0 +1,254 @@
+//! What a site serves as one reading of its options says: hosts, their routes, and the stages
+//! behind them.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, StatusCode};
+use tamarisk_control::{Class, ClassId, Classes, Priority};
+use tamarisk_http::classify::Routes;
+use tamarisk_http::protect::UpstreamOptions;
+use tamarisk_http::proxy;
+use tamarisk_stage::Gate;
+
+use crate::change;
+use crate::folder::Folder;
+use crate::host::Hosts;
+use crate::log::Log;
+use crate::options::{Action, FolderOptions, HostOptions, SiteOptions};
+use crate::pages::{Pages, Source};
+use crate::path::{HiddenFiles, SitePath};
+use crate::root::Root;
+use crate::route::{Prefix, Redirect};
+use crate::site::SiteError;
+
+/// A site as one reading of its options says.
+pub(crate) struct Edition {
+    pub(crate) options: SiteOptions,
+    pub(crate) pages: Arc<Pages>,
+    pub(crate) hosts: Hosts<Arc<Host>>,
+    /// Where proxied requests go, whose routes are counted as here.
+    pub(crate) proxy: proxy::Site,
+    pub(crate) log: Option<Log>,
+    folders: Vec<Arc<Folder>>,
+    /// The number of the next folder that nobody has known before.
+    next_folder: u32,
+}
+
+/// What is served under some names.
+pub(crate) struct Host {
+    /// The most specific first.
+    routes: Vec<(Prefix, Way)>,
+    errors: Vec<(StatusCode, Source, SitePath)>,
+}
+
+/// What becomes of requests.
+pub(crate) enum Way {
+    Folder(Place),
+    /// The route of this number leads to a service.
+    Proxy(usize),
+    Redirect(Redirect),
+}
+
+/// A folder, as its requests see it.
+pub(crate) struct Place {
+    pub(crate) source: Source,
+    pub(crate) hidden: HiddenFiles,
+    pub(crate) cache_control: Option<HeaderValue>,
+}
+
+impl Host {
+    /// What becomes of a request for `path`, and what of the path is below the route's.
+    pub(crate) fn way<'p>(&self, path: &'p str) -> Option<(&Way, &'p str)> {
+        self.routes.iter().find_map(|(prefix, way)| Some((way, prefix.rest(path)?)))
+    }
+
+    /// The page that stands for answers with this status.
+    pub(crate) fn error_page(&self, status: StatusCode) -> Option<(&Source, &SitePath)> {
+        let page = self.errors.iter().find(|(of, ..)| *of == status);
+        page.map(|(_, source, path)| (source, path))
+    }
+}
+
+impl Edition {
+    /// Opens what `options` say, and starts what `before` does not have already. Nothing is
+    /// changed by that: see [`take_over`](Self::take_over).
+    pub(crate) fn open(options: SiteOptions, before: Option<&Self>) -> Result<Self, SiteError> {
+        let mut parts = Parts::of(&options, before);
+        let hosts = options.hosts.iter().map(|host| parts.host(host));
+        let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
+        let Parts { folders, next_folder, classes, routes, upstreams, .. } = parts;
+        let classes = Classes::new(classes)?;
+        let pages = match before {
+            Some(before) => before.pages.with(classes)?,
+            None => Pages::start(classes, options.cache_bytes, options.file_workers)?,
+        };
+        let log = match before {
+            Some(before) if before.options.log == options.log => before.log.clone(),
+            _ => options.log.as_ref().map(Log::start).transpose().map_err(SiteError::Log)?,
+        };
+        let names = options.hosts.iter().map(|host| host.names.as_slice());
+        Ok(Self {
+            pages: Arc::new(pages),
+            hosts: Hosts::new(names.zip(hosts)),
+            proxy: proxy::Site {
+                routes: Routes::new(routes),
+                upstreams,
+                trusted: options.trusted.clone(),
+                scheme: options.scheme,
+            },
+            log,
+            folders,
+            next_folder,
+            options,
+        })
+    }
+
+    /// What is another than `before`, in words.
+    pub(crate) fn changes(&self, before: &Self) -> Vec<String> {
+        let mut changes = change::of_site(&before.options, &self.options);
+        if changes.is_empty() && self.next_folder > before.next_folder {
+            changes.push("a folder, in whose place there is another one".to_owned());
+        }
+        changes
+    }
+
+    /// Changes what this has in common with the one before: targets, and room for pages.
+    pub(crate) fn take_over(&self) {
+        for (gate, upstream) in self.gates().zip(services(&self.options)) {
+            let targets = upstream.classes.iter().map(|(id, class)| (id, class.target));
+            gate.set_targets(&targets.collect::<Vec<_>>());
+        }
+        let folders: Vec<u32> = self.folders.iter().map(|folder| folder.id).collect();
+        self.pages.take_over(&folders, self.options.cache_bytes);
+    }
+
+    /// The gates before the services, in the order of the options.
+    pub(crate) fn gates(&self) -> impl Iterator<Item = &Gate> {
+        self.proxy.upstreams.iter().map(|upstream| upstream.gate())
+    }
+}
+
+/// The services behind a site.
+fn services(options: &SiteOptions) -> impl Iterator<Item = &UpstreamOptions> {
+    let routes = options.hosts.iter().flat_map(|host| &host.routes);
+    routes.filter_map(|route| match &route.action {
+        Action::Proxy(proxy) => Some(&proxy.upstream),
+        Action::Folder(_) | Action::Redirect(_) => None,
+    })
+}
+
+/// What hosts are made of, as far as it is known.
+struct Parts<'a> {
+    options: &'a SiteOptions,
+    /// Whose folders and services are taken where they are the same.
+    before: Option<&'a Edition>,
+    folders: Vec<Arc<Folder>>,
+    next_folder: u32,
+    classes: Vec<Class>,
+    routes: Vec<tamarisk_http::classify::Route>,
+    upstreams: Vec<Arc<proxy::Upstream>>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(options: &'a SiteOptions, before: Option<&'a Edition>) -> Self {
+        let (name, target) = ("default".to_owned(), options.target);
+        let default = Class { name, target, priority: Priority::default() };
+        let (folders, routes, upstreams) = (Vec::new(), Vec::new(), Vec::new());
+        let next_folder = before.map_or(0, |before| before.next_folder);
+        let classes = vec![default];
+        Self { options, before, folders, next_folder, classes, routes, upstreams }
+    }
+
+    fn host(&mut self, options: &HostOptions) -> Result<Arc<Host>, SiteError> {
+        let mut routes = Vec::new();
+        let mut errors = Vec::new();
+        for route in &options.routes {
+            let prefix = Prefix::of(&route.path);
+            let way = match &route.action {
+                Action::Redirect(redirect) => Way::Redirect(redirect.clone()),
+                Action::Proxy(proxy) => {
+                    let upstream = self.upstreams.len();
+                    self.upstreams.push(self.upstream(&proxy.upstream)?);
+                    self.routes
+                        .push(tamarisk_http::classify::Route { upstream, ..proxy.route.clone() });
+                    Way::Proxy(upstream)
+                }
+                Action::Folder(folder) => {
+                    let place = self.place(&route.name, &route.path, folder)?;
+                    if prefix.depth() == 0 {
+                        let pages = options.errors.iter();
+                        errors.extend(
+                            pages.map(|(status, path)| {
+                                (*status, place.source.clone(), path.clone())
+                            }),
+                        );
+                    }
+                    Way::Folder(place)
+                }
+            };
+            routes.push((prefix, way));
+        }
+        routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.depth()));
+        Ok(Arc::new(Host { routes, errors }))
+    }
+
+    /// The service behind a gate: the one that there is already, if nothing but its targets has
+    /// changed.
+    fn upstream(&self, options: &UpstreamOptions) -> Result<Arc<proxy::Upstream>, SiteError> {
+        let known = self.before.and_then(|before| {
+            let mut known = services(&before.options).zip(&before.proxy.upstreams);
+            known.find(|(known, _)| known.is_like(options)).map(|(_, upstream)| upstream)
+        });
+        Ok(match known {
+            Some(upstream) => Arc::clone(upstream),
+            None => options.start()?,
+        })
+    }
+
+    fn place(
+        &mut self,
+        name: &str,
+        path: &str,
+        options: &FolderOptions,
+    ) -> Result<Place, SiteError> {
+        let class = match options.target {
+            Some(target) => {
+                let class = Class { name: name.to_owned(), target, priority: Priority::default() };
+                // More than a stage can have are refused when all are known.
+                let id = self.classes.len().min(tamarisk_control::CLASSES_MAX - 1);
+                self.classes.push(class);
+                ClassId::new(id)
+            }
+            None => ClassId::DEFAULT,
+        };
+        let source = Source { folder: self.folder(path, options)?, class };
+        let (hidden, cache_control) = (options.hidden, options.cache_control.clone());
+        Ok(Place { source, hidden, cache_control })
+    }
+
+    /// The folder: one that is open already, if its pages are the same.
+    fn folder(&mut self, path: &str, options: &FolderOptions) -> Result<Arc<Folder>, SiteError> {
+        let failed = |source| SiteError::Root { root: options.root.clone(), source };
+        let folder = Folder {
+            id: self.next_folder,
+            root: Root::open(&options.root).map_err(failed)?,
+            index: options.index.clone(),
+            listing: options.listing,
+            hidden: options.hidden,
+            // What the cache cannot hold needs no trying.
+            held_max: self.options.held_bytes_max.min(self.options.cache_bytes),
+            place: path.to_owned(),
+        };
+        let before = self.before.map_or(&[][..], |before| &before.folders);
+        let mut known = before.iter().chain(&self.folders);
+        let folder = match known.find(|known| known.has_pages_of(&folder)) {
+            Some(known) => Arc::clone(known),
+            None => {
+                self.next_folder += 1;
+                Arc::new(folder)
+            }
+        };
+        self.folders.push(Arc::clone(&folder));
+        Ok(folder)
+    }
+}
