@@ -125,8 +125,8 @@ impl Pen {
                 Ok(task) => task,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
-                    self.confess();
                     self.flush();
+                    self.confess();
                     match tasks.recv() {
                         Ok(task) => task,
                         Err(_) => break,
@@ -141,8 +141,8 @@ impl Pen {
                 }
                 Task::Reopen => self.reopen(),
                 Task::Flush(done) => {
-                    self.confess();
                     self.flush();
+                    self.confess();
                     // Whoever asked may have lost patience.
                     let _ = done.send(());
                 }
@@ -183,7 +183,8 @@ impl Pen {
         }
     }
 
-    /// Says how many lines have been lost since it was last said.
+    /// Says how many lines have been lost since it was last said. Nothing else is in the buffer
+    /// then, which is lost if this cannot be said either.
     fn confess(&mut self) {
         let lost = self.accounts.lost.load(Ordering::Relaxed);
         if lost > self.confessed {
