@@ -15,6 +15,7 @@ mod serve;
 mod sim;
 mod size;
 mod succession;
+mod tls;
 
 use std::io;
 use std::process::ExitCode;

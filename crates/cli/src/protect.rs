@@ -17,6 +17,7 @@ mod recording;
 use self::recording::Recordings;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::reload::reload;
+use crate::tls::{self, TlsFiles};
 use crate::{Ending, misunderstood};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -28,6 +29,8 @@ Examples:
     tamarisk protect http://127.0.0.1:3000 --listen 127.0.0.1:8080 --p90 200ms
   The same at another percentile, with a status page and metrics for Prometheus:
     tamarisk protect http://127.0.0.1:3000 --p99 1s --status 127.0.0.1:9090
+  Over TLS; the service is told so, by X-Forwarded-Proto and Forwarded:
+    tamarisk protect http://127.0.0.1:3000 --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   Routes with their own targets, classes of clients, and laws by name:
     tamarisk protect --config protect.toml
   Record what the law is told and decides, for `tamarisk sim replay`:
@@ -37,8 +40,8 @@ Examples:
       -d '{\"app\": {\"default\": {\"p90\": \"100ms\"}}}'
 
 Requests that could not be answered in time are refused at once, with 503 and Retry-After.
-SIGHUP reads the file again: targets and laws change without losing a request, the rest is said to
-need a restart; a file with a mistake changes nothing.
+SIGHUP reads the file and certificates again: targets, laws and certificates change without losing a
+request, the rest is said to need a restart; a file with a mistake changes nothing.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 
 /// Put any HTTP service under overload control
@@ -54,6 +57,8 @@ pub(crate) struct Protect {
     /// Serve clients here [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    tls: TlsFiles,
     /// Promise that half of the answers come within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p50: Option<Duration>,
@@ -95,7 +100,8 @@ impl Protect {
         let drain = self.drain;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let mut read_again = SignalWatch::read_again(self.config.is_some());
+            let mut read_again =
+                SignalWatch::read_again(self.config.is_some() || self.tls.are_named());
             let mut running = protect::start(options).await?;
             announce(&running);
             recordings.announce();
@@ -105,9 +111,12 @@ impl Protect {
                 tokio::select! {
                     () = &mut end => break,
                     () = &mut watch => {}
-                    () = read_again.asked() => reload(self.options(), |options| {
-                        Ok::<_, Infallible>(running.reload(options))
-                    }),
+                    () = read_again.asked() => {
+                        let is_tls = running.handshakes().is_some();
+                        reload(self.options(), is_tls, |options| {
+                            Ok::<_, Infallible>(running.reload(options))
+                        });
+                    }
                 }
             }
             eprintln!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
@@ -131,7 +140,10 @@ impl Protect {
         let target = self.target()?;
         let mut options = match (&self.config, &self.upstream) {
             (Some(file), _) => match config::load(file) {
-                Ok(options) => options,
+                Ok(options) => {
+                    options.tls.iter().for_each(tls::warn);
+                    options
+                }
                 Err(mistake) => return Ok(Err(mistake)),
             },
             (None, Some(origin)) => Options::single(DEFAULT_LISTEN, origin.clone(), target),
@@ -142,6 +154,8 @@ impl Protect {
         options.listen = self.listen.unwrap_or(options.listen);
         options.status = self.status.or(options.status);
         options.cores = self.cores.unwrap_or(options.cores);
+        options.tls = self.tls.open()?.or(options.tls);
+        options.handshake_target = self.tls.target()?;
         Ok(Ok(options))
     }
 
@@ -156,7 +170,8 @@ impl Protect {
 }
 
 fn announce(running: &Running) {
-    eprintln!("Protecting on http://{}", running.local_addr());
+    let scheme = if running.handshakes().is_some() { "https" } else { "http" };
+    eprintln!("Protecting on {scheme}://{}", running.local_addr());
     if let Some(address) = running.status_addr() {
         eprintln!("Status on http://{address}/");
     }

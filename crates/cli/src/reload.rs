@@ -6,9 +6,10 @@ use tamarisk_http::protect::Reloaded;
 use crate::Ending;
 
 /// Takes over what `read` has found, by `apply`, and says what came of it; if it cannot be taken
-/// over, everything stays as it is.
+/// over, everything stays as it is. Certificates, if there are any, are taken over too.
 pub(crate) fn reload<O, E: Into<anyhow::Error>>(
     read: anyhow::Result<Result<O, ConfigError>>,
+    is_tls: bool,
     apply: impl FnOnce(&O) -> Result<Reloaded, E>,
 ) {
     let options = match read {
@@ -25,6 +26,9 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
     };
     match apply(&options) {
         Ok(Reloaded { changed, needs_restart }) => {
+            if is_tls {
+                eprintln!("Read the certificates again.");
+            }
             match changed.as_slice() {
                 [] => eprintln!("Read the configuration again: nothing to change."),
                 changed => {

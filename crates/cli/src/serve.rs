@@ -6,20 +6,18 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
-mod tls;
-
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::{
     FolderOptions, Listeners, Listing, LogFormat, LogOptions, LogTarget, Options, Running,
-    SiteError, SiteOptions, StatusOptions, start, start_on,
+    SiteOptions, StatusOptions, start, start_on,
 };
 
-use self::tls::TlsFiles;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::reload::reload;
 use crate::succession::{self, Succession};
+use crate::tls::{self, TlsFiles};
 use crate::{Ending, misunderstood, size};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -169,13 +167,8 @@ impl Serve {
             log.reopen();
             eprintln!("The log is opened again.");
         }
-        reload(self.options(), |options| {
-            let reloaded = running.reload(options)?;
-            if running.handshakes().is_some() {
-                eprintln!("Read the certificates again.");
-            }
-            Ok::<_, SiteError>(reloaded)
-        });
+        let is_tls = running.handshakes().is_some();
+        reload(self.options(), is_tls, |options| running.reload(options));
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {

@@ -1,9 +1,10 @@
-//! SIGHUP makes `tamarisk serve` read its certificates again.
+//! Certificates of `tamarisk serve` and `tamarisk protect`; SIGHUP makes them read those again.
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -15,6 +16,18 @@ const SITE: &str = r#"
     [[host]]
     root = "."
 "#;
+
+const PROTECT: &str = r#"
+    listen = "127.0.0.1:0"
+    p90 = "1s"
+    [[tls]]
+    certificate = "a.pem"
+    key = "a.key"
+    [upstreams.app]
+    url = "http://127.0.0.1:9"
+"#;
+
+const FILES: [&str; 4] = ["--tls-cert", "a.pem", "--tls-key", "a.key"];
 
 /// A server for a folder that has its own certificate in it, until the test ends.
 struct Site {
@@ -30,18 +43,19 @@ impl Site {
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("site.toml"), SITE).unwrap();
+        fs::write(folder.join("protect.toml"), PROTECT).unwrap();
         certificate(&folder);
         let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
-            .args(["serve", "--cores", "1"])
             .args(arguments)
+            .args(["--cores", "1"])
             .current_dir(&folder)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let said = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut site = Self { folder, process, said, address: String::new() };
-        let serving = site.says("Serving on ");
-        site.address = serving.strip_prefix("https://").expect(&serving).to_owned();
+        let serving = site.said.next().unwrap().unwrap();
+        site.address = serving.split_once(" on https://").expect(&serving).1.to_owned();
         site
     }
 
@@ -109,7 +123,8 @@ fn fingerprint(file: &Path) -> String {
 
 #[test]
 fn sighup_takes_new_certificates_and_keeps_the_old_ones_if_they_are_bad() {
-    let arguments = [".", "--listen", "127.0.0.1:0", "--tls-cert", "a.pem", "--tls-key", "a.key"];
+    let arguments = ["serve", ".", "--listen", "127.0.0.1:0"];
+    let arguments = [&arguments[..], &FILES].concat();
     check_sighup(
         Site::start("arguments", &arguments),
         "cannot speak TLS: a.pem holds no certificate in PEM",
@@ -118,7 +133,51 @@ fn sighup_takes_new_certificates_and_keeps_the_old_ones_if_they_are_bad() {
 
 #[test]
 fn so_it_does_with_the_certificates_that_a_file_names() {
-    check_sighup(Site::start("file", &["site.toml"]), "the file cannot be used as it is.");
+    check_sighup(Site::start("file", &["serve", "site.toml"]), "the file cannot be used as it is.");
+}
+
+#[test]
+fn so_does_protect() {
+    let arguments = ["protect", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"];
+    check_sighup(
+        Site::start("protect-arguments", &[&arguments[..], &FILES].concat()),
+        "cannot speak TLS: a.pem holds no certificate in PEM",
+    );
+    let arguments = ["protect", "--config", "protect.toml"];
+    check_sighup(Site::start("protect-file", &arguments), "the file cannot be used as it is.");
+}
+
+#[test]
+fn a_protected_service_is_told_of_tls_whatever_the_protocol() {
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", service.local_addr().unwrap());
+    let arguments = ["protect", &url, "--listen", "127.0.0.1:0"];
+    let site = Site::start("protect-told", &[&arguments[..], &FILES].concat());
+    let port = site.address.rsplit_once(':').unwrap().1;
+    for (version, expected) in [("--http1.1", "1.1"), ("--http2", "2")] {
+        let curl = Command::new("curl")
+            .args(["--silent", "--show-error", "--max-time", "60", "--cacert", "a.pem", version])
+            .args(["--resolve", &format!("a.test:{port}:127.0.0.1")])
+            .args(["--header", "x-forwarded-proto: http", "--write-out", " %{http_version}"])
+            .arg(format!("https://a.test:{port}/"))
+            .current_dir(&site.folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut connection = service.accept().unwrap().0;
+        let mut head = String::new();
+        let mut lines = BufReader::new(connection.try_clone().unwrap());
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(lines.read_line(&mut head).unwrap(), 0, "{head}");
+        }
+        let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
+        connection.write_all(answer).unwrap();
+        let told = curl.wait_with_output().unwrap().stdout;
+        assert_eq!(String::from_utf8(told).unwrap(), format!("ok {expected}"));
+        assert!(head.contains("\r\nx-forwarded-proto: https\r\n"), "{head}");
+        assert!(head.contains(";proto=https"), "{head}");
+        assert!(!head.contains("x-forwarded-proto: http\r\n"), "{head}");
+    }
 }
 
 fn check_sighup(mut site: Site, refused: &str) {

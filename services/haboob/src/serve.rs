@@ -22,9 +22,6 @@ use crate::status::{Shown, StatusOptions, StatusPort};
 /// reads, and some that are sent as they are read.
 const FILES_RESERVED: usize = 1024;
 
-/// Nine of ten handshakes are done so soon: a page waits for one or two of them.
-const HANDSHAKE_TIME: Duration = Duration::from_millis(200);
-
 /// What is served, and where.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -51,13 +48,12 @@ impl Options {
         let server = Server::default();
         let share = if site.has_proxies() { 1 } else { 2 };
         let connections = (share * server.connections_limit()).saturating_sub(FILES_RESERVED);
-        let handshake_target = Target::p90(HANDSHAKE_TIME).expect("it is not zero");
         Self {
             listen,
             cores: available_parallelism().unwrap_or(NonZeroUsize::MIN),
             server: server.connections_max(connections.max(64)),
             tls: None,
-            handshake_target,
+            handshake_target: Handshakes::default_target(),
             site,
             status: None,
         }
@@ -81,8 +77,6 @@ impl Options {
             ("cores", self.cores == new.cores),
             ("limits", self.server.is_like(&new.server)),
             ("file_threads", self.site.file_workers == new.site.file_workers),
-            ("tls, where there was none", self.tls.is_some() || new.tls.is_none()),
-            ("no tls, where there was", self.tls.is_none() || new.tls.is_some()),
         ];
         same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key.to_owned()).collect()
     }
@@ -177,16 +171,12 @@ impl Running {
     /// # Errors
     /// [`SiteError`]; then nothing has changed.
     pub fn reload(&self, options: &Options) -> Result<Reloaded, SiteError> {
-        let mut changed = self.site.reload(options.site_reached_as(self.options.scheme()))?;
+        let changed = self.site.reload(options.site_reached_as(self.options.scheme()))?;
         let needs_restart = self.options.needs_restart(options);
-        if let (Some(tls), Some(new)) = (&self.options.tls, &options.tls) {
-            if tls.identities() != new.identities() {
-                changed.push("tls".to_owned());
-            }
-            tls.take_over(new);
-        }
+        let mut reloaded = Reloaded { changed, needs_restart };
+        reloaded.certificates(self.options.tls.as_ref(), options.tls.as_ref());
         self.status.iter().for_each(Shown::renew);
-        Ok(Reloaded { changed, needs_restart })
+        Ok(reloaded)
     }
 
     /// Where the status is shown.

@@ -1,23 +1,30 @@
 //! From the tables of a file to options that hold together.
 
+use std::path::Path;
+
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section};
 
 use super::classes::classes;
 use super::limits::limits;
+use super::parts::Disk;
 use super::routes::{join, only_route, routes};
 use super::upstreams::{Upstream, stages, upstreams};
-use super::{token, values};
+use super::{tls, token, values};
 use crate::classify::Routes;
 use crate::protect::Options;
 
 #[rustfmt::skip]
 const FILE: &[&str] = &[
     "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "limits", "upstreams",
-    "stage", "classes", "routes",
+    "stage", "classes", "routes", "tls",
 ];
 
-pub(super) fn options(document: &Document<'_>) -> Result<Options, Fault> {
+pub(super) fn options(
+    document: &Document<'_>,
+    folder: &Path,
+    disk: Disk,
+) -> Result<Options, Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
     let listen = file.require("listen", "\"127.0.0.1:8080\"", values::address)?;
     let target = target::of(&file)?;
@@ -44,5 +51,6 @@ pub(super) fn options(document: &Document<'_>) -> Result<Options, Fault> {
     let networks = |value| values::list(value, values::network);
     options.trusted = file.read("trusted_proxies", networks)?.unwrap_or_default();
     options.server = file.read("limits", limits)?.unwrap_or_default();
+    options.tls = file.read("tls", |value| tls::tls(value, folder, disk))?.flatten();
     Ok(options)
 }

@@ -18,6 +18,10 @@
 //! idle_time = "75s"
 //! connections = 10000
 //!
+//! [[tls]]                               # clear text by default; one for each certificate
+//! certificate = "chain.pem"             # beside this file
+//! key = "key.pem"
+//!
 //! [upstreams.shop]
 //! url = "http://127.0.0.1:3000"
 //! host = "client"                       # or "upstream", or a name of its own
@@ -77,6 +81,7 @@ mod limits;
 pub mod parts;
 mod proxied;
 mod routes;
+mod tls;
 mod token;
 mod upstreams;
 mod values;
@@ -85,20 +90,26 @@ use std::path::Path;
 
 pub use tamarisk_settings::ConfigError;
 
+use self::parts::Disk;
 use crate::protect::Options;
 
-/// Reads the options of `protect` from the file at `path`.
+/// Reads the options of `protect` from the file at `path`, and certificates that it names.
 ///
 /// # Errors
 /// [`ConfigError`]: the file cannot be read, or says something that cannot be.
 pub fn load(path: &Path) -> Result<Options, ConfigError> {
-    tamarisk_settings::load(path, assemble::options)
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    tamarisk_settings::load(path, |document| assemble::options(document, folder, Disk::Asked))
 }
 
-/// Reads the options of `protect` from `text`, which errors call `name`.
+/// Reads the options of `protect` from `text`, which errors call `name`; certificates are not
+/// looked for.
 ///
 /// # Errors
 /// [`ConfigError::Invalid`] if it says something that cannot be.
 pub fn parse(name: &str, text: &str) -> Result<Options, ConfigError> {
-    tamarisk_settings::parse(name, text, assemble::options)
+    let folder = Path::new("");
+    tamarisk_settings::parse(name, text, |document| {
+        assemble::options(document, folder, Disk::Unasked)
+    })
 }

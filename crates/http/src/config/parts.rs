@@ -3,5 +3,6 @@
 pub use super::classes::{ClassDefinition, classes};
 pub use super::limits::limits;
 pub use super::proxied::{PROXIED_KEYS, Proxied};
+pub use super::tls::{Disk, tls};
 pub use super::token::source as token;
 pub use super::values::{address, header_value, is_host_name, network, path};

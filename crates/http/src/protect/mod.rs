@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_stage::{BuildError, Gate, StageBuilder};
+use tamarisk_stage::{BuildError, Gate, StageBuilder, StageObservation};
 use tamarisk_trace::Recorder;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -18,6 +18,7 @@ pub use reload::Reloaded;
 use crate::proxy::{Proxy, Scheme, Site, Upstream};
 use crate::server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Token, TokenSource};
+use crate::tls::Handshakes;
 
 /// Why protection could not start.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +30,7 @@ pub enum StartError {
     /// Changes cannot be allowed to whoever has the token.
     #[error(transparent)]
     Token(#[from] InvalidToken),
-    /// A gate could not be made of its options.
+    /// A stage could not be made of its options.
     #[error(transparent)]
     Gate(#[from] BuildError),
 }
@@ -43,6 +44,7 @@ pub struct Running {
     upstreams: Vec<Arc<Upstream>>,
     gates: Vec<Gate>,
     server: Server,
+    handshakes: Option<Handshakes>,
     drain: DrainTrigger,
     served: JoinHandle<usize>,
     status: JoinSet<()>,
@@ -72,18 +74,24 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
         routes: options.routes.clone(),
         upstreams: upstreams.clone(),
         trusted: options.trusted.clone(),
-        scheme: Scheme::Http,
+        scheme: if options.tls.is_some() { Scheme::Https } else { Scheme::Http },
     };
     let (trigger, drain) = DrainTrigger::new();
-    let (server, drained) = (options.server.clone(), drain.clone());
-    let serving = async move |listener| serve(listener, &site, &server, drained).await;
+    let handshakes = options.handshakes()?;
+    let server = handshakes.iter().cloned().fold(options.server.clone(), Server::tls);
+    let drained = drain.clone();
+    let serving = {
+        let server = server.clone();
+        async move |listener| serve(listener, &site, &server, drained).await
+    };
     let cores = Cores::start(listeners, serving)?;
     let mut running = Running {
         local_addr,
         status_addr: None,
         upstreams,
         gates,
-        server: options.server.clone(),
+        server,
+        handshakes,
         options,
         drain: trigger,
         served: tokio::task::spawn_blocking(move || cores.join().into_iter().sum()),
@@ -141,7 +149,10 @@ async fn serve(listener: TcpListener, site: &Site, server: &Server, drain: Drain
 impl Running {
     /// Shows the status until the very end, the drain included.
     fn show_status(&mut self, listener: TcpListener, drain: &Drain, token: Option<Token>) {
-        let board = Board::new().server(&self.server).drain(drain);
+        let mut board = Board::new().server(&self.server).drain(drain);
+        if let Some(handshakes) = self.handshakes.clone() {
+            board = board.stage(move || handshakes.observe());
+        }
         let board = token.into_iter().fold(board, Board::token);
         let board = Arc::new(self.gates.iter().fold(board, Board::gate));
         self.status.spawn(async move {
@@ -154,6 +165,11 @@ impl Running {
     /// Where clients are served.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// The stage for TLS handshakes at this instant, if there is one.
+    pub fn handshakes(&self) -> Option<StageObservation> {
+        self.handshakes.as_ref().map(Handshakes::observe)
     }
 
     /// Where the status is shown.

@@ -5,12 +5,14 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tamarisk_control::catalogue::{Laws, admission};
 use tamarisk_control::{Classes, Target};
+use tamarisk_stage::BuildError;
 use tamarisk_trace::Recorder;
 
 use crate::classify::{Route, Routes};
 use crate::proxy::{HostHeader, Origin};
 use crate::server::Server;
 use crate::status::TokenSource;
+use crate::tls::{Handshakes, Tls};
 
 /// What to protect, and how.
 #[derive(Clone, Debug)]
@@ -26,6 +28,10 @@ pub struct Options {
     pub cores: NonZeroUsize,
     /// How connections are served.
     pub server: Server,
+    /// With whose certificates; without any, in clear text.
+    pub tls: Option<Tls>,
+    /// What a client who asks for a TLS handshake is promised.
+    pub handshake_target: Target,
     /// Which request goes where.
     pub routes: Routes,
     /// The services behind, in the order in which the routes count them.
@@ -64,6 +70,8 @@ impl Options {
             status_token: None,
             cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             server: Server::default(),
+            tls: None,
+            handshake_target: Handshakes::default_target(),
             routes,
             upstreams,
             trusted: Vec::new(),
@@ -74,6 +82,14 @@ impl Options {
     pub fn single(listen: SocketAddr, origin: Origin, target: Target) -> Self {
         let upstream = UpstreamOptions::new("upstream", origin, Classes::single(target));
         Self::new(listen, Routes::new(vec![Route::everything(0)]), vec![upstream])
+    }
+}
+
+impl Options {
+    /// The stage for handshakes, if there are to be any.
+    pub(super) fn handshakes(&self) -> Result<Option<Handshakes>, BuildError> {
+        let (cores, target) = (self.cores, self.handshake_target);
+        self.tls.as_ref().map(|tls| Handshakes::new(tls.clone(), cores, target)).transpose()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Other options while protection runs.
 
 use super::{Options, Running};
+use crate::tls::Tls;
 
 /// What came of other options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,8 +12,27 @@ pub struct Reloaded {
     pub needs_restart: Vec<String>,
 }
 
+impl Reloaded {
+    /// Takes the certificates of `new` over, for handshakes that begin from now on. Whether there
+    /// is TLS at all cannot change.
+    pub fn certificates(&mut self, now: Option<&Tls>, new: Option<&Tls>) {
+        let differs = match (now, new) {
+            (None, None) => return,
+            (None, Some(_)) => "tls, where there was none",
+            (Some(_), None) => "no tls, where there was",
+            (Some(now), Some(new)) => {
+                if now.identities() != new.identities() {
+                    self.changed.push("tls".to_owned());
+                }
+                return now.take_over(new);
+            }
+        };
+        self.needs_restart.push(differs.to_owned());
+    }
+}
+
 impl Running {
-    /// Takes targets and laws over from `options`. Nobody inside is disturbed, and a
+    /// Takes targets, laws and certificates over from `options`. Nobody inside is disturbed, and a
     /// stage whose laws stay the same keeps what they have learned. Everything else that
     /// differs is named, and stays as it was.
     ///
@@ -23,6 +43,7 @@ impl Running {
         for index in 0..self.options.upstreams.len() {
             self.reload_upstream(index, options, &mut reloaded);
         }
+        reloaded.certificates(self.options.tls.as_ref(), options.tls.as_ref());
         reloaded
     }
 

@@ -91,7 +91,9 @@ use std::path::Path;
 
 pub use tamarisk_settings::ConfigError;
 
-use self::values::{Disk, Place};
+use tamarisk_http::config::parts::Disk;
+
+use self::values::Place;
 use crate::serve::Options;
 
 /// Reads the file at `path`; folders and pages that it names must be there.

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use tamarisk_control::{CLASSES_MAX, Target};
 use tamarisk_http::config::parts;
-use tamarisk_http::tls::{Identity, Tls};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::{count, list, size};
 use tamarisk_settings::{Document, Fault, Section, Value};
 
 use super::host::{Common, hosts};
-use super::values::{self, Disk, Place};
+use super::values::{self, Place};
 use crate::log::LogOptions;
 use crate::options::{Action, HostOptions, SiteOptions};
 use crate::serve::Options;
@@ -22,7 +21,6 @@ const FILE: &[&str] = &[
     "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "cache", "held", "file_threads",
     "limits", "log", "tls", "classes", "host",
 ];
-const TLS: &[&str] = &["certificate", "key"];
 const LOG: &[&str] = &["file", "format"];
 
 /// What is promised where a file says nothing.
@@ -60,34 +58,11 @@ pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options,
         let default = options.server.connections_limit();
         options.server = if is_stated { server } else { server.connections_max(default) };
     }
-    options.tls = file.read("tls", |value| tls(value, place))?.flatten();
+    options.tls = file.read("tls", |value| parts::tls(value, place.folder, place.disk))?.flatten();
     let token = file.read("status_token", parts::token)?;
     let status = file.read("status", parts::address)?;
     options.status = status.map(|listen| StatusOptions { listen, token });
     Ok(options)
-}
-
-/// The certificates, which are read if the disk is asked.
-fn tls(value: &Value<'_>, place: Place<'_>) -> Result<Option<Tls>, Fault> {
-    let identities = list(value, |value| {
-        let section = Section::new(value, TLS, |_| false)?;
-        let file = |value| place.file(value);
-        Ok(Identity {
-            certificate: section.require("certificate", "\"chain.pem\"", file)?,
-            key: section.require("key", "\"key.pem\"", file)?,
-        })
-    })?;
-    if identities.is_empty() {
-        let expected = "expected a certificate and its key, or no `tls`";
-        return Err(Fault::new(value.span(), "TLS without a certificate", expected));
-    }
-    match place.disk {
-        Disk::Unasked => Ok(None),
-        Disk::Asked => Tls::open(identities).map(Some).map_err(|error| {
-            let expected = "expected certificates and keys that can be used";
-            Fault::new(value.span(), error.to_string(), expected)
-        }),
-    }
 }
 
 fn log(value: &Value<'_>, place: Place<'_>) -> Result<LogOptions, Fault> {

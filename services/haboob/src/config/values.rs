@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use http::StatusCode;
+use tamarisk_http::config::parts::Disk;
 use tamarisk_settings::values::{number, parsed, text};
 use tamarisk_settings::{Fault, Value};
 
@@ -17,12 +18,6 @@ use crate::root::Root;
 pub(super) struct Place<'a> {
     pub(super) folder: &'a Path,
     pub(super) disk: Disk,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Disk {
-    Asked,
-    Unasked,
 }
 
 impl Place<'_> {
@@ -47,11 +42,6 @@ impl Place<'_> {
                 text => LogTarget::File(self.path(text)?),
             })
         })
-    }
-
-    /// A file, relative to the folder of this one.
-    pub(super) fn file(self, value: &Value<'_>) -> Result<PathBuf, Fault> {
-        parsed(value, "a file such as \"chain.pem\"", |text| self.path(text))
     }
 
     fn path(self, text: &str) -> Option<PathBuf> {

@@ -1,4 +1,4 @@
-//! The certificates of `tamarisk serve`, and reading them again.
+//! The certificates of `tamarisk serve` and `tamarisk protect`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
-use tamarisk_haboob::tls::{Identity, Tls};
+use tamarisk_http::tls::{Identity, Tls};
 
 use crate::misunderstood;
 
 #[derive(Debug, Args)]
-pub(super) struct TlsFiles {
+pub(crate) struct TlsFiles {
     /// Speak TLS with this certificate, in PEM, those that lead to its authority behind it; may be
     /// given several times, each with its --tls-key. The first is for clients that ask for no
     /// known name
@@ -27,7 +27,7 @@ pub(super) struct TlsFiles {
 
 impl TlsFiles {
     /// Reads the files, if any are named.
-    pub(super) fn open(&self) -> anyhow::Result<Option<Tls>> {
+    pub(crate) fn open(&self) -> anyhow::Result<Option<Tls>> {
         if self.tls_cert.len() != self.tls_key.len() {
             return Err(misunderstood("every --tls-cert needs a --tls-key, and every key one"));
         }
@@ -44,13 +44,19 @@ impl TlsFiles {
         Ok(Some(tls))
     }
 
-    pub(super) fn target(&self) -> anyhow::Result<Target> {
+    /// Whether any are named.
+    pub(crate) fn are_named(&self) -> bool {
+        !self.tls_cert.is_empty()
+    }
+
+    /// What a client who asks for a handshake is promised.
+    pub(crate) fn target(&self) -> anyhow::Result<Target> {
         Target::p90(self.tls_p90).map_err(misunderstood)
     }
 }
 
 /// Says what is not as it should be in the certificates.
-pub(super) fn warn(tls: &Tls) {
+pub(crate) fn warn(tls: &Tls) {
     for warning in tls.warnings() {
         eprintln!("Warning: {warning}.");
     }
