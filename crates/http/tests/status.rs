@@ -4,13 +4,18 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use support::{Recorder, any_port, curl, exchange, options, within};
+use tamarisk_http::guard::Limits;
 use tamarisk_http::protect::{self, Running};
 use tamarisk_http::server::DrainTrigger;
 use tamarisk_http::status::{self, Board};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 async fn shown() -> (Running, String) {
     let mut options = options(Recorder::ok().await.address);
@@ -112,4 +117,50 @@ async fn what_else_is_counted_is_shown_under_its_name() {
     assert_eq!(status["counters"]["log_lines_lost"], 7);
     let metrics = curl(&[&format!("{url}/metrics")]).await;
     assert!(metrics.contains("\ntamarisk_log_lines_lost_total 7\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn who_is_refused_before_there_is_a_request_is_counted() {
+    let mut options = options(SocketAddr::from(([127, 0, 0, 1], 9)));
+    let limits = Limits::default().head(300).head_time(Duration::from_millis(100));
+    options.server = options.server.limits(limits).connections_max(1);
+    options.status = Some(any_port());
+    let running = protect::start(options).await.unwrap();
+    let told = async |sent: &str| {
+        let mut client = TcpStream::connect(running.local_addr()).await.unwrap();
+        client.write_all(sent.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        within(client.read_to_string(&mut answer)).await.unwrap();
+        // Its place is free as soon as the server has seen the end.
+        drop(client);
+        while running.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(told("GET / HTTP/1.1\r\n\r\n").await, "400");
+    assert_eq!(told("GET / HTTP/3.0\r\nhost: a\r\n\r\n").await, "505");
+    let long = "x".repeat(400);
+    assert_eq!(told(&format!("GET / HTTP/1.1\r\nhost: a\r\nlong: {long}\r\n\r\n")).await, "431");
+    assert_eq!(told("GET / HTTP/1.1\r\nhost:").await, "408");
+    let _held = TcpStream::connect(running.local_addr()).await.unwrap();
+    while running.connections() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut second = TcpStream::connect(running.local_addr()).await.unwrap();
+    let mut answer = String::new();
+    within(second.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+
+    let url = format!("http://{}", running.status_addr().unwrap());
+    let status: Value = serde_json::from_str(&curl(&[&format!("{url}/status")]).await).unwrap();
+    let expected = serde_json::json!({
+        "connections_turned_away": 1,
+        "requests_malformed": 2,
+        "requests_too_large": 1,
+        "requests_too_slow": 1,
+    });
+    assert_eq!(status["counters"], expected);
+    let metrics = curl(&[&format!("{url}/metrics")]).await;
+    assert!(metrics.contains("\ntamarisk_requests_malformed_total 2\n"), "{metrics}");
 }

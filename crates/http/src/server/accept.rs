@@ -76,6 +76,7 @@ where
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let welcome = |(socket, peer), door: &Door, open: &mut JoinSet<Ended>| {
         let Some(place) = Place::take(server) else {
+            server.refused.turned_away();
             door.turn_away(socket);
             return;
         };
@@ -87,7 +88,10 @@ where
             accepted = listener.accept() => match accepted {
                 Ok(client) => welcome(client, &door, &mut open),
                 Err(error) if is_of_the_client(&error) => {}
-                Err(error) if door.is_cause(&error) => door.turn_away_one_of(|| waiting(&listener)),
+                Err(error) if door.is_cause(&error) => {
+                    server.refused.turned_away();
+                    door.turn_away_one_of(|| waiting(&listener));
+                }
                 Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
             },
             Some(_) = open.join_next() => {}

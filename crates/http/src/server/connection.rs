@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::accept::Place;
 use super::pace::Pace;
+use super::refused::Counts;
 use super::screen::Screen;
 use super::session::{BUFFER_MAX, Session};
 use super::stream::{Client, Stream};
@@ -51,13 +52,14 @@ pub(super) struct Terms {
     limits: Limits,
     idle_time: Duration,
     pace: Pace,
+    refused: Arc<Counts>,
     drain: Drain,
 }
 
 impl Terms {
     pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Arc<Self> {
-        let Server { tls, limits, idle_time, .. } = server.clone();
-        Arc::new(Self { tls, limits, idle_time, pace, drain })
+        let Server { tls, limits, idle_time, refused, .. } = server.clone();
+        Arc::new(Self { tls, limits, idle_time, pace, refused, drain })
     }
 }
 
@@ -89,8 +91,9 @@ where
     match protocol {
         Protocol::Http1 => {
             let tunnel = Slot::default();
-            let pace = terms.pace.clone();
-            let screen = Screen::new(service, stream.sideband(), tunnel.clone(), pace, debt);
+            let (pace, refused) = (terms.pace.clone(), Arc::clone(&terms.refused));
+            let sideband = stream.sideband();
+            let screen = Screen::new(service, sideband, tunnel.clone(), pace, refused, debt);
             let mut session = Session::new(stream, screen, terms.idle_time);
             let ended = match terms.drain.until_kept(Pin::new(&mut session)).await {
                 Ok(()) => Ended::ByItself,

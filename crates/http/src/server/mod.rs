@@ -19,6 +19,7 @@ mod door;
 mod drain;
 mod listen;
 mod pace;
+mod refused;
 mod screen;
 mod session;
 mod stream;
@@ -51,9 +52,10 @@ pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
 pub use listen::{ListenError, Listeners};
 pub use pace::Refusal;
+pub use refused::Refused;
 pub use tunnel::Tunnel;
 
-/// How connections are served. Clones share one count of connections.
+/// How connections are served. Clones share one count of connections, and of whom they refuse.
 #[derive(Clone, Debug)]
 pub struct Server {
     tls: Option<Handshakes>,
@@ -61,6 +63,7 @@ pub struct Server {
     idle_time: Duration,
     connections_max: usize,
     connections: Arc<AtomicUsize>,
+    refused: Arc<refused::Counts>,
 }
 
 impl Default for Server {
@@ -75,6 +78,7 @@ impl Default for Server {
             idle_time: Duration::from_secs(75),
             connections_max: listen::open_files_max().saturating_sub(64) / 2,
             connections: Arc::default(),
+            refused: Arc::default(),
         }
     }
 }
@@ -123,6 +127,11 @@ impl Server {
     /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.connections.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Who was refused before there was a request, so far.
+    pub fn refused(&self) -> Refused {
+        self.refused.read()
     }
 
     /// Serves the connections that `listener` accepts until `drain` is triggered,

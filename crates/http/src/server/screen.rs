@@ -16,6 +16,7 @@ use pin_project_lite::pin_project;
 
 use super::departure::{Debt, Owed};
 use super::pace::Pace;
+use super::refused::Counts;
 use super::tunnel::{Slot, Tunnel};
 use crate::guard::{Notice, Sideband, Verdict, Violation};
 
@@ -25,6 +26,7 @@ pub(super) struct Screen<S> {
     sideband: Arc<Sideband>,
     tunnel: Slot,
     pace: Pace,
+    refused: Arc<Counts>,
     debt: Debt,
     /// How many requests there have been.
     requests: Cell<u64>,
@@ -36,9 +38,10 @@ impl<S> Screen<S> {
         sideband: Arc<Sideband>,
         tunnel: Slot,
         pace: Pace,
+        refused: Arc<Counts>,
         debt: Debt,
     ) -> Self {
-        Self { service, sideband, tunnel, pace, debt, requests: Cell::new(0) }
+        Self { service, sideband, tunnel, pace, refused, debt, requests: Cell::new(0) }
     }
 }
 
@@ -73,7 +76,10 @@ where
                 tunnel: self.tunnel.clone(),
                 _owed: owed,
             },
-            Notice::Refused(violation) => Screened::Refused { violation },
+            Notice::Refused(violation) => {
+                self.refused.refused(violation);
+                Screened::Refused { violation }
+            }
         }
     }
 }

@@ -217,7 +217,8 @@ mod tests {
         let (client, socket) = duplex(4096);
         let stream = Box::new(Guarded::new(socket, Limits::default()));
         let (pace, debt) = (Pace::default(), Debt::default());
-        let screen = Screen::new(service, stream.sideband(), Slot::default(), pace, debt);
+        let screen =
+            Screen::new(service, stream.sideband(), Slot::default(), pace, Arc::default(), debt);
         (client, Session::new(stream, screen, idle_time))
     }
 

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use tamarisk_stage::{Gate, StageObservation};
 
 use super::Token;
-use crate::server::{Drain, Server};
+use crate::server::{Drain, Refused, Server};
 
 /// What the status shows: stages, and the server before them.
 pub struct Board {
@@ -23,6 +23,26 @@ pub(super) struct Counter {
     pub(super) help: &'static str,
     pub(super) read: Box<dyn Fn() -> u64 + Send + Sync>,
 }
+
+type Count = fn(Refused) -> u64;
+
+/// What is shown of whom a server refuses.
+const REFUSED: [(&str, &str, Count); 4] = [
+    ("connections_turned_away", "Connections for which there was no place.", |refused| {
+        refused.turned_away
+    }),
+    (
+        "requests_malformed",
+        "HTTP/1 requests refused as malformed, before they were requests of any stage.",
+        |refused| refused.malformed,
+    ),
+    (
+        "requests_too_large",
+        "HTTP/1 requests refused as over a limit, before they were requests of any stage.",
+        |refused| refused.too_large,
+    ),
+    ("requests_too_slow", "HTTP/1 requests that did not come in time.", |refused| refused.too_slow),
+];
 
 type Observe = Box<dyn Fn() -> StageObservation + Send + Sync>;
 
@@ -81,11 +101,14 @@ impl Board {
         self
     }
 
-    /// Shows how many connections a server has.
+    /// Shows how many connections a server has, and whom it has refused before there was a request.
     #[must_use]
     pub fn server(mut self, server: &Server) -> Self {
         self.server = Some(server.clone());
-        self
+        REFUSED.into_iter().fold(self, |board, (name, help, of)| {
+            let server = server.clone();
+            board.counter(name, help, move || of(server.refused()))
+        })
     }
 
     /// Is unhealthy from when this drain starts, so that balancers look elsewhere.
