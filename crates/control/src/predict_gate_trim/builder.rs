@@ -7,6 +7,7 @@ use super::clients::Clients;
 use super::level::Levels;
 use super::reserve::Reserve;
 use super::service_model::ServiceModel;
+use super::stall::Stall;
 use super::useful_workers::UsefulWorkers;
 use crate::promise::Promise;
 use crate::{Classes, PerSecond, Ratio};
@@ -139,6 +140,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
             negligible_wait: self.negligible_wait.get(),
             service_scale: 1.0,
             useful: UsefulWorkers::new(self.classes.len(), self.classes.strictest().as_secs_f64()),
+            stall: Stall::new(self.classes.len()),
         }
     }
 }

@@ -31,6 +31,9 @@
 //! *How many work* is decided by trials (`useful_workers/`): where the workers crowd something
 //! that they wait for, in an overload, fewer of them do as much, and the rest wait at the door.
 //!
+//! *How fast they work* is what has come out of late; where it stays away, that is
+//! noticed before the slow ones have come out (`stall/`).
+//!
 //! *Whose turn it is* decides while not all can be served: a client that has had
 //! more than its share of late leaves the queue to those who have had less
 //! (`clients.rs`, `fair_share.rs`), and a class that has had more than its weight leaves
@@ -69,6 +72,7 @@ mod gate;
 mod level;
 mod reserve;
 mod service_model;
+mod stall;
 mod trim;
 mod useful_workers;
 
@@ -79,6 +83,7 @@ use clients::Clients;
 use level::{Levels, Wait};
 use reserve::Reserve;
 use service_model::{Refreshed, ServiceModel};
+use stall::Stall;
 use useful_workers::UsefulWorkers;
 
 use crate::duration::seconds;
@@ -126,6 +131,8 @@ pub struct PredictGateTrim {
     /// for an upstream that is sent more, or less, at once than it was then.
     service_scale: f64,
     useful: UsefulWorkers,
+    /// Where the trials of fewer workers have found nothing.
+    stall: Stall,
 }
 
 impl PredictGateTrim {
@@ -155,6 +162,7 @@ impl PredictGateTrim {
         let means = self.service.means();
         let mean = means[class.index()];
         if backlog.has_idle_worker() {
+            self.stall.on_idle();
             self.levels.observe(now, class, 0.0);
             self.levels.admit(class, mean);
             self.clients.charge(now, arrival.flow, mean);
@@ -284,7 +292,7 @@ impl PredictGateTrim {
     /// nothing but its target matters.
     fn patience(&self, class: ClassId, median: f64) -> f64 {
         let target = self.promises[class.index()].target;
-        if self.quantile(class) < target {
+        if self.measured_quantile(class) < target {
             target - median
         } else {
             // It would be late in any case; it is here by the reserve's leave,
@@ -294,7 +302,16 @@ impl PredictGateTrim {
     }
 
     fn quantile(&self, class: ClassId) -> f64 {
+        self.measured_quantile(class).max(self.stall.service_min(self.service.mean(class)))
+    }
+
+    fn measured_quantile(&self, class: ClassId) -> f64 {
         self.service_scale * self.service.quantile(class)
+    }
+
+    fn median(&self, class: ClassId) -> f64 {
+        let measured = self.service_scale * self.service.median(class);
+        measured.max(self.stall.service_min(self.service.mean(class)))
     }
 
     fn refresh_rooms(&mut self) {
@@ -312,7 +329,7 @@ impl PredictGateTrim {
     fn drain(&self, backlog: &Backlog<'_>) -> f64 {
         match self.useful.known() {
             Some((rate, _)) => rate * self.service_mean(),
-            None => f64::from(backlog.workers.get()),
+            None => f64::from(backlog.workers.get()) * self.stall.pace(),
         }
     }
 
@@ -347,7 +364,6 @@ impl AdmissionLaw for PredictGateTrim {
         if is_shared || self.levels.is_verdict_due(now, class) {
             return false;
         }
-        self.useful.on_arrival(count, backlog);
         let (means, drain) = (self.service.means(), self.drain(backlog));
         let mean = means[class.index()];
         let first = self.levels.wait(now, class, backlog, means, drain);
@@ -355,11 +371,18 @@ impl AdmissionLaw for PredictGateTrim {
         if first.overtakes || self.objection(now, class, arrival.flow, last, remaining).is_some() {
             return false;
         }
+        self.useful.on_arrival(count, backlog);
         let is_first_free = backlog.has_idle_worker();
+        if is_first_free {
+            self.stall.on_idle();
+        }
         self.levels.observe(now, class, if is_first_free { 0.0 } else { first.queue });
         self.levels.admit(class, f64::from(count) * mean);
         (0..count).for_each(|_| self.clients.charge(now, arrival.flow, mean));
-        self.levels.join(now, class, last);
+        // Who finds a worker free joins no queue; those behind it do.
+        if !is_first_free || count > 1 {
+            self.levels.join(now, class, last);
+        }
         true
     }
 
@@ -379,7 +402,7 @@ impl AdmissionLaw for PredictGateTrim {
             return Dequeue::Drop;
         }
         let class = self.resolve(waiting.class);
-        let median = self.service_scale * self.service.median(class);
+        let median = self.median(class);
         let until_deadline = waiting.deadline.map_or(f64::INFINITY, |deadline| {
             deadline.since(waiting.entered).as_secs_f64() - median
         });
@@ -396,6 +419,10 @@ impl AdmissionLaw for PredictGateTrim {
         let class = self.resolve(finished.class);
         let tells = self.service.wants(now, class) || self.useful.wants_each(backlog);
         self.learn(now, finished);
+        match self.useful.known() {
+            None => self.stall.on_finish(now, class, backlog, &self.service),
+            Some(_) => self.stall.end(),
+        }
         if tells && finished.ending == Ending::Completed {
             self.useful.on_completion(now, class, finished.service, backlog, &self.service);
         }
@@ -409,6 +436,7 @@ impl AdmissionLaw for PredictGateTrim {
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.stall.on_tick(now, backlog, &self.service);
         self.pass_time(now, backlog, self.drain(backlog));
         self.levels.fit_spans();
     }
@@ -429,6 +457,9 @@ impl AdmissionLaw for PredictGateTrim {
             let value = f64::from(useful.get());
             visit(Reading { name: "useful_workers_count", class: None, value });
         }
+        if self.stall.pace() < 1.0 {
+            visit(Reading { name: "pace_ratio", class: None, value: self.stall.pace() });
+        }
         for index in 0..self.promises.len() {
             let class = ClassId::new(index);
             let mut show = |name, value| visit(Reading { name, class: Some(class), value });
@@ -439,7 +470,7 @@ impl AdmissionLaw for PredictGateTrim {
             }
             show("trim_ratio", self.levels.correction(class));
             show("service_mean_seconds", self.service_scale * self.service.mean(class));
-            show("service_median_seconds", self.service_scale * self.service.median(class));
+            show("service_median_seconds", self.median(class));
             show("service_quantile_seconds", self.quantile(class));
         }
     }

@@ -14,7 +14,7 @@ use crate::{ClassId, Classes, Ending, Timestamp};
 /// How many of a class's latest service times are kept. At p = 0.9 twenty of
 /// 200 lie above the quantile, enough to tell it within a few per cent of rank,
 /// and a change of the service has replaced them all after 200 events.
-const SAMPLES_KEPT: usize = 200;
+pub(crate) const SAMPLES_KEPT: usize = 200;
 
 /// A class is unknown until it has so many: at p = 0.9 three of them lie above
 /// the quantile, so that no single event decides it.
@@ -148,6 +148,11 @@ impl ServiceModel {
     #[inline]
     pub(crate) fn quantile(&self, class: ClassId) -> f64 {
         self.classes[class.index()].quantile
+    }
+
+    /// The longest of the latest service times, in seconds; zero of none.
+    pub(crate) fn longest(&self, class: ClassId) -> f64 {
+        self.classes[class.index()].samples.quantile(1.0)
     }
 
     /// The median service time in seconds.
