@@ -112,8 +112,7 @@ impl Protect {
                     () = &mut end => break,
                     () = &mut watch => {}
                     () = read_again.asked() => {
-                        let is_tls = running.handshakes().is_some();
-                        reload(self.options(), is_tls, |options| {
+                        reload(self.options(), |options| {
                             Ok::<_, Infallible>(running.reload(options))
                         });
                     }

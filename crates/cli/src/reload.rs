@@ -9,7 +9,6 @@ use crate::Ending;
 /// over, everything stays as it is. Certificates, if there are any, are taken over too.
 pub(crate) fn reload<O, E: Into<anyhow::Error>>(
     read: anyhow::Result<Result<O, ConfigError>>,
-    is_tls: bool,
     apply: impl FnOnce(&O) -> Result<Reloaded, E>,
 ) {
     let options = match read {
@@ -25,8 +24,8 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
         }
     };
     match apply(&options) {
-        Ok(Reloaded { changed, needs_restart }) => {
-            if is_tls {
+        Ok(Reloaded { changed, needs_restart, has_read_certificates }) => {
+            if has_read_certificates {
                 eprintln!("Read the certificates again.");
             }
             match changed.as_slice() {

@@ -167,8 +167,7 @@ impl Serve {
             log.reopen();
             eprintln!("The log is opened again.");
         }
-        let is_tls = running.handshakes().is_some();
-        reload(self.options(), is_tls, |options| running.reload(options));
+        reload(self.options(), |options| running.reload(options));
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {

@@ -173,7 +173,7 @@ impl Running {
     pub fn reload(&self, options: &Options) -> Result<Reloaded, SiteError> {
         let changed = self.site.reload(options.site_reached_as(self.options.scheme()))?;
         let needs_restart = self.options.needs_restart(options);
-        let mut reloaded = Reloaded { changed, needs_restart };
+        let mut reloaded = Reloaded { changed, needs_restart, ..Reloaded::default() };
         reloaded.certificates(self.options.tls.as_ref(), options.tls.as_ref());
         self.status.iter().for_each(Shown::renew);
         Ok(reloaded)

@@ -156,7 +156,7 @@ async fn what_changes_is_told_and_what_cannot_too() {
         limits = { head = \"2KiB\" }\n\
         [[host]]\nroot = \"public\"\nhidden = true\nerrors = { 404 = \"404.html\" }\n\
         [[host.route]]\npath = \"/x\"\nredirect = \"/a\"\n";
-    let Reloaded { changed, needs_restart } = web.reload(other).unwrap();
+    let Reloaded { changed, needs_restart, .. } = web.reload(other).unwrap();
     let route = |path: &str| format!("the route {path:?} of \"default\"");
     let errors = "the error pages of \"default\"".to_owned();
     let keys = ["p90", "cache", "held", "trusted_proxies", "log"].map(str::to_owned);

@@ -10,6 +10,8 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// What differs and stays as it was until the next start.
     pub needs_restart: Vec<String>,
+    /// Certificates and keys were read again, changed or not.
+    pub has_read_certificates: bool,
 }
 
 impl Reloaded {
@@ -24,6 +26,7 @@ impl Reloaded {
                 if now.identities() != new.identities() {
                     self.changed.push("tls".to_owned());
                 }
+                self.has_read_certificates = true;
                 return now.take_over(new);
             }
         };

@@ -111,10 +111,12 @@ impl Proxy {
         let swept = Arc::downgrade(&proxy);
         tokio::spawn(async move {
             let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
-            while let Some(proxy) = swept.upgrade() {
-                proxy.reaches.iter().for_each(|reach| reach.sweep());
-                drop(proxy);
+            // The first one comes at once: connections of a proxy before this one may be young.
+            ticks.tick().await;
+            loop {
                 ticks.tick().await;
+                let Some(proxy) = swept.upgrade() else { break };
+                proxy.reaches.iter().for_each(|reach| reach.sweep());
             }
         });
         proxy

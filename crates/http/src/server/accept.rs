@@ -89,8 +89,9 @@ where
                 Ok(client) => welcome(client, &door, &mut open),
                 Err(error) if is_of_the_client(&error) => {}
                 Err(error) if door.is_cause(&error) => {
-                    server.refused.turned_away();
-                    door.turn_away_one_of(|| waiting(&listener));
+                    if door.turn_away_one_of(|| waiting(&listener)) {
+                        server.refused.turned_away();
+                    }
                 }
                 Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
             },

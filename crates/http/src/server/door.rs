@@ -70,18 +70,23 @@ impl Door {
         none_left && self.reserve.is_some()
     }
 
-    /// Does so with the client that `waiting` accepts, by the descriptor in reserve.
+    /// Does so with the client that `waiting` accepts, by the descriptor in reserve; `false` if
+    /// there is none.
     pub(super) fn turn_away_one_of(
         &mut self,
         waiting: impl FnOnce() -> Option<(TcpStream, SocketAddr)>,
-    ) {
+    ) -> bool {
         self.reserve = None;
-        if let Some((socket, _)) = waiting() {
+        let client = waiting();
+        if let Some((socket, _)) = &client {
             // At once, because the descriptor is needed again.
             let _ = socket.try_write(self.words);
             let _ = socket.try_read(&mut [0; 4096]);
         }
+        let is_somebody = client.is_some();
+        drop(client);
         self.reserve = reserve();
+        is_somebody
     }
 }
 

@@ -28,9 +28,11 @@ type Count = fn(Refused) -> u64;
 
 /// What is shown of whom a server refuses.
 const REFUSED: [(&str, &str, Count); 4] = [
-    ("connections_turned_away", "Connections for which there was no place.", |refused| {
-        refused.turned_away
-    }),
+    (
+        "connections_turned_away",
+        "Connections for which there was no place, or no descriptor.",
+        |refused| refused.turned_away,
+    ),
     (
         "requests_malformed",
         "HTTP/1 requests refused as malformed, before they were requests of any stage.",

@@ -208,7 +208,7 @@ impl<T: Item> State<T> {
             offered: total.offered,
             lost: total.rejected + total.dropped + total.terminated,
             completed: total.completed,
-            workers_idle: self.workers.get().saturating_sub(self.running_most.max(running)),
+            workers_idle: self.workers.get().saturating_sub(self.running_most),
         };
         let wanted = govern(&mut self.ruling, now, &activity, knobs);
         self.running_most = running;
