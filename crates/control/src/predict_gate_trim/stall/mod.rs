@@ -50,8 +50,8 @@ const WINDOW_EVENTS: f64 = 20.0;
 /// and the mean of the first window may be off by a fifth.
 const QUANTILE: f64 = 1.3;
 
-/// Ticks are no further apart [`AdmissionLaw::on_tick`](crate::AdmissionLaw::on_tick), with as much
-/// again for a late one.
+/// Twice as far apart as ticks may be ([`AdmissionLaw::on_tick`](crate::AdmissionLaw::on_tick)): then
+/// the law was not told what happened.
 const TICKS_APART_MAX: Duration = Duration::from_secs(2);
 
 /// Compares what workers spend with what comes out.
@@ -61,6 +61,7 @@ pub(crate) struct Stall {
     since: Timestamp,
     /// … and from then on that is long enough to say something: never, while one is idle.
     due: Timestamp,
+    /// The last tick.
     ticked: Timestamp,
     workers: u32,
     /// Events of each class that have ended in the window.
