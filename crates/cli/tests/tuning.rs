@@ -84,6 +84,28 @@ fn the_result_can_be_pasted_drawn_and_is_the_same_each_time() {
 }
 
 #[test]
+fn a_law_that_is_not_at_the_door_is_tuned_beside_the_one_that_is() {
+    // Fifty a second is what one worker does; the pool may have no more.
+    let path = scratch("pool.toml");
+    let text = "duration = '20s'\nwarm_up = '5s'\np90 = '200ms'\n\
+         [stages.web]\nservice = { exponential = '20ms' }\nadmission = 'predict-gate-trim'\n\
+         workers = { law = 'pool-sizing', workers_max_count = 1, queued_count = 2 }\n\
+         [clients.crowd]\nopen = '150/s'\n";
+    std::fs::write(&path, text).unwrap();
+    let toml = scratch("pool-tuned.toml");
+    let args = ["--rules", "workers", "--law", "pool-sizing", "--knobs", "workers_max_count"];
+    let more = ["--budget", "60", "--toml", toml.to_str().unwrap()];
+    let tuned = tuned(path.to_str().unwrap(), &[&args[..], &more].concat());
+    assert_eq!(tuned["rules"], "workers");
+    let [before, after] = ["before", "after"].map(|law| held_out(&tuned, law));
+    assert!(before < 60.0 && after > 120.0, "{tuned}");
+
+    let text = std::fs::read_to_string(toml).unwrap();
+    assert!(text.contains("workers = { law = \"pool-sizing\", "), "{text}");
+    assert!(text.contains("queued_count = 2"), "what is not searched stays: {text}");
+}
+
+#[test]
 fn what_cannot_be_tuned_is_refused_with_what_can() {
     let file = scenario("refused.toml", "'open'");
     let refused = |args: &[&str], expected: &str| {
@@ -94,6 +116,8 @@ fn what_cannot_be_tuned_is_refused_with_what_can() {
     refused(&["--law", "codel"], "codel has no constants that could be tuned; these laws have: ");
     refused(&["--law", "red", "--knobs", "weight"], "it has queue_min_count, ");
     refused(&["--law", "nobody"], "there is no such law");
+    refused(&["--law", "red", "--rules", "quality"], "for quality; there are: ");
+    refused(&["--law", "red", "--rules", "all"], "possible values: admission, dropping, ");
     refused(&["--law", "red", "--maximise", "speed"], "`speed` is no term of an objective");
     refused(&["--law", "red", "--maximise", "goodput", "--minimise", "over-target"], "cannot be");
 }

@@ -3,14 +3,14 @@
 mod evaluate;
 mod evidence;
 mod figure;
+mod kind;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use tamarisk_control::AdmissionLaw;
-use tamarisk_control::catalogue::{AdmissionEntry, Knob, Named};
+use tamarisk_control::catalogue::{Entry, Knob, Named};
 use tamarisk_model::scenario::{self, File};
 use tamarisk_model::sim::Simulation;
 use tamarisk_model::tune::{Objective, Plan, Point, Space, search};
@@ -18,7 +18,8 @@ use tamarisk_plot::Format;
 
 use self::evaluate::Evaluation;
 use self::evidence::{Evidence, Searched};
-use super::{Destination, Output, law, places};
+use self::kind::{Kind, Rules};
+use super::{Destination, Output};
 use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
@@ -28,6 +29,8 @@ Examples:
   The least time over the target, and still most of the requests, by two constants:
     tamarisk sim tune scenarios/spike.toml --law red --knobs queue_min_count,queue_max_count \\
         --maximise 'goodput - 500*over-target' --budget 600 --plot search.svg
+  How long events may run, beside the admission law that the scenario names:
+    tamarisk sim tune scenarios/composition.toml --rules termination --law termination-threshold
 
 An objective is a sum of goodput (requests in time, a second), over-target (the share of seconds
 that break the target) and false-rejects (the share refused although a worker was free).
@@ -42,9 +45,13 @@ pub(super) struct Tune {
     /// The scenario, a TOML file
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// The law, at the stages that name one, or where clients enter
-    #[arg(long, value_name = "NAME", value_parser = law)]
-    law: &'static AdmissionEntry,
+    /// The law, at the stages that name one of its kind, else at those that name any, or where
+    /// clients enter
+    #[arg(long, value_name = "NAME")]
+    law: String,
+    /// What the law rules
+    #[arg(long, value_name = "WHAT", default_value = "admission")]
+    rules: Rules,
     /// Change these constants only [default: all that the law has]
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
     knobs: Vec<String>,
@@ -80,25 +87,41 @@ pub(super) struct Tune {
     quiet: bool,
 }
 
-/// An admission law with its constants.
-type Law = Named<dyn AdmissionLaw>;
-
 /// A law before and after, and as it was published.
-struct Versions {
-    before: Law,
-    after: Law,
-    published: Law,
+struct Versions<L: ?Sized + 'static> {
+    before: Named<L>,
+    after: Named<L>,
+    published: Named<L>,
 }
 
 /// What `knob` of `law` is set to.
-fn value(law: &Law, knob: &Knob) -> f64 {
+fn value<L: ?Sized>(law: &Named<L>, knob: &Knob) -> f64 {
     let own = law.knobs().find(|(name, _)| *name == knob.name);
     own.map_or(knob.default, |(_, value)| value)
 }
 
 impl Tune {
     pub(super) fn run(&self) -> anyhow::Result<Ending> {
-        let knobs = self.chosen()?;
+        match self.rules {
+            Rules::Admission => self.search(&kind::admission()),
+            Rules::Dropping => self.search(&kind::dropping()),
+            Rules::Workers => self.search(&kind::workers()),
+            Rules::Batching => self.search(&kind::batching()),
+            Rules::Quality => self.search(&kind::quality()),
+            Rules::Termination => self.search(&kind::termination()),
+        }
+    }
+
+    fn search<L: ?Sized + 'static>(&self, kind: &Kind<L>) -> anyhow::Result<Ending> {
+        let entry = kind.find(&self.law).ok_or_else(|| {
+            let known: Vec<_> = kind.entries.iter().map(|entry| entry.name).collect();
+            let (law, rules) = (&self.law, kind.rules);
+            misunderstood(format!(
+                "there is no such law as {law:?} for {rules}; there are: {}",
+                known.join(", ")
+            ))
+        })?;
+        let knobs = self.chosen(kind, entry)?;
         let stdout = Some(Destination::Stdout);
         if self.json == stdout && self.toml == stdout {
             return Err(misunderstood("--json and --toml cannot both be `-`"));
@@ -112,18 +135,19 @@ impl Tune {
         let plot = self.plot.as_ref().map(|path| Destination::File(path.clone()));
         let plot = open(&plot)?;
 
-        let before = self.before(&file);
+        let before = kind.stated(&file, entry.name).unwrap_or_else(|| entry.named());
         let space = Space::new(knobs.iter().copied());
         let evaluation = Evaluation {
             simulation: Simulation::new(&file.scenario)?,
-            places: places(&file),
+            places: kind.places(&file),
             objective: self.objective(),
             first_seed: self.seed,
         };
         let plan = self.plan(&space, &before);
-        let make = |point: &Point| self.law_at(&space, &before, point, &file);
+        let make = |point: &Point| law_at(entry, &space, &before, point, &file);
+        let places_of = |point: &Point| kind.at_all(&evaluation.places, &make(point));
         let mut tracker = evaluate::Tracker::start(&evaluation, &plan, self.quiet)?;
-        let found = search(&plan, &mut |jobs| tracker.run(jobs, &make));
+        let found = search(&plan, &mut |jobs| tracker.run(jobs, &places_of));
         let measured = tracker.end();
         let best = found.best.as_ref().context("the search ended before anything was known")?;
         if found.interrupted {
@@ -132,10 +156,11 @@ impl Tune {
                 found.runs
             );
         }
-        let laws = Versions { after: make(&best.point), published: self.law.named(), before };
+        let laws =
+            Versions { after: make(&best.point), published: entry.named(), before: before.clone() };
         let seeds = self.seed + self.seeds..self.seed + self.seeds + self.held_out;
         let name = self.scenario.display().to_string();
-        let law = Searched { entry: self.law, versions: &laws, knobs: &knobs };
+        let law = Searched { kind, entry, versions: &laws, knobs: &knobs };
         let judged = Evidence::gather(name, &file, &evaluation, law, seeds, &found)?;
         let Some(evidence) = judged else { return Ok(Ending::Interrupted) };
         if let Some(json) = json {
@@ -163,12 +188,14 @@ impl Tune {
     }
 
     /// The constants to be changed.
-    fn chosen(&self) -> anyhow::Result<Vec<&'static Knob>> {
-        let law = self.law;
+    fn chosen<L: ?Sized>(
+        &self,
+        kind: &Kind<L>,
+        law: &'static Entry<L>,
+    ) -> anyhow::Result<Vec<&'static Knob>> {
         if law.knobs.is_empty() {
-            let tunable = tamarisk_control::catalogue::ADMISSION.iter();
-            let tunable: Vec<_> =
-                tunable.filter(|law| !law.knobs.is_empty()).map(|law| law.name).collect();
+            let tunable = kind.entries.iter().filter(|law| !law.knobs.is_empty());
+            let tunable: Vec<_> = tunable.map(|law| law.name).collect();
             let message = format!(
                 "{} has no constants that could be tuned; these laws have: {}",
                 law.name,
@@ -191,14 +218,7 @@ impl Tune {
         Ok(knobs)
     }
 
-    /// The law as the scenario has it, or as it was published.
-    fn before(&self, file: &File) -> Law {
-        let mut stated = file.laws.iter().filter_map(|(_, laws)| laws.admission.as_ref());
-        let own = stated.find(|law| law.name() == self.law.name);
-        own.cloned().unwrap_or_else(|| self.law.named())
-    }
-
-    fn plan(&self, space: &Space, before: &Law) -> Plan {
+    fn plan<L: ?Sized>(&self, space: &Space, before: &Named<L>) -> Plan {
         let mut given =
             vec![space.point(|knob| value(before, knob)), space.point(|knob| knob.default)];
         given.dedup();
@@ -210,14 +230,19 @@ impl Tune {
             seed: self.seed,
         }
     }
+}
 
-    /// The law at `point`; what is not searched stays as it is. Constants that do not go
-    /// together make the published law.
-    fn law_at(&self, space: &Space, before: &Law, point: &Point, file: &File) -> Law {
-        let mut law = before.clone();
-        let set =
-            space.values(point).into_iter().try_for_each(|(knob, value)| law.set(knob, value));
-        let made = set.and_then(|()| law.make(&file.scenario.classes));
-        if made.is_ok() { law } else { self.law.named() }
-    }
+/// The law at `point`; what is not searched stays as it is. Constants that do not go
+/// together make the published law.
+fn law_at<L: ?Sized>(
+    entry: &'static Entry<L>,
+    space: &Space,
+    before: &Named<L>,
+    point: &Point,
+    file: &File,
+) -> Named<L> {
+    let mut law = before.clone();
+    let set = space.values(point).into_iter().try_for_each(|(knob, value)| law.set(knob, value));
+    let made = set.and_then(|()| law.make(&file.scenario.classes).map(drop));
+    if made.is_ok() { law } else { entry.named() }
 }

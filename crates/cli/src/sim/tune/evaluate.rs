@@ -9,8 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tamarisk_model::sim::{Report, Simulation};
 use tamarisk_model::tune::{Goal, Job, Measure, Objective, Plan, Point};
 
-use super::super::{Places, at_all};
-use super::Law;
+use super::super::Places;
 use crate::interrupt::interrupted;
 
 /// What a candidate is run in, and how it is judged.
@@ -22,9 +21,9 @@ pub(super) struct Evaluation {
 }
 
 impl Evaluation {
-    fn report(&self, law: &Law, seed: u64) -> Report {
+    fn report(&self, places: &Places, seed: u64) -> Report {
         let mut run = self.simulation.start(seed);
-        for (stage, laws) in &at_all(&self.places, law) {
+        for (stage, laws) in places {
             run = run.laws(stage, laws).expect("stages and laws are the scenario's, or were made");
         }
         run.finish()
@@ -78,7 +77,7 @@ impl<'a> Tracker<'a> {
     pub(super) fn run(
         &mut self,
         jobs: &[Job],
-        make: &(impl Fn(&Point) -> Law + Sync),
+        make: &(impl Fn(&Point) -> Places + Sync),
     ) -> Option<Vec<f64>> {
         let done: Mutex<Vec<Option<Measured>>> = Mutex::new(vec![None; jobs.len()]);
         let next = AtomicUsize::new(0);
@@ -115,7 +114,7 @@ impl<'a> Tracker<'a> {
         Some(values)
     }
 
-    fn one(&self, job: &Job, make: &impl Fn(&Point) -> Law) -> Measured {
+    fn one(&self, job: &Job, make: &impl Fn(&Point) -> Places) -> Measured {
         let Evaluation { objective, first_seed, .. } = self.evaluation;
         let report = self.evaluation.report(&make(&job.point), first_seed + job.seed as u64);
         let measures =

@@ -6,25 +6,26 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tamarisk_control::catalogue::{AdmissionEntry, Knob};
+use tamarisk_control::catalogue::{Entry, Knob, Named};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Estimate, Simulation};
 use tamarisk_model::tune::Found;
 
+use super::super::Places;
 use super::super::comparison::Comparison;
 use super::super::runs::{self, Arrangement, Foreground, Results, Runs};
-use super::super::{Places, at_all};
 use super::evaluate::Evaluation;
-use super::{Law, Versions, value};
+use super::kind::Kind;
+use super::{Versions, value};
 use crate::columns::aligned;
 
 const CONFIDENCE: f64 = 0.95;
 
 /// What was searched.
-#[derive(Clone, Copy)]
-pub(super) struct Searched<'a> {
-    pub(super) entry: &'static AdmissionEntry,
-    pub(super) versions: &'a Versions,
+pub(super) struct Searched<'a, L: ?Sized + 'static> {
+    pub(super) kind: &'a Kind<L>,
+    pub(super) entry: &'static Entry<L>,
+    pub(super) versions: &'a Versions<L>,
     /// The constants that were changed.
     pub(super) knobs: &'a [&'static Knob],
 }
@@ -32,6 +33,7 @@ pub(super) struct Searched<'a> {
 #[derive(Serialize)]
 pub(super) struct Evidence {
     law: &'static str,
+    rules: &'static str,
     stages: Vec<String>,
     objective: String,
     /// `greatest` or `least`.
@@ -77,19 +79,19 @@ impl Measure {
 
 impl Evidence {
     /// Runs the laws before, after and as published; `None` if the user does not wait for it.
-    pub(super) fn gather(
+    pub(super) fn gather<L: ?Sized>(
         name: String,
         file: &File,
         evaluation: &Evaluation,
-        searched: Searched<'_>,
+        searched: Searched<'_, L>,
         seeds: Range<u64>,
         found: &Found,
     ) -> anyhow::Result<Option<Self>> {
-        let Searched { entry, versions, knobs } = searched;
+        let Searched { kind, entry, versions, knobs } = searched;
         let Versions { before, after, published } = versions;
-        let arrangement = |(name, law): (&str, &Law)| Arrangement {
+        let arrangement = |(name, law): (&str, &Named<L>)| Arrangement {
             name: name.to_owned(),
-            laws: at_all(&evaluation.places, law),
+            laws: kind.at_all(&evaluation.places, law),
         };
         let laws = [("before", before), ("after", after), ("published", published)];
         let runs = Arc::new(Runs {
@@ -116,6 +118,7 @@ impl Evidence {
         });
         Ok(Some(Self {
             law: entry.name,
+            rules: kind.rules,
             stages: evaluation.places.iter().map(|(stage, _)| stage.clone()).collect(),
             objective: evaluation.objective.to_string(),
             goal: evaluation.objective.goal().to_string(),
@@ -128,7 +131,7 @@ impl Evidence {
             published: Measure::of(&plain),
             change_from_before: change(&old),
             change_from_published: change(&plain),
-            toml: toml(&evaluation.places, entry, after),
+            toml: toml(&evaluation.places, kind.rules, entry, after),
             held_out: Comparison::new(name, &runs, &results, None),
         }))
     }
@@ -176,14 +179,14 @@ fn shown(measure: Measure) -> String {
 }
 
 /// The law at its stages, as a scenario names it.
-fn toml(places: &Places, entry: &AdmissionEntry, law: &Law) -> String {
+fn toml<L: ?Sized>(places: &Places, rules: &str, entry: &Entry<L>, law: &Named<L>) -> String {
     let own = entry.knobs.iter().map(|knob| (knob, value(law, knob)));
     let own = own.filter(|(knob, value)| *value != knob.default);
     let own: String = own.map(|(knob, value)| format!(", {} = {value}", knob.name)).collect();
     let mut text = String::new();
     for (stage, _) in places {
-        let _ =
-            writeln!(text, "[stages.\"{stage}\"]\nadmission = {{ law = \"{}\"{own} }}", entry.name);
+        let law = entry.name;
+        let _ = writeln!(text, "[stages.\"{stage}\"]\n{rules} = {{ law = \"{law}\"{own} }}");
     }
     text
 }
