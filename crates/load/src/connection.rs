@@ -1,36 +1,50 @@
 //! One HTTP/1.1 connection, and the requests that go over it.
+//!
+//! It is driven by hand and not by hyper's client, so that the generator's core is not full
+//! before the server's is: a request goes out in one write, an answer comes into one buffer
+//! for the whole thread and is only counted, and a connection has no task of its own.
 
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::{pending, poll_fn};
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::task::{Poll, ready};
 
-use bytes::Bytes;
-use http::{HeaderValue, Request, header};
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper_util::rt::TokioIo;
+use bytes::{Buf, Bytes};
+use http::Method;
+use http::uri::PathAndQuery;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::ReadHalf;
 
-use crate::outcome::{ErrorKind, Outcome};
+use crate::answer::{Answer, Reading};
+use crate::outcome::ErrorKind;
+use crate::request::{Afterwards, RequestForm};
 
-/// Heads of answers may have this many bytes; bodies pass through in pieces.
-/// Ample for any head, and small enough for 18,000 connections.
-const BUFFER_BYTES: usize = 64 * 1024;
+/// Room for what can be read at once: what a socket holds before its buffer has grown.
+const READ_BYTES: usize = 128 * 1024;
 
 /// An open connection on which no request is under way.
+#[derive(Debug)]
 pub(crate) struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+    stream: TcpStream,
     requests_left: Option<NonZeroU32>,
 }
 
-/// A complete answer.
-pub(crate) struct Answer {
-    pub(crate) outcome: Outcome,
-    pub(crate) bytes: u64,
-    /// The connection, if it may be used again.
-    pub(crate) connection: Option<Connection>,
+/// Memory that the connections of a thread share: each needs it for a moment only.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    /// The head that goes out.
+    head: RefCell<Vec<u8>>,
+    /// What came in.
+    read: RefCell<Box<[u8]>>,
 }
 
 /// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExchangeError {
     /// The server had closed the idle connection before anything was sent:
     /// nothing is lost, and another connection may try.
@@ -40,8 +54,7 @@ pub(crate) enum ExchangeError {
 }
 
 impl Connection {
-    /// Connects to the first of `addresses` that takes it. The connection's own
-    /// task runs on the current `LocalSet`, and ends with the connection.
+    /// Connects to the first of `addresses` that takes it.
     pub(crate) async fn open(
         addresses: &[SocketAddr],
         requests: Option<NonZeroU32>,
@@ -51,50 +64,96 @@ impl Connection {
         // Without it, Nagle's algorithm holds back the second half of a request
         // until the first is acknowledged, up to 40 ms.
         stream.set_nodelay(true).map_err(|_| ErrorKind::ConnectFailed)?;
-        let (sender, driver) = Builder::new()
-            .max_buf_size(BUFFER_BYTES)
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| ErrorKind::of_exchange(&error))?;
-        tokio::task::spawn_local(async move {
-            // Whoever waits for an answer is told of the error by its own future.
-            let _ = driver.await;
-        });
-        Ok(Self { sender, requests_left: requests })
+        Ok(Self { stream, requests_left: requests })
     }
 
-    /// Whether the server has closed it meanwhile.
+    /// Whether the server has closed it meanwhile, or said what nobody asked for.
     pub(crate) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        let silent = self.stream.try_read(&mut [0]);
+        !silent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Sends `request` and waits for the end of the answer. The last request
-    /// that a connection may carry says so to the server.
+    /// Asks for `path` and waits for the end of the answer; the connection comes back if it
+    /// may be used again. The last request that it may carry says so to the server.
     pub(crate) async fn exchange(
         mut self,
-        mut request: Request<Full<Bytes>>,
-    ) -> Result<Answer, ExchangeError> {
-        self.sender.ready().await.map_err(|_| ExchangeError::Stale)?;
-        let last = self.requests_left.is_some_and(|left| left.get() == 1);
-        if last {
-            let close = HeaderValue::from_static("close");
-            request.headers_mut().insert(header::CONNECTION, close);
+        form: &RequestForm,
+        path: &PathAndQuery,
+        buffers: &Buffers,
+    ) -> Result<(Answer, Option<Self>), ExchangeError> {
+        if self.is_closed() {
+            return Err(ExchangeError::Stale);
         }
-        let failed = |error: hyper::Error| match error.is_canceled() {
-            true => ExchangeError::Stale,
-            false => ExchangeError::Failed(ErrorKind::of_exchange(&error)),
+        let last = form.closes() || self.requests_left.is_some_and(|left| left.get() == 1);
+        let after = if last { Afterwards::Close } else { Afterwards::Keep };
+        let mut unsent = {
+            let mut head = buffers.head.borrow_mut();
+            form.write_head(&mut head, path, after);
+            self.send(&head, form.body()).map_err(|_| ExchangeError::Stale)?
         };
-        let response = self.sender.send_request(request).await.map_err(failed)?;
-        let outcome = Outcome::of_answer(response.status(), response.headers());
-        let mut body = response.into_body();
-        let mut bytes = 0;
-        while let Some(frame) = body.frame().await {
-            let frame =
-                frame.map_err(|error| ExchangeError::Failed(ErrorKind::of_exchange(&error)))?;
-            bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
-        }
+        let (mut reader, mut writer) = self.stream.split();
+        let reading = read_answer(&mut reader, form.method(), &buffers.read);
+        let is_sent = Cell::new(!unsent.has_remaining());
+        let answer = if is_sent.get() {
+            reading.await
+        } else {
+            // The server may answer before it has read all, and will then not do so.
+            let sending = async {
+                is_sent.set(writer.write_all_buf(&mut unsent).await.is_ok());
+                pending::<Infallible>().await
+            };
+            tokio::select! {
+                answer = reading => answer,
+                never = sending => match never {},
+            }
+        };
+        let answer = answer.map_err(ExchangeError::Failed)?;
+        let keep = answer.keep && !last && is_sent.get();
         let requests_left = self.requests_left.and_then(|left| NonZeroU32::new(left.get() - 1));
-        let connection = (!last).then_some(Self { requests_left, ..self });
-        Ok(Answer { outcome, bytes, connection })
+        Ok((answer, keep.then_some(Self { requests_left, ..self })))
     }
+
+    /// Sends what the socket takes at once, which is all unless the body is long: the rest.
+    fn send(&self, head: &[u8], body: &Bytes) -> io::Result<impl Buf + use<>> {
+        let sent = match body.as_ref() {
+            [] => self.stream.try_write(head),
+            body => self.stream.try_write_vectored(&[IoSlice::new(head), IoSlice::new(body)]),
+        };
+        let sent = match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            sent => sent?,
+        };
+        let of_head = Bytes::copy_from_slice(&head[sent.min(head.len())..]);
+        Ok(of_head.chain(body.slice(sent.saturating_sub(head.len())..)))
+    }
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self { head: RefCell::default(), read: RefCell::new(vec![0; READ_BYTES].into()) }
+    }
+}
+
+async fn read_answer(
+    reader: &mut ReadHalf<'_>,
+    method: &Method,
+    buffer: &RefCell<Box<[u8]>>,
+) -> Result<Answer, ErrorKind> {
+    let mut reading = Reading::new(method);
+    poll_fn(|context| {
+        loop {
+            let mut buffer = buffer.borrow_mut();
+            let mut piece = ReadBuf::new(&mut buffer);
+            ready!(Pin::new(&mut *reader).poll_read(context, &mut piece))
+                .map_err(|_| ErrorKind::ConnectionClosed)?;
+            let answer = match piece.filled() {
+                [] => Some(reading.end()?),
+                piece => reading.read(piece)?,
+            };
+            if let Some(answer) = answer {
+                return Poll::Ready(Ok(answer));
+            }
+        }
+    })
+    .await
 }

@@ -40,13 +40,15 @@
 //!
 //! Reading order: [`schedule`] and [`arrivals`] say when, `workload` and `plan`
 //! what; `run` starts a `worker` on each thread, whose `closed_loop` or
-//! `open_loop` asks over a `connection`; `recorder` and `tally` count; `report`
+//! `open_loop` asks over a `connection`: a `request` out, an `answer` in; `recorder` and `tally` count; `report`
 //! sums up. The schedule, the arrivals, the recorder and [`fairness_index`] are
 //! pure: they are told the time.
 
+mod answer;
 pub mod arrivals;
 mod closed_loop;
 mod connection;
+mod connection_option;
 mod descriptors;
 mod fairness;
 #[cfg(any(test, fuzzing))]
@@ -56,6 +58,7 @@ mod outcome;
 mod plan;
 mod recorder;
 mod report;
+mod request;
 mod run;
 pub mod schedule;
 mod tally;

@@ -4,8 +4,6 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, header};
-
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -43,14 +41,12 @@ pub(crate) enum ErrorKind {
 }
 
 impl Outcome {
-    /// What an answer with this head counts as.
-    pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap) -> Self {
+    /// What an answer with this status counts as, and this `Retry-After` if it has one.
+    pub(crate) fn of_answer(status: u16, retry_after: Option<&[u8]>) -> Self {
         match status {
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                Self::Rejected { retry_after: retry_after(headers) }
-            }
-            status if status.as_u16() < 400 => Self::Completed,
-            status => Self::Failed(ErrorKind::Status(status.as_u16())),
+            429 | 503 => Self::Rejected { retry_after: retry_after.and_then(seconds) },
+            ..400 => Self::Completed,
+            _ => Self::Failed(ErrorKind::Status(status)),
         }
     }
 }
@@ -68,11 +64,6 @@ impl ErrorKind {
             }
             _ => Self::ConnectFailed,
         }
-    }
-
-    /// What went wrong while a request was under way.
-    pub(crate) fn of_exchange(error: &hyper::Error) -> Self {
-        if error.is_parse() { Self::MalformedAnswer } else { Self::ConnectionClosed }
     }
 }
 
@@ -93,8 +84,8 @@ impl fmt::Display for ErrorKind {
 
 /// `Retry-After` in its form of whole seconds; the form with a date would need
 /// clocks that agree, so it counts as absent [RFC 9110 §10.2.3].
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u32 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+fn seconds(retry_after: &[u8]) -> Option<Duration> {
+    let seconds: u32 = std::str::from_utf8(retry_after).ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(u64::from(seconds)))
 }
 
@@ -102,13 +93,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn check(status: u16, retry_after: Option<&'static str>, expected: Outcome) {
-        let mut headers = HeaderMap::new();
-        if let Some(value) = retry_after {
-            headers.insert(header::RETRY_AFTER, value.parse().unwrap());
-        }
-        let status = StatusCode::from_u16(status).unwrap();
-        assert_eq!(Outcome::of_answer(status, &headers), expected);
+    fn check(status: u16, retry_after: Option<&str>, expected: Outcome) {
+        assert_eq!(Outcome::of_answer(status, retry_after.map(str::as_bytes)), expected);
     }
 
     #[test]

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tokio::runtime::LocalOptions;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::{Answer, Connection, ExchangeError};
+use crate::answer::Answer;
+use crate::connection::{Buffers, Connection, ExchangeError};
 use crate::outcome::{ErrorKind, Outcome};
 use crate::plan::Plan;
 use crate::recorder::{IntervalTally, PhaseTally, Recorder};
@@ -48,6 +49,7 @@ pub(crate) struct Worker {
     assignment: Assignment,
     recorder: RefCell<Recorder>,
     random: RefCell<StdRng>,
+    buffers: Buffers,
 }
 
 /// Runs the share of the plan that `assignment` describes, until it is done or
@@ -57,11 +59,13 @@ pub(crate) fn run(
     stop: &CancellationToken,
     messages: &UnboundedSender<Message>,
 ) {
-    let result =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|runtime| {
-            let worker = Rc::new(Worker::new(assignment));
-            LocalSet::new().block_on(&runtime, worker.run(stop, messages))
-        });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default());
+    let result = runtime.and_then(|runtime| {
+        let worker = Rc::new(Worker::new(assignment));
+        runtime.block_on(worker.run(stop, messages))
+    });
     // A receiver that is gone wants no result.
     let _ = messages.send(Message::Finished(result));
 }
@@ -72,6 +76,7 @@ impl Worker {
         Self {
             recorder: RefCell::new(Recorder::new(Arc::clone(&assignment.plan))),
             random: RefCell::new(StdRng::seed_from_u64(seed)),
+            buffers: Buffers::default(),
             assignment,
         }
     }
@@ -116,12 +121,11 @@ impl Worker {
         let mut sent = None;
         let deadline = self.assignment.origin + due + self.plan().settings().timeout;
         let answer = timeout_at(deadline, self.exchange(due, idle, &mut sent)).await;
-        let answer = match answer {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(kind)) => Answer::failed(kind),
-            Err(_) => Answer::failed(ErrorKind::TimedOut),
+        let (outcome, bytes, connection) = match answer {
+            Ok(Ok((answer, connection))) => (answer.outcome, answer.bytes, connection),
+            Ok(Err(kind)) => (Outcome::Failed(kind), 0, None),
+            Err(_) => (Outcome::Failed(ErrorKind::TimedOut), 0, None),
         };
-        let Answer { outcome, bytes, connection } = answer;
         let ended = Ended { user, due, sent, at: self.elapsed(), outcome, bytes };
         self.recorder.borrow_mut().on_end(&ended);
         (outcome, connection)
@@ -141,11 +145,12 @@ impl Worker {
         due: Duration,
         idle: Option<Connection>,
         sent: &mut Option<Duration>,
-    ) -> Result<Answer, ErrorKind> {
-        let request = self.plan().request(&mut *self.random.borrow_mut());
+    ) -> Result<(Answer, Option<Connection>), ErrorKind> {
+        let form = self.plan().form();
+        let path = self.plan().path(&mut *self.random.borrow_mut());
         if let Some(connection) = idle {
             *sent = Some(self.elapsed());
-            match connection.exchange(request.clone()).await {
+            match connection.exchange(form, path, &self.buffers).await {
                 Err(ExchangeError::Stale) => {}
                 Err(ExchangeError::Failed(kind)) => return Err(kind),
                 Ok(answer) => return Ok(answer),
@@ -158,7 +163,7 @@ impl Worker {
         let connected = self.elapsed();
         self.recorder.borrow_mut().on_connected(due, connected, connected - began);
         *sent = Some(connected);
-        connection.exchange(request).await.map_err(|error| match error {
+        connection.exchange(form, path, &self.buffers).await.map_err(|error| match error {
             ExchangeError::Stale => ErrorKind::ConnectionClosed,
             ExchangeError::Failed(kind) => kind,
         })
@@ -211,11 +216,5 @@ impl Worker {
                 next += interval;
             }
         }
-    }
-}
-
-impl Answer {
-    fn failed(kind: ErrorKind) -> Self {
-        Self { outcome: Outcome::Failed(kind), bytes: 0, connection: None }
     }
 }

@@ -235,6 +235,85 @@ async fn a_server_that_hangs_up_between_requests_is_no_error() {
     assert_eq!(report.total.bytes, 2 * report.total.completed);
 }
 
+/// How many bytes a body has whose answer comes in `pieces`, and that two users need no more
+/// connections than themselves.
+async fn check_kept_alive(pieces: &'static [&'static [u8]], body_bytes: u64) {
+    let service = service::pieces(pieces).await;
+    let report = report(closed(&service, users(level(2.0, &[], ms(150))))).await;
+    assert_eq!(report.total.failed, 0, "{:?}", report.total.errors);
+    assert!(report.total.completed > 4, "{}", report.total.completed);
+    assert_eq!(report.total.bytes, body_bytes * report.total.completed);
+    assert_eq!(service.connections(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_in_many_pieces_leaves_the_connection_open() {
+    check_kept_alive(
+        &[b"HTTP/1.1 200", b" OK\r\nContent-Length: 1", b"1\r\n\r\nhello", b", ", b"worl"],
+        11,
+    )
+    .await;
+    check_kept_alive(
+        &[
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: ",
+            b"chunked\r\n\r\n5\r\nhel",
+            b"lo\r",
+            b"\n6\r",
+            b"\n world\r\n0\r\nA: b\r\n",
+            b"\r\n",
+        ],
+        11,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_body_that_ends_with_its_connection_is_complete() {
+    let service = service::raw(b"HTTP/1.1 200 OK\r\n\r\nhello").await;
+    let report = report(closed(&service, users(level(2.0, &[], ms(150))))).await;
+    assert_eq!(report.total.failed, 0, "{:?}", report.total.errors);
+    assert!(report.total.completed > 4, "{}", report.total.completed);
+    assert_eq!(report.total.bytes, 5 * report.total.completed);
+    assert_eq!(service.connections(), report.total.completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_nobody_asked_for_is_no_answer_to_the_next_request() {
+    let service = service::pieces(&[b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 500 Oh\r\n"]);
+    let service = service.await;
+    let report = report(closed(&service, users(level(1.0, &[], ms(150))))).await;
+    assert_eq!(report.total.failed, 0, "{:?}", report.total.errors);
+    assert!(report.total.completed > 2, "{}", report.total.completed);
+    assert_eq!(service.connections(), report.total.completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_long_body_arrives_whole() {
+    /// More than the sockets of both ends hold.
+    const BODY_BYTES: usize = 24 << 20;
+    let service = service::http(|request| async move {
+        status(if request.body().len() == BODY_BYTES { 200 } else { 400 })
+    })
+    .await;
+    let patient = ClosedLoop { think: ms(5000), ..users(level(1.0, &[], ms(100))) };
+    let plan = closed(&service, patient).method(http::Method::POST).body(vec![7; BODY_BYTES]);
+    let report = report(plan.drain(ms(10_000))).await;
+    assert_eq!((report.total.completed, report.total.failed), (1, 0), "{:?}", report.total.errors);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_may_come_before_the_request_has_gone_out() {
+    let answer = b"HTTP/1.1 413 Too Long\r\nContent-Length: 0\r\n\r\n";
+    let service = service::hasty(answer).await;
+    let plan = closed(&service, users(level(1.0, &[], ms(150))))
+        .method(http::Method::POST)
+        .body(vec![7; 24 << 20]);
+    let report = report(plan).await;
+    assert!(report.total.failed > 0);
+    assert_eq!(report.total.errors["status 413"], report.total.failed, "{:?}", report.total.errors);
+    assert_eq!(service.connections(), report.total.failed, "half a request is on each");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn failures_are_told_apart() {
     let one = || users(level(1.0, &[], ms(100)));
@@ -247,6 +326,12 @@ async fn failures_are_told_apart() {
     check(report(closed(&hangs_up, one())).await, "connection closed");
     let cut_short = service::raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").await;
     check(report(closed(&cut_short, one())).await, "connection closed");
+    let chunked =
+        service::raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf").await;
+    check(report(closed(&chunked, one())).await, "connection closed");
+    let no_chunk =
+        service::raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n").await;
+    check(report(closed(&no_chunk, one())).await, "malformed answer");
     let no_http = service::raw(b"220 mail.example ESMTP ready\r\n\r\n").await;
     check(report(closed(&no_http, one())).await, "malformed answer");
     let broken = service::http(|_| async { status(500) }).await;

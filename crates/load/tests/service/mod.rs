@@ -92,6 +92,36 @@ pub(crate) async fn raw(bytes: &'static [u8]) -> Service {
     .await
 }
 
+/// A service that answers every request of a connection with the same `pieces`, each in a
+/// packet of its own.
+pub(crate) async fn pieces(pieces: &'static [&'static [u8]]) -> Service {
+    connections(move |mut stream, seen| async move {
+        stream.set_nodelay(true).unwrap();
+        let mut head = [0; 4096];
+        while stream.read(&mut head).await.is_ok_and(|n| n > 0) {
+            seen.requests.fetch_add(1, Ordering::SeqCst);
+            for piece in pieces {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                // Clients hang up as they please.
+                let _ = stream.write_all(piece).await;
+            }
+        }
+    })
+    .await
+}
+
+/// A service that answers with `bytes` as soon as it has read something, and reads no more.
+pub(crate) async fn hasty(bytes: &'static [u8]) -> Service {
+    connections(move |mut stream, _| async move {
+        let mut some = [0; 16];
+        if stream.read(&mut some).await.is_ok_and(|n| n > 0) {
+            let _ = stream.write_all(bytes).await;
+            std::future::pending::<()>().await;
+        }
+    })
+    .await
+}
+
 /// A service that answers at once, but does not accept connections before `wait`
 /// is over, and has little room for those that wait: `backlog`.
 pub(crate) async fn late_to_accept(backlog: u32, wait: Duration) -> Service {
