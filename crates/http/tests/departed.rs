@@ -18,7 +18,7 @@ use hyper::service::service_fn;
 use parking_lot::Mutex;
 use socket2::SockRef;
 use support::{OneByOne, axum, proxy, read_until, within};
-use tamarisk_http::server::{DrainTrigger, Server};
+use tamarisk_http::server::{DrainTrigger, Ordinary, Server};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -297,7 +297,7 @@ async fn an_answer_that_has_begun_is_brought_to_its_end() {
         }
     };
     tokio::spawn(async move {
-        Server::default().serve(listener, |_| service_fn(answer.clone()), drain).await
+        Server::default().serve(listener, |_| Ordinary(service_fn(answer.clone())), drain).await
     });
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(OWING[3].1.concat().as_bytes()).await.unwrap();

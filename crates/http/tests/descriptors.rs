@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use support::{PATIENCE, any_port, exchange, within};
-use tamarisk_http::server::{DrainTrigger, Server};
+use tamarisk_http::server::{DrainTrigger, Ordinary, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -28,7 +28,7 @@ async fn without_a_descriptor_left_clients_are_told_so() {
         let answer = |_: Request<Incoming>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
         };
-        Server::default().serve(listener, |_| service_fn(answer), drain).await
+        Server::default().serve(listener, |_| Ordinary(service_fn(answer)), drain).await
     });
     assert!(exchange(address, REQUEST).await.ends_with("done"));
 

@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{PATIENCE, any_port, exchange, read_until, within};
 use tamarisk_http::guard::Limits;
-use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Ordinary, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -49,14 +49,14 @@ impl Held {
             tokio::spawn(async move {
                 let connect = |_| {
                     let (release, arrival) = (Arc::clone(&release), arrival.clone());
-                    service_fn(move |_: Request<Incoming>| {
+                    Ordinary(service_fn(move |_: Request<Incoming>| {
                         let (release, arrival) = (Arc::clone(&release), arrival.clone());
                         async move {
                             arrival.send(()).unwrap();
                             release.acquire().await.unwrap().forget();
                             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
                         }
-                    })
+                    }))
                 };
                 server.serve(listener, connect, drain).await
             })
@@ -215,7 +215,7 @@ async fn large() -> (SocketAddr, Server, DrainTrigger) {
         let large = |_: Request<Incoming>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![0; 8 << 20]))))
         };
-        serving.serve(listener, |_| service_fn(large), drain).await
+        serving.serve(listener, |_| Ordinary(service_fn(large)), drain).await
     });
     (address, server, trigger)
 }
@@ -290,7 +290,7 @@ fn several_cores_share_one_port() {
         let answer = |_: Request<Incoming>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
         };
-        Server::default().serve(listener, |_| service_fn(answer), drain).await
+        Server::default().serve(listener, |_| Ordinary(service_fn(answer)), drain).await
     };
     let cores = Cores::start(listeners, serving).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -20,15 +20,15 @@ use crate::cache::{Loaded, PageKey};
 use crate::core_site::{Core, Here};
 use crate::edition::{Host, Place, Way};
 use crate::files::Files;
-use crate::log::Entry;
+use crate::log::{Asked, Entry};
 use crate::page::Page;
 use crate::pages::Pages;
 use crate::path::{InvalidPath, SitePath};
 
 /// The service of one client's connection.
 pub struct Connection {
-    core: Arc<Core>,
-    address: SocketAddr,
+    pub(crate) core: Arc<Core>,
+    pub(crate) address: SocketAddr,
     /// The client as services behind are told of it, and by which edition.
     peer: RefCell<Option<(u64, Arc<Peer>)>>,
 }
@@ -101,7 +101,7 @@ impl Connection {
             Some(proxy) => proxy.client(&self.peer(here.number, proxy), request.headers()),
             None => self.address.ip().to_canonical(),
         };
-        Some(log.begin(client, request))
+        Some(log.begin(client, &Asked::from(request)))
     }
 }
 
@@ -259,7 +259,7 @@ impl Future for Answering {
             Pending::Later(answer) => answer.as_mut().poll(cx),
         });
         let Some(mut entry) = self.entry.take() else { return Poll::Ready(Ok(answer)) };
-        entry.answered(&answer);
+        entry.answered(answer.status());
         Poll::Ready(Ok(answer.map(|body| body.counted(entry))))
     }
 }

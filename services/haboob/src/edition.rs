@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
 use tamarisk_http::classify::Routes;
@@ -15,6 +17,7 @@ use crate::folder::Folder;
 use crate::host::Hosts;
 use crate::log::Log;
 use crate::options::{Action, FolderOptions, HostOptions, SiteOptions};
+use crate::page::field_line;
 use crate::pages::{Pages, Source};
 use crate::path::{HiddenFiles, SitePath};
 use crate::root::Root;
@@ -54,6 +57,8 @@ pub(crate) struct Place {
     pub(crate) source: Source,
     pub(crate) hidden: HiddenFiles,
     pub(crate) cache_control: Option<HeaderValue>,
+    /// The same as it is sent over HTTP/1.1.
+    pub(crate) cache_control_line: Bytes,
 }
 
 impl Host {
@@ -223,7 +228,9 @@ impl<'a> Parts<'a> {
         };
         let source = Source { folder: self.folder(path, options)?, class };
         let (hidden, cache_control) = (options.hidden, options.cache_control.clone());
-        Ok(Place { source, hidden, cache_control })
+        let line = |field| field_line(&CACHE_CONTROL, field).into();
+        let cache_control_line = cache_control.as_ref().map_or_else(Bytes::new, line);
+        Ok(Place { source, hidden, cache_control, cache_control_line })
     }
 
     /// The folder: one that is open already, if its pages are the same.

@@ -1,7 +1,7 @@
 //! In which form a client can read a file [RFC9110 §12.5.3].
 
-use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
+use http::{HeaderMap, HeaderValue};
 
 /// A form in which a file may stand beside itself, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,10 +36,14 @@ impl Encoding {
 
 /// Whether the client of `headers` can read each of [`Encoding::ALL`].
 pub(crate) fn accepted(headers: &HeaderMap) -> [bool; 3] {
+    accepted_by(headers.get_all(ACCEPT_ENCODING).iter().map(HeaderValue::as_bytes))
+}
+
+/// The same for a client that has sent these `Accept-Encoding` fields.
+pub(crate) fn accepted_by<'f>(fields: impl Iterator<Item = &'f [u8]>) -> [bool; 3] {
     let mut named = [None; 3];
     let mut others = None;
-    let fields = headers.get_all(ACCEPT_ENCODING).iter();
-    for item in fields.flat_map(|field| field.as_bytes().split(|&byte| byte == b',')) {
+    for item in fields.flat_map(|field| field.split(|&byte| byte == b',')) {
         let mut parameters = item.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
         let name = parameters.next().unwrap_or_default();
         let is_wanted = !parameters.any(is_weight_of_zero);

@@ -37,6 +37,7 @@
 //! ```
 
 mod answer;
+mod at_hand;
 mod body;
 mod cache;
 mod change;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
@@ -35,6 +35,8 @@ pub(crate) struct Page {
 pub(crate) struct Form {
     /// The fields of an answer with all of it.
     pub(crate) head: HeaderMap,
+    /// That head as it is sent over HTTP/1.1, but for what is of the request.
+    pub(crate) prepared: Bytes,
     pub(crate) validators: Validators,
     pub(crate) length: u64,
     pub(crate) content: Content,
@@ -97,17 +99,38 @@ impl Form {
         if let Some(encoding) = encoding {
             head.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
         }
-        Self { head, validators, length, content }
+        Self { head, prepared: Bytes::new(), validators, length, content }
     }
+
+    /// Makes the head of answers with all of it.
+    fn prepare(&mut self, varies: bool) {
+        let mut lines = b"HTTP/1.1 200 OK\r\n".to_vec();
+        for (name, value) in &self.head {
+            lines.extend(field_line(name, value));
+        }
+        if varies {
+            lines.extend(field_line(&VARY, &HeaderValue::from_static("accept-encoding")));
+        }
+        self.prepared = lines.into();
+    }
+}
+
+/// A field as it is sent over HTTP/1.1.
+pub(crate) fn field_line(name: &HeaderName, value: &HeaderValue) -> Vec<u8> {
+    [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat()
 }
 
 impl Page {
     pub(crate) fn new(
-        plain: Form,
-        encoded: [Option<Form>; 3],
+        mut plain: Form,
+        mut encoded: [Option<Form>; 3],
         stamp: Stamp,
         now: Timestamp,
     ) -> Self {
+        let varies = encoded.iter().any(Option::is_some);
+        for form in std::iter::once(&mut plain).chain(encoded.iter_mut().flatten()) {
+            form.prepare(varies);
+        }
         let next_check = AtomicU64::new(now.as_nanos() + CHECK_NANOS);
         Self { plain, encoded, stamp, next_check }
     }

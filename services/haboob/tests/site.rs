@@ -12,9 +12,10 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use flate2::read::GzDecoder;
+use http::HeaderValue;
 use support::{Answer, Folder, ask};
 use tamarisk_control::Target;
-use tamarisk_haboob::{Options, Running, SiteOptions, start};
+use tamarisk_haboob::{Action, Options, Running, SiteOptions, start};
 
 /// A folder of its own for each test, and a server for its `public`.
 struct Web {
@@ -77,6 +78,46 @@ async fn a_file_is_answered_with_what_there_is_to_know_of_it() {
     assert_eq!((posted.status, posted.field("allow")), (405, "GET, HEAD, OPTIONS"));
     assert_eq!(web.get("/nothing").await.status, 404);
     assert_eq!(web.get("/data.bin/").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_is_at_hand_is_answered_as_all_else_is() {
+    let text = "a line of text\n".repeat(1000);
+    let files: [(&str, &[u8]); 5] = [
+        ("a b.html", b"<p>hello"),
+        ("text.css", text.as_bytes()),
+        ("data.bin", &[7; 300_000]),
+        ("none", b""),
+        ("sub/index.html", b"index"),
+    ];
+    let web = Web::with(&files, |site| {
+        if let Action::Folder(folder) = &mut site.hosts[0].routes[0].action {
+            folder.cache_control = Some(HeaderValue::from_static("max-age=60"));
+        }
+    })
+    .await;
+    let paths = ["/a%20b.html?query", "/text.css", "/data.bin", "/none", "/sub/", "//sub//."];
+    let kinds: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("accept-encoding", "br"), ("Accept-Encoding", "gzip;q=0.5")],
+        &[("accept-encoding", "gzip;q=0")],
+        &[("if-none-match", "\"other\"")],
+        &[("range", "bytes=2-4")],
+    ];
+    // What announces a body, if only of no bytes, is never answered at hand.
+    let in_full = ("content-length", "0");
+    for (path, fields) in paths.iter().flat_map(|path| kinds.map(|fields| (path, fields))) {
+        for method in ["GET", "HEAD"] {
+            web.ask(method, path, fields).await;
+            let at_hand = web.ask(method, path, fields).await;
+            let in_full = web.ask(method, path, &[fields, &[in_full]].concat()).await;
+            let what = format!("{method} {path} {fields:?}");
+            assert_eq!(at_hand.status, in_full.status, "{what}");
+            assert_eq!(at_hand.fields(), in_full.fields(), "{what}");
+            assert_eq!(at_hand.body, in_full.body, "{what}");
+            assert!(at_hand.field("date").ends_with(" GMT"), "{what}");
+        }
+    }
 }
 
 #[tokio::test]

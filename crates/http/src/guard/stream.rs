@@ -1,6 +1,7 @@
 //! A socket whose bytes hyper sees only once they have been checked.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -132,10 +133,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         }
     }
 
+    /// What has been checked and not been read: whole heads, and perhaps of a body; nothing if
+    /// it stands for what was refused.
+    #[inline]
+    pub(crate) fn checked(&self) -> &[u8] {
+        if self.refused { &[] } else { &self.held[..self.released] }
+    }
+
+    /// Takes so many bytes of what has been checked away.
+    #[inline]
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.held.advance(bytes);
+        self.released -= bytes;
+    }
+
     /// Reads more behind what is held; 0 at the end of the stream.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut bytes = [0; 4096];
-        let mut buf = ReadBuf::new(&mut bytes);
+        let mut bytes = [const { MaybeUninit::uninit() }; 4096];
+        let mut buf = ReadBuf::uninit(&mut bytes);
         ready!(Pin::new(&mut self.inner).poll_read(cx, &mut buf))?;
         self.held.extend_from_slice(buf.filled());
         self.ended |= buf.filled().is_empty();
@@ -304,8 +319,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guarded<S> {
             if this.released > 0 {
                 let bytes = this.released.min(buf.remaining());
                 buf.put_slice(&this.held[..bytes]);
-                this.held.advance(bytes);
-                this.released -= bytes;
+                this.take(bytes);
                 return Poll::Ready(Ok(()));
             }
             if this.refused {

@@ -47,7 +47,7 @@ use self::upstream::{Answered, Outgoing, Reach};
 use crate::classify::{self, Choice, Routes};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
-use crate::server::Tunnel;
+use crate::server::{AtHand, Ordinary, Tunnel};
 
 pub use body::ProxyBody;
 pub use forwarded::{Peer, Scheme};
@@ -131,14 +131,15 @@ impl Proxy {
         Response = Response<ProxyBody>,
         Error = Infallible,
         Future: Send,
-    > + Send
+    > + AtHand
+    + Send
     + use<> {
         let proxy = Arc::clone(self);
         let peer = Arc::new(proxy.peer(address));
-        service_fn(move |request| {
+        Ordinary(service_fn(move |request| {
             let (proxy, peer) = (Arc::clone(&proxy), Arc::clone(&peer));
             async move { Ok(proxy.answer(&peer, request).await) }
-        })
+        }))
     }
 
     /// The client at `address`, as upstreams are told of it.

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
+use super::at_hand::AtHand;
 use super::connection::{self, Ended, Terms};
 use super::departure::Socket;
 use super::door::Door;
@@ -58,7 +59,7 @@ pub(super) async fn run<S, B>(
     drain: Drain,
 ) -> usize
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + 'static,

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::accept::Place;
+use super::at_hand::AtHand;
 use super::pace::Pace;
 use super::refused::Counts;
 use super::screen::Screen;
@@ -71,7 +72,7 @@ pub(super) async fn serve<S, B>(
     _place: Place,
 ) -> Ended
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + 'static,
@@ -113,7 +114,7 @@ where
 
 async fn http2<S, B>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+    S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + 'static,

@@ -12,9 +12,11 @@
 //! ([`Cores`], [`Listeners`]).
 
 mod accept;
+mod at_hand;
 mod connection;
 mod cores;
 mod departure;
+mod direct;
 mod door;
 mod drain;
 mod listen;
@@ -48,6 +50,7 @@ use self::stream::Client;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
+pub use at_hand::{Asked, AtHand, Ordinary, Prepared};
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
 pub use listen::{ListenError, Listeners};
@@ -149,7 +152,7 @@ impl Server {
         drain: Drain,
     ) -> usize
     where
-        S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+        S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         B: Body<Data = Bytes> + Send + 'static,
@@ -172,7 +175,7 @@ impl Server {
     ) -> impl Future<Output = bool> + Send + use<T, S, B>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        S: Service<Request<Incoming>, Response = Response<B>> + Send + 'static,
+        S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         B: Body<Data = Bytes> + Send + 'static,

@@ -66,6 +66,12 @@ impl Pace {
         Duration::from_millis(u64::from(self.0.pause_millis.load(Ordering::Relaxed)))
     }
 
+    /// Counts an answer that is no refusal.
+    #[inline]
+    pub(super) fn served(&self) {
+        self.0.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// From now on every answer is to be the last one of its connection.
     pub(super) fn part(&self) {
         self.0.parting.store(true, Ordering::Relaxed);

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 
+use super::at_hand::{Asked, AtHand, Prepared};
 use super::departure::{Debt, Owed};
 use super::pace::Pace;
 use super::refused::Counts;
@@ -81,6 +82,23 @@ where
                 Screened::Refused { violation }
             }
         }
+    }
+}
+
+impl<S: AtHand> AtHand for Screen<S> {
+    const EVER: bool = S::EVER;
+
+    #[inline]
+    fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared> {
+        let number = self.requests.get() + 1;
+        if self.pace.is_parting() || self.sideband.notice(number) != Notice::Ordinary {
+            return None;
+        }
+        let answer = self.service.at_hand(asked)?;
+        self.requests.set(number);
+        self.sideband.answered();
+        self.pace.served();
+        Some(answer)
     }
 }
 

@@ -1,13 +1,14 @@
 //! HTTP/1 on one connection, request after request.
 //!
+//! A request that the service has the answer to [at hand](super::at_hand) is answered here; for any
+//! other the connection goes to hyper, and comes back when hyper has nothing to do with it.
 //! hyper keeps 16 KiB of buffers for as long as it has a connection, and most connections have
-//! nothing to say most of the time. So hyper lets go of one that has been idle for a
-//! moment, and gets it back with the first bytes of the next request.
+//! nothing to say most of the time.
 
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http_body::Body;
@@ -17,6 +18,8 @@ use hyper::service::HttpService;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::at_hand::AtHand;
+use super::direct::{Direct, Next};
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, Sideband};
 
@@ -24,8 +27,9 @@ use crate::guard::{Guarded, Sideband};
 /// it would gather 400 KiB for a client that reads slowly.
 pub(super) const BUFFER_MAX: usize = 64 * 1024;
 
-/// How long hyper holds an idle connection: longer than most clients take to ask again, for
-/// whom it would have to be set up anew, and short against how long browsers keep theirs.
+/// How long hyper holds an idle connection if it is to answer the next request too: longer than
+/// most clients take to ask again, for whom it would have to be set up anew, and short
+/// against how long browsers keep theirs.
 const HELD_TIME: Duration = Duration::from_secs(1);
 
 /// The requests of one connection, until it closes or stops speaking HTTP.
@@ -43,48 +47,54 @@ enum State<T, S>
 where
     S: HttpService<Incoming>,
 {
-    Speaking(Box<Speaking<T, S>>),
-    Idle { stream: Box<Guarded<T>>, service: S },
+    Direct(Direct<T, S>),
+    Hyper(Box<Hyper<T, S>>),
     Over,
 }
 
-type Speaking<T, S> = UpgradeableConnection<TokioIo<Box<Guarded<T>>>, S>;
+type Hyper<T, S> = UpgradeableConnection<TokioIo<Box<Guarded<T>>>, S>;
 
 impl<T, S, B> Session<T, S>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: HttpService<Incoming, ResBody = B> + Unpin,
+    S: HttpService<Incoming, ResBody = B> + AtHand + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    /// How long hyper holds what it does nothing with.
+    const HELD_TIME: Duration = if S::EVER { Duration::ZERO } else { HELD_TIME };
+
     /// Speaks with the client of `stream`, which closes when there has been no request for
     /// `idle_time`.
     pub(super) fn new(stream: Box<Guarded<T>>, service: S, idle_time: Duration) -> Self {
         let sideband = stream.sideband();
-        Self {
-            state: State::speaking(stream, service),
-            sideband,
-            idle_time,
-            idle: Deadline::default(),
-        }
+        let state = State::Direct(Direct::new(stream, service));
+        Self { state, sideband, idle_time, idle: Deadline::default() }
     }
 
     /// Whether hyper, which has been polled, has had nothing to do for a while.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.sideband.is_idle() {
-            self.idle.poll_over(HELD_TIME.min(self.idle_time), cx)
-        } else {
+        if !self.sideband.is_idle() {
             self.idle.stop();
-            Poll::Pending
+            return Poll::Pending;
         }
+        if Self::HELD_TIME.is_zero() {
+            return Poll::Ready(());
+        }
+        self.idle.poll_over(Self::HELD_TIME.min(self.idle_time), cx)
     }
 
     /// Closes after what is being answered.
     pub(super) fn graceful_shutdown(&mut self) {
         match &mut self.state {
-            State::Speaking(connection) => Pin::new(connection.as_mut()).graceful_shutdown(),
-            State::Idle { .. } | State::Over => self.state = State::Over,
+            State::Hyper(connection) => Pin::new(connection.as_mut()).graceful_shutdown(),
+            State::Direct(direct) => {
+                if !direct.closes_later() {
+                    self.state = State::Over;
+                }
+            }
+            State::Over => {}
         }
     }
 }
@@ -97,19 +107,20 @@ where
     B: Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    fn speaking(stream: Box<Guarded<T>>, service: S) -> Self {
+    /// Gives hyper the request that is there, and those that follow.
+    fn hyper(Direct { stream, service, .. }: Direct<T, S>) -> Self {
         let mut builder = Builder::new();
         // How long a head may take is the guard's business, and the pause before it ours.
         builder.header_read_timeout(None).max_buf_size(BUFFER_MAX);
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
-        Self::Speaking(Box::new(connection))
+        Self::Hyper(Box::new(connection))
     }
 
     /// Takes back what hyper does nothing with.
-    fn idle(connection: Speaking<T, S>) -> Self {
+    fn direct(connection: Hyper<T, S>) -> Self {
         match connection.into_parts() {
             Some(Parts { io, read_buf, service, .. }) if read_buf.is_empty() => {
-                Self::Idle { stream: io.into_inner(), service }
+                Self::Direct(Direct::new(io.into_inner(), service))
             }
             // The protocol has changed; or hyper has left something unread, which must not be
             // taken for a request.
@@ -121,7 +132,7 @@ where
 impl<T, S, B> Future for Session<T, S>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: HttpService<Incoming, ResBody = B> + Unpin,
+    S: HttpService<Incoming, ResBody = B> + AtHand + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -131,34 +142,28 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            this.state = match mem::replace(&mut this.state, State::Over) {
-                State::Speaking(mut connection) => {
-                    // Errors end it too; they are the client's business (gone, silent,
-                    // malformed), and the requests inside have had their own outcomes.
-                    if Pin::new(connection.as_mut()).poll(cx).is_ready() {
+            match &mut this.state {
+                State::Direct(direct) => {
+                    if let Next::End = ready!(direct.poll(&mut this.idle, this.idle_time, cx)) {
                         return Poll::Ready(());
                     }
-                    if this.poll_idle(cx).is_pending() {
-                        this.state = State::Speaking(connection);
-                        return Poll::Pending;
-                    }
-                    this.idle.start(this.idle_time.saturating_sub(HELD_TIME));
-                    State::idle(*connection)
                 }
-                State::Idle { mut stream, service } => match stream.poll_request(cx) {
-                    Poll::Ready(Ok(true)) => {
-                        this.idle.stop();
-                        State::speaking(stream, service)
+                // Errors end it too; they are the client's business (gone, silent,
+                // malformed), and the requests inside have had their own outcomes.
+                State::Hyper(connection) => match Pin::new(connection.as_mut()).poll(cx) {
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => {
+                        ready!(this.poll_idle(cx));
+                        this.idle.start(this.idle_time.saturating_sub(Self::HELD_TIME));
                     }
-                    Poll::Pending if this.idle.poll(cx).is_pending() => {
-                        this.state = State::Idle { stream, service };
-                        return Poll::Pending;
-                    }
-                    // The client has left, or asked for nothing for too long.
-                    Poll::Ready(Ok(false) | Err(_)) | Poll::Pending => return Poll::Ready(()),
                 },
                 State::Over => return Poll::Ready(()),
             }
+            this.state = match mem::replace(&mut this.state, State::Over) {
+                State::Direct(direct) => State::hyper(direct),
+                State::Hyper(connection) => State::direct(*connection),
+                State::Over => return Poll::Ready(()),
+            };
         }
     }
 }
@@ -176,6 +181,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::{Instant, sleep, timeout};
 
+    use super::super::at_hand::{Asked, Ordinary, Prepared};
     use super::super::departure::Debt;
     use super::super::pace::Pace;
     use super::super::screen::Screen;
@@ -185,6 +191,7 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
     const IDLE_TIME: Duration = Duration::from_secs(75);
+    const SECOND: Duration = Duration::from_secs(1);
 
     /// Answers with a body of so many bytes, and keeps the bodies of requests as they are.
     #[derive(Clone)]
@@ -211,10 +218,22 @@ mod tests {
         }
     }
 
-    type Tested = Session<DuplexStream, Screen<Long>>;
+    type Tested = Session<DuplexStream, Screen<Ordinary<Long>>>;
 
     fn session(service: Long, idle_time: Duration) -> (DuplexStream, Tested) {
-        let (client, socket) = duplex(4096);
+        connect(Ordinary(service), idle_time, 4096)
+    }
+
+    fn connect<S>(
+        service: S,
+        idle_time: Duration,
+        buffer: usize,
+    ) -> (DuplexStream, Session<DuplexStream, Screen<S>>)
+    where
+        S: Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible>
+            + AtHand,
+    {
+        let (client, socket) = duplex(buffer);
         let stream = Box::new(Guarded::new(socket, Limits::default()));
         let (pace, debt) = (Pace::default(), Debt::default());
         let screen =
@@ -224,7 +243,7 @@ mod tests {
 
     async fn is_idle_after(session: &mut Tested, time: Duration) -> bool {
         let _ = timeout(time, &mut *session).await;
-        matches!(session.state, State::Idle { .. })
+        matches!(session.state, State::Direct(_))
     }
 
     async fn answered(client: &mut DuplexStream, session: &mut Tested) {
@@ -341,5 +360,138 @@ mod tests {
         let start = Instant::now();
         session.await;
         assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    /// Has the answers at hand to requests whose target begins with `/now`: a body of so many
+    /// bytes, all of them the last one of the target.
+    #[derive(Clone)]
+    struct Quick(usize, Long, Arc<Mutex<Vec<usize>>>);
+
+    impl Quick {
+        fn new(length: usize) -> Self {
+            Self(length, Long::new(1), Arc::default())
+        }
+
+        fn session(&self, buffer: usize) -> (DuplexStream, Session<DuplexStream, Screen<Self>>) {
+            connect(self.clone(), IDLE_TIME, buffer)
+        }
+
+        /// How many bytes were written of each body.
+        fn written(&self) -> Vec<usize> {
+            self.2.lock().clone()
+        }
+    }
+
+    impl AtHand for Quick {
+        fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared> {
+            let last = *asked.target().as_bytes().last()?;
+            let written = Arc::clone(&self.2);
+            asked.target().starts_with("/now").then(|| Prepared {
+                head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).into(),
+                fields: Bytes::from_static(b"a: b\r\n"),
+                body: vec![last; self.0].into(),
+                account: Some(Box::new(move |bytes| written.lock().push(bytes))),
+            })
+        }
+    }
+
+    impl Service<Request<Incoming>> for Quick {
+        type Response = Response<Full<Bytes>>;
+        type Error = Infallible;
+        type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+        fn call(&self, request: Request<Incoming>) -> Self::Future {
+            self.1.call(request)
+        }
+    }
+
+    fn requests(targets: &[&str]) -> Vec<u8> {
+        let request = |target| format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").into_bytes();
+        targets.iter().flat_map(request).collect()
+    }
+
+    /// The last bytes of the bodies in `answers`, in which each is followed by a status line.
+    fn last_bytes(answers: &[u8]) -> String {
+        let text = std::str::from_utf8(answers).unwrap();
+        let bodies = text.split("HTTP/1.1 200 OK\r\n").skip(1);
+        bodies.map(|answer| answer.chars().last().unwrap()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_at_hand_and_others_come_in_the_order_of_their_requests() {
+        let quick = Quick::new(3);
+        let (mut client, session) = quick.session(64 * 1024);
+        let speaking = tokio::spawn(session);
+        let mut answers = Vec::new();
+        for _ in 0..2 {
+            client
+                .write_all(&requests(&["/now1", "/later", "/now2", "/now3", "/l"]))
+                .await
+                .unwrap();
+            client.write_all(&requests(&["/now4"])[..9]).await.unwrap();
+            sleep(Duration::from_secs(2)).await;
+            client.write_all(&requests(&["/now4"])[9..]).await.unwrap();
+            sleep(Duration::from_secs(2)).await;
+        }
+        client.shutdown().await.unwrap();
+        client.read_to_end(&mut answers).await.unwrap();
+        speaking.await.unwrap();
+        // What has come with a request for hyper is hyper's too.
+        assert_eq!(last_bytes(&answers), "1xxxx41xxxx4");
+        assert_eq!(quick.written(), [3; 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_no_proper_request_is_refused_behind_answers_at_hand() {
+        let (mut client, session) = Quick::new(1).session(64 * 1024);
+        let speaking = tokio::spawn(session);
+        client.write_all(&requests(&["/now1", "/now2", "/no w"])).await.unwrap();
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).await.unwrap();
+        speaking.await.unwrap();
+        let answers = String::from_utf8(answers).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{answers}");
+        assert!(answers.contains("\r\n\r\n2HTTP/1.1 400 Bad Request\r\n"), "{answers}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_request_closes_behind_its_answer() {
+        let (mut client, session) = Quick::new(1).session(64 * 1024);
+        let speaking = tokio::spawn(session);
+        let last = b"GET /now2 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+        client.write_all(&[&requests(&["/now1"])[..], last, REQUEST].concat()).await.unwrap();
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).await.unwrap();
+        speaking.await.unwrap();
+        assert_eq!(last_bytes(&answers), "12");
+        assert_eq!(std::str::from_utf8(&answers).unwrap().matches("connection: close").count(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_at_hand_waits_for_its_client_and_outlives_a_shutdown() {
+        const LENGTH: usize = 20_000;
+        let quick = Quick::new(LENGTH);
+        let (mut client, mut session) = quick.session(4096);
+        client.write_all(&requests(&["/now1"])).await.unwrap();
+        assert!(timeout(SECOND, &mut session).await.is_err());
+        session.graceful_shutdown();
+        let speaking = tokio::spawn(session);
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).await.unwrap();
+        speaking.await.unwrap();
+        assert!(answers.ends_with(&[b'1'; LENGTH]));
+        assert_eq!(quick.written(), [LENGTH]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_of_an_answer_at_hand_is_given_up() {
+        let quick = Quick::new(20_000);
+        let (mut client, session) = quick.session(4096);
+        client.write_all(&requests(&["/now1"])).await.unwrap();
+        let start = Instant::now();
+        session.await;
+        assert_eq!(start.elapsed(), Duration::from_secs(60));
+        let [written] = quick.written()[..] else { panic!("{:?}", quick.written()) };
+        assert!((3900..4096).contains(&written), "{written}");
     }
 }

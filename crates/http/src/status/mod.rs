@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 pub use board::Board;
 pub use token::{InvalidToken, Token, TokenSource};
 
-use crate::server::{Drain, Server};
+use crate::server::{Drain, Ordinary, Server};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -50,10 +50,10 @@ pub async fn serve(
     let server = Server::default().connections_max(CONNECTIONS_MAX);
     let connect = |_peer| {
         let board = board.clone();
-        service_fn(move |request| {
+        Ordinary(service_fn(move |request| {
             let board = board();
             async move { Ok::<_, Infallible>(answer(&board, request).await) }
-        })
+        }))
     };
     server.serve(listener, connect, drain).await;
 }

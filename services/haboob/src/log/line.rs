@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use http::header::{HOST, REFERER, USER_AGENT};
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Version};
 
 use super::LogFormat;
 use crate::date::Civil;
@@ -13,6 +13,32 @@ use crate::date::Civil;
 /// No more of what a client has sent is written down; what follows says that there was more.
 const FIELD_MAX: usize = 2048;
 const CUT: &str = "...";
+
+/// What is written down of a request.
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) target: &'a str,
+    pub(crate) version: Version,
+    pub(crate) host: Option<&'a [u8]>,
+    pub(crate) referer: Option<&'a [u8]>,
+    pub(crate) agent: Option<&'a [u8]>,
+}
+
+impl<'a, B> From<&'a Request<B>> for Asked<'a> {
+    fn from(request: &'a Request<B>) -> Self {
+        let uri = request.uri();
+        let field = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+        let host = uri.authority().map(|authority| authority.as_str().as_bytes());
+        Self {
+            method: request.method().as_str(),
+            target: uri.path_and_query().map_or("/", |target| target.as_str()),
+            version: request.version(),
+            host: host.or_else(|| field(HOST)),
+            referer: field(REFERER),
+            agent: field(USER_AGENT),
+        }
+    }
+}
 
 /// A line, but for what is known only in the end.
 #[derive(Default)]
@@ -24,17 +50,13 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn begin<B>(
+    pub(super) fn begin(
         format: LogFormat,
         time: SystemTime,
         client: IpAddr,
-        request: &Request<B>,
+        asked: &Asked<'_>,
     ) -> Self {
-        let uri = request.uri();
-        let field = |name| request.headers().get(name).map(HeaderValue::as_bytes);
-        let (referer, agent) = (field(REFERER), field(USER_AGENT));
-        let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        let (method, version) = (request.method().as_str(), request.version());
+        let Asked { method, target, version, host, referer, agent } = *asked;
         let (mut before, mut after) = (String::with_capacity(256), String::new());
         // Writing to a string does not fail.
         let _ = match format {
@@ -46,13 +68,12 @@ impl Line {
                 writeln!(after, " \"{}\" \"{}\"", or_none(referer), or_none(agent))
             }
             LogFormat::Json => {
-                let host = uri.authority().map(|authority| authority.as_str().as_bytes());
                 let _ = write!(
                     before,
                     "{{\"time\":\"{}\",\"client\":\"{client}\",\"host\":{},\"method\":\"{method}\",\
                      \"target\":{},\"protocol\":\"{version:?}\",\"referer\":{},\"user_agent\":{}",
                     Rfc3339(time),
-                    Json(host.or_else(|| field(HOST))),
+                    Json(host),
                     Json(Some(target.as_bytes())),
                     Json(referer),
                     Json(agent),
@@ -174,7 +195,7 @@ mod tests {
             .unwrap();
         let time = UNIX_EPOCH + Duration::from_millis(1_000_000_000_123);
         let client = "2001:db8::1".parse().unwrap();
-        let line = Line::begin(format, time, client, &request);
+        let line = Line::begin(format, time, client, &Asked::from(&request));
         line.end(206, 512, Duration::from_micros(1500))
     }
 

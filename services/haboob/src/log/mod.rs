@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use http::{Request, Response};
+use http::StatusCode;
 
+pub(crate) use self::line::Asked;
 use self::line::Line;
 use self::writer::Writer;
 
@@ -84,9 +85,9 @@ impl Log {
     }
 
     /// The line about a request that has come just now.
-    pub(crate) fn begin<B>(&self, client: IpAddr, request: &Request<B>) -> Box<Entry> {
+    pub(crate) fn begin(&self, client: IpAddr, asked: &Asked<'_>) -> Box<Entry> {
         Box::new(Entry {
-            line: Line::begin(self.format, SystemTime::now(), client, request),
+            line: Line::begin(self.format, SystemTime::now(), client, asked),
             started: Instant::now(),
             status: LEFT,
             bytes: 0,
@@ -106,8 +107,8 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// There is an answer.
-    pub(crate) fn answered<B>(&mut self, answer: &Response<B>) {
-        self.status = answer.status().as_u16();
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        self.status = status.as_u16();
     }
 
     /// So many more bytes of its body have been sent.

@@ -87,6 +87,11 @@ impl Answer {
         self.fields.get(name).map_or("", String::as_str)
     }
 
+    /// All of them, but for the date.
+    pub fn fields(&self) -> BTreeMap<String, String> {
+        self.fields.clone().into_iter().filter(|(name, _)| name != "date").collect()
+    }
+
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }

@@ -1,0 +1,89 @@
+//! Pages in memory, for requests that want all of one: answered as they stand.
+
+use bytes::Bytes;
+use http::{StatusCode, Version};
+use tamarisk_http::server::{Asked, AtHand, Prepared};
+
+use crate::connection::Connection;
+use crate::edition::{Edition, Way};
+use crate::encoding::accepted_by;
+use crate::log;
+use crate::page::Content;
+use crate::path::SitePath;
+
+/// The fields of a request that matter here.
+#[derive(Default)]
+struct Fields<'a> {
+    host: Option<&'a [u8]>,
+    referer: Option<&'a [u8]>,
+    agent: Option<&'a [u8]>,
+}
+
+impl<'a> Fields<'a> {
+    /// `None` if the request has a condition, or wants a part.
+    fn of(asked: &Asked<'a>) -> Option<Self> {
+        let mut fields = Self::default();
+        for (name, value) in asked.fields() {
+            let is = |known| name.eq_ignore_ascii_case(known);
+            match name.len() {
+                4 if is("host") => fields.host = Some(value),
+                5 if is("range") => return None,
+                7 if is("referer") => fields.referer = fields.referer.or(Some(value)),
+                10 if is("user-agent") => fields.agent = fields.agent.or(Some(value)),
+                8.. if name.as_bytes()[..3].eq_ignore_ascii_case(b"if-") => return None,
+                _ => {}
+            }
+        }
+        Some(fields)
+    }
+
+    fn logged(&self, asked: &Asked<'a>) -> log::Asked<'a> {
+        let Self { host, referer, agent } = *self;
+        let (method, target, version) = (asked.method(), asked.target(), Version::HTTP_11);
+        log::Asked { method, target, version, host, referer, agent }
+    }
+}
+
+impl AtHand for Connection {
+    fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared> {
+        let is_get = match asked.method() {
+            "GET" => true,
+            "HEAD" => false,
+            _ => return None,
+        };
+        let fields = Fields::of(asked)?;
+        let target = asked.target();
+        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let here = self.core.here();
+        let Edition { hosts, pages, log, proxy, .. } = &*here.edition;
+        // Whom a trusted peer speaks for, is for the proxy to say.
+        if log.is_some() && !proxy.trusted.is_empty() {
+            return None;
+        }
+        let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
+        let Some((Way::Folder(place), rest)) = hosts.find(host)?.way(path) else {
+            return None;
+        };
+        let path = SitePath::of(rest, place.hidden).ok()?;
+        let page = pages.at_hand(&place.source, &place.source.key(path))?;
+        let encodings = asked.fields().filter(|(name, _)| is_accept_encoding(name));
+        let form = page.form(accepted_by(encodings.map(|(_, value)| value)));
+        let Content::Held(bytes) = &form.content else { return None };
+        Some(Prepared {
+            head: form.prepared.clone(),
+            fields: place.cache_control_line.clone(),
+            body: if is_get { bytes.clone() } else { Bytes::new() },
+            account: log.as_ref().map(|log| {
+                let client = self.address.ip().to_canonical();
+                let mut entry = log.begin(client, &fields.logged(asked));
+                entry.answered(StatusCode::OK);
+                let account = move |bytes| entry.sent(bytes);
+                Box::new(account) as Box<dyn FnOnce(usize) + Send>
+            }),
+        })
+    }
+}
+
+fn is_accept_encoding(name: &str) -> bool {
+    name.len() == 15 && name.eq_ignore_ascii_case("accept-encoding")
+}
