@@ -87,6 +87,16 @@ impl<'a> Reading<'a> {
         Ok(None)
     }
 
+    /// How many bytes come next of which nothing matters but that they come. [`read`](Self::read)
+    /// does not look at so many: a piece of the same length will do in their place.
+    pub(crate) fn body_left(&self) -> u64 {
+        match self.place {
+            Place::Length(left) | Place::Chunk(left) => left,
+            Place::UntilClose => u64::MAX,
+            Place::Head | Place::ChunkSize | Place::ChunkEnd | Place::Trailers | Place::Done => 0,
+        }
+    }
+
     /// The connection has ended.
     ///
     /// # Errors
@@ -367,6 +377,27 @@ mod tests {
             let mut reading = Reading::new(&Method::GET);
             let answer = reading.read(text.as_bytes()).unwrap().unwrap();
             assert!(!answer.keep, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_not_framing_may_pass_unseen() {
+        let left = |begun: &str| {
+            let mut reading = Reading::new(&Method::GET);
+            assert_eq!(reading.read(begun.as_bytes()), Ok(None));
+            reading.body_left()
+        };
+        assert_eq!(left("HTTP/1.1 200 OK\r\nContent-Le"), 0);
+        assert_eq!(left("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhe"), 9);
+        assert_eq!(left("HTTP/1.1 200 OK\r\n\r\n"), u64::MAX);
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for (begun, expected) in [("", 0), ("9", 0), ("9\r\n", 9), ("9\r\nlong", 5)] {
+            assert_eq!(left(&format!("{chunked}{begun}")), expected, "{begun:?}");
+        }
+        for begun in
+            ["9\r\nlong body", "9\r\nlong body\r", "9\r\nlong body\r\n", "0\r\n", "0\r\n\r"]
+        {
+            assert_eq!(left(&format!("{chunked}{begun}")), 0, "{begun:?}");
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! It is driven by hand and not by hyper's client, so that the generator's core is not full
 //! before the server's is: a request goes out in one write, an answer comes into one buffer
-//! for the whole thread and is only counted, and a connection has no task of its own.
+//! for the whole thread and is only counted, a long body not even copied, and a connection has
+//! no task of its own.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -11,7 +12,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::Method;
@@ -24,8 +25,11 @@ use crate::answer::{Answer, Reading};
 use crate::outcome::ErrorKind;
 use crate::request::{Afterwards, RequestForm};
 
-/// Room for what can be read at once: what a socket holds before its buffer has grown.
-const READ_BYTES: usize = 128 * 1024;
+/// Read at once where a head or chunk framing may come: with most heads, all of the body.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Read at once of a long body: some of what a socket may hold, which is megabytes.
+const READ_BYTES_OF_BODY: usize = 256 * 1024;
 
 /// An open connection on which no request is under way.
 #[derive(Debug)]
@@ -130,7 +134,7 @@ impl Connection {
 
 impl Default for Buffers {
     fn default() -> Self {
-        Self { head: RefCell::default(), read: RefCell::new(vec![0; READ_BYTES].into()) }
+        Self { head: RefCell::default(), read: RefCell::new(vec![0; READ_BYTES_OF_BODY].into()) }
     }
 }
 
@@ -143,10 +147,15 @@ async fn read_answer(
     poll_fn(|context| {
         loop {
             let mut buffer = buffer.borrow_mut();
-            let mut piece = ReadBuf::new(&mut buffer);
-            ready!(Pin::new(&mut *reader).poll_read(context, &mut piece))
-                .map_err(|_| ErrorKind::ConnectionClosed)?;
-            let answer = match piece.filled() {
+            let read = match reading.body_left() {
+                0 => poll_read(reader, context, &mut buffer[..READ_BYTES]),
+                left => {
+                    let room = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    poll_read_unseen(reader.as_ref(), context, &mut buffer[..room])
+                }
+            };
+            let read = ready!(read).map_err(|_| ErrorKind::ConnectionClosed)?;
+            let answer = match &buffer[..read] {
                 [] => Some(reading.end()?),
                 piece => reading.read(piece)?,
             };
@@ -156,4 +165,44 @@ async fn read_answer(
         }
     })
     .await
+}
+
+/// Reads into `buffer`: how many bytes, none at the end of the connection.
+fn poll_read(
+    reader: &mut ReadHalf<'_>,
+    context: &mut Context<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::new(buffer);
+    Pin::new(reader).poll_read(context, &mut buffer).map_ok(|()| buffer.filled().len())
+}
+
+/// Reads as many bytes as `room` has, at most, of which nobody wants to know what they are:
+/// `room` may have them afterwards, or not.
+fn poll_read_unseen(
+    stream: &TcpStream,
+    context: &mut Context<'_>,
+    room: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(stream.poll_read_ready(context))?;
+        match try_read_unseen(stream, room) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return Poll::Ready(read),
+        }
+    }
+}
+
+/// The kernel drops them without a copy.
+#[cfg(target_os = "linux")]
+fn try_read_unseen(stream: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    use rustix::net::{RecvFlags, recv};
+
+    stream.try_io(tokio::io::Interest::READABLE, || Ok(recv(stream, room, RecvFlags::TRUNC)?.1))
+}
+
+/// Elsewhere there is no such way.
+#[cfg(not(target_os = "linux"))]
+fn try_read_unseen(stream: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    stream.try_read(room)
 }

@@ -268,6 +268,27 @@ async fn an_answer_in_many_pieces_leaves_the_connection_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn long_bodies_are_counted_to_the_last_byte() {
+    /// More than is read at once of any answer, and more than a socket holds at first.
+    const BODY_BYTES: usize = 3_000_001;
+    let piece: &'static [u8] = vec![b'0'; BODY_BYTES].leak();
+    let pieces = |pieces: &[&'static [u8]]| &*pieces.to_vec().leak();
+    let length: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3000001\r\n\r\n";
+    check_kept_alive(pieces(&[length, piece]), BODY_BYTES as u64).await;
+    let chunked: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2dc6c1\r\n";
+    let again: &[u8] = b"\r\n2DC6C1;x=y\r\n";
+    let end: &[u8] = b"\r\n0\r\n\r\n";
+    let chunks = pieces(&[chunked, piece, again, piece, end]);
+    check_kept_alive(chunks, 2 * BODY_BYTES as u64).await;
+    let until_close: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+    let service = service::raw([until_close, piece].concat().leak()).await;
+    let report = report(closed(&service, users(level(1.0, &[], ms(200))))).await;
+    assert_eq!(report.total.failed, 0, "{:?}", report.total.errors);
+    assert!(report.total.completed > 1, "{}", report.total.completed);
+    assert_eq!(report.total.bytes, BODY_BYTES as u64 * report.total.completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_body_that_ends_with_its_connection_is_complete() {
     let service = service::raw(b"HTTP/1.1 200 OK\r\n\r\nhello").await;
     let report = report(closed(&service, users(level(2.0, &[], ms(150))))).await;
