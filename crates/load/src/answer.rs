@@ -345,8 +345,8 @@ mod tests {
 
     #[test]
     fn what_leaves_http_takes_the_connection_with_it() {
-        get("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", answer(0, false));
-        check(&Method::CONNECT, "HTTP/1.1 200 OK\r\n\r\n", answer(0, false));
+        get("HTTP/1.1 101 Changed\r\nUpgrade: x\r\nContent-Length: 9\r\n\r\n", answer(0, false));
+        check(&Method::CONNECT, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", answer(0, false));
     }
 
     #[test]
