@@ -8,26 +8,30 @@
 //! measured, so the files are in the system's memory; our page cache holds all of the small set
 //! and 200 MiB of the paper's (`--set full`), as the paper's did.
 //!
-//! The clients could ask for 51,200 pages a second, and one core serves fewer. Where the server's
-//! core is not full, the generator's is, and what a request costs the server says more than the
-//! throughput does.
+//! The clients could ask for 51,200 pages a second if they were answered at once. What bounds the
+//! throughput is the server's core, the generator's or the clients' leisure: the shares of both
+//! cores say which. Where it is not the server's, what a request costs the server says more than
+//! the throughput does.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use tamarisk_bench::file_set::FileSet;
 use tamarisk_bench::load::{load, number};
 use tamarisk_bench::process::{Scratch, Server, h2o, nginx, serve};
-use tamarisk_bench::spread;
+use tamarisk_bench::{cpu_time_of_the_ended, spread};
 
 const SERVER_CORE: usize = 0;
 const CLIENT_CORE: usize = 1;
 const CLIENTS: &str = "1024";
 /// What comes before is not judged: connections are opened and pages read for the first time.
 const WARM_UP_SECONDS: u32 = 2;
+/// How long a server may be silent when it is asked for a file that the disk may have to give.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The paper's load on `tamarisk serve`, nginx and h2o
 #[derive(Debug, Parser)]
@@ -141,6 +145,7 @@ fn contestants(scratch: &Scratch, set: Set, folder: &Path) -> Result<[Contestant
 /// Reads every file once.
 fn ask_for_all(server: SocketAddr, set: FileSet) -> Result<()> {
     let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
     for path in set.paths() {
         // In one piece: the rest of one in several would wait for an acknowledgement.
         let request = format!("GET /{path} HTTP/1.1\r\nhost: {server}\r\n\r\n");
@@ -189,13 +194,17 @@ struct Turn {
     cost: f64,
     /// Share of its core that the server used.
     busy: f64,
+    /// CPU time of the load generator, microseconds an answer.
+    generator_cost: f64,
+    /// Share of its core that the load generator used.
+    generator_busy: f64,
 }
 
 impl Turn {
     fn of(contestant: &Contestant, seconds: u32) -> Result<Self> {
         let warm = format!("{CLIENTS}@{WARM_UP_SECONDS}s");
         let duration = WARM_UP_SECONDS + seconds;
-        let before = contestant.server.cpu_time();
+        let before = (contestant.server.cpu_time(), cpu_time_of_the_ended());
         #[rustfmt::skip]
         let report = load(Some(CLIENT_CORE), &[
             "--urls", &contestant.urls, "--users", CLIENTS, "--think", "20ms",
@@ -203,19 +212,23 @@ impl Turn {
             // The same level once more: the report then has a phase that begins here.
             "--step", &warm, "--duration", &format!("{duration}s"),
         ])?;
-        let spent = (contestant.server.cpu_time() - before).as_secs_f64();
+        let spent = (contestant.server.cpu_time() - before.0).as_secs_f64();
+        let generator_spent = (cpu_time_of_the_ended() - before.1).as_secs_f64();
         let (judged, total) = (&report["phases"][1], &report["total"]);
         let seconds = f64::from(seconds);
         let time = |name: &str| number(&judged["latency"][name]).map(|seconds| 1e3 * seconds);
         let errors = number(&total["rejected"])? + number(&total["failed"])?;
+        let answers = number(&total["completed"])?;
         Ok(Self {
             throughput: number(&judged["throughput"])?,
             megabytes: number(&judged["bytes"])? / seconds / 1e6,
             fairness: number(&judged["fairness"]).context("no client was answered")?,
             times: [time("p50")?, time("p90")?, time("p99")?, time("max")?],
             errors,
-            cost: 1e6 * spent / number(&total["completed"])?,
+            cost: 1e6 * spent / answers,
             busy: spent / f64::from(duration),
+            generator_cost: 1e6 * generator_spent / answers,
+            generator_busy: generator_spent / f64::from(duration),
         })
     }
 
@@ -239,6 +252,8 @@ fn show(name: &str, turns: &[Turn]) {
     println!("  errors                   {}", all(|turn| turn.errors));
     println!("  CPU time an answer, µs   {}", all(|turn| turn.cost));
     println!("  share of the core used   {}", all(|turn| turn.busy));
+    println!("  the generator's, µs      {}", all(|turn| turn.generator_cost));
+    println!("                 share     {}", all(|turn| turn.generator_busy));
 }
 
 /// The first of the servers beside the best of the others in the same round.
