@@ -122,31 +122,17 @@ impl<'a> Reading<'a> {
 
     /// Reads one thing from the beginning of `bytes`, which must not be empty.
     fn step(&mut self, bytes: &[u8]) -> Result<Status<usize>, ErrorKind> {
-        let malformed = |_| ErrorKind::MalformedAnswer;
         Ok(Status::Complete(match self.place {
             Place::Head => return self.head(bytes),
-            Place::Length(left) => {
-                self.body(
-                    bytes,
-                    left,
-                    |left| if left == 0 { Place::Done } else { Place::Length(left) },
-                )
+            Place::Length(left) => self.body(bytes, left, Place::Length, Place::Done),
+            Place::Chunk(left) => self.body(bytes, left, Place::Chunk, Place::ChunkEnd),
+            Place::UntilClose => {
+                self.body(bytes, u64::MAX, |_| Place::UntilClose, Place::UntilClose)
             }
-            Place::Chunk(left) => {
-                self.body(
-                    bytes,
-                    left,
-                    |left| if left == 0 { Place::ChunkEnd } else { Place::Chunk(left) },
-                )
-            }
-            Place::UntilClose => self.body(bytes, u64::MAX, |_| Place::UntilClose),
             Place::ChunkSize => {
-                let size = httparse::parse_chunk_size(bytes);
-                let Status::Complete((used, size)) =
-                    size.map_err(|_| ErrorKind::MalformedAnswer)?
-                else {
-                    return Ok(Status::Partial);
-                };
+                let read = httparse::parse_chunk_size(bytes);
+                let read = read.map_err(|_| ErrorKind::MalformedAnswer)?;
+                let Status::Complete((used, size)) = read else { return Ok(Status::Partial) };
                 self.place = if size == 0 { Place::Trailers } else { Place::Chunk(size) };
                 used
             }
@@ -160,7 +146,8 @@ impl<'a> Reading<'a> {
             },
             Place::Trailers => {
                 let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-                let read = httparse::parse_headers(bytes, &mut fields).map_err(malformed)?;
+                let read = httparse::parse_headers(bytes, &mut fields);
+                let read = read.map_err(|_| ErrorKind::MalformedAnswer)?;
                 let Status::Complete((used, _)) = read else { return Ok(Status::Partial) };
                 self.place = Place::Done;
                 used
@@ -170,10 +157,16 @@ impl<'a> Reading<'a> {
     }
 
     /// Counts those of `bytes` that are among the `left` ones of a part of the body.
-    fn body(&mut self, bytes: &[u8], left: u64, next: impl Fn(u64) -> Place) -> usize {
+    fn body(
+        &mut self,
+        bytes: &[u8],
+        left: u64,
+        unfinished: impl Fn(u64) -> Place,
+        finished: Place,
+    ) -> usize {
         let here = left.min(bytes.len() as u64);
         self.answer.bytes += here;
-        self.place = next(left - here);
+        self.place = if here == left { finished } else { unfinished(left - here) };
         here as usize
     }
 
