@@ -44,6 +44,7 @@ mod deadline;
 mod hold;
 mod layer;
 mod refusal;
+mod send_file;
 
 pub mod classify;
 pub mod config;

@@ -105,6 +105,9 @@ fn content_range(ByteRange { first, last }: ByteRange, length: u64) -> HeaderVal
 fn part(form: &Form, range: ByteRange, files: &Files) -> Part {
     match &form.content {
         Content::Held(bytes) => Part::Held(bytes.slice(range.first as usize..=range.last as usize)),
+        Content::InMemory(file) => {
+            Part::InMemory { file: file.clone(), at: range.first, left: range.len() }
+        }
         Content::OnDisk(file) => Part::OnDisk {
             file: file.clone(),
             at: range.first,

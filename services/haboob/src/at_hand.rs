@@ -1,13 +1,16 @@
 //! Pages in memory, for requests that want all of one: answered as they stand.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{StatusCode, Version};
-use tamarisk_http::server::{Asked, AtHand, Prepared};
+use tamarisk_http::server::{Asked, AtHand, Prepared, PreparedBody};
 
 use crate::connection::Connection;
 use crate::edition::{Edition, Way};
 use crate::encoding::accepted_by;
 use crate::log;
+use crate::memory_file::MemoryFile;
 use crate::page::Content;
 use crate::path::SitePath;
 
@@ -68,17 +71,24 @@ impl AtHand for Connection {
         let page = pages.at_hand(&place.source, &place.source.key(path))?;
         let encodings = asked.fields().filter(|(name, _)| is_accept_encoding(name));
         let form = page.form(accepted_by(encodings.map(|(_, value)| value)));
-        let Content::Held(bytes) = &form.content else { return None };
+        let body = match &form.content {
+            _ if !is_get => PreparedBody::Bytes(Bytes::new()),
+            Content::Held(bytes) => PreparedBody::Bytes(bytes.clone()),
+            Content::InMemory(file) => {
+                PreparedBody::File(Arc::<MemoryFile>::clone(file), form.length)
+            }
+            Content::OnDisk(_) => return None,
+        };
         Some(Prepared {
             head: form.prepared.clone(),
             fields: place.cache_control_line.clone(),
-            body: if is_get { bytes.clone() } else { Bytes::new() },
+            body,
             account: log.as_ref().map(|log| {
                 let client = self.address.ip().to_canonical();
                 let mut entry = log.begin(client, &fields.logged(asked));
                 entry.answered(StatusCode::OK);
                 let account = move |bytes| entry.sent(bytes);
-                Box::new(account) as Box<dyn FnOnce(usize) + Send>
+                Box::new(account) as Box<dyn FnOnce(u64) + Send>
             }),
         })
     }

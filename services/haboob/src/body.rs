@@ -16,6 +16,7 @@ use tamarisk_stage::{CallError, Request, Sink};
 
 use crate::files::Chunk;
 use crate::log::Entry;
+use crate::memory_file::MemoryFile;
 
 /// What is read at once of a file that is not held: enough that the disk does not
 /// seek for little, and all that one answer holds in memory.
@@ -83,7 +84,7 @@ impl Body for SiteBody {
         if let Some(entry) = &mut this.entry
             && let Poll::Ready(Some(Ok(frame))) = &polled
         {
-            entry.sent(frame.data_ref().map_or(0, Bytes::len));
+            entry.sent(frame.data_ref().map_or(0, Bytes::len) as u64);
         }
         polled
     }
@@ -114,6 +115,7 @@ struct PageBody {
 /// Bytes one after the other.
 pub(crate) enum Part {
     Held(Bytes),
+    InMemory { file: Arc<MemoryFile>, at: u64, left: u64 },
     OnDisk { file: Arc<File>, at: u64, left: u64, chunk: ChunkSink },
 }
 
@@ -121,7 +123,7 @@ impl Part {
     fn left(&self) -> u64 {
         match self {
             Self::Held(bytes) => bytes.len() as u64,
-            Self::OnDisk { left, .. } => *left,
+            Self::InMemory { left, .. } | Self::OnDisk { left, .. } => *left,
         }
     }
 }
@@ -138,6 +140,15 @@ impl PageBody {
                 let bytes = mem::take(bytes);
                 self.part = self.others.pop_front();
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            Some(Part::InMemory { file, at, left }) => {
+                let length = CHUNK_BYTES.min(*left);
+                let read = file.read(*at, length as usize);
+                (*at, *left) = (*at + length, *left - length);
+                if read.is_err() || *left == 0 {
+                    self.part = self.others.pop_front();
+                }
+                return Poll::Ready(Some(read.map(Frame::data)));
             }
             None => return Poll::Ready(None),
         };

@@ -9,7 +9,7 @@ use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
 use tamarisk_http::classify::Routes;
 use tamarisk_http::protect::UpstreamOptions;
-use tamarisk_http::proxy;
+use tamarisk_http::proxy::{self, Scheme};
 use tamarisk_stage::Gate;
 
 use crate::change;
@@ -244,6 +244,7 @@ impl<'a> Parts<'a> {
             hidden: options.hidden,
             // What the cache cannot hold needs no trying.
             held_max: self.options.held_bytes_max.min(self.options.cache_bytes),
+            by_file: self.options.scheme == Scheme::Http,
             place: path.to_owned(),
         };
         let before = self.before.map_or(&[][..], |before| &before.folders);

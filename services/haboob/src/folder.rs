@@ -38,6 +38,8 @@ pub(crate) struct Folder {
     pub(crate) hidden: HiddenFiles,
     /// Longer files are read as they are sent.
     pub(crate) held_max: u64,
+    /// Whether long pages are sent as files, which pays where what is sent is what is in them.
+    pub(crate) by_file: bool,
     /// Where in its host it is: what a list begins its heading with.
     pub(crate) place: String,
 }
@@ -102,7 +104,8 @@ impl OpenFile {
 impl Folder {
     /// Whether the pages of `other` would be the same as those of this one.
     pub(crate) fn has_pages_of(&self, other: &Self) -> bool {
-        let options = |folder: &Self| (folder.listing, folder.hidden, folder.held_max);
+        let options =
+            |folder: &Self| (folder.listing, folder.hidden, folder.held_max, folder.by_file);
         self.root.is_same(&other.root)
             && options(self) == options(other)
             && (&self.index, &self.place) == (&other.index, &other.place)
@@ -182,7 +185,8 @@ impl Folder {
         if is_text && encoded.iter().all(Option::is_none) {
             encoded[2] = compressed(&plain);
         }
-        Ok(Page::new(plain, encoded, stamp, now))
+        let form = |form: Form| if self.by_file { form.in_memory() } else { form };
+        Ok(Page::new(form(plain), encoded.map(|encoded| encoded.map(form)), stamp, now))
     }
 
     fn form(

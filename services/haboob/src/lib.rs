@@ -55,6 +55,7 @@ pub mod fuzz;
 mod host;
 mod listing;
 mod log;
+mod memory_file;
 mod options;
 mod page;
 mod pages;

@@ -15,6 +15,7 @@ use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
 use crate::encoding::Encoding;
+use crate::memory_file::{self, MemoryFile};
 
 /// A page in the cache is compared with the disk at most so often.
 const CHECK_NANOS: u64 = 1_000_000_000;
@@ -46,6 +47,8 @@ pub(crate) struct Form {
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Held(Bytes),
+    /// Many.
+    InMemory(Arc<MemoryFile>),
     /// Too many to be held: read as they are sent.
     OnDisk(Arc<File>),
 }
@@ -100,6 +103,17 @@ impl Form {
             head.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
         }
         Self { head, prepared: Bytes::new(), validators, length, content }
+    }
+
+    /// The same, in a file in memory if it is long.
+    pub(crate) fn in_memory(mut self) -> Self {
+        if let Content::Held(bytes) = &self.content
+            && self.length >= memory_file::LENGTH_MIN
+            && let Some(file) = MemoryFile::of(bytes)
+        {
+            self.content = Content::InMemory(Arc::new(file));
+        }
+        self
     }
 
     /// Makes the head of answers with all of it.
@@ -159,6 +173,6 @@ impl Page {
     /// Bytes of memory that its content takes; `None` if a form of it stays on disk.
     pub(crate) fn held(&self) -> Option<u64> {
         let forms = std::iter::once(&self.plain).chain(self.encoded.iter().flatten());
-        forms.map(|form| matches!(form.content, Content::Held(_)).then_some(form.length)).sum()
+        forms.map(|form| (!matches!(form.content, Content::OnDisk(_))).then_some(form.length)).sum()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,6 +17,7 @@ use super::sideband::{Sideband, Verdict};
 use super::violation::Violation;
 use super::watch::Watch;
 use crate::deadline::Deadline;
+use crate::send_file::SendFile;
 
 /// What HTTP/2 clients with prior knowledge send first [RFC9113 §3.4].
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -391,6 +393,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
             ready!(self.poll_linger(cx));
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + SendFile> SendFile for Guarded<S> {
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: BorrowedFd<'_>,
+        at: u64,
+        length: usize,
+    ) -> Poll<io::Result<usize>> {
+        let sent = self.inner.poll_send_file(cx, file, at, length);
+        self.poll_written(cx, sent)
     }
 }
 

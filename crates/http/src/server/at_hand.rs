@@ -8,8 +8,11 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
+use std::ops::Range;
+use std::os::fd::AsFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
@@ -17,8 +20,13 @@ use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
 use httparse::{Header, Status};
 use hyper::service::Service;
-use tokio::io::AsyncWrite;
 use tokio_util::io::poll_write_buf;
+
+use crate::send_file::SendFile;
+
+/// A body that is not longer goes into one piece with its head: the kernel takes one piece with
+/// less ado than several, and copying so little costs less than that.
+const COPIED_MAX: usize = 4 * 1024;
 
 /// A request with more fields is left to hyper.
 const FIELDS_MAX: usize = 48;
@@ -88,10 +96,19 @@ pub struct Prepared {
     pub head: Bytes,
     /// Further field lines.
     pub fields: Bytes,
-    /// The body; empty if there is none, or none is asked for.
-    pub body: Bytes,
+    /// The body.
+    pub body: PreparedBody,
     /// Is told in the end how many bytes of the body were written.
-    pub account: Option<Box<dyn FnOnce(usize) + Send>>,
+    pub account: Option<Box<dyn FnOnce(u64) + Send>>,
+}
+
+/// A body that is there.
+#[derive(Clone)]
+pub enum PreparedBody {
+    /// These bytes; without any, there is none, or none is asked for.
+    Bytes(Bytes),
+    /// So many bytes of a file that is in memory: whoever sends it does not wait for a disk.
+    File(Arc<dyn AsFd + Send + Sync>, u64),
 }
 
 /// The head of a request, and what it says of the connection.
@@ -141,9 +158,12 @@ pub(super) fn answer(bytes: &[u8], service: &impl AtHand) -> Option<(Outgoing, u
 
 /// An answer on its way to the client.
 pub(super) struct Outgoing {
-    bytes: Chain<Chain<Bytes, Bytes>, Chain<Bytes, Bytes>>,
-    body_length: usize,
-    account: Option<Box<dyn FnOnce(usize) + Send>>,
+    /// The head, and the body or nothing of it.
+    bytes: Chain<Bytes, Bytes>,
+    /// The body, if it is a file, and which part of it is to be sent.
+    file: Option<(Arc<dyn AsFd + Send + Sync>, Range<u64>)>,
+    body_length: u64,
+    account: Option<Box<dyn FnOnce(u64) + Send>>,
     /// The connection closes behind it.
     pub(super) is_last: bool,
 }
@@ -151,30 +171,65 @@ pub(super) struct Outgoing {
 impl Outgoing {
     fn new(prepared: Prepared, is_last: bool) -> Self {
         let Prepared { head, fields, body, account } = prepared;
-        let body_length = body.len();
-        let bytes = head.chain(fields).chain(end_of_head(is_last).chain(body));
-        Self { bytes, body_length, account, is_last }
+        let (mut body, file, body_length) = match body {
+            PreparedBody::Bytes(bytes) => (bytes.clone(), None, bytes.len() as u64),
+            PreparedBody::File(file, length) => (Bytes::new(), Some((file, 0..length)), length),
+        };
+        let copied = if body.len() <= COPIED_MAX { mem::take(&mut body) } else { Bytes::new() };
+        let head = [head, fields, end_of_head(is_last), copied].concat();
+        Self { bytes: Bytes::from(head).chain(body), file, body_length, account, is_last }
     }
 
     /// Writes what `stream` takes; ready when that is all.
     pub(super) fn poll_write(
         &mut self,
-        mut stream: Pin<&mut impl AsyncWrite>,
+        stream: &mut impl SendFile,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         while self.bytes.has_remaining() {
-            if ready!(poll_write_buf(stream.as_mut(), cx, &mut self.bytes))? == 0 {
+            if ready!(self.poll_write_bytes(stream, cx))? == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
         }
-        stream.poll_flush(cx)
+        if let Some((file, part)) = &mut self.file {
+            while !part.is_empty() {
+                let left = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
+                match ready!(stream.poll_send_file(cx, file.as_fd(), part.start, left))? {
+                    0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                    sent => part.start += sent as u64,
+                }
+            }
+        }
+        Pin::new(stream).poll_flush(cx)
+    }
+
+    fn poll_write_bytes(
+        &mut self,
+        stream: &mut impl SendFile,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let mut stream = Pin::new(stream);
+        if self.bytes.chunk().len() < self.bytes.remaining() {
+            return poll_write_buf(stream, cx, &mut self.bytes);
+        }
+        let written = ready!(stream.as_mut().poll_write(cx, self.bytes.chunk()))?;
+        self.bytes.advance(written);
+        Poll::Ready(Ok(written))
+    }
+
+    /// Bytes of the body that have not been written.
+    fn left(&self) -> u64 {
+        match &self.file {
+            Some((_, part)) => part.end - part.start,
+            None => self.body_length.min(self.bytes.remaining() as u64),
+        }
     }
 }
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
         if let Some(account) = self.account.take() {
-            account(self.body_length - self.bytes.last_ref().last_ref().len());
+            account(self.body_length - self.left());
         }
     }
 }

@@ -11,6 +11,7 @@
 //! than the socket's buffers hold (some 100 KB at first) arrives only as they are read.
 
 use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,10 +19,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::deadline::Deadline;
+use crate::send_file::SendFile;
 
 /// How long a client may go unheard before its socket is looked at: longer than a body that is
 /// wanted at once waits for its reader, and short against a queue that is worth leaving.
@@ -93,7 +95,7 @@ impl Socket {
 async fn departure(stream: Arc<TcpStream>) {
     // Of what tokio can wait for, this alone is met by the end of the stream and not by ordinary
     // bytes; and not by urgent ones, for which it does not ask the system on a TCP stream.
-    let _ = stream.ready(tokio::io::Interest::PRIORITY).await;
+    let _ = stream.ready(Interest::PRIORITY).await;
 }
 
 /// Elsewhere there is no way to wait past unread bytes.
@@ -166,6 +168,33 @@ impl AsyncWrite for Socket {
     /// To a client that has ended its side the close says the same.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.ended { Poll::Ready(Ok(())) } else { self.stream().poll_shutdown(cx) }
+    }
+}
+
+impl SendFile for Socket {
+    #[cfg(target_os = "linux")]
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: BorrowedFd<'_>,
+        at: u64,
+        length: usize,
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream().get_mut();
+        loop {
+            let Poll::Ready(()) = stream.poll_write_ready(cx)? else {
+                self.full = true;
+                return Poll::Pending;
+            };
+            let send = || Ok(rustix::fs::sendfile(&*stream, file, Some(&mut { at }), length)?);
+            match stream.try_io(Interest::WRITABLE, send) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => {
+                    self.full = false;
+                    return Poll::Ready(sent);
+                }
+            }
+        }
     }
 }
 

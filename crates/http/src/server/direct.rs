@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite as _};
 
 use super::at_hand::{self, AtHand, Outgoing};
 use crate::deadline::Deadline;
 use crate::guard::Guarded;
+use crate::send_file::SendFile;
 
 pub(super) struct Direct<T, S> {
     pub(super) stream: Box<Guarded<T>>,
@@ -40,7 +41,7 @@ impl<T, S> Direct<T, S> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin, S: AtHand> Direct<T, S> {
+impl<T: AsyncRead + SendFile, S: AtHand> Direct<T, S> {
     /// Answers what can be answered; without a request for `idle_time`, of which some may have
     /// passed on the `idle` clock already, it ends.
     pub(super) fn poll(
@@ -51,7 +52,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin, S: AtHand> Direct<T, S> {
     ) -> Poll<Next> {
         loop {
             if let Some(outgoing) = &mut self.outgoing {
-                if ready!(outgoing.poll_write(Pin::new(&mut self.stream), cx)).is_err() {
+                if ready!(outgoing.poll_write(&mut *self.stream, cx)).is_err() {
                     return Poll::Ready(Next::End);
                 }
                 self.is_closing = outgoing.is_last;

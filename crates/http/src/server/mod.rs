@@ -50,7 +50,7 @@ use self::stream::Client;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
-pub use at_hand::{Asked, AtHand, Ordinary, Prepared};
+pub use at_hand::{Asked, AtHand, Ordinary, Prepared, PreparedBody};
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
 pub use listen::{ListenError, Listeners};

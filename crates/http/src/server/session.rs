@@ -16,12 +16,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::{Builder, Parts, UpgradeableConnection};
 use hyper::service::HttpService;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 
 use super::at_hand::AtHand;
 use super::direct::{Direct, Next};
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, Sideband};
+use crate::send_file::SendFile;
 
 /// hyper's buffer for each direction: a head and one read beside it. By default
 /// it would gather 400 KiB for a client that reads slowly.
@@ -56,7 +57,7 @@ type Hyper<T, S> = UpgradeableConnection<TokioIo<Box<Guarded<T>>>, S>;
 
 impl<T, S, B> Session<T, S>
 where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + SendFile + Send + 'static,
     S: HttpService<Incoming, ResBody = B> + AtHand + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
@@ -101,7 +102,7 @@ where
 
 impl<T, S, B> State<T, S>
 where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + SendFile + Send + 'static,
     S: HttpService<Incoming, ResBody = B> + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
@@ -131,7 +132,7 @@ where
 
 impl<T, S, B> Future for Session<T, S>
 where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + SendFile + Send + 'static,
     S: HttpService<Incoming, ResBody = B> + AtHand + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
@@ -178,10 +179,11 @@ mod tests {
     use http_body_util::{BodyExt, Full};
     use hyper::service::Service;
     use parking_lot::Mutex;
+    use rustix::fs::{MemfdFlags, memfd_create};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::{Instant, sleep, timeout};
 
-    use super::super::at_hand::{Asked, Ordinary, Prepared};
+    use super::super::at_hand::{Asked, Ordinary, Prepared, PreparedBody};
     use super::super::departure::Debt;
     use super::super::pace::Pace;
     use super::super::screen::Screen;
@@ -365,7 +367,7 @@ mod tests {
     /// Has the answers at hand to requests whose target begins with `/now`: a body of so many
     /// bytes, all of them the last one of the target.
     #[derive(Clone)]
-    struct Quick(usize, Long, Arc<Mutex<Vec<usize>>>);
+    struct Quick(usize, Long, Arc<Mutex<Vec<u64>>>);
 
     impl Quick {
         fn new(length: usize) -> Self {
@@ -377,19 +379,29 @@ mod tests {
         }
 
         /// How many bytes were written of each body.
-        fn written(&self) -> Vec<usize> {
+        fn written(&self) -> Vec<u64> {
             self.2.lock().clone()
         }
     }
 
     impl AtHand for Quick {
         fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared> {
-            let last = *asked.target().as_bytes().last()?;
+            let kind = asked.target().strip_prefix("/now")?;
+            let body = vec![*kind.as_bytes().last()?; self.0];
             let written = Arc::clone(&self.2);
-            asked.target().starts_with("/now").then(|| Prepared {
+            Some(Prepared {
                 head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).into(),
                 fields: Bytes::from_static(b"a: b\r\n"),
-                body: vec![last; self.0].into(),
+                body: match kind.strip_prefix("/file") {
+                    None => PreparedBody::Bytes(body.into()),
+                    Some(kind) => {
+                        let file = memfd_create("test", MemfdFlags::empty()).unwrap();
+                        let is_cut = kind.starts_with("/cut");
+                        let there = &body[..self.0 / if is_cut { 2 } else { 1 }];
+                        rustix::io::write(&file, there).unwrap();
+                        PreparedBody::File(Arc::new(file), self.0 as u64)
+                    }
+                },
                 account: Some(Box::new(move |bytes| written.lock().push(bytes))),
             })
         }
@@ -480,7 +492,24 @@ mod tests {
         client.read_to_end(&mut answers).await.unwrap();
         speaking.await.unwrap();
         assert!(answers.ends_with(&[b'1'; LENGTH]));
-        assert_eq!(quick.written(), [LENGTH]);
+        assert_eq!(quick.written(), [LENGTH as u64]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_is_sent_as_bytes_are_and_a_short_one_cut_off() {
+        const LENGTH: usize = 100_000;
+        let quick = Quick::new(LENGTH);
+        let (mut client, session) = quick.session(4096);
+        let speaking = tokio::spawn(session);
+        client.write_all(&requests(&["/now/file/1", "/now2", "/now/file/cut3"])).await.unwrap();
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).await.unwrap();
+        speaking.await.unwrap();
+        assert_eq!(last_bytes(&answers), "123");
+        assert_eq!(quick.written(), [LENGTH as u64, LENGTH as u64, LENGTH as u64 / 2]);
+        let answers = std::str::from_utf8(&answers).unwrap();
+        assert!(answers.ends_with(&format!("\r\n\r\n{}", "3".repeat(LENGTH / 2))));
+        assert!(answers.contains(&format!("\r\n\r\n{}HTTP/1.1", "1".repeat(LENGTH))));
     }
 
     #[tokio::test(start_paused = true)]

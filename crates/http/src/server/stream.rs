@@ -1,6 +1,7 @@
 //! What a connection reads from and writes to: a socket, TLS above it, or something else.
 
 use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -9,6 +10,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::departure::{Debt, Socket};
 use crate::guard::Protocol;
+use crate::send_file::{SendFile, poll_copy_file};
 
 /// How a client has come.
 pub(super) enum Client {
@@ -113,6 +115,22 @@ impl AsyncWrite for Stream {
             Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Other(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+impl SendFile for Stream {
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: BorrowedFd<'_>,
+        at: u64,
+        length: usize,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(socket) => socket.poll_send_file(cx, file, at, length),
+            Self::Tls(stream) => poll_copy_file(stream, cx, file, at, length),
+            Self::Other(stream) => poll_copy_file(stream, cx, file, at, length),
         }
     }
 }

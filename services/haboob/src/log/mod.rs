@@ -112,8 +112,8 @@ impl Entry {
     }
 
     /// So many more bytes of its body have been sent.
-    pub(crate) fn sent(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
+    pub(crate) fn sent(&mut self, bytes: u64) {
+        self.bytes += bytes;
     }
 }
 

@@ -1,0 +1,46 @@
+//! Sending a file's bytes without taking them out of the kernel, where that can be done.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::AsyncWrite;
+
+/// What is taken out at once where it cannot: a record of TLS.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// A stream that can be written a file to.
+pub(crate) trait SendFile: AsyncWrite + Unpin {
+    /// Writes some of the `length` bytes of `file` from `at` on, which must not come from a disk;
+    /// how many. None are there if the file is shorter.
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: BorrowedFd<'_>,
+        at: u64,
+        length: usize,
+    ) -> Poll<io::Result<usize>> {
+        poll_copy_file(self, cx, file, at, length)
+    }
+}
+
+/// The same by reading and writing.
+pub(crate) fn poll_copy_file(
+    stream: &mut (impl AsyncWrite + Unpin + ?Sized),
+    cx: &mut Context<'_>,
+    file: BorrowedFd<'_>,
+    at: u64,
+    length: usize,
+) -> Poll<io::Result<usize>> {
+    let mut piece = [const { MaybeUninit::uninit() }; PIECE_BYTES];
+    let (bytes, _) = rustix::io::pread(file, &mut piece[..length.min(PIECE_BYTES)], at)?;
+    if bytes.is_empty() {
+        return Poll::Ready(Ok(0));
+    }
+    Pin::new(stream).poll_write(cx, bytes)
+}
+
+#[cfg(test)]
+impl SendFile for tokio::io::DuplexStream {}
