@@ -78,6 +78,12 @@ fn malformed_request_lines_are_refused() {
     ] {
         refuses(Violation::RequestLine, &format!("{line}\r\nHost: a\r\n\r\n"));
     }
+    for line in ["INVALID CONNECTION PREFACE", "SSH-2.0-OpenSSH_10.0", "get / http/1.1", "a"] {
+        refuses(Violation::NotHttp, &format!("{line}\r\n\r\n"));
+    }
+    for line in ["GET / HTP/1.1", "PATCH", "FETCH HTTP/1.1", "a\tHTTP/2"] {
+        refuses(Violation::RequestLine, &format!("{line}\r\n\r\n"));
+    }
     refuses(Violation::Version, "GET / HTTP/1.2\r\nHost: a\r\n\r\n");
     refuses(Violation::Version, "GET / HTTP/2.0\r\nHost: a\r\n\r\n");
     for target in [

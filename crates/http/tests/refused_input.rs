@@ -25,6 +25,8 @@ fn bad_heads() -> Vec<(u16, String)> {
         (400, "GET  /bad HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, " GET /bad HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, "GET\t/bad\tHTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (400, "GET /bad HTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (400, "FETCH  /bad HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, "GET /bad http/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, "GET /bad HTTP/1.1 x\r\nHost: a\r\n\r\n".to_owned()),
         (400, "G{T /bad HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
@@ -223,6 +225,23 @@ async fn a_connection_that_idles_between_requests_is_closed() {
     let front = protect::start(options).await.unwrap();
     let answer = exchange(front.local_addr(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(answer.ends_with("\r\n\r\nok"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn what_speaks_another_protocol_is_closed_on_without_a_word_and_counted() {
+    let upstream = Recorder::ok().await;
+    let options = options(upstream.address);
+    let server = options.server.clone();
+    let front = protect::start(options).await.unwrap();
+    for bytes in ["INVALID CONNECTION PREFACE\r\n\r\n", "EHLO a\r\n", "SSH-2.0-OpenSSH_10.0\r\n"] {
+        assert_eq!(exchange(front.local_addr(), bytes).await, "", "{bytes:?}");
+    }
+    assert_eq!(server.refused().malformed, 3);
+    // Who spoke HTTP before is told.
+    let good = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let answers = exchange(front.local_addr(), format!("{good}EHLO a\r\n\r\n")).await;
+    let (first, second) = answers.split_once("\r\n\r\nok").expect("an answer to the first");
+    assert_eq!((status(first), status(second)), (200, 400));
 }
 
 #[tokio::test]

@@ -6,6 +6,10 @@ use super::grammar;
 use super::limits::{FIELDS_MAX, Limits};
 use super::violation::Violation;
 
+/// The methods of HTTP [RFC9110 §9.1], and PATCH [RFC5789].
+const METHODS: [&[u8]; 9] =
+    [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
+
 /// A head that is complete and well-formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
@@ -68,7 +72,10 @@ impl HeadScan {
             match self.request_line {
                 // One empty line before the request line is forgiven [RFC9112 §2.2].
                 None if line.is_empty() && next == 2 => {}
-                None => self.request_line = Some(request_line(line)?),
+                None => match request_line(line) {
+                    Err(_) if !is_http(line) => return Err(Violation::NotHttp),
+                    read => self.request_line = Some(read?),
+                },
                 Some(request_line) if line.is_empty() => {
                     return self.finish(next, request_line, limits).map(Some);
                 }
@@ -152,6 +159,14 @@ impl HeadScan {
         };
         Ok(Head { len, body, upgrade: self.upgrade || request_line.is_connect })
     }
+}
+
+/// Whether a line that is no request line was meant as one: it begins with a method, or has a
+/// version, or nothing at all.
+fn is_http(line: &[u8]) -> bool {
+    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t');
+    let method = words.clone().next().unwrap_or_default();
+    line.is_empty() || METHODS.contains(&method) || words.any(|word| word.starts_with(b"HTTP/"))
 }
 
 /// `method SP request-target SP HTTP-version` [RFC9112 §3].

@@ -9,7 +9,9 @@
 //! socket. A head goes to hyper whole and checked, or not at all.
 //!
 //! A refused request is answered in its turn, behind the requests before it, with
-//! the status of its [`Violation`] and `Connection: close`.
+//! the status of its [`Violation`] and `Connection: close`. Only who begins with something that
+//! is no HTTP at all gets no answer, which would not be understood: an HTTP/2 client whose
+//! preface is wrong, say.
 //!
 //! HTTP/2 needs none of this: its frames say how long they are.
 

@@ -4,6 +4,9 @@ use http::StatusCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
+    /// A first line with neither a method that is known nor a version: another protocol.
+    #[error("not HTTP")]
+    NotHttp,
     /// The request line is not `method SP target SP version`.
     #[error("malformed request line")]
     RequestLine,
@@ -66,7 +69,8 @@ impl Violation {
     /// The status that tells the client.
     pub fn status(self) -> StatusCode {
         match self {
-            Self::RequestLine
+            Self::NotHttp
+            | Self::RequestLine
             | Self::Target
             | Self::LineEnd
             | Self::Folding

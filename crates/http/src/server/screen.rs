@@ -1,6 +1,7 @@
 //! The service as hyper sees it: what the guard refused is answered here.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -52,10 +53,11 @@ impl<S> Unpin for Screen<S> {}
 impl<S, B> Service<Request<Incoming>> for Screen<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>>,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
     B: Body<Data = Bytes>,
 {
     type Response = Response<ScreenedBody<B>>;
-    type Error = S::Error;
+    type Error = Box<dyn Error + Send + Sync>;
     type Future = Screened<S::Future>;
 
     #[inline]
@@ -79,7 +81,11 @@ where
             },
             Notice::Refused(violation) => {
                 self.refused.refused(violation);
-                Screened::Refused { violation }
+                if violation == Violation::NotHttp && number == 1 {
+                    Screened::NotHttp
+                } else {
+                    Screened::Refused { violation }
+                }
             }
         }
     }
@@ -122,20 +128,23 @@ pin_project! {
             _owed: Option<Owed>,
         },
         Refused { violation: Violation },
+        /// Whose client would not understand an answer.
+        NotHttp,
     }
 }
 
 impl<F, B, E> Future for Screened<F>
 where
     F: Future<Output = Result<Response<B>, E>>,
+    E: Into<Box<dyn Error + Send + Sync>>,
 {
-    type Output = Result<Response<ScreenedBody<B>>, E>;
+    type Output = Result<Response<ScreenedBody<B>>, Box<dyn Error + Send + Sync>>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (answer, open) = match self.project() {
             Projected::Ordinary { answer, open, pace, .. } => {
-                let mut answer = ready!(answer.poll(cx))?;
+                let mut answer = ready!(answer.poll(cx)).map_err(Into::into)?;
                 if pace.is_parting() {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -157,7 +166,7 @@ where
                 if let Some(Open(sideband)) = &open {
                     sideband.decide(if granted { Verdict::Tunnel } else { Verdict::Resume });
                 }
-                let answer = answer?;
+                let answer = answer.map_err(Into::into)?;
                 if let Some(found) = answer.extensions().get::<Tunnel>() {
                     tunnel.fill(found);
                 }
@@ -167,6 +176,8 @@ where
                 let answer = refusal(*violation);
                 return Poll::Ready(Ok(answer.map(|body| ScreenedBody::Refusal { body })));
             }
+            // With an error hyper closes the connection and says nothing.
+            Projected::NotHttp => return Poll::Ready(Err(Violation::NotHttp.into())),
         };
         Poll::Ready(Ok(answer.map(|body| ScreenedBody::Answer { body, _open: open })))
     }
