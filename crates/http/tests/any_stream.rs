@@ -8,15 +8,14 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use support::{PATIENCE, within};
-use tamarisk_http::server::{DrainTrigger, Ordinary, Server};
+use tamarisk_http::server::{ClientBody, DrainTrigger, Ordinary, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-async fn answer(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(_: Request<ClientBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from("done"))))
 }
 

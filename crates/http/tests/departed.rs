@@ -13,12 +13,11 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::routing::any;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use parking_lot::Mutex;
 use socket2::SockRef;
 use support::{OneByOne, axum, proxy, read_until, within};
-use tamarisk_http::server::{DrainTrigger, Ordinary, Server};
+use tamarisk_http::server::{ClientBody, DrainTrigger, Ordinary, Server};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -286,7 +285,7 @@ async fn an_answer_that_has_begun_is_brought_to_its_end() {
     let answer = {
         let release = Arc::clone(&release);
         // The body is kept and never read.
-        move |request: http::Request<Incoming>| {
+        move |request: http::Request<ClientBody>| {
             let release = Arc::clone(&release);
             let end = futures_util::stream::once(async move {
                 release.acquire().await.unwrap().forget();

@@ -9,11 +9,10 @@ use std::fs::File;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::service::service_fn;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use support::{PATIENCE, any_port, exchange, within};
-use tamarisk_http::server::{DrainTrigger, Ordinary, Server};
+use tamarisk_http::server::{ClientBody, DrainTrigger, Ordinary, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -25,7 +24,7 @@ async fn without_a_descriptor_left_clients_are_told_so() {
     let address = listener.local_addr().unwrap();
     let (trigger, drain) = DrainTrigger::new();
     let served = tokio::spawn(async move {
-        let answer = |_: Request<Incoming>| async {
+        let answer = |_: Request<ClientBody>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
         };
         Server::default().serve(listener, |_| Ordinary(service_fn(answer)), drain).await

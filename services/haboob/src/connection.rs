@@ -11,9 +11,9 @@ use std::task::{Context, Poll, ready as ready_now};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
-use hyper::body::Incoming;
 use hyper::service::Service;
 use tamarisk_http::proxy::{Peer, Proxy};
+use tamarisk_http::server::ClientBody;
 
 use crate::answer::{self, Answer, Wish};
 use crate::cache::{Loaded, PageKey};
@@ -38,7 +38,7 @@ impl Connection {
         Self { core, address, peer: RefCell::new(None) }
     }
 
-    fn answer(&self, here: &Here, request: Request<Incoming>) -> Pending {
+    fn answer(&self, here: &Here, request: Request<ClientBody>) -> Pending {
         let authority = match request.uri().authority() {
             Some(authority) => Some(authority.as_str()),
             None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
@@ -65,7 +65,7 @@ impl Connection {
         here: &Here,
         host: &Arc<Host>,
         route: usize,
-        request: Request<Incoming>,
+        request: Request<ClientBody>,
     ) -> Pending {
         let Some(proxy) = &here.proxy else { unreachable!("there is a route to a service") };
         let (proxy, peer) = (Arc::clone(proxy), self.peer(here.number, proxy));
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    fn entry(&self, here: &Here, request: &Request<Incoming>) -> Option<Box<Entry>> {
+    fn entry(&self, here: &Here, request: &Request<ClientBody>) -> Option<Box<Entry>> {
         let log = here.edition.log.as_ref()?;
         let client = match &here.proxy {
             Some(proxy) => proxy.client(&self.peer(here.number, proxy), request.headers()),
@@ -110,7 +110,7 @@ fn at_hand(
     pages: &Arc<Pages>,
     place: &Place,
     rest: &str,
-    request: &Request<Incoming>,
+    request: &Request<ClientBody>,
 ) -> Result<Answer, PageKey> {
     let (method, uri) = (request.method(), request.uri());
     match *method {
@@ -141,7 +141,7 @@ fn load(
     host: &Arc<Host>,
     place: &Place,
     key: PageKey,
-    request: Request<Incoming>,
+    request: Request<ClientBody>,
 ) -> Pending {
     let (pages, host) = (Arc::clone(pages), Arc::clone(host));
     let (source, cache_control) = (place.source.clone(), place.cache_control.clone());
@@ -163,7 +163,7 @@ fn own(
     pages: &Arc<Pages>,
     host: &Arc<Host>,
     answer: Answer,
-    request: &Request<Incoming>,
+    request: &Request<ClientBody>,
 ) -> Pending {
     if host.error_page(answer.status()).is_none() {
         return Pending::at_once(answer);
@@ -215,12 +215,12 @@ fn status_of(error: InvalidPath) -> StatusCode {
     }
 }
 
-impl Service<Request<Incoming>> for Connection {
+impl Service<Request<ClientBody>> for Connection {
     type Response = Answer;
     type Error = Infallible;
     type Future = Answering;
 
-    fn call(&self, request: Request<Incoming>) -> Answering {
+    fn call(&self, request: Request<ClientBody>) -> Answering {
         let here = self.core.here();
         let entry = self.entry(&here, &request);
         Answering { pending: self.answer(&here, request), entry }

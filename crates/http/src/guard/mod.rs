@@ -28,6 +28,7 @@ mod watch;
 pub(crate) use chunked::{Chunked, Part};
 pub(crate) use grammar::{decimal, is_host};
 pub use limits::Limits;
+pub(crate) use patience::Patience;
 pub(crate) use sideband::{Notice, Sideband, Verdict};
 pub use stream::{Guarded, Protocol};
 pub use violation::Violation;

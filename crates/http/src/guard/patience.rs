@@ -14,7 +14,7 @@ use crate::deadline::Deadline;
 /// A limit on each single wait would not do: a byte just before its end would renew it,
 /// and hold a connection for ever. Time that nobody waits for the client costs it nothing.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     spent: Duration,
     since: Option<Instant>,
     end: Deadline,
@@ -23,7 +23,7 @@ pub(super) struct Patience {
 impl Patience {
     /// The wait is over, and brought this many bytes.
     #[inline]
-    pub(super) fn moved(&mut self, bytes: usize, limits: &Limits) {
+    pub(crate) fn moved(&mut self, bytes: usize, limits: &Limits) {
         if let Some(since) = self.since.take() {
             self.spent += since.elapsed();
             self.end.stop();
@@ -35,13 +35,13 @@ impl Patience {
     }
 
     /// Full again.
-    pub(super) fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         (self.spent, self.since) = (Duration::ZERO, None);
         self.end.stop();
     }
 
     /// Waits on; ready when the patience is over.
-    pub(super) fn poll_over(&mut self, limits: &Limits, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_over(&mut self, limits: &Limits, cx: &mut Context<'_>) -> Poll<()> {
         if self.since.is_none() {
             self.since = Some(Instant::now());
             self.end.start(limits.stall_time.saturating_sub(self.spent));

@@ -94,6 +94,11 @@ impl Sideband {
         self.unsent.store(unsent, Ordering::Relaxed);
     }
 
+    /// Whether the client's socket takes no more at present.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
     /// The last word of an answer is written.
     #[inline]
     pub(crate) fn answered(&self) {

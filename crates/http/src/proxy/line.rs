@@ -25,6 +25,7 @@ use super::answer_head::{AnswerHead, Malformed};
 use super::output::Output;
 use super::request_body::RequestBody;
 use crate::deadline::Deadline;
+use crate::server::ClientBodyError;
 
 /// A connection to an upstream.
 pub(super) struct Line {
@@ -51,7 +52,7 @@ pub enum LineError {
     Late,
     /// The client's request body broke off.
     #[error("the request body ended early")]
-    Client(#[source] hyper::Error),
+    Client(#[source] ClientBodyError),
 }
 
 impl From<Malformed> for LineError {

@@ -32,7 +32,6 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -47,7 +46,7 @@ use self::upstream::{Answered, Outgoing, Reach};
 use crate::classify::{self, Choice, Routes};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
-use crate::server::{AtHand, Ordinary, Tunnel};
+use crate::server::{AtHand, ClientBody, Ordinary, Tunnel};
 
 pub use body::ProxyBody;
 pub use forwarded::{Peer, Scheme};
@@ -127,7 +126,7 @@ impl Proxy {
         self: &Arc<Self>,
         address: SocketAddr,
     ) -> impl Service<
-        Request<Incoming>,
+        Request<ClientBody>,
         Response = Response<ProxyBody>,
         Error = Infallible,
         Future: Send,
@@ -158,7 +157,7 @@ impl Proxy {
         &self,
         route: usize,
         peer: &Peer,
-        request: Request<Incoming>,
+        request: Request<ClientBody>,
     ) -> Response<ProxyBody> {
         let (head, body) = request.into_parts();
         let client = || self.client(peer, &head.headers);
@@ -166,7 +165,7 @@ impl Proxy {
         self.answer_as(choice, peer, head, body).await
     }
 
-    async fn answer(&self, peer: &Peer, request: Request<Incoming>) -> Response<ProxyBody> {
+    async fn answer(&self, peer: &Peer, request: Request<ClientBody>) -> Response<ProxyBody> {
         let (head, body) = request.into_parts();
         match self.choose(peer, &head) {
             Some(choice) => self.answer_as(choice, peer, head, body).await,
@@ -179,7 +178,7 @@ impl Proxy {
         choice: Choice,
         peer: &Peer,
         mut head: Parts,
-        body: Incoming,
+        body: ClientBody,
     ) -> Response<ProxyBody> {
         let form = |head: &Parts| Form::of(&head.headers);
         if matches!(head.method, Method::CONNECT | Method::TRACE) {
@@ -216,7 +215,7 @@ impl Proxy {
         peer: &Peer,
         reach: &Arc<Reach>,
         head: &mut Parts,
-        body: Incoming,
+        body: ClientBody,
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, Trouble> {
         let client = head.extensions.remove::<OnUpgrade>();

@@ -8,11 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use http_body::Body;
-use hyper::body::Incoming;
 
 use super::output::Output;
 use super::request_head::BodyLength;
 use crate::deadline::Deadline;
+use crate::server::{ClientBody, ClientBodyError};
 
 /// How long a body waits for the upstream's `100 Continue`. Clients wait as
 /// long before they give up on it (curl, one second).
@@ -20,14 +20,14 @@ const CONTINUE_TIME: Duration = Duration::from_secs(1);
 
 /// A body, and how it is framed.
 pub(super) struct RequestBody {
-    body: Incoming,
+    body: ClientBody,
     chunked: bool,
     /// Set while the client waits to be asked for it, and so do we.
     expected: Option<Deadline>,
 }
 
 /// How long a client's body is, and the body if there is one.
-pub(super) fn of(body: Incoming, headers: &HeaderMap) -> (BodyLength, Option<RequestBody>) {
+pub(super) fn of(body: ClientBody, headers: &HeaderMap) -> (BodyLength, Option<RequestBody>) {
     if body.is_end_stream() {
         return (BodyLength::Empty, None);
     }
@@ -52,7 +52,7 @@ impl RequestBody {
         &mut self,
         output: &mut Output,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<bool, hyper::Error>> {
+    ) -> Poll<Result<bool, ClientBodyError>> {
         if let Some(patience) = &mut self.expected {
             ready!(patience.poll(cx));
             self.expected = None;

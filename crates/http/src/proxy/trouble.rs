@@ -1,6 +1,3 @@
-use std::error::Error;
-use std::io;
-
 use http::header::CONNECTION;
 use http::{HeaderValue, Response};
 
@@ -33,7 +30,7 @@ impl Trouble {
     pub(super) fn of(error: &LineError) -> Self {
         match error {
             LineError::Late => Self::Silent,
-            LineError::Client(error) => Self::Client(violation(error)),
+            LineError::Client(error) => Self::Client(error.violation()),
             LineError::Ended | LineError::Malformed => Self::Broken,
         }
     }
@@ -60,17 +57,4 @@ impl Trouble {
             Self::Client(_) => message!(BAD_REQUEST, 400, "body", "the request body was malformed, too large or too slow"),
         }
     }
-}
-
-/// The guard's verdict on a request body, if that is what it failed of.
-fn violation(error: &hyper::Error) -> Option<Violation> {
-    let mut source: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if let Some(violation) = inner.and_then(|error| error.downcast_ref::<Violation>()) {
-            return Some(*violation);
-        }
-        source = error.source();
-    }
-    None
 }

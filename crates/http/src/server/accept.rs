@@ -10,7 +10,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use hyper::body::Incoming;
 use hyper::service::Service;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::at_hand::AtHand;
+use super::client_body::ClientBody;
 use super::connection::{self, Ended, Terms};
 use super::departure::Socket;
 use super::door::Door;
@@ -59,7 +59,7 @@ pub(super) async fn run<S, B>(
     drain: Drain,
 ) -> usize
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + 'static,

@@ -8,14 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::Service;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::accept::Place;
 use super::at_hand::AtHand;
+use super::client_body::ClientBody;
 use super::pace::Pace;
 use super::refused::Counts;
 use super::screen::Screen;
@@ -72,7 +72,7 @@ pub(super) async fn serve<S, B>(
     _place: Place,
 ) -> Ended
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + 'static,
@@ -114,13 +114,14 @@ where
 
 async fn http2<S, B>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended
 where
-    S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let streams = Streams::new(terms.limits.clone(), stream.sideband());
+    let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
@@ -128,7 +129,6 @@ where
         .max_send_buf_size(BUFFER_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    let streams = Streams::new();
     let service = streams.counted(service);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let end = tokio::select! {
@@ -137,7 +137,6 @@ where
             Err(end) => end,
         },
         () = streams.idle(terms.idle_time) => Instant::now() + PARTING_TIME,
-        () = streams.stalled(terms.limits.stall_time) => return Ended::ByItself,
     };
     connection.as_mut().graceful_shutdown();
     Ended::by(end, connection).await

@@ -13,6 +13,7 @@
 
 mod accept;
 mod at_hand;
+mod client_body;
 mod connection;
 mod cores;
 mod departure;
@@ -38,7 +39,6 @@ use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
 use http::{Request, Response};
 use http_body::Body;
-use hyper::body::Incoming;
 use hyper::service::Service;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -51,6 +51,7 @@ use crate::guard::Limits;
 use crate::tls::Handshakes;
 
 pub use at_hand::{Asked, AtHand, Ordinary, Prepared, PreparedBody};
+pub use client_body::{ClientBody, ClientBodyError};
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
 pub use listen::{ListenError, Listeners};
@@ -152,7 +153,7 @@ impl Server {
         drain: Drain,
     ) -> usize
     where
-        S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
+        S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         B: Body<Data = Bytes> + Send + 'static,
@@ -175,7 +176,7 @@ impl Server {
     ) -> impl Future<Output = bool> + Send + use<T, S, B>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        S: Service<Request<Incoming>, Response = Response<B>> + AtHand + Send + 'static,
+        S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         B: Body<Data = Bytes> + Send + 'static,

@@ -16,6 +16,7 @@ use hyper::service::Service;
 use pin_project_lite::pin_project;
 
 use super::at_hand::{Asked, AtHand, Prepared};
+use super::client_body::ClientBody;
 use super::departure::{Debt, Owed};
 use super::pace::Pace;
 use super::refused::Counts;
@@ -52,7 +53,7 @@ impl<S> Unpin for Screen<S> {}
 
 impl<S, B> Service<Request<Incoming>> for Screen<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
     S::Error: Into<Box<dyn Error + Send + Sync>>,
     B: Body<Data = Bytes>,
 {
@@ -67,14 +68,14 @@ where
         let owed = (!request.body().is_end_stream()).then(|| self.debt.incur());
         match self.sideband.notice(number) {
             Notice::Ordinary => Screened::Ordinary {
-                answer: self.service.call(request),
+                answer: self.service.call(request.map(ClientBody::plain)),
                 open: Some(Open(Arc::clone(&self.sideband))),
                 pace: self.pace.clone(),
                 _owed: owed,
             },
             Notice::Upgrade => Screened::Upgrade {
                 connect: request.method() == Method::CONNECT,
-                answer: self.service.call(request),
+                answer: self.service.call(request.map(ClientBody::plain)),
                 open: Some(Open(Arc::clone(&self.sideband))),
                 tunnel: self.tunnel.clone(),
                 _owed: owed,

@@ -184,6 +184,7 @@ mod tests {
     use tokio::time::{Instant, sleep, timeout};
 
     use super::super::at_hand::{Asked, Ordinary, Prepared, PreparedBody};
+    use super::super::client_body::ClientBody;
     use super::super::departure::Debt;
     use super::super::pace::Pace;
     use super::super::screen::Screen;
@@ -197,7 +198,7 @@ mod tests {
 
     /// Answers with a body of so many bytes, and keeps the bodies of requests as they are.
     #[derive(Clone)]
-    struct Long(usize, Arc<Mutex<Vec<Option<Request<Incoming>>>>>);
+    struct Long(usize, Arc<Mutex<Vec<Option<Request<ClientBody>>>>>);
 
     impl Long {
         fn new(length: usize) -> Self {
@@ -209,12 +210,12 @@ mod tests {
         }
     }
 
-    impl Service<Request<Incoming>> for Long {
+    impl Service<Request<ClientBody>> for Long {
         type Response = Response<Full<Bytes>>;
         type Error = Infallible;
         type Future = std::future::Ready<Result<Self::Response, Infallible>>;
 
-        fn call(&self, request: Request<Incoming>) -> Self::Future {
+        fn call(&self, request: Request<ClientBody>) -> Self::Future {
             self.1.lock().push(Some(request));
             std::future::ready(Ok(Response::new(Full::from(vec![b'x'; self.0]))))
         }
@@ -232,7 +233,7 @@ mod tests {
         buffer: usize,
     ) -> (DuplexStream, Session<DuplexStream, Screen<S>>)
     where
-        S: Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible>
+        S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible>
             + AtHand,
     {
         let (client, socket) = duplex(buffer);
@@ -407,12 +408,12 @@ mod tests {
         }
     }
 
-    impl Service<Request<Incoming>> for Quick {
+    impl Service<Request<ClientBody>> for Quick {
         type Response = Response<Full<Bytes>>;
         type Error = Infallible;
         type Future = std::future::Ready<Result<Self::Response, Infallible>>;
 
-        fn call(&self, request: Request<Incoming>) -> Self::Future {
+        fn call(&self, request: Request<ClientBody>) -> Self::Future {
             self.1.call(request)
         }
     }

@@ -1,5 +1,10 @@
-//! Idle limits for HTTP/2, whose connections are alive as long as they answer pings.
+//! The streams of one HTTP/2 connection.
+//!
+//! A connection is alive as long as it answers pings, and a client need give no window for a
+//! single one of its streams. So the limits on what idles and what stalls are kept here: the
+//! first for the connection, the other for each stream.
 
+use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,35 +12,45 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::EXPECT;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use hyper::rt::Executor;
 use hyper::service::Service;
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, sleep};
 
+use super::client_body::{ClientBody, Rest};
+use crate::guard::{Limits, Patience, Sideband};
+
 /// What hyper gets of a body at once: it takes all that it gets, whatever the client's window,
-/// and we could not see the client take it. Two frames; the last piece is taken in an idle time
-/// even at the least rate.
+/// and we could not see the client take it. Two frames; they are taken in a
+/// [`stall_time`](Limits::stall_time) of a minute by whoever is slightly faster than the least rate.
 const PIECE_MAX: usize = 32 * 1024;
 
-/// The streams of one connection, and when one of them last went on.
+/// As good as never, and within what the clock can tell.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The streams of one connection. hyper runs them on it.
 #[derive(Clone)]
 pub(super) struct Streams(Arc<Shared>);
 
 struct Shared {
+    limits: Limits,
+    sideband: Arc<Sideband>,
     /// Requests that are not answered to the end.
     open: AtomicUsize,
-    /// Those of them whose client has yet to take what is there for it.
-    blocked: AtomicUsize,
+    /// When there was last one more of them, or one less.
     moved: Mutex<Instant>,
 }
 
 impl Streams {
-    pub(super) fn new() -> Self {
-        let (open, blocked) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self(Arc::new(Shared { open, blocked, moved: Mutex::new(Instant::now()) }))
+    /// Those of the connection that `sideband` tells of.
+    pub(super) fn new(limits: Limits, sideband: Arc<Sideband>) -> Self {
+        let (open, moved) = (AtomicUsize::new(0), Mutex::new(Instant::now()));
+        Self(Arc::new(Shared { limits, sideband, open, moved }))
     }
 
     /// Counts the requests to `service`.
@@ -45,31 +60,22 @@ impl Streams {
 
     /// Waits until there has been no request for so long.
     pub(super) async fn idle(&self, limit: Duration) {
-        self.still(limit, |open, _| open == 0).await;
-    }
-
-    /// Waits until the client has taken nothing of any answer for so long, and all of them
-    /// wait for it.
-    pub(super) async fn stalled(&self, limit: Duration) {
-        self.still(limit, |open, blocked| open > 0 && blocked == open).await;
-    }
-
-    /// Waits until nothing has moved for so long, and `open` and `blocked` are as they should.
-    async fn still(&self, limit: Duration, is: impl Fn(usize, usize) -> bool) {
+        let limit = limit.min(YEAR);
         loop {
             let moved = *self.0.moved.lock();
-            let now = Instant::now();
-            let left = limit.min(YEAR).saturating_sub(now - moved);
-            let [open, blocked] =
-                [&self.0.open, &self.0.blocked].map(|count| count.load(Ordering::Relaxed));
+            let left = limit.saturating_sub(moved.elapsed());
             if !left.is_zero() {
                 sleep(left).await;
-            } else if is(open, blocked) {
+            } else if self.open() == 0 {
                 return;
             } else {
-                sleep(limit.min(YEAR)).await;
+                sleep(limit).await;
             }
         }
+    }
+
+    fn open(&self) -> usize {
+        self.0.open.load(Ordering::Relaxed)
     }
 
     fn moved(&self) {
@@ -77,40 +83,104 @@ impl Streams {
     }
 }
 
-/// As good as never, and within what the clock can tell.
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// A stream that is counted as open, and perhaps as blocked.
-struct Open {
-    streams: Streams,
-    blocked: bool,
+impl<F> Executor<F> for Streams
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        tokio::spawn(Running {
+            stream,
+            untaken: 0,
+            patience: Patience::default(),
+            extensions: 0,
+            streams: self.clone(),
+        });
+    }
 }
+
+tokio::task_local! {
+    /// Of the stream that is being polled.
+    static PASSAGE: Cell<Passage>;
+}
+
+/// What the client takes of an answer.
+#[derive(Clone, Copy)]
+struct Passage {
+    /// Bytes taken since the stream was last looked at.
+    taken: usize,
+    /// Bytes that are there for the client.
+    untaken: usize,
+}
+
+impl Passage {
+    /// The client has taken all that was there, and now there are so many bytes.
+    fn next(bytes: usize) {
+        // Only hyper polls a body, on a stream that we run.
+        let _ = PASSAGE.try_with(|passage| {
+            let Self { taken, untaken } = passage.get();
+            passage.set(Self { taken: taken + untaken, untaken: bytes });
+        });
+    }
+}
+
+pin_project! {
+    /// A stream that ends when its client takes nothing for too long; h2 resets it then.
+    struct Running<F> {
+        #[pin]
+        stream: F,
+        untaken: usize,
+        patience: Patience,
+        // How often the patience was renewed since the client last took something.
+        extensions: usize,
+        streams: Streams,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for Running<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        let shared = &this.streams.0;
+        let before = Cell::new(Passage { taken: 0, untaken: *this.untaken });
+        let (polled, after) =
+            PASSAGE.sync_scope(before, || (this.stream.poll(cx), PASSAGE.with(Cell::get)));
+        *this.untaken = after.untaken;
+        if after.taken > 0 {
+            this.patience.moved(after.taken, &shared.limits);
+            *this.extensions = 0;
+        }
+        if polled.is_ready() || after.untaken == 0 {
+            return polled;
+        }
+        loop {
+            ready!(this.patience.poll_over(&shared.limits, cx));
+            // If it is the socket that holds the streams up, they take turns, and each has its
+            // time only after that of the others.
+            if !shared.sideband.is_unsent() || *this.extensions >= this.streams.open() {
+                return Poll::Ready(());
+            }
+            *this.extensions += 1;
+            this.patience.renew();
+        }
+    }
+}
+
+/// A stream that is counted as open.
+struct Open(Streams);
 
 impl Open {
     fn new(streams: &Streams) -> Self {
         streams.0.open.fetch_add(1, Ordering::Relaxed);
         streams.moved();
-        Self { streams: streams.clone(), blocked: false }
-    }
-
-    fn set_blocked(&mut self, blocked: bool) {
-        if self.blocked != blocked {
-            self.blocked = blocked;
-            let count = &self.streams.0.blocked;
-            if blocked {
-                count.fetch_add(1, Ordering::Relaxed);
-            } else {
-                count.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        self.streams.moved();
+        Self(streams.clone())
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.set_blocked(false);
-        self.streams.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.moved();
+        self.0.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -122,49 +192,73 @@ pub(super) struct Counted<S> {
 
 impl<S, B> Service<Request<Incoming>> for Counted<S>
 where
-    S: Service<Request<Incoming>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>>,
 {
     type Response = Response<CountedBody<B>>;
     type Error = S::Error;
-    type Future = Answering<S::Future>;
+    type Future = Answering<S::Future, B>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        Answering { answer: self.service.call(request), open: Some(Open::new(&self.streams)) }
+        let (head, body) = request.into_parts();
+        let (body, rest) = ClientBody::of_stream(body, &self.streams.0.limits);
+        // Who waits for a word before it sends the body may have the answer as that word.
+        let rest = rest.filter(|_| !head.headers.contains_key(EXPECT));
+        Answering::Awaited {
+            answer: self.service.call(Request::from_parts(head, body)),
+            rest,
+            open: Some(Open::new(&self.streams)),
+        }
     }
 }
 
 pin_project! {
     /// The answer of a [`Counted`].
-    pub(super) struct Answering<F> {
-        #[pin]
-        answer: F,
-        open: Option<Open>,
+    #[project = AnsweringProjected]
+    pub(super) enum Answering<F, B> {
+        Awaited {
+            #[pin]
+            answer: F,
+            rest: Option<Rest>,
+            open: Option<Open>,
+        },
+        /// It is there, and comes after the rest of the request.
+        Held {
+            answer: Option<Response<CountedBody<B>>>,
+            rest: Rest,
+        },
     }
 }
 
-impl<F, B, E> Future for Answering<F>
+impl<F, B, E> Future for Answering<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
     type Output = Result<Response<CountedBody<B>>, E>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let answer = ready!(this.answer.poll(cx))?;
-        let mut open = this.open.take();
-        open.iter_mut().for_each(|open| open.set_blocked(true));
-        Poll::Ready(Ok(answer.map(|body| CountedBody { body, rest: Bytes::new(), open })))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let AnsweringProjected::Awaited { answer, rest, open } = self.as_mut().project() {
+            let answer = ready!(answer.poll(cx))?;
+            let open = open.take();
+            let answer = answer.map(|body| CountedBody { body, rest: Bytes::new(), _open: open });
+            let Some(rest) = rest.take() else { return Poll::Ready(Ok(answer)) };
+            self.set(Self::Held { answer: Some(answer), rest });
+        }
+        let AnsweringProjected::Held { answer, rest } = self.project() else {
+            unreachable!("it has just been set")
+        };
+        ready!(rest.poll(cx));
+        Poll::Ready(Ok(answer.take().expect("it is polled no more once it is ready")))
     }
 }
 
 pin_project! {
-    /// A body that is blocked from one of its pieces until the next one is asked for.
+    /// A body that is passed on in pieces.
     pub(super) struct CountedBody<B> {
         #[pin]
         body: B,
         // What is left of its last frame.
         rest: Bytes,
-        open: Option<Open>,
+        _open: Option<Open>,
     }
 }
 
@@ -178,18 +272,17 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         if this.rest.is_empty() {
-            let frame = this.body.poll_frame(cx);
-            this.open.iter_mut().for_each(|open| open.set_blocked(frame.is_ready()));
-            match ready!(frame).map(|frame| frame.map(Frame::into_data)) {
+            // hyper asks for more when the client has taken what there was.
+            Passage::next(0);
+            match ready!(this.body.poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => *this.rest = data,
                 Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
             }
-        } else {
-            this.open.iter_mut().for_each(|open| open.set_blocked(true));
         }
         let piece = this.rest.split_to(this.rest.len().min(PIECE_MAX));
+        Passage::next(piece.len());
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

@@ -3,16 +3,17 @@
 use http::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 
 use super::targets;
 use super::{Board, content, text};
+use crate::server::ClientBody;
 
 /// Every class of every stage has room in it.
 const BODY_MAX: usize = 64 * 1024;
 
 /// The answer to whatever is asked about `/targets`.
-pub(super) async fn targets(board: &Board, request: Request<Incoming>) -> Response<Full<Bytes>> {
+pub(super) async fn targets(board: &Board, request: Request<ClientBody>) -> Response<Full<Bytes>> {
     let whole = match *request.method() {
         Method::GET | Method::HEAD => return shown(board),
         Method::PUT => true,
@@ -49,7 +50,7 @@ pub(super) async fn targets(board: &Board, request: Request<Incoming>) -> Respon
 
 /// Whether whoever asks may change things; if not, the answer.
 #[allow(clippy::result_large_err, reason = "it is the answer, and is given at once")]
-fn authorize(board: &Board, request: &Request<Incoming>) -> Result<(), Response<Full<Bytes>>> {
+fn authorize(board: &Board, request: &Request<ClientBody>) -> Result<(), Response<Full<Bytes>>> {
     let Some(token) = board.allowed() else {
         return Err(text(
             StatusCode::FORBIDDEN,

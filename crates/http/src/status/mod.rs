@@ -25,14 +25,14 @@ use std::sync::Arc;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
 
 pub use board::Board;
 pub use token::{InvalidToken, Token, TokenSource};
 
-use crate::server::{Drain, Ordinary, Server};
+use crate::server::{ClientBody, Drain, Ordinary, Server};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -58,7 +58,7 @@ pub async fn serve(
     server.serve(listener, connect, drain).await;
 }
 
-async fn answer(board: &Board, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answer(board: &Board, request: Request<ClientBody>) -> Response<Full<Bytes>> {
     if request.uri().path() == "/targets" {
         return change::targets(board, request).await;
     }

@@ -1,0 +1,185 @@
+//! Requests over HTTP/2 that do not end, and clients that are slow on one stream.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream;
+use http::{Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use support::{Recorder, any_port, options, within};
+use tamarisk_http::guard::Limits;
+use tamarisk_http::protect;
+use tamarisk_http::server::{ClientBody, DrainTrigger, Ordinary, Server};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+/// What is held to be too slow.
+const SOON: Duration = Duration::from_millis(100);
+
+/// What is held of a body that nobody wants, at most (as in the server).
+const REST_TIME: Duration = Duration::from_millis(500);
+
+/// More than a client takes of an answer that it does not read (2 MiB, by hyper's client).
+const LONG: usize = 8 << 20;
+
+type Asking = UnsyncBoxBody<Bytes, Infallible>;
+
+/// A server of an answer that is long, of one that comes when its request has been read, and of
+/// one that waits for nothing.
+async fn server() -> (SocketAddr, DrainTrigger) {
+    let (trigger, drain) = DrainTrigger::new();
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = |request: Request<ClientBody>| async move {
+        let length = match request.uri().path() {
+            "/long" => LONG,
+            "/read" => request.into_body().collect().await.map_or(0, |body| body.to_bytes().len()),
+            _ => 1,
+        };
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![0; length]))))
+    };
+    let server = Server::default().limits(Limits::default().stall_time(SOON));
+    tokio::spawn(
+        async move { server.serve(listener, |_| Ordinary(service_fn(answer)), drain).await },
+    );
+    (address, trigger)
+}
+
+async fn connect(address: SocketAddr) -> SendRequest<Asking> {
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn get(path: &str) -> Request<Asking> {
+    Request::get(format!("http://a{path}")).body(Empty::new().boxed_unsync()).unwrap()
+}
+
+/// A request whose body is what is sent on the channel.
+fn post(path: &str) -> (mpsc::UnboundedSender<Bytes>, Request<Asking>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let next = |mut receiver: mpsc::UnboundedReceiver<Bytes>| async move {
+        let bytes = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(Frame::data(bytes)), receiver))
+    };
+    let body = StreamBody::new(stream::unfold(receiver, next).boxed()).boxed_unsync();
+    (sender, Request::post(format!("http://a{path}")).body(body).unwrap())
+}
+
+#[tokio::test]
+async fn an_answer_that_needs_nothing_of_the_request_comes_after_it() {
+    let (address, _trigger) = server().await;
+    let mut client = connect(address).await;
+    let (body, request) = post("/");
+    let mut answer = std::pin::pin!(client.send_request(request));
+    body.send(Bytes::from("so far")).unwrap();
+    let early = tokio::time::timeout(REST_TIME / 4, answer.as_mut()).await;
+    assert!(early.is_err(), "it overtook the request");
+    drop(body);
+    assert_eq!(within(answer).await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_request_that_goes_on_and_on_is_answered_all_the_same() {
+    let (address, _trigger) = server().await;
+    let mut client = connect(address).await;
+    let start = Instant::now();
+    let (_body, request) = post("/");
+    within(client.send_request(request)).await.unwrap();
+    assert!(start.elapsed() >= REST_TIME, "{:?}", start.elapsed());
+
+    let (body, request) = post("/");
+    body.send(Bytes::from(vec![0; 60_000])).unwrap();
+    let expecting = {
+        let (body, mut request) = post("/");
+        request.headers_mut().insert("expect", "100-continue".parse().unwrap());
+        (body, request)
+    };
+    let start = Instant::now();
+    within(client.send_request(request)).await.unwrap();
+    within(client.send_request(expecting.1)).await.unwrap();
+    assert!(start.elapsed() < REST_TIME, "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_request_body_that_stands_still_or_drips_is_given_up() {
+    let upstream = Recorder::start("never", "").await;
+    let mut options = options(upstream.address);
+    options.server = Server::default().limits(Limits::default().stall_time(SOON));
+    let front = protect::start(options).await.unwrap();
+    let mut client = connect(front.local_addr()).await;
+    for interval in [20 * SOON, SOON / 5] {
+        let (body, request) = post("/");
+        let dripping = tokio::spawn(async move {
+            while body.send(Bytes::from("x")).is_ok() {
+                tokio::time::sleep(interval).await;
+            }
+        });
+        let start = Instant::now();
+        let answer = within(client.send_request(request)).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+        assert!(start.elapsed() >= SOON);
+        dripping.abort();
+    }
+    assert!(front.gates()[0].observe().total().balance());
+}
+
+#[tokio::test]
+async fn a_request_body_is_waited_for_as_long_as_it_goes_on() {
+    let (address, _trigger) = server().await;
+    let mut client = connect(address).await;
+    let (body, request) = post("/read");
+    let sending = async move {
+        for _ in 0..10 {
+            // 500 bytes a second are the least.
+            body.send(Bytes::from(vec![0; 1000])).unwrap();
+            tokio::time::sleep(SOON / 2).await;
+        }
+    };
+    let (answer, ()) = tokio::join!(client.send_request(request), sending);
+    let read = within(answer.unwrap().into_body().collect()).await.unwrap();
+    assert_eq!(read.to_bytes().len(), 10_000);
+}
+
+#[tokio::test]
+async fn an_answer_that_the_client_does_not_take_is_reset_and_the_others_go_on() {
+    let (address, _trigger) = server().await;
+    let mut client = connect(address).await;
+    let stalled = within(client.send_request(get("/long"))).await.unwrap().into_body();
+    let start = Instant::now();
+    while start.elapsed() < 3 * SOON {
+        let taken = within(client.send_request(get("/long"))).await.unwrap().into_body();
+        assert_eq!(within(taken.collect()).await.unwrap().to_bytes().len(), LONG);
+    }
+    let error = within(stalled.collect()).await.unwrap_err();
+    assert!(format!("{error:?}").contains("CANCEL"), "{error:?}");
+    assert_eq!(within(client.send_request(get("/"))).await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_taken_slowly_is_not_reset() {
+    let (address, _trigger) = server().await;
+    let mut client = connect(address).await;
+    let mut answer = within(client.send_request(get("/long"))).await.unwrap().into_body();
+    let mut read = 0;
+    while let Some(frame) = within(answer.frame()).await {
+        let bytes = frame.unwrap().into_data().unwrap().len();
+        if read / (1 << 20) != (read + bytes) / (1 << 20) {
+            tokio::time::sleep(SOON / 2).await;
+        }
+        read += bytes;
+    }
+    assert_eq!(read, LONG);
+}
