@@ -16,19 +16,21 @@ const RUNS: usize = 10;
 /// The cases of h2spec 2.2.1.
 const CASES: u32 = 145;
 
+const HOST: &str = "[[host]]\nroot = \"public\"\n";
+
 const HOW_TO_INSTALL: &str = "h2spec is needed, in the path or where Go installs it: \
     go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 
 #[test]
 fn http2_in_clear_text_is_what_h2spec_expects() {
-    let site = Site::start("conformance-clear", &[b'x'; 1024], "");
+    let site = Site::start("conformance-clear", &[b'x'; 1024], HOST);
     (0..RUNS).for_each(|_| is_conformant(&site, &[]));
 }
 
 #[test]
 fn http2_over_tls_is_what_h2spec_expects() {
-    let tls = "[[tls]]\ncertificate = \"a.pem\"\nkey = \"a.key\"";
-    let site = Site::start("conformance-tls", &[b'x'; 1024], tls);
+    let tls = "[[tls]]\ncertificate = \"a.pem\"\nkey = \"a.key\"\n";
+    let site = Site::start("conformance-tls", &[b'x'; 1024], &[tls, HOST].concat());
     (0..RUNS).for_each(|_| is_conformant(&site, &["--tls", "--insecure"]));
 }
 

@@ -14,7 +14,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// The folder `name`, whose page is `page`, with more `settings` than what is served.
+    /// `settings` in the folder `name`, whose `public` has one page.
     pub fn start(name: &str, page: &[u8], settings: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&folder);
@@ -22,10 +22,8 @@ impl Site {
         fs::write(folder.join("public/index.html"), page).unwrap();
         certificate(&folder);
         let file = folder.join("site.toml");
-        let site = format!(
-            "listen = \"127.0.0.1:0\"\ncores = 1\n{settings}\n[[host]]\nroot = \"public\"\n"
-        );
-        fs::write(&file, site).unwrap();
+        let listen = "listen = \"127.0.0.1:0\"\ncores = 1\n";
+        fs::write(&file, [listen, settings].concat()).unwrap();
         let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
             .arg("serve")
             .arg(&file)

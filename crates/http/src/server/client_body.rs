@@ -156,7 +156,7 @@ impl Rest {
         }
         let mut upload = self.upload.lock();
         while self.bytes < REST_MAX {
-            match Pin::new(&mut upload.body).poll_frame(cx) {
+            match upload.poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => self.bytes += length(&frame),
                 Poll::Ready(Some(Err(_)) | None) => break,
                 Poll::Pending => return self.time.poll_over(REST_TIME, cx),

@@ -22,6 +22,7 @@ mod door;
 mod drain;
 mod listen;
 mod pace;
+mod passage;
 mod refused;
 mod screen;
 mod session;

@@ -1,10 +1,6 @@
-//! The streams of one HTTP/2 connection.
-//!
-//! A connection is alive as long as it answers pings, and a client need give no window for a
-//! single one of its streams. So the limits on what idles and what stalls are kept here: the
-//! first for the connection, the other for each stream.
+//! The streams of one HTTP/2 connection, and how long it may have none: as long as it answers
+//! pings it is alive.
 
-use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,11 +19,13 @@ use pin_project_lite::pin_project;
 use tokio::time::{Instant, sleep};
 
 use super::client_body::{ClientBody, Rest};
-use crate::guard::{Limits, Patience, Sideband};
+use super::passage::{Passage, Running};
+use crate::guard::{Limits, Sideband};
 
 /// What hyper gets of a body at once: it takes all that it gets, whatever the client's window,
-/// and we could not see the client take it. Two frames; they are taken in a
-/// [`stall_time`](Limits::stall_time) of a minute by whoever is slightly faster than the least rate.
+/// and we could not see the client take it. Two frames, which at the least rate take a minute.
+/// As much of each answer may stay in h2, if the client does not take its end, until the
+/// connection closes.
 const PIECE_MAX: usize = 32 * 1024;
 
 /// As good as never, and within what the clock can tell.
@@ -74,7 +72,17 @@ impl Streams {
         }
     }
 
-    fn open(&self) -> usize {
+    pub(super) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Whether the client's socket takes no more at present.
+    pub(super) fn are_unsent(&self) -> bool {
+        self.0.sideband.is_unsent()
+    }
+
+    /// How many requests are not answered to the end.
+    pub(super) fn open(&self) -> usize {
         self.0.open.load(Ordering::Relaxed)
     }
 
@@ -88,81 +96,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        tokio::spawn(Running {
-            stream,
-            untaken: 0,
-            patience: Patience::default(),
-            extensions: 0,
-            streams: self.clone(),
-        });
-    }
-}
-
-tokio::task_local! {
-    /// Of the stream that is being polled.
-    static PASSAGE: Cell<Passage>;
-}
-
-/// What the client takes of an answer.
-#[derive(Clone, Copy)]
-struct Passage {
-    /// Bytes taken since the stream was last looked at.
-    taken: usize,
-    /// Bytes that are there for the client.
-    untaken: usize,
-}
-
-impl Passage {
-    /// The client has taken all that was there, and now there are so many bytes.
-    fn next(bytes: usize) {
-        // Only hyper polls a body, on a stream that we run.
-        let _ = PASSAGE.try_with(|passage| {
-            let Self { taken, untaken } = passage.get();
-            passage.set(Self { taken: taken + untaken, untaken: bytes });
-        });
-    }
-}
-
-pin_project! {
-    /// A stream that ends when its client takes nothing for too long; h2 resets it then.
-    struct Running<F> {
-        #[pin]
-        stream: F,
-        untaken: usize,
-        patience: Patience,
-        // How often the patience was renewed since the client last took something.
-        extensions: usize,
-        streams: Streams,
-    }
-}
-
-impl<F: Future<Output = ()>> Future for Running<F> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.project();
-        let shared = &this.streams.0;
-        let before = Cell::new(Passage { taken: 0, untaken: *this.untaken });
-        let (polled, after) =
-            PASSAGE.sync_scope(before, || (this.stream.poll(cx), PASSAGE.with(Cell::get)));
-        *this.untaken = after.untaken;
-        if after.taken > 0 {
-            this.patience.moved(after.taken, &shared.limits);
-            *this.extensions = 0;
-        }
-        if polled.is_ready() || after.untaken == 0 {
-            return polled;
-        }
-        loop {
-            ready!(this.patience.poll_over(&shared.limits, cx));
-            // If it is the socket that holds the streams up, they take turns, and each has its
-            // time only after that of the others.
-            if !shared.sideband.is_unsent() || *this.extensions >= this.streams.open() {
-                return Poll::Ready(());
-            }
-            *this.extensions += 1;
-            this.patience.renew();
-        }
+        tokio::spawn(Running::new(stream, self.clone()));
     }
 }
 
@@ -200,7 +134,7 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (head, body) = request.into_parts();
-        let (body, rest) = ClientBody::of_stream(body, &self.streams.0.limits);
+        let (body, rest) = ClientBody::of_stream(body, self.streams.limits());
         // Who waits for a word before it sends the body may have the answer as that word.
         let rest = rest.filter(|_| !head.headers.contains_key(EXPECT));
         Answering::Awaited {

@@ -1,0 +1,98 @@
+//! How the client takes the answer on one stream of HTTP/2.
+//!
+//! It gives each stream a window, and need give none to a single one of them while it takes the
+//! others; hyper then holds that answer for as long as the connection lasts. So each stream is
+//! watched while it runs, and ended when its client takes nothing of it for too long.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::streams::Streams;
+use crate::guard::Patience;
+
+tokio::task_local! {
+    /// Of the stream that is being polled: hyper lets nothing else through to the body within.
+    static PASSAGE: Cell<Passage>;
+}
+
+/// What has become of an answer's bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Passage {
+    /// Taken since the stream was last looked at.
+    taken: usize,
+    /// There for the client.
+    untaken: usize,
+}
+
+impl Passage {
+    /// The client has taken all that was there, and now there are so many bytes.
+    pub(super) fn next(bytes: usize) {
+        // Only hyper polls a body, on a stream that we run.
+        let _ = PASSAGE.try_with(|passage| {
+            let Self { taken, untaken } = passage.get();
+            passage.set(Self { taken: taken + untaken, untaken: bytes });
+        });
+    }
+}
+
+pin_project! {
+    /// A stream that ends when its client takes nothing for too long; h2 resets it then.
+    pub(super) struct Running<F> {
+        #[pin]
+        stream: F,
+        untaken: usize,
+        patience: Patience,
+        turns: Turns,
+        streams: Streams,
+    }
+}
+
+/// Where it is the socket that holds the streams up, they take turns, and each has its time only
+/// after that of the others.
+#[derive(Default)]
+struct Turns {
+    /// Since the client last took something.
+    waited: usize,
+    /// The most that there were to wait for.
+    others: usize,
+}
+
+impl<F> Running<F> {
+    pub(super) fn new(stream: F, streams: Streams) -> Self {
+        let (patience, turns) = (Patience::default(), Turns::default());
+        Self { stream, untaken: 0, patience, turns, streams }
+    }
+}
+
+impl<F: Future<Output = ()>> Future for Running<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        let limits = this.streams.limits();
+        let before = Cell::new(Passage { taken: 0, untaken: *this.untaken });
+        let (polled, Passage { taken, untaken }) =
+            PASSAGE.sync_scope(before, || (this.stream.poll(cx), PASSAGE.with(Cell::get)));
+        *this.untaken = untaken;
+        if taken > 0 {
+            this.patience.moved(taken, limits);
+            *this.turns = Turns::default();
+        }
+        if polled.is_ready() || untaken == 0 {
+            return polled;
+        }
+        loop {
+            ready!(this.patience.poll_over(limits, cx));
+            let turns = &mut *this.turns;
+            turns.others = turns.others.max(this.streams.open());
+            if !this.streams.are_unsent() || turns.waited >= turns.others {
+                return Poll::Ready(());
+            }
+            turns.waited += 1;
+            this.patience.renew();
+        }
+    }
+}
