@@ -6,7 +6,7 @@ use super::grammar;
 use super::limits::{FIELDS_MAX, Limits};
 use super::violation::Violation;
 
-/// The methods of HTTP [RFC9110 §9.1], and PATCH [RFC5789].
+/// The methods of HTTP [RFC9110 §9.1], and PATCH [RFC5789 §2].
 const METHODS: [&[u8]; 9] =
     [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
 
