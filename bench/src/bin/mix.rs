@@ -40,7 +40,9 @@ Examples:
   Three minutes with 205 MB of files:
     mix
   The paper's 3.31 GB, kept for the next time:
-    mix --set full --folder /var/tmp/specweb99")]
+    mix --set full --folder /var/tmp/specweb99
+  The same with as much memory for our pages as the system gives the others:
+    mix --set full --folder /var/tmp/specweb99 --cache 5GiB")]
 struct Options {
     /// Which files
     #[arg(long, value_enum, default_value_t = Set::Small)]
@@ -48,6 +50,9 @@ struct Options {
     /// Write them here, where they stay for the next time [default: a temporary folder]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
+    /// Memory for our pages [default: 512MiB; for the paper's set 200MiB, as the paper's]
+    #[arg(long, value_name = "SIZE")]
+    cache: Option<String>,
     /// How often each server has its turn
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
@@ -98,7 +103,8 @@ fn main() -> Result<()> {
         eprintln!("writing {} files to {}", set.count(), folder.display());
         set.write(&folder)?;
     }
-    let contestants = contestants(&scratch, options.set, &folder)?;
+    let cache = options.cache.as_deref().unwrap_or_else(|| options.set.cache());
+    let contestants = contestants(&scratch, options.set, cache, &folder)?;
     for contestant in &contestants {
         ask_for_all(contestant.server.address, set)?;
     }
@@ -123,7 +129,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn contestants(scratch: &Scratch, set: Set, folder: &Path) -> Result<[Contestant; 3]> {
+fn contestants(scratch: &Scratch, set: Set, cache: &str, folder: &Path) -> Result<[Contestant; 3]> {
     let folder = folder.display().to_string();
     let contestant = |name, server: Server| -> Result<Contestant> {
         let urls = scratch.write(&format!("{name}.urls"), &set.files().urls(server.address))?;
@@ -136,7 +142,7 @@ fn contestants(scratch: &Scratch, set: Set, folder: &Path) -> Result<[Contestant
         )
     })?;
     Ok([
-        contestant("tamarisk", serve(SERVER_CORE, &folder, &["--cache", set.cache()])?)?,
+        contestant("tamarisk", serve(SERVER_CORE, &folder, &["--cache", cache])?)?,
         contestant("nginx", nginx)?,
         contestant("h2o", h2o(scratch, SERVER_CORE, &folder)?)?,
     ])

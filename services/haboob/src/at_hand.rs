@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{StatusCode, Version};
-use tamarisk_http::server::{Asked, AtHand, Prepared, PreparedBody};
+use tamarisk_http::server::{Asked, AtHand, Hand, Prepared, PreparedBody};
 
 use crate::connection::Connection;
-use crate::edition::{Edition, Way};
+use crate::edition::{Edition, Place, Way};
 use crate::encoding::accepted_by;
 use crate::log;
 use crate::memory_file::MemoryFile;
@@ -48,25 +48,43 @@ impl<'a> Fields<'a> {
 }
 
 impl AtHand for Connection {
-    fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared> {
+    fn at_hand(&self, asked: &Asked<'_>) -> Hand {
+        let target = asked.target();
+        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let here = self.core.here();
+        let host = asked.fields().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let host = host.and_then(|(_, host)| std::str::from_utf8(host).ok());
+        match here.edition.hosts.find(host).and_then(|host| host.way(path)) {
+            Some((Way::Folder(place), rest)) => {
+                let page = self.page(&here.edition, place, rest, asked);
+                page.map_or(Hand::Nothing, Hand::Answer)
+            }
+            Some((Way::Proxy(_), _)) => Hand::Never,
+            Some((Way::Redirect(_), _)) | None => Hand::Nothing,
+        }
+    }
+}
+
+impl Connection {
+    /// The page in `place` at the path `rest`, if it is in memory and all of it is asked for.
+    fn page(
+        &self,
+        edition: &Edition,
+        place: &Place,
+        rest: &str,
+        asked: &Asked<'_>,
+    ) -> Option<Prepared> {
         let is_get = match asked.method() {
             "GET" => true,
             "HEAD" => false,
             _ => return None,
         };
         let fields = Fields::of(asked)?;
-        let target = asked.target();
-        let path = target.split_once('?').map_or(target, |(path, _)| path);
-        let here = self.core.here();
-        let Edition { hosts, pages, log, proxy, .. } = &*here.edition;
+        let Edition { pages, log, proxy, .. } = edition;
         // Whom a trusted peer speaks for, is for the proxy to say.
         if log.is_some() && !proxy.trusted.is_empty() {
             return None;
         }
-        let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
-        let Some((Way::Folder(place), rest)) = hosts.find(host)?.way(path) else {
-            return None;
-        };
         let path = SitePath::of(rest, place.hidden).ok()?;
         let page = pages.at_hand(&place.source, &place.source.key(path))?;
         let encodings = asked.fields().filter(|(name, _)| is_accept_encoding(name));

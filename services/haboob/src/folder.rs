@@ -148,13 +148,27 @@ impl Folder {
     fn with_forms(&self, path: &SitePath, file: File, metadata: Metadata) -> Located {
         let beside = |encoding: Encoding| {
             let (file, form) = self.root.get(&path.with_ending(encoding.ending())).ok()?;
-            // One that is older was made of another version of the file.
-            let is_of_it = form.is_file() && form.modified().ok()? >= metadata.modified().ok()?;
-            is_of_it.then_some((file, form))
+            is_form_of(&metadata, &form).then_some((file, form))
         };
         let encoded = Encoding::ALL.map(beside);
         let file = OpenFile { path: path.clone(), plain: (file, metadata), encoded };
         Located::Page(OpenPage::File(Box::new(file)))
+    }
+
+    /// Whether the page at `path` is the `known` one, as far as the kernel can tell without
+    /// waiting for a disk; what it cannot tell is not.
+    pub(crate) fn is_at_once_still(&self, path: &SitePath, known: &Stamp) -> bool {
+        let Some(Ok((_, metadata))) = self.root.get_cached(path) else { return false };
+        let is_same = |encoding: Encoding, known: &Option<FileStamp>| {
+            let beside = self.root.get_cached(&path.with_ending(encoding.ending()));
+            let form = beside.map(|file| file.ok().filter(|(_, form)| is_form_of(&metadata, form)));
+            form.is_some_and(|form| form.map(|(_, form)| FileStamp::of(&form)) == *known)
+        };
+        let mut encoded = Encoding::ALL.into_iter().zip(&known.encoded);
+        metadata.is_file()
+            && !path.is_folder()
+            && FileStamp::of(&metadata) == known.plain
+            && encoded.all(|(encoding, known)| is_same(encoding, known))
     }
 
     /// Reads a file, or as much of it as is to be held; lists a folder.
@@ -210,6 +224,13 @@ impl Folder {
         let validators = Validators::new(modified, length, &tag);
         Ok(Form::new(encoding, content_type, validators, length, content))
     }
+}
+
+/// Whether the file of `form` is another form of the one of `plain`: one that is older was made of
+/// another version of it.
+fn is_form_of(plain: &Metadata, form: &Metadata) -> bool {
+    let is_older = || Some(form.modified().ok()? < plain.modified().ok()?);
+    form.is_file() && is_older() == Some(false)
 }
 
 /// `plain` with gzip, if that makes it shorter by a tenth.

@@ -53,25 +53,37 @@ impl Root {
     /// Opens a file or folder beneath. The kernel itself holds every step of the way,
     /// links included, to what is beneath the root, so no race can lead out of it.
     pub(crate) fn get(&self, path: &SitePath) -> Result<(File, Metadata), FileError> {
+        let mut tries = 0;
+        loop {
+            match self.get_with(path, ResolveFlags::empty()) {
+                Err(Errno::AGAIN) if tries < RACES_MAX => tries += 1,
+                got => return got.map_err(FileError::of),
+            }
+        }
+    }
+
+    /// The same without waiting for a disk; `None` if the kernel would have to.
+    pub(crate) fn get_cached(
+        &self,
+        path: &SitePath,
+    ) -> Option<Result<(File, Metadata), FileError>> {
+        match self.get_with(path, ResolveFlags::CACHED) {
+            // Older kernels do not know of it.
+            Err(Errno::AGAIN | Errno::INVAL) => None,
+            got => Some(got.map_err(FileError::of)),
+        }
+    }
+
+    fn get_with(&self, path: &SitePath, how: ResolveFlags) -> Result<(File, Metadata), Errno> {
         // Without NONBLOCK a named pipe would hold the worker for ever.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let path = path.as_path();
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let mut tries = 0;
-        let file = loop {
-            match openat2(&self.0, path, flags, Mode::empty(), beneath) {
-                Err(Errno::AGAIN) if tries < RACES_MAX => tries += 1,
-                opened => break File::from(opened.map_err(FileError::of)?),
-            }
-        };
-        let metadata = file.metadata().map_err(|_| FileError::Broken)?;
+        let file = File::from(openat2(&self.0, path, flags, Mode::empty(), beneath | how)?);
+        let metadata = file.metadata().map_err(|_| Errno::IO)?;
         let kind = metadata.file_type();
-        if kind.is_file() || kind.is_dir() {
-            Ok((file, metadata))
-        } else {
-            Err(FileError::NotFound)
-        }
+        if kind.is_file() || kind.is_dir() { Ok((file, metadata)) } else { Err(Errno::NOENT) }
     }
 }
 

@@ -81,6 +81,19 @@ async fn a_file_is_answered_with_what_there_is_to_know_of_it() {
 }
 
 #[tokio::test]
+async fn a_page_that_stays_the_same_is_not_asked_of_the_disk_again() {
+    let web = Web::new(&[("a.txt", b"a"), ("a.txt.gz", b"not looked into")]).await;
+    for _ in 0..2 {
+        assert_eq!(web.get("/a.txt").await.text(), "a");
+        // Longer than a page goes unchecked.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+    }
+    assert_eq!(web.get("/a.txt").await.text(), "a");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(web.files_read(), 1);
+}
+
+#[tokio::test]
 async fn what_is_at_hand_is_answered_as_all_else_is() {
     let text = "a line of text\n".repeat(1000);
     let files: [(&str, &[u8]); 5] = [

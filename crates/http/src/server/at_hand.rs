@@ -36,9 +36,19 @@ pub trait AtHand {
     /// Whether there ever are any: if not, no request is looked at for them.
     const EVER: bool = true;
 
-    /// The answer to an HTTP/1.1 request without a body, if it can be given on the spot; `None`
-    /// hands the request to the service in the ordinary way.
-    fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared>;
+    /// The answer to an HTTP/1.1 request without a body, if it can be given on the spot; if not,
+    /// the service is called with the request in the ordinary way.
+    fn at_hand(&self, asked: &Asked<'_>) -> Hand;
+}
+
+/// What a service has at hand for a request.
+pub enum Hand {
+    /// The answer.
+    Answer(Prepared),
+    /// Nothing; the next answer may be there.
+    Nothing,
+    /// Nothing, as for all requests of this kind.
+    Never,
 }
 
 /// A service that has no answer at hand.
@@ -48,8 +58,8 @@ pub struct Ordinary<S>(pub S);
 impl<S> AtHand for Ordinary<S> {
     const EVER: bool = false;
 
-    fn at_hand(&self, _: &Asked<'_>) -> Option<Prepared> {
-        None
+    fn at_hand(&self, _: &Asked<'_>) -> Hand {
+        Hand::Never
     }
 }
 
@@ -148,12 +158,26 @@ impl<'h> Seen<'h> {
     }
 }
 
-/// The answer of `service` to the first request of `bytes`, and how many of them that was.
-pub(super) fn answer(bytes: &[u8], service: &impl AtHand) -> Option<(Outgoing, usize)> {
+/// What becomes of the first request of some bytes.
+pub(super) enum Turn {
+    /// This answer, for so many bytes of request.
+    Answer(Outgoing, usize),
+    /// It is hyper's; `Some(true)` if those that follow are likely to be too.
+    Hyper(Option<bool>),
+}
+
+/// Asks `service` for the answer to the first request of `bytes`.
+pub(super) fn turn<S: AtHand>(bytes: &[u8], service: &S) -> Turn {
+    if !S::EVER {
+        return Turn::Hyper(Some(true));
+    }
     let mut room = [const { MaybeUninit::uninit() }; FIELDS_MAX];
-    let seen = Seen::of(bytes, &mut room)?;
-    let prepared = service.at_hand(&seen.asked)?;
-    Some((Outgoing::new(prepared, seen.is_last), seen.length))
+    let Some(seen) = Seen::of(bytes, &mut room) else { return Turn::Hyper(None) };
+    match service.at_hand(&seen.asked) {
+        Hand::Answer(prepared) => Turn::Answer(Outgoing::new(prepared, seen.is_last), seen.length),
+        Hand::Nothing => Turn::Hyper(Some(false)),
+        Hand::Never => Turn::Hyper(Some(true)),
+    }
 }
 
 /// An answer on its way to the client.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite as _};
 
-use super::at_hand::{self, AtHand, Outgoing};
+use super::at_hand::{self, AtHand, Outgoing, Turn};
 use crate::deadline::Deadline;
 use crate::guard::Guarded;
 use crate::send_file::SendFile;
@@ -21,8 +21,8 @@ pub(super) struct Direct<T, S> {
 
 /// What comes after.
 pub(super) enum Next {
-    /// The request that is there is for hyper.
-    Request,
+    /// The request that is there is for hyper, and maybe those that follow.
+    Hyper(Option<bool>),
     /// Nothing: the client has left, or has been told that this is the end.
     End,
 }
@@ -66,12 +66,13 @@ impl<T: AsyncRead + SendFile, S: AtHand> Direct<T, S> {
                 Poll::Ready(Ok(false) | Err(_)) => return Poll::Ready(Next::End),
                 Poll::Pending => return idle.poll_over(idle_time, cx).map(|()| Next::End),
             }
-            let Some((outgoing, length)) = at_hand::answer(self.stream.checked(), &self.service)
-            else {
-                return Poll::Ready(Next::Request);
-            };
-            self.stream.take(length);
-            self.outgoing = Some(Box::new(outgoing));
+            match at_hand::turn(self.stream.checked(), &self.service) {
+                Turn::Answer(outgoing, length) => {
+                    self.stream.take(length);
+                    self.outgoing = Some(Box::new(outgoing));
+                }
+                Turn::Hyper(for_long) => return Poll::Ready(Next::Hyper(for_long)),
+            }
         }
     }
 }

@@ -51,7 +51,7 @@ use self::stream::Client;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
-pub use at_hand::{Asked, AtHand, Ordinary, Prepared, PreparedBody};
+pub use at_hand::{Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
 pub use client_body::{ClientBody, ClientBodyError};
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 
-use super::at_hand::{Asked, AtHand, Prepared};
+use super::at_hand::{Asked, AtHand, Hand};
 use super::client_body::ClientBody;
 use super::departure::{Debt, Owed};
 use super::pace::Pace;
@@ -96,16 +96,18 @@ impl<S: AtHand> AtHand for Screen<S> {
     const EVER: bool = S::EVER;
 
     #[inline]
-    fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared> {
+    fn at_hand(&self, asked: &Asked<'_>) -> Hand {
         let number = self.requests.get() + 1;
         if self.pace.is_parting() || self.sideband.notice(number) != Notice::Ordinary {
-            return None;
+            return Hand::Nothing;
         }
-        let answer = self.service.at_hand(asked)?;
-        self.requests.set(number);
-        self.sideband.answered();
-        self.pace.served();
-        Some(answer)
+        let hand = self.service.at_hand(asked);
+        if let Hand::Answer(_) = hand {
+            self.requests.set(number);
+            self.sideband.answered();
+            self.pace.served();
+        }
+        hand
     }
 }
 

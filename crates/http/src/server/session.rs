@@ -40,6 +40,8 @@ where
 {
     state: State<T, S>,
     sideband: Arc<Sideband>,
+    /// How long hyper holds what it does nothing with.
+    held_time: Duration,
     idle_time: Duration,
     idle: Deadline,
 }
@@ -63,15 +65,13 @@ where
     B: Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// How long hyper holds what it does nothing with.
-    const HELD_TIME: Duration = if S::EVER { Duration::ZERO } else { HELD_TIME };
-
     /// Speaks with the client of `stream`, which closes when there has been no request for
     /// `idle_time`.
     pub(super) fn new(stream: Box<Guarded<T>>, service: S, idle_time: Duration) -> Self {
         let sideband = stream.sideband();
         let state = State::Direct(Direct::new(stream, service));
-        Self { state, sideband, idle_time, idle: Deadline::default() }
+        let held_time = Duration::ZERO;
+        Self { state, sideband, held_time, idle_time, idle: Deadline::default() }
     }
 
     /// Whether hyper, which has been polled, has had nothing to do for a while.
@@ -80,10 +80,10 @@ where
             self.idle.stop();
             return Poll::Pending;
         }
-        if Self::HELD_TIME.is_zero() {
+        if self.held_time.is_zero() {
             return Poll::Ready(());
         }
-        self.idle.poll_over(Self::HELD_TIME.min(self.idle_time), cx)
+        self.idle.poll_over(self.held_time.min(self.idle_time), cx)
     }
 
     /// Closes after what is being answered.
@@ -145,8 +145,11 @@ where
         loop {
             match &mut this.state {
                 State::Direct(direct) => {
-                    if let Next::End = ready!(direct.poll(&mut this.idle, this.idle_time, cx)) {
-                        return Poll::Ready(());
+                    match ready!(direct.poll(&mut this.idle, this.idle_time, cx)) {
+                        Next::Hyper(None) => {}
+                        Next::Hyper(Some(true)) => this.held_time = HELD_TIME,
+                        Next::Hyper(Some(false)) => this.held_time = Duration::ZERO,
+                        Next::End => return Poll::Ready(()),
                     }
                 }
                 // Errors end it too; they are the client's business (gone, silent,
@@ -155,7 +158,7 @@ where
                     Poll::Ready(_) => return Poll::Ready(()),
                     Poll::Pending => {
                         ready!(this.poll_idle(cx));
-                        this.idle.start(this.idle_time.saturating_sub(Self::HELD_TIME));
+                        this.idle.start(this.idle_time.saturating_sub(this.held_time));
                     }
                 },
                 State::Over => return Poll::Ready(()),
@@ -183,7 +186,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::{Instant, sleep, timeout};
 
-    use super::super::at_hand::{Asked, Ordinary, Prepared, PreparedBody};
+    use super::super::at_hand::{Asked, Hand, Ordinary, Prepared, PreparedBody};
     use super::super::client_body::ClientBody;
     use super::super::departure::Debt;
     use super::super::pace::Pace;
@@ -386,11 +389,11 @@ mod tests {
     }
 
     impl AtHand for Quick {
-        fn at_hand(&self, asked: &Asked<'_>) -> Option<Prepared> {
-            let kind = asked.target().strip_prefix("/now")?;
-            let body = vec![*kind.as_bytes().last()?; self.0];
+        fn at_hand(&self, asked: &Asked<'_>) -> Hand {
+            let Some(kind) = asked.target().strip_prefix("/now") else { return Hand::Nothing };
+            let body = vec![*kind.as_bytes().last().unwrap(); self.0];
             let written = Arc::clone(&self.2);
-            Some(Prepared {
+            Hand::Answer(Prepared {
                 head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).into(),
                 fields: Bytes::from_static(b"a: b\r\n"),
                 body: match kind.strip_prefix("/file") {
