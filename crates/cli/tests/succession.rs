@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,6 +35,7 @@ impl Site {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).arg(folder.join("public"));
         command.stderr(Stdio::piped());
+        command.process_group(0);
         change(&mut command);
         let mut first = command.spawn().unwrap();
         let (lines, said) = channel();
@@ -75,8 +77,9 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-KILL", &self.process.to_string()]).status();
-        let _ = self.first.kill();
+        // All of them: those that came later are in the group of the first one.
+        let group = format!("-{}", self.first.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.first.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
