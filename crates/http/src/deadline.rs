@@ -1,4 +1,5 @@
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -56,6 +57,16 @@ impl Deadline {
         Poll::Pending
     }
 
+    /// What comes of `work`, if it is done before the end.
+    pub(crate) async fn limit<W: Future>(&mut self, work: W) -> Option<W::Output> {
+        let mut work = pin!(work);
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => self.poll(cx).map(|()| None),
+        })
+        .await
+    }
+
     /// Starts now, unless it was started before, and asks whether it has ended.
     pub(crate) fn poll_over(&mut self, time: Duration, cx: &mut Context<'_>) -> Poll<()> {
         if self.end.is_none() {
@@ -67,8 +78,6 @@ impl Deadline {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -43,8 +43,8 @@
 mod deadline;
 mod hold;
 mod layer;
+mod outlet;
 mod refusal;
-mod send_file;
 
 pub mod classify;
 pub mod config;

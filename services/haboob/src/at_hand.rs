@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{StatusCode, Version};
 use tamarisk_http::server::{Asked, AtHand, Hand, Prepared, PreparedBody};
 
@@ -20,44 +19,45 @@ struct Fields<'a> {
     host: Option<&'a [u8]>,
     referer: Option<&'a [u8]>,
     agent: Option<&'a [u8]>,
+    /// There is a condition, or a part is wanted.
+    is_special: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// `None` if the request has a condition, or wants a part.
-    fn of(asked: &Asked<'a>) -> Option<Self> {
+    fn of(asked: &Asked<'a>) -> Self {
         let mut fields = Self::default();
         for (name, value) in asked.fields() {
             let is = |known| name.eq_ignore_ascii_case(known);
             match name.len() {
-                4 if is("host") => fields.host = Some(value),
-                5 if is("range") => return None,
-                7 if is("referer") => fields.referer = fields.referer.or(Some(value)),
-                10 if is("user-agent") => fields.agent = fields.agent.or(Some(value)),
-                8.. if name.as_bytes()[..3].eq_ignore_ascii_case(b"if-") => return None,
+                4 if is(b"host") => fields.host = Some(value),
+                5 if is(b"range") => fields.is_special = true,
+                7 if is(b"referer") => fields.referer = fields.referer.or(Some(value)),
+                10 if is(b"user-agent") => fields.agent = fields.agent.or(Some(value)),
+                8.. if name[..3].eq_ignore_ascii_case(b"if-") => fields.is_special = true,
                 _ => {}
             }
         }
-        Some(fields)
+        fields
     }
 
     fn logged(&self, asked: &Asked<'a>) -> log::Asked<'a> {
-        let Self { host, referer, agent } = *self;
+        let Self { host, referer, agent, .. } = *self;
         let (method, target, version) = (asked.method(), asked.target(), Version::HTTP_11);
         log::Asked { method, target, version, host, referer, agent }
     }
 }
 
 impl AtHand for Connection {
-    fn at_hand(&self, asked: &Asked<'_>) -> Hand {
+    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
         let target = asked.target();
         let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let fields = Fields::of(asked);
+        let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
         let here = self.core.here();
-        let host = asked.fields().find(|(name, _)| name.eq_ignore_ascii_case("host"));
-        let host = host.and_then(|(_, host)| std::str::from_utf8(host).ok());
         match here.edition.hosts.find(host).and_then(|host| host.way(path)) {
             Some((Way::Folder(place), rest)) => {
-                let page = self.page(&here.edition, place, rest, asked);
-                page.map_or(Hand::Nothing, Hand::Answer)
+                let answer = self.page(&here.edition, place, rest, asked, &fields, answer);
+                answer.map_or(Hand::Nothing, Hand::Answer)
             }
             Some((Way::Proxy(_), _)) => Hand::Never,
             Some((Way::Redirect(_), _)) | None => Hand::Nothing,
@@ -66,20 +66,23 @@ impl AtHand for Connection {
 }
 
 impl Connection {
-    /// The page in `place` at the path `rest`, if it is in memory and all of it is asked for.
-    fn page(
+    /// Gives `answer` the page in `place` at the path `rest`, if it is in memory and all of it is
+    /// asked for.
+    fn page<A>(
         &self,
         edition: &Edition,
         place: &Place,
         rest: &str,
         asked: &Asked<'_>,
-    ) -> Option<Prepared> {
+        fields: &Fields<'_>,
+        answer: impl FnOnce(Prepared<'_>) -> A,
+    ) -> Option<A> {
         let is_get = match asked.method() {
+            _ if fields.is_special => return None,
             "GET" => true,
             "HEAD" => false,
             _ => return None,
         };
-        let fields = Fields::of(asked)?;
         let Edition { pages, log, proxy, .. } = edition;
         // Whom a trusted peer speaks for, is for the proxy to say.
         if log.is_some() && !proxy.trusted.is_empty() {
@@ -87,19 +90,23 @@ impl Connection {
         }
         let path = SitePath::of(rest, place.hidden).ok()?;
         let page = pages.at_hand(&place.source, &place.source.key(path))?;
-        let encodings = asked.fields().filter(|(name, _)| is_accept_encoding(name));
-        let form = page.form(accepted_by(encodings.map(|(_, value)| value)));
+        let form = if page.varies() {
+            let encodings = asked.fields().filter(|(name, _)| is_accept_encoding(name));
+            page.form(accepted_by(encodings.map(|(_, value)| value)))
+        } else {
+            &page.plain
+        };
         let body = match &form.content {
-            _ if !is_get => PreparedBody::Bytes(Bytes::new()),
-            Content::Held(bytes) => PreparedBody::Bytes(bytes.clone()),
+            _ if !is_get => PreparedBody::Nothing,
+            Content::Held(bytes) => PreparedBody::Bytes(bytes),
             Content::InMemory(file) => {
                 PreparedBody::File(Arc::<MemoryFile>::clone(file), form.length)
             }
             Content::OnDisk(_) => return None,
         };
-        Some(Prepared {
-            head: form.prepared.clone(),
-            fields: place.cache_control_line.clone(),
+        Some(answer(Prepared {
+            head: &form.prepared,
+            fields: &place.cache_control_line,
             body,
             account: log.as_ref().map(|log| {
                 let client = self.address.ip().to_canonical();
@@ -108,10 +115,10 @@ impl Connection {
                 let account = move |bytes| entry.sent(bytes);
                 Box::new(account) as Box<dyn FnOnce(u64) + Send>
             }),
-        })
+        }))
     }
 }
 
-fn is_accept_encoding(name: &str) -> bool {
-    name.len() == 15 && name.eq_ignore_ascii_case("accept-encoding")
+fn is_accept_encoding(name: &[u8]) -> bool {
+    name.len() == 15 && name.eq_ignore_ascii_case(b"accept-encoding")
 }

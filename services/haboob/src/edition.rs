@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
@@ -58,7 +57,7 @@ pub(crate) struct Place {
     pub(crate) hidden: HiddenFiles,
     pub(crate) cache_control: Option<HeaderValue>,
     /// The same as it is sent over HTTP/1.1.
-    pub(crate) cache_control_line: Bytes,
+    pub(crate) cache_control_line: Vec<u8>,
 }
 
 impl Host {
@@ -228,8 +227,8 @@ impl<'a> Parts<'a> {
         };
         let source = Source { folder: self.folder(path, options)?, class };
         let (hidden, cache_control) = (options.hidden, options.cache_control.clone());
-        let line = |field| field_line(&CACHE_CONTROL, field).into();
-        let cache_control_line = cache_control.as_ref().map_or_else(Bytes::new, line);
+        let line = |field| field_line(&CACHE_CONTROL, field);
+        let cache_control_line = cache_control.as_ref().map(line).unwrap_or_default();
         Ok(Place { source, hidden, cache_control, cache_control_line })
     }
 

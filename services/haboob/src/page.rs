@@ -37,7 +37,7 @@ pub(crate) struct Form {
     /// The fields of an answer with all of it.
     pub(crate) head: HeaderMap,
     /// That head as it is sent over HTTP/1.1, but for what is of the request.
-    pub(crate) prepared: Bytes,
+    pub(crate) prepared: Vec<u8>,
     pub(crate) validators: Validators,
     pub(crate) length: u64,
     pub(crate) content: Content,
@@ -102,7 +102,7 @@ impl Form {
         if let Some(encoding) = encoding {
             head.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
         }
-        Self { head, prepared: Bytes::new(), validators, length, content }
+        Self { head, prepared: Vec::new(), validators, length, content }
     }
 
     /// The same, in a file in memory if it is long.
@@ -125,7 +125,7 @@ impl Form {
         if varies {
             lines.extend(field_line(&VARY, &HeaderValue::from_static("accept-encoding")));
         }
-        self.prepared = lines.into();
+        self.prepared = lines;
     }
 }
 

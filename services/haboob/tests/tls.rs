@@ -113,19 +113,24 @@ fn s_client(running: &Running, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The same with a request, so that it stays until tickets have come.
+/// The same with a request, so that it stays until tickets have come; if it is answered, the
+/// server has to say that this was all.
 fn s_client_asking(running: &Running, arguments: &[&str]) -> String {
     let mut client = Command::new("openssl")
         .args(["s_client", "-ign_eof", "-connect", &running.local_addr().to_string()])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let request = b"GET /a.txt HTTP/1.1\r\nhost: a.test\r\nconnection: close\r\n\r\n";
     client.stdin.as_mut().unwrap().write_all(request).unwrap();
-    String::from_utf8_lossy(&client.wait_with_output().unwrap().stdout).into_owned()
+    let output = client.wait_with_output().unwrap();
+    let [told, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(!told.contains("hello") || !errors.contains("unexpected eof"), "{errors}");
+    told
 }
 
 #[tokio::test]

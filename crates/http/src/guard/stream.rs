@@ -17,7 +17,7 @@ use super::sideband::{Sideband, Verdict};
 use super::violation::Violation;
 use super::watch::Watch;
 use crate::deadline::Deadline;
-use crate::send_file::SendFile;
+use crate::outlet::Outlet;
 
 /// What HTTP/2 clients with prior knowledge send first [RFC9113 §3.4].
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -396,7 +396,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 }
 
-impl<S: AsyncRead + SendFile> SendFile for Guarded<S> {
+impl<S: AsyncRead + Outlet> Outlet for Guarded<S> {
     fn poll_send_file(
         &mut self,
         cx: &mut Context<'_>,
@@ -406,6 +406,11 @@ impl<S: AsyncRead + SendFile> SendFile for Guarded<S> {
     ) -> Poll<io::Result<usize>> {
         let sent = self.inner.poll_send_file(cx, file, at, length);
         self.poll_written(cx, sent)
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = self.inner.poll_end(cx);
+        self.poll_passed(cx, ended)
     }
 }
 

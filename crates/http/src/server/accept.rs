@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -13,8 +14,8 @@ use http_body::Body;
 use hyper::service::Service;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
+use tokio_util::task::TaskTracker;
 
 use super::at_hand::AtHand;
 use super::client_body::ClientBody;
@@ -65,29 +66,35 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // So much of an answer waits in the kernel unsent, and no more; where that cannot be
-    // set, as much as it likes.
-    let _ = SockRef::from(&listener).set_tcp_notsent_lowat(UNSENT_MAX);
-    let mut open = JoinSet::new();
+    prepare(&listener);
+    let open = TaskTracker::new();
+    let cut = Arc::new(AtomicUsize::new(0));
     let mut door = Door::new(server.tls.is_some());
     let pace = Pace::default();
     let mut pace_maker = PaceMaker::new(pace.clone());
     let terms = Terms::of(server, pace.clone(), drain.clone());
     let mut ticks = tokio::time::interval(pace::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let welcome = |(socket, peer), door: &Door, open: &mut JoinSet<Ended>| {
+    let welcome = |(socket, peer), door: &Door| {
         let Some(place) = Place::take(server) else {
             server.refused.turned_away();
             door.turn_away(socket);
             return;
         };
         let client = Client::Socket(Socket::new(socket));
-        open.spawn(connection::serve(client, connect(peer), Arc::clone(&terms), place));
+        let served = connection::serve(client, connect(peer), Arc::clone(&terms), place);
+        let cut = Arc::clone(&cut);
+        open.spawn(async move {
+            if served.await == Ended::CutOff {
+                cut.fetch_add(1, Ordering::Relaxed);
+            }
+        });
     };
+    let mut started = pin!(drain.started());
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok(client) => welcome(client, &door, &mut open),
+                Ok(client) => welcome(client, &door),
                 Err(error) if is_of_the_client(&error) => {}
                 Err(error) if door.is_cause(&error) => {
                     if door.turn_away_one_of(|| waiting(&listener)) {
@@ -96,20 +103,25 @@ where
                 }
                 Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
             },
-            Some(_) = open.join_next() => {}
             _ = ticks.tick() => pace_maker.tick(),
-            _ = drain.started() => break,
+            _ = &mut started => break,
         }
     }
     pace.part();
     for client in left_behind(listener) {
-        welcome(client, &door, &mut open);
+        welcome(client, &door);
     }
-    let mut cut = 0;
-    while let Some(ended) = open.join_next().await {
-        cut += usize::from(!matches!(ended, Ok(Ended::ByItself)));
-    }
-    cut
+    open.close();
+    open.wait().await;
+    cut.load(Ordering::Relaxed)
+}
+
+/// Sets what the connections that `listener` accepts inherit from it; where that cannot be, they
+/// are as the system likes.
+fn prepare(listener: &TcpListener) {
+    let listener = SockRef::from(listener);
+    let _ = listener.set_tcp_nodelay(true);
+    let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);
 }
 
 /// A client who is connected already and need not be waited for.
@@ -139,4 +151,19 @@ fn is_of_the_client(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionRefused
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_set_on_the_listener_holds_for_its_connections() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        prepare(&listener);
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        assert!(accepted.nodelay().unwrap());
+        assert_eq!(SockRef::from(&accepted).tcp_notsent_lowat().unwrap(), UNSENT_MAX);
+    }
 }

@@ -6,9 +6,9 @@
 //! shows the head of each request to the service first. What the service answers then is
 //! written as it is; all other requests go on to hyper.
 
-use std::cell::RefCell;
-use std::io;
-use std::mem::{self, MaybeUninit};
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::mem;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::pin::Pin;
@@ -16,35 +16,30 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
-use bytes::buf::Chain;
 use bytes::{Buf, Bytes};
-use httparse::{Header, Status};
 use hyper::service::Service;
-use tokio_util::io::poll_write_buf;
+use memchr::memchr;
 
-use crate::send_file::SendFile;
+use crate::outlet::Outlet;
 
 /// A body that is not longer goes into one piece with its head: the kernel takes one piece with
 /// less ado than several, and copying so little costs less than that.
 const COPIED_MAX: usize = 4 * 1024;
-
-/// A request with more fields is left to hyper.
-const FIELDS_MAX: usize = 48;
 
 /// A service that has some answers at hand.
 pub trait AtHand {
     /// Whether there ever are any: if not, no request is looked at for them.
     const EVER: bool = true;
 
-    /// The answer to an HTTP/1.1 request without a body, if it can be given on the spot; if not,
-    /// the service is called with the request in the ordinary way.
-    fn at_hand(&self, asked: &Asked<'_>) -> Hand;
+    /// Gives the answer to an HTTP/1.1 request without a body to `answer`, if it can be given on
+    /// the spot; if not, the service is called with the request in the ordinary way.
+    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A>;
 }
 
 /// What a service has at hand for a request.
-pub enum Hand {
-    /// The answer.
-    Answer(Prepared),
+pub enum Hand<A> {
+    /// The answer, and what was made of it.
+    Answer(A),
     /// Nothing; the next answer may be there.
     Nothing,
     /// Nothing, as for all requests of this kind.
@@ -58,7 +53,7 @@ pub struct Ordinary<S>(pub S);
 impl<S> AtHand for Ordinary<S> {
     const EVER: bool = false;
 
-    fn at_hand(&self, _: &Asked<'_>) -> Hand {
+    fn at_hand<A>(&self, _: &Asked<'_>, _: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
         Hand::Never
     }
 }
@@ -79,7 +74,8 @@ impl<S: Service<R>, R> Service<R> for Ordinary<S> {
 pub struct Asked<'h> {
     method: &'h str,
     target: &'h str,
-    fields: &'h [Header<'h>],
+    /// The field lines, and what follows them.
+    lines: &'h [u8],
 }
 
 impl<'h> Asked<'h> {
@@ -93,30 +89,55 @@ impl<'h> Asked<'h> {
         self.target
     }
 
-    /// The header fields, names in the case in which they were sent.
-    pub fn fields(&self) -> impl Iterator<Item = (&'h str, &'h [u8])> {
-        self.fields.iter().map(|field| (field.name, field.value))
+    /// The names of the header fields, in the case in which they were sent, and their values.
+    pub fn fields(&self) -> impl Iterator<Item = (&'h [u8], &'h [u8])> {
+        Fields(self.lines)
     }
 }
 
+/// The fields of a head, of which these bytes are left; in the end those behind it.
+struct Fields<'h>(&'h [u8]);
+
+impl<'h> Iterator for Fields<'h> {
+    type Item = (&'h [u8], &'h [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (line, rest) = split_line(self.0)?;
+        let Some(colon) = memchr(b':', line) else {
+            // The empty line; it ends the head.
+            return None;
+        };
+        self.0 = rest;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    }
+}
+
+/// The first line of a head, and what follows it.
+fn split_line(head: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr(b'\n', head)?;
+    Some((head[..end].strip_suffix(b"\r")?, &head[end + 1..]))
+}
+
 /// An answer as it is sent, but for the fields that say when and on which connection.
-pub struct Prepared {
+pub struct Prepared<'p> {
     /// The status line and the fields that say how long the body is and what it is; each line
     /// with its end.
-    pub head: Bytes,
+    pub head: &'p [u8],
     /// Further field lines.
-    pub fields: Bytes,
+    pub fields: &'p [u8],
     /// The body.
-    pub body: PreparedBody,
+    pub body: PreparedBody<'p>,
     /// Is told in the end how many bytes of the body were written.
     pub account: Option<Box<dyn FnOnce(u64) + Send>>,
 }
 
 /// A body that is there.
-#[derive(Clone)]
-pub enum PreparedBody {
-    /// These bytes; without any, there is none, or none is asked for.
-    Bytes(Bytes),
+pub enum PreparedBody<'p> {
+    /// None, or none is asked for.
+    Nothing,
+    /// These bytes.
+    Bytes(&'p Bytes),
     /// So many bytes of a file that is in memory: whoever sends it does not wait for a disk.
     File(Arc<dyn AsFd + Send + Sync>, u64),
 }
@@ -131,30 +152,30 @@ struct Seen<'h> {
 impl<'h> Seen<'h> {
     /// The first head of `bytes`, which the guard has let pass; `None` if more than a plain
     /// answer may be needed.
-    fn of(bytes: &'h [u8], room: &'h mut [MaybeUninit<Header<'h>>]) -> Option<Self> {
-        let mut request = httparse::Request::new(&mut []);
-        let Ok(Status::Complete(length)) = request.parse_with_uninit_headers(bytes, room) else {
-            return None;
-        };
-        let (method, target, fields) = (request.method?, request.path?, &*request.headers);
+    fn of(bytes: &'h [u8]) -> Option<Self> {
+        let (request_line, lines) = split_line(bytes.strip_prefix(b"\r\n").unwrap_or(bytes))?;
+        let mut words = std::str::from_utf8(request_line).ok()?.split(' ');
+        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
         let mut is_last = false;
-        for field in fields {
-            let is = |name| field.name.eq_ignore_ascii_case(name);
-            match field.name.len() {
-                6 if is("expect") => return None,
-                7 if is("upgrade") => return None,
-                10 if is("connection") => match field.value {
+        let mut fields = Fields(lines);
+        for (name, value) in fields.by_ref() {
+            let is = |known| name.eq_ignore_ascii_case(known);
+            match name.len() {
+                6 if is(b"expect") => return None,
+                7 if is(b"upgrade") => return None,
+                10 if is(b"connection") => match value {
                     value if value.eq_ignore_ascii_case(b"close") => is_last = true,
                     value if value.eq_ignore_ascii_case(b"keep-alive") => {}
                     _ => return None,
                 },
-                14 if is("content-length") => return None,
-                17 if is("transfer-encoding") => return None,
+                14 if is(b"content-length") => return None,
+                17 if is(b"transfer-encoding") => return None,
                 _ => {}
             }
         }
-        let asked = Asked { method, target, fields };
-        (request.version == Some(1)).then_some(Self { asked, length, is_last })
+        let behind = fields.0.strip_prefix(b"\r\n")?;
+        let (asked, length) = (Asked { method, target, lines }, bytes.len() - behind.len());
+        (version == "HTTP/1.1").then_some(Self { asked, length, is_last })
     }
 }
 
@@ -162,28 +183,43 @@ impl<'h> Seen<'h> {
 pub(super) enum Turn {
     /// This answer, for so many bytes of request.
     Answer(Outgoing, usize),
-    /// It is hyper's; `Some(true)` if those that follow are likely to be too.
-    Hyper(Option<bool>),
+    /// It is hyper's.
+    Hyper(Further),
+}
+
+/// What the requests after one for hyper are likely to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Further {
+    /// Hyper's too.
+    Same,
+    /// Such that their answers are at hand.
+    AtHand,
+    /// As they were before.
+    Unknown,
 }
 
 /// Asks `service` for the answer to the first request of `bytes`.
 pub(super) fn turn<S: AtHand>(bytes: &[u8], service: &S) -> Turn {
     if !S::EVER {
-        return Turn::Hyper(Some(true));
+        return Turn::Hyper(Further::Same);
     }
-    let mut room = [const { MaybeUninit::uninit() }; FIELDS_MAX];
-    let Some(seen) = Seen::of(bytes, &mut room) else { return Turn::Hyper(None) };
-    match service.at_hand(&seen.asked) {
-        Hand::Answer(prepared) => Turn::Answer(Outgoing::new(prepared, seen.is_last), seen.length),
-        Hand::Nothing => Turn::Hyper(Some(false)),
-        Hand::Never => Turn::Hyper(Some(true)),
+    let Some(Seen { asked, length, is_last }) = Seen::of(bytes) else {
+        return Turn::Hyper(Further::Unknown);
+    };
+    match service.at_hand(&asked, |prepared| Outgoing::new(prepared, is_last)) {
+        Hand::Answer(outgoing) => Turn::Answer(outgoing, length),
+        Hand::Nothing => Turn::Hyper(Further::AtHand),
+        Hand::Never => Turn::Hyper(Further::Same),
     }
 }
 
 /// An answer on its way to the client.
 pub(super) struct Outgoing {
-    /// The head, and the body or nothing of it.
-    bytes: Chain<Bytes, Bytes>,
+    /// The head, with the body behind it if that is short; what of it has been written.
+    head: Vec<u8>,
+    written: usize,
+    /// The body, or what is left of it, if it is long.
+    body: Bytes,
     /// The body, if it is a file, and which part of it is to be sent.
     file: Option<(Arc<dyn AsFd + Send + Sync>, Range<u64>)>,
     body_length: u64,
@@ -192,25 +228,43 @@ pub(super) struct Outgoing {
     pub(super) is_last: bool,
 }
 
+thread_local! {
+    /// The memory of the last head, for the next one.
+    static SPARE_HEAD: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 impl Outgoing {
-    fn new(prepared: Prepared, is_last: bool) -> Self {
-        let Prepared { head, fields, body, account } = prepared;
-        let (mut body, file, body_length) = match body {
-            PreparedBody::Bytes(bytes) => (bytes.clone(), None, bytes.len() as u64),
-            PreparedBody::File(file, length) => (Bytes::new(), Some((file, 0..length)), length),
-        };
-        let copied = if body.len() <= COPIED_MAX { mem::take(&mut body) } else { Bytes::new() };
-        let head = [head, fields, end_of_head(is_last), copied].concat();
-        Self { bytes: Bytes::from(head).chain(body), file, body_length, account, is_last }
+    fn new(prepared: Prepared<'_>, is_last: bool) -> Self {
+        let mut head = SPARE_HEAD.take();
+        head.extend_from_slice(prepared.head);
+        head.extend_from_slice(prepared.fields);
+        end_head(&mut head, is_last);
+        let (mut body, mut file, mut body_length) = (Bytes::new(), None, 0);
+        match prepared.body {
+            PreparedBody::Nothing => {}
+            PreparedBody::Bytes(bytes) => {
+                body_length = bytes.len() as u64;
+                if bytes.len() <= COPIED_MAX {
+                    head.extend_from_slice(bytes);
+                } else {
+                    body = bytes.clone();
+                }
+            }
+            PreparedBody::File(sent, length) => {
+                body_length = length;
+                file = Some((sent, 0..length));
+            }
+        }
+        Self { head, written: 0, body, file, body_length, account: prepared.account, is_last }
     }
 
     /// Writes what `stream` takes; ready when that is all.
     pub(super) fn poll_write(
         &mut self,
-        stream: &mut impl SendFile,
+        stream: &mut impl Outlet,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        while self.bytes.has_remaining() {
+        while self.bytes_left() > 0 {
             if ready!(self.poll_write_bytes(stream, cx))? == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -229,23 +283,34 @@ impl Outgoing {
 
     fn poll_write_bytes(
         &mut self,
-        stream: &mut impl SendFile,
+        stream: &mut impl Outlet,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let mut stream = Pin::new(stream);
-        if self.bytes.chunk().len() < self.bytes.remaining() {
-            return poll_write_buf(stream, cx, &mut self.bytes);
-        }
-        let written = ready!(stream.as_mut().poll_write(cx, self.bytes.chunk()))?;
-        self.bytes.advance(written);
+        let stream = Pin::new(stream);
+        let head = &self.head[self.written..];
+        let written = ready!(match (head, &*self.body) {
+            (head, []) => stream.poll_write(cx, head),
+            ([], body) => stream.poll_write(cx, body),
+            (head, body) => {
+                stream.poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)])
+            }
+        })?;
+        let of_head = written.min(head.len());
+        self.written += of_head;
+        self.body.advance(written - of_head);
         Poll::Ready(Ok(written))
+    }
+
+    /// Bytes that have not been written, without those of a file.
+    fn bytes_left(&self) -> usize {
+        self.head.len() - self.written + self.body.len()
     }
 
     /// Bytes of the body that have not been written.
     fn left(&self) -> u64 {
         match &self.file {
             Some((_, part)) => part.end - part.start,
-            None => self.body_length.min(self.bytes.remaining() as u64),
+            None => self.body_length.min(self.bytes_left() as u64),
         }
     }
 }
@@ -255,38 +320,39 @@ impl Drop for Outgoing {
         if let Some(account) = self.account.take() {
             account(self.body_length - self.left());
         }
+        self.head.clear();
+        // When the thread ends, nobody needs it.
+        let _ = SPARE_HEAD.try_with(|spare| spare.set(mem::take(&mut self.head)));
     }
 }
 
-/// The fields that are made for each answer, and the empty line.
-fn end_of_head(is_last: bool) -> Bytes {
-    /// What was made last, and until when it holds.
+/// Puts the fields that are made for each answer behind `head`, and the empty line.
+fn end_head(head: &mut Vec<u8>, is_last: bool) {
+    /// What was made last, and when: in which second.
     struct Made {
-        until: SystemTime,
-        ends: [Bytes; 2],
+        second: u64,
+        ends: [String; 2],
     }
 
     impl Made {
-        fn at(now: SystemTime) -> Self {
-            let date = httpdate::fmt_http_date(now);
-            let end = |connection| Bytes::from(format!("{connection}date: {date}\r\n\r\n"));
-            let past = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let left = Duration::from_nanos(u64::from(1_000_000_000 - past.subsec_nanos()));
-            Self { until: now + left, ends: [end(""), end("connection: close\r\n")] }
+        fn at(second: u64) -> Self {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            let date = httpdate::fmt_http_date(time);
+            let end = |connection| format!("{connection}date: {date}\r\n\r\n");
+            Self { second, ends: [end(""), end("connection: close\r\n")] }
         }
     }
 
     thread_local! {
-        static MADE: RefCell<Made> = RefCell::new(Made::at(SystemTime::UNIX_EPOCH));
+        static MADE: RefCell<Made> = RefCell::new(Made::at(0));
     }
     MADE.with_borrow_mut(|made| {
-        let now = SystemTime::now();
-        // The clock may have been put back.
-        if now >= made.until || now + Duration::from_secs(1) < made.until {
-            *made = Made::at(now);
+        let past = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        if made.second != past.as_secs() {
+            *made = Made::at(past.as_secs());
         }
-        made.ends[usize::from(is_last)].clone()
-    })
+        head.extend_from_slice(made.ends[usize::from(is_last)].as_bytes());
+    });
 }
 
 #[cfg(test)]
@@ -298,10 +364,9 @@ mod tests {
     fn seen(lines: &str) -> Option<(usize, bool)> {
         let head = format!("{lines}\r\nHost: a\r\n\r\n");
         let bytes = format!("{head}GET /next HTTP/1.1\r\nhost: b\r\n\r\n");
-        let mut room = [const { MaybeUninit::uninit() }; FIELDS_MAX];
-        let seen = Seen::of(bytes.as_bytes(), &mut room)?;
+        let seen = Seen::of(bytes.as_bytes())?;
         assert_eq!((seen.asked.method(), seen.asked.target()), ("GET", "/a?b"));
-        assert!(seen.asked.fields().any(|(name, value)| (name, value) == ("Host", b"a")));
+        assert_eq!(seen.asked.fields().last(), Some((&b"Host"[..], &b"a"[..])));
         assert_eq!(seen.length, head.len());
         Some((seen.length, seen.is_last))
     }
@@ -328,14 +393,17 @@ mod tests {
             assert_eq!(seen(&format!("GET /a?b HTTP/1.1\r\n{field}")), None, "{field}");
         }
         assert_eq!(seen("GET /a?b HTTP/1.0"), None);
-        let many = "a: b\r\n".repeat(FIELDS_MAX);
-        assert_eq!(seen(&format!("GET /a?b HTTP/1.1\r\n{}", many.trim_end())), None);
     }
 
     #[test]
     fn a_head_ends_with_the_time() {
+        let end = |is_last| {
+            let mut end = Vec::new();
+            end_head(&mut end, is_last);
+            String::from_utf8(end).unwrap()
+        };
         for is_last in [false, true] {
-            let end = String::from_utf8(end_of_head(is_last).to_vec()).unwrap();
+            let end = end(is_last);
             let date = end.strip_prefix("connection: close\r\n").unwrap_or(&end);
             assert_eq!(date != end, is_last);
             let date = date.strip_prefix("date: ").and_then(|end| end.strip_suffix("\r\n\r\n"));
@@ -343,8 +411,8 @@ mod tests {
                 SystemTime::now().duration_since(httpdate::parse_http_date(date.unwrap()).unwrap());
             assert!(age.unwrap() < Duration::from_secs(3));
         }
-        let first = end_of_head(false);
+        let first = end(false);
         std::thread::sleep(Duration::from_millis(1100));
-        assert_ne!(end_of_head(false), first);
+        assert_ne!(end(false), first);
     }
 }

@@ -11,7 +11,7 @@ use http_body::Body;
 use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::accept::Place;
 use super::at_hand::AtHand;
@@ -24,6 +24,7 @@ use super::stream::{Client, Stream};
 use super::streams::Streams;
 use super::tunnel::Slot;
 use super::{Drain, Server};
+use crate::deadline::Deadline;
 use crate::guard::{Guarded, Limits, Protocol};
 use crate::tls::Handshakes;
 
@@ -79,13 +80,13 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let debt = client.debt();
-    // Boxed, as all that does not last as long as the connection: what it needs when it is idle
-    // is what many of them cost.
+    let mut clock = Deadline::default();
+    clock.start(terms.limits.head_time);
     let begun = {
-        let mut begun = Box::pin(timeout(terms.limits.head_time, begin(client, &terms)));
+        let mut begun = pin!(clock.limit(begin(client, &terms)));
         terms.drain.until_kept(begun.as_mut()).await
     };
-    let Ok(Ok(Ok((Some(protocol), stream)))) = begun else {
+    let Ok(Some(Ok((Some(protocol), stream)))) = begun else {
         // The client left, broke off, or has not spoken.
         return Ended::ByItself;
     };
@@ -95,7 +96,7 @@ where
             let (pace, refused) = (terms.pace.clone(), Arc::clone(&terms.refused));
             let sideband = stream.sideband();
             let screen = Screen::new(service, sideband, tunnel.clone(), pace, refused, debt);
-            let mut session = Session::new(stream, screen, terms.idle_time);
+            let mut session = Session::new(stream, screen, terms.idle_time, clock);
             let ended = match terms.drain.until_kept(Pin::new(&mut session)).await {
                 Ok(()) => Ended::ByItself,
                 Err(end) => {
@@ -160,7 +161,11 @@ async fn begin(
     let stream = match (client, &terms.tls) {
         (Client::Other(stream), _) => Stream::Other(stream),
         (Client::Socket(socket), None) => Stream::Plain(socket),
-        (Client::Socket(socket), Some(tls)) => Stream::Tls(Box::new(tls.shake(socket).await?)),
+        (Client::Socket(socket), Some(tls)) => {
+            // Boxed, as all that does not last as long as the connection: what it needs when it
+            // is idle is what many of them cost.
+            Stream::Tls(Box::new(Box::pin(tls.shake(socket)).await?))
+        }
     };
     let agreed = stream.agreed();
     let mut stream = Box::new(Guarded::new(stream, terms.limits.clone()));

@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::net::{self, SendAncillaryBuffer, SendFlags};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::deadline::Deadline;
-use crate::send_file::SendFile;
+use crate::outlet::Outlet;
 
 /// How long a client may go unheard before its socket is looked at: longer than a body that is
 /// wanted at once waits for its reader, and short against a queue that is worth leaving.
@@ -48,8 +49,6 @@ pub(super) struct Socket {
 
 impl Socket {
     pub(super) fn new(stream: TcpStream) -> Self {
-        // Refused only by a socket that is dead already.
-        let _ = stream.set_nodelay(true);
         Self {
             stream: Arc::new(stream),
             lookout: None,
@@ -71,6 +70,32 @@ impl Socket {
         self.lookout = None;
         self.unheard.stop();
         Pin::new(Arc::get_mut(&mut self.stream).expect("only the lookout shares the stream"))
+    }
+
+    /// Gives the kernel what it takes.
+    ///
+    /// By the system's calls themselves: the C library looks around each time for whether the
+    /// thread is to be cancelled.
+    #[inline]
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut send: impl FnMut(&TcpStream) -> rustix::io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream().get_mut();
+        loop {
+            let Poll::Ready(()) = stream.poll_write_ready(cx)? else {
+                self.full = true;
+                return Poll::Pending;
+            };
+            match stream.try_io(Interest::WRITABLE, || Ok(send(stream)?)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => {
+                    self.full = false;
+                    return Poll::Ready(sent);
+                }
+            }
+        }
     }
 
     /// Whether the client has left unheard.
@@ -136,9 +161,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = self.stream().poll_write(cx, bytes);
-        self.full = written.is_pending();
-        written
+        self.poll_send(cx, |stream| net::send(stream, bytes, SendFlags::NOSIGNAL))
     }
 
     #[inline]
@@ -147,9 +170,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = self.stream().poll_write_vectored(cx, slices);
-        self.full = written.is_pending();
-        written
+        self.poll_send(cx, |stream| {
+            net::sendmsg(stream, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -171,7 +194,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-impl SendFile for Socket {
+impl Outlet for Socket {
     #[cfg(target_os = "linux")]
     fn poll_send_file(
         &mut self,
@@ -180,21 +203,12 @@ impl SendFile for Socket {
         at: u64,
         length: usize,
     ) -> Poll<io::Result<usize>> {
-        let stream = self.stream().get_mut();
-        loop {
-            let Poll::Ready(()) = stream.poll_write_ready(cx)? else {
-                self.full = true;
-                return Poll::Pending;
-            };
-            let send = || Ok(rustix::fs::sendfile(&*stream, file, Some(&mut { at }), length)?);
-            match stream.try_io(Interest::WRITABLE, send) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                sent => {
-                    self.full = false;
-                    return Poll::Ready(sent);
-                }
-            }
-        }
+        self.poll_send(cx, |stream| rustix::fs::sendfile(stream, file, Some(&mut { at }), length))
+    }
+
+    /// The close says it.
+    fn poll_end(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }
 

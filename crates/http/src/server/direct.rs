@@ -1,16 +1,15 @@
 //! A connection while hyper does not have it: between requests, and for as long as the service
 //! has their answers at hand.
 
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite as _};
+use tokio::io::AsyncRead;
 
-use super::at_hand::{self, AtHand, Outgoing, Turn};
+use super::at_hand::{self, AtHand, Further, Outgoing, Turn};
 use crate::deadline::Deadline;
 use crate::guard::Guarded;
-use crate::send_file::SendFile;
+use crate::outlet::Outlet;
 
 pub(super) struct Direct<T, S> {
     pub(super) stream: Box<Guarded<T>>,
@@ -21,8 +20,8 @@ pub(super) struct Direct<T, S> {
 
 /// What comes after.
 pub(super) enum Next {
-    /// The request that is there is for hyper, and maybe those that follow.
-    Hyper(Option<bool>),
+    /// The request that is there is for hyper, and perhaps those that follow.
+    Hyper(Further),
     /// Nothing: the client has left, or has been told that this is the end.
     End,
 }
@@ -41,7 +40,7 @@ impl<T, S> Direct<T, S> {
     }
 }
 
-impl<T: AsyncRead + SendFile, S: AtHand> Direct<T, S> {
+impl<T: AsyncRead + Outlet, S: AtHand> Direct<T, S> {
     /// Answers what can be answered; without a request for `idle_time`, of which some may have
     /// passed on the `idle` clock already, it ends.
     pub(super) fn poll(
@@ -51,28 +50,45 @@ impl<T: AsyncRead + SendFile, S: AtHand> Direct<T, S> {
         cx: &mut Context<'_>,
     ) -> Poll<Next> {
         loop {
-            if let Some(outgoing) = &mut self.outgoing {
-                if ready!(outgoing.poll_write(&mut *self.stream, cx)).is_err() {
-                    return Poll::Ready(Next::End);
-                }
-                self.is_closing = outgoing.is_last;
-                self.outgoing = None;
-            }
             if self.is_closing {
-                return Pin::new(&mut self.stream).poll_shutdown(cx).map(|_| Next::End);
+                return self.stream.poll_end(cx).map(|_| Next::End);
             }
-            match self.stream.poll_request(cx) {
-                Poll::Ready(Ok(true)) => idle.stop(),
-                Poll::Ready(Ok(false) | Err(_)) => return Poll::Ready(Next::End),
-                Poll::Pending => return idle.poll_over(idle_time, cx).map(|()| Next::End),
-            }
-            match at_hand::turn(self.stream.checked(), &self.service) {
-                Turn::Answer(outgoing, length) => {
-                    self.stream.take(length);
+            let mut outgoing = match self.outgoing.take() {
+                Some(outgoing) => *outgoing,
+                None => match ready!(self.poll_turn(idle, idle_time, cx)) {
+                    Ok(outgoing) => outgoing,
+                    Err(next) => return Poll::Ready(next),
+                },
+            };
+            match outgoing.poll_write(&mut *self.stream, cx) {
+                Poll::Ready(Ok(())) => self.is_closing = outgoing.is_last,
+                Poll::Ready(Err(_)) => return Poll::Ready(Next::End),
+                Poll::Pending => {
                     self.outgoing = Some(Box::new(outgoing));
+                    return Poll::Pending;
                 }
-                Turn::Hyper(for_long) => return Poll::Ready(Next::Hyper(for_long)),
             }
         }
+    }
+
+    /// Waits for a request and for what is to be done about it.
+    fn poll_turn(
+        &mut self,
+        idle: &mut Deadline,
+        idle_time: Duration,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Outgoing, Next>> {
+        match self.stream.poll_request(cx) {
+            Poll::Ready(Ok(true)) => idle.stop(),
+            Poll::Ready(Ok(false) | Err(_)) => return Poll::Ready(Err(Next::End)),
+            Poll::Pending => return idle.poll_over(idle_time, cx).map(|()| Err(Next::End)),
+        }
+        Poll::Ready(match at_hand::turn(self.stream.checked(), &self.service) {
+            Turn::Answer(outgoing, length) => {
+                self.stream.take(length);
+                Ok(outgoing)
+            }
+            Turn::Hyper(further) => Err(Next::Hyper(further)),
+        })
     }
 }

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 
-use super::at_hand::{Asked, AtHand, Hand};
+use super::at_hand::{Asked, AtHand, Hand, Prepared};
 use super::client_body::ClientBody;
 use super::departure::{Debt, Owed};
 use super::pace::Pace;
@@ -96,12 +96,12 @@ impl<S: AtHand> AtHand for Screen<S> {
     const EVER: bool = S::EVER;
 
     #[inline]
-    fn at_hand(&self, asked: &Asked<'_>) -> Hand {
+    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
         let number = self.requests.get() + 1;
         if self.pace.is_parting() || self.sideband.notice(number) != Notice::Ordinary {
             return Hand::Nothing;
         }
-        let hand = self.service.at_hand(asked);
+        let hand = self.service.at_hand(asked, answer);
         if let Hand::Answer(_) = hand {
             self.requests.set(number);
             self.sideband.answered();

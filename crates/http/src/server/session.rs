@@ -18,11 +18,11 @@ use hyper::service::HttpService;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncRead;
 
-use super::at_hand::AtHand;
+use super::at_hand::{AtHand, Further};
 use super::direct::{Direct, Next};
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, Sideband};
-use crate::send_file::SendFile;
+use crate::outlet::Outlet;
 
 /// hyper's buffer for each direction: a head and one read beside it. By default
 /// it would gather 400 KiB for a client that reads slowly.
@@ -59,19 +59,25 @@ type Hyper<T, S> = UpgradeableConnection<TokioIo<Box<Guarded<T>>>, S>;
 
 impl<T, S, B> Session<T, S>
 where
-    T: AsyncRead + SendFile + Send + 'static,
+    T: AsyncRead + Outlet + Send + 'static,
     S: HttpService<Incoming, ResBody = B> + AtHand + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     /// Speaks with the client of `stream`, which closes when there has been no request for
-    /// `idle_time`.
-    pub(super) fn new(stream: Box<Guarded<T>>, service: S, idle_time: Duration) -> Self {
+    /// `idle_time`, for which it has a `clock`.
+    pub(super) fn new(
+        stream: Box<Guarded<T>>,
+        service: S,
+        idle_time: Duration,
+        mut clock: Deadline,
+    ) -> Self {
+        clock.stop();
         let sideband = stream.sideband();
         let state = State::Direct(Direct::new(stream, service));
         let held_time = Duration::ZERO;
-        Self { state, sideband, held_time, idle_time, idle: Deadline::default() }
+        Self { state, sideband, held_time, idle_time, idle: clock }
     }
 
     /// Whether hyper, which has been polled, has had nothing to do for a while.
@@ -102,7 +108,7 @@ where
 
 impl<T, S, B> State<T, S>
 where
-    T: AsyncRead + SendFile + Send + 'static,
+    T: AsyncRead + Outlet + Send + 'static,
     S: HttpService<Incoming, ResBody = B> + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
@@ -132,7 +138,7 @@ where
 
 impl<T, S, B> Future for Session<T, S>
 where
-    T: AsyncRead + SendFile + Send + 'static,
+    T: AsyncRead + Outlet + Send + 'static,
     S: HttpService<Incoming, ResBody = B> + AtHand + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + 'static,
@@ -146,9 +152,9 @@ where
             match &mut this.state {
                 State::Direct(direct) => {
                     match ready!(direct.poll(&mut this.idle, this.idle_time, cx)) {
-                        Next::Hyper(None) => {}
-                        Next::Hyper(Some(true)) => this.held_time = HELD_TIME,
-                        Next::Hyper(Some(false)) => this.held_time = Duration::ZERO,
+                        Next::Hyper(Further::Same) => this.held_time = HELD_TIME,
+                        Next::Hyper(Further::AtHand) => this.held_time = Duration::ZERO,
+                        Next::Hyper(Further::Unknown) => {}
                         Next::End => return Poll::Ready(()),
                     }
                 }
@@ -244,7 +250,7 @@ mod tests {
         let (pace, debt) = (Pace::default(), Debt::default());
         let screen =
             Screen::new(service, stream.sideband(), Slot::default(), pace, Arc::default(), debt);
-        (client, Session::new(stream, screen, idle_time))
+        (client, Session::new(stream, screen, idle_time, Deadline::default()))
     }
 
     async fn is_idle_after(session: &mut Tested, time: Duration) -> bool {
@@ -389,15 +395,15 @@ mod tests {
     }
 
     impl AtHand for Quick {
-        fn at_hand(&self, asked: &Asked<'_>) -> Hand {
+        fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
             let Some(kind) = asked.target().strip_prefix("/now") else { return Hand::Nothing };
-            let body = vec![*kind.as_bytes().last().unwrap(); self.0];
+            let body = Bytes::from(vec![*kind.as_bytes().last().unwrap(); self.0]);
             let written = Arc::clone(&self.2);
-            Hand::Answer(Prepared {
-                head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).into(),
-                fields: Bytes::from_static(b"a: b\r\n"),
+            Hand::Answer(answer(Prepared {
+                head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).as_bytes(),
+                fields: b"a: b\r\n",
                 body: match kind.strip_prefix("/file") {
-                    None => PreparedBody::Bytes(body.into()),
+                    None => PreparedBody::Bytes(&body),
                     Some(kind) => {
                         let file = memfd_create("test", MemfdFlags::empty()).unwrap();
                         let is_cut = kind.starts_with("/cut");
@@ -407,7 +413,7 @@ mod tests {
                     }
                 },
                 account: Some(Box::new(move |bytes| written.lock().push(bytes))),
-            })
+            }))
         }
     }
 

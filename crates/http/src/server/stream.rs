@@ -10,7 +10,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::departure::{Debt, Socket};
 use crate::guard::Protocol;
-use crate::send_file::{SendFile, poll_copy_file};
+use crate::outlet::{Outlet, poll_copy_file};
 
 /// How a client has come.
 pub(super) enum Client {
@@ -119,7 +119,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-impl SendFile for Stream {
+impl Outlet for Stream {
     fn poll_send_file(
         &mut self,
         cx: &mut Context<'_>,
@@ -131,6 +131,14 @@ impl SendFile for Stream {
             Self::Plain(socket) => socket.poll_send_file(cx, file, at, length),
             Self::Tls(stream) => poll_copy_file(stream, cx, file, at, length),
             Self::Other(stream) => poll_copy_file(stream, cx, file, at, length),
+        }
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(socket) => socket.poll_end(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Other(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

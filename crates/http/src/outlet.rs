@@ -1,4 +1,4 @@
-//! Sending a file's bytes without taking them out of the kernel, where that can be done.
+//! What answers at hand are written to.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -11,8 +11,9 @@ use tokio::io::AsyncWrite;
 /// What is taken out at once where it cannot: a record of TLS.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// A stream that can be written a file to.
-pub(crate) trait SendFile: AsyncWrite + Unpin {
+/// A stream that sends files without taking them out of the kernel, and ends without more ado
+/// than it needs, where either can be done.
+pub(crate) trait Outlet: AsyncWrite + Unpin {
     /// Writes some of the `length` bytes of `file` from `at` on, which must not come from a disk;
     /// how many. None are there if the file is shorter.
     fn poll_send_file(
@@ -23,6 +24,11 @@ pub(crate) trait SendFile: AsyncWrite + Unpin {
         length: usize,
     ) -> Poll<io::Result<usize>> {
         poll_copy_file(self, cx, file, at, length)
+    }
+
+    /// Says that nothing follows, before the stream is closed at once.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self).poll_shutdown(cx)
     }
 }
 
@@ -43,4 +49,4 @@ pub(crate) fn poll_copy_file(
 }
 
 #[cfg(test)]
-impl SendFile for tokio::io::DuplexStream {}
+impl Outlet for tokio::io::DuplexStream {}
