@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{StatusCode, Version};
+use tamarisk_http::guard::Violation;
 use tamarisk_http::server::{Asked, AtHand, Hand, Prepared, PreparedBody};
 
 use crate::connection::Connection;
@@ -61,6 +62,12 @@ impl AtHand for Connection {
             }
             Some((Way::Proxy(_), _)) => Hand::Never,
             Some((Way::Redirect(_), _)) | None => Hand::Nothing,
+        }
+    }
+
+    fn refused(&self, violation: Violation, body_length: usize) {
+        if let Some(log) = &self.core.here().edition.log {
+            log.refused(self.address.ip().to_canonical(), violation, body_length);
         }
     }
 }

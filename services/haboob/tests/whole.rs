@@ -341,6 +341,14 @@ async fn each_request_is_written_down_once_it_is_answered() {
         assert_eq!(part.status, 206);
         assert_eq!(web.get("/api/x").await.status, 200);
         assert_eq!(web.get("/none").await.status, 404);
+        for (sent, begin) in [("GET /a b HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "), ("SSH-2.0-a\r\n", "")]
+        {
+            let mut client = TcpStream::connect(web.running.local_addr()).await.unwrap();
+            client.write_all(sent.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(begin) && answer.is_empty() == begin.is_empty(), "{answer}");
+        }
         web.running.site().log().unwrap().close(Duration::from_secs(20));
     };
     let long = [b'x'; 70_000];
@@ -357,6 +365,8 @@ async fn each_request_is_written_down_once_it_is_answered() {
         "\"GET /a.txt?q=%0a HTTP/1.1\" 206 100 \"x\\x09y\" \"a\\\"b\\\\c\"",
         "\"GET /api/x HTTP/1.1\" 200 19 \"-\" \"-\"",
         "\"GET /none HTTP/1.1\" 404 15 \"-\" \"-\"",
+        "\"-\" 400 28 \"-\" \"tamarisk: malformed request line\"",
+        "\"-\" 400 0 \"-\" \"tamarisk: not HTTP\"",
     ];
     assert_eq!(said, expected);
 
@@ -365,7 +375,7 @@ async fn each_request_is_written_down_once_it_is_answered() {
     web.running.site().log().unwrap().reopen();
     asked(&web).await;
     let again = fs::read_to_string(web.folder.join("access.log")).unwrap();
-    assert_eq!(again.lines().count(), 5);
+    assert_eq!(again.lines().count(), 7);
     assert_eq!(fs::read_to_string(web.folder.join("access.log.1")).unwrap(), log);
 
     let web = Web::with(&site("json"), &[("public/a.txt", &long)]).await;
@@ -385,7 +395,9 @@ async fn each_request_is_written_down_once_it_is_answered() {
     assert_eq!(lines[2]["user_agent"], "a\"b\\c");
     assert_eq!(lines[2]["referer"], "x\ty");
     assert_eq!((&lines[0]["host"], &lines[0]["client"]), (&"test".into(), &"127.0.0.1".into()));
-    assert!(lines.iter().all(|line| line["duration_seconds"].as_f64().unwrap() >= 0.0));
+    assert!(lines[..5].iter().all(|line| line["duration_seconds"].as_f64().unwrap() >= 0.0));
+    assert_eq!(lines[5]["refused"], "malformed request line");
+    assert_eq!((&lines[5]["client"], &lines[5]["status"]), (&"127.0.0.1".into(), &400.into()));
 }
 
 #[tokio::test]

@@ -20,13 +20,15 @@ use bytes::{Buf, Bytes};
 use hyper::service::Service;
 use memchr::memchr;
 
+use crate::guard::Violation;
 use crate::outlet::Outlet;
 
 /// A body that is not longer goes into one piece with its head: the kernel takes one piece with
 /// less ado than several, and copying so little costs less than that.
 const COPIED_MAX: usize = 4 * 1024;
 
-/// A service that has some answers at hand.
+/// A service as the connection knows it that its requests come from: it has some answers at hand,
+/// and is told of what was not asked of it.
 pub trait AtHand {
     /// Whether there ever are any: if not, no request is looked at for them.
     const EVER: bool = true;
@@ -34,6 +36,12 @@ pub trait AtHand {
     /// Gives the answer to an HTTP/1.1 request without a body to `answer`, if it can be given on
     /// the spot; if not, the service is called with the request in the ordinary way.
     fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A>;
+
+    /// A client was refused for `violation` before there was a request, with so many bytes of
+    /// body; without any, the connection was closed instead.
+    fn refused(&self, violation: Violation, body_length: usize) {
+        let _ = (violation, body_length);
+    }
 }
 
 /// What a service has at hand for a request.

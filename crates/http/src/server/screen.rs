@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::error::Error;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -53,7 +54,7 @@ impl<S> Unpin for Screen<S> {}
 
 impl<S, B> Service<Request<Incoming>> for Screen<S>
 where
-    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand,
     S::Error: Into<Box<dyn Error + Send + Sync>>,
     B: Body<Data = Bytes>,
 {
@@ -83,10 +84,12 @@ where
             Notice::Refused(violation) => {
                 self.refused.refused(violation);
                 if violation == Violation::NotHttp && number == 1 {
-                    Screened::NotHttp
-                } else {
-                    Screened::Refused { violation }
+                    self.service.refused(violation, 0);
+                    return Screened::NotHttp;
                 }
+                let text = refusal_text(violation);
+                self.service.refused(violation, text.len());
+                Screened::Refused { violation, text }
             }
         }
     }
@@ -130,7 +133,7 @@ pin_project! {
             tunnel: Slot,
             _owed: Option<Owed>,
         },
-        Refused { violation: Violation },
+        Refused { violation: Violation, text: String },
         /// Whose client would not understand an answer.
         NotHttp,
     }
@@ -175,8 +178,8 @@ where
                 }
                 (answer, open)
             }
-            Projected::Refused { violation } => {
-                let answer = refusal(*violation);
+            Projected::Refused { violation, text } => {
+                let answer = refusal(*violation, mem::take(text));
                 return Poll::Ready(Ok(answer.map(|body| ScreenedBody::Refusal { body })));
             }
             // With an error hyper closes the connection and says nothing.
@@ -243,12 +246,14 @@ impl Drop for Open {
     }
 }
 
+fn refusal_text(violation: Violation) -> String {
+    format!("{}: {violation}\n", violation.status().as_u16())
+}
+
 /// The answer to a request that was refused for its framing.
-fn refusal(violation: Violation) -> Response<Full<Bytes>> {
-    let status = violation.status();
-    let text = format!("{}: {violation}\n", status.as_u16());
+fn refusal(violation: Violation, text: String) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::from(text));
-    *answer.status_mut() = status;
+    *answer.status_mut() = violation.status();
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderValue, Request, Version};
+use tamarisk_http::guard::Violation;
 
 use super::LogFormat;
 use crate::date::Civil;
@@ -96,6 +97,29 @@ impl Line {
             }
         };
         line
+    }
+
+    /// The line about what was no request, in which nothing is known but why it was refused.
+    pub(super) fn refused(
+        format: LogFormat,
+        time: SystemTime,
+        client: IpAddr,
+        violation: Violation,
+        bytes: usize,
+    ) -> String {
+        let status = violation.status().as_u16();
+        match format {
+            LogFormat::Combined => {
+                let time = Combined(time);
+                let why = format_args!("\"tamarisk: {violation}\"");
+                format!("{client} - - [{time}] \"-\" {status} {bytes} \"-\" {why}\n")
+            }
+            LogFormat::Json => format!(
+                "{{\"time\":\"{}\",\"client\":\"{client}\",\"status\":{status},\"bytes\":{bytes},\
+                 \"refused\":\"{violation}\"}}\n",
+                Rfc3339(time),
+            ),
+        }
     }
 
     /// The line that says how many others could not be written.

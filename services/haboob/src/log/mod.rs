@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use http::StatusCode;
+use tamarisk_http::guard::Violation;
 
 pub(crate) use self::line::Asked;
 use self::line::Line;
@@ -93,6 +94,12 @@ impl Log {
             bytes: 0,
             writer: Arc::clone(&self.writer),
         })
+    }
+
+    /// Writes the line about what a client has sent instead of a request; so many bytes said why.
+    pub(crate) fn refused(&self, client: IpAddr, violation: Violation, bytes: usize) {
+        let (format, now) = (self.format, SystemTime::now());
+        self.writer.write(Line::refused(format, now, client, violation, bytes));
     }
 }
 
