@@ -14,6 +14,7 @@ use tamarisk_control::Timestamp;
 use crate::condition::Validators;
 use crate::encoding::Encoding;
 use crate::listing::OpenFolder;
+use crate::memory_file::{self, MemoryFile};
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
 use crate::path::{HiddenFiles, SitePath};
 use crate::root::{FileError, Root};
@@ -155,11 +156,16 @@ impl Folder {
         Located::Page(OpenPage::File(Box::new(file)))
     }
 
-    /// Whether the page at `path` is the `known` one, as far as the kernel can tell without
-    /// waiting for a disk; what it cannot tell is not.
-    pub(crate) fn is_at_once_still(&self, path: &SitePath, known: &Stamp) -> bool {
+    /// Whether the page at `path` is the `known` one, as far as the kernel can tell from its
+    /// caches of names and files; what it cannot tell is not. Of a file system over a network it
+    /// may ask the other side when it opens a file. Whether there are further forms of it now is
+    /// looked at if that is `searched` for.
+    pub(crate) fn is_at_once_still(&self, path: &SitePath, known: &Stamp, searched: bool) -> bool {
         let Some(Ok((_, metadata))) = self.root.get_cached(path) else { return false };
         let is_same = |encoding: Encoding, known: &Option<FileStamp>| {
+            if known.is_none() && !searched {
+                return true;
+            }
             let beside = self.root.get_cached(&path.with_ending(encoding.ending()));
             let form = beside.map(|file| file.ok().filter(|(_, form)| is_form_of(&metadata, form)));
             form.is_some_and(|form| form.map(|(_, form)| FileStamp::of(&form)) == *known)
@@ -185,39 +191,54 @@ impl Folder {
             false => name.to_string(),
         };
         let content_type = HeaderValue::try_from(content_type).map_err(|_| FileError::Broken)?;
-        let form =
-            |(file, metadata), encoding| self.form(file, &metadata, encoding, content_type.clone());
-        let plain = form(file.plain, None)?;
+        let form = |(file, metadata), encoding, by_file| {
+            self.form(file, &metadata, encoding, content_type.clone(), by_file)
+        };
+        let is_compressed = is_text && file.encoded.iter().all(Option::is_none);
+        let mut plain = form(file.plain, None, self.by_file && !is_compressed)?;
         let [brotli, zstd, gzip] = file.encoded;
-        let encode =
-            |file: Option<_>, encoding| file.map(|file| form(file, Some(encoding))).transpose();
+        let encode = |file: Option<_>, encoding| {
+            file.map(|file| form(file, Some(encoding), self.by_file)).transpose()
+        };
         let mut encoded = [
             encode(brotli, Encoding::Brotli)?,
             encode(zstd, Encoding::Zstd)?,
             encode(gzip, Encoding::Gzip)?,
         ];
-        if is_text && encoded.iter().all(Option::is_none) {
-            encoded[2] = compressed(&plain);
+        if is_compressed {
+            let form = |form: Form| if self.by_file { form.in_memory() } else { form };
+            encoded[2] = compressed(&plain).map(form);
+            plain = form(plain);
         }
-        let form = |form: Form| if self.by_file { form.in_memory() } else { form };
-        Ok(Page::new(form(plain), encoded.map(|encoded| encoded.map(form)), stamp, now))
+        Ok(Page::new(plain, encoded, stamp, now))
     }
 
+    /// `by_file`: in a file in memory, if it is long.
     fn form(
         &self,
-        mut file: File,
+        file: File,
         metadata: &Metadata,
         encoding: Option<Encoding>,
         content_type: HeaderValue,
+        by_file: bool,
     ) -> Result<Form, FileError> {
         let modified = metadata.modified().map_err(|_| FileError::Broken)?;
         let length = metadata.len();
+        let in_memory = || {
+            let is_long = by_file && length >= memory_file::LENGTH_MIN;
+            is_long.then(|| MemoryFile::copy(&file, length)).flatten()
+        };
         let content = if length > self.held_max {
             Content::OnDisk(Arc::new(file))
+        } else if let Some(file) = in_memory() {
+            Content::InMemory(Arc::new(file))
         } else {
-            let mut bytes = vec![0; length as usize];
+            let mut bytes = Vec::with_capacity(length as usize);
+            let read = file.take(length).read_to_end(&mut bytes);
             // A file that was cut meanwhile is another one the next time.
-            file.read_exact(&mut bytes).map_err(|_| FileError::Broken)?;
+            if read.ok() != Some(length as usize) {
+                return Err(FileError::Broken);
+            }
             Content::Held(bytes.into())
         };
         let tag = encoding.map_or(String::new(), |encoding| format!("-{}", encoding.name()));

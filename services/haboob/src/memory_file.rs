@@ -28,9 +28,18 @@ pub(crate) struct MemoryFile {
 impl MemoryFile {
     /// One of `bytes`; `None` if there are too many already, or the system has no such files.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        Self::filled(|mut file| file.write_all(bytes))
+    }
+
+    /// The same of the first `length` bytes of `source`, which may have fewer.
+    pub(crate) fn copy(source: &File, length: u64) -> Option<Self> {
+        Self::filled(|file| copy(source, file, length))
+    }
+
+    fn filled(fill: impl FnOnce(&File) -> io::Result<()>) -> Option<Self> {
         let place = Place::take()?;
-        let mut file = create().ok()?;
-        file.write_all(bytes).ok()?;
+        let file = create().ok()?;
+        fill(&file).ok()?;
         Some(Self { file, _place: place })
     }
 
@@ -53,6 +62,25 @@ fn create() -> io::Result<File> {
     use rustix::fs::{MemfdFlags, memfd_create};
 
     Ok(memfd_create("page", MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Copies within the kernel, once.
+#[cfg(target_os = "linux")]
+fn copy(source: &File, to: &File, length: u64) -> io::Result<()> {
+    let mut at = 0;
+    while at < length {
+        let left = usize::try_from(length - at).unwrap_or(usize::MAX);
+        // It moves `at` on.
+        if rustix::fs::sendfile(to, source, Some(&mut at), left)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn copy(_: &File, _: &File, _: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -88,6 +116,10 @@ mod tests {
         assert_eq!(files[COUNT_MAX - 1].read(1, 2).unwrap(), "ag");
         assert!(files[0].read(3, 2).is_err());
         drop(files);
-        assert!(MemoryFile::of(b"page").is_some());
+        let page = MemoryFile::of(b"page").unwrap();
+        let copy = MemoryFile::copy(&page.file, 3).unwrap();
+        assert_eq!(copy.read(0, 3).unwrap(), "pag");
+        assert!(copy.read(0, 4).is_err());
+        assert!(MemoryFile::copy(&page.file, 5).is_none(), "it has fewer");
     }
 }

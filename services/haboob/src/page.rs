@@ -20,6 +20,9 @@ use crate::memory_file::{self, MemoryFile};
 /// A page in the cache is compared with the disk at most so often.
 const CHECK_NANOS: u64 = 1_000_000_000;
 
+/// A form that was not there is looked for less often: the page is right without it.
+const SEARCH_NANOS: u64 = 5_000_000_000;
+
 /// A file, and the forms of it for clients that can read them.
 #[derive(Debug)]
 pub(crate) struct Page {
@@ -27,8 +30,27 @@ pub(crate) struct Page {
     /// In the order of [`Encoding::ALL`].
     pub(crate) encoded: [Option<Form>; 3],
     pub(crate) stamp: Stamp,
-    /// Nanoseconds on the clock of the site.
-    next_check: AtomicU64,
+    check: Due,
+    search: Due,
+}
+
+/// When something is to be done again, in nanoseconds on the clock of the site.
+#[derive(Debug)]
+struct Due(AtomicU64);
+
+impl Due {
+    fn after(nanos: u64, now: Timestamp) -> Self {
+        Self(AtomicU64::new(now.as_nanos() + nanos))
+    }
+
+    /// Whether the one who asks is to do it; the next one is, so many nanoseconds later.
+    fn is_now(&self, nanos: u64, now: Timestamp) -> bool {
+        let (now, due) = (now.as_nanos(), self.0.load(Ordering::Relaxed));
+        now >= due && {
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.0.compare_exchange(due, now + nanos, set, fetch).is_ok()
+        }
+    }
 }
 
 /// One form of a file.
@@ -145,8 +167,8 @@ impl Page {
         for form in std::iter::once(&mut plain).chain(encoded.iter_mut().flatten()) {
             form.prepare(varies);
         }
-        let next_check = AtomicU64::new(now.as_nanos() + CHECK_NANOS);
-        Self { plain, encoded, stamp, next_check }
+        let (check, search) = (Due::after(CHECK_NANOS, now), Due::after(SEARCH_NANOS, now));
+        Self { plain, encoded, stamp, check, search }
     }
 
     /// The best form for a client that can read those `accepted`.
@@ -162,12 +184,12 @@ impl Page {
 
     /// Whether the one who asks is to compare the page with the disk: one in a second.
     pub(crate) fn is_check_due(&self, now: Timestamp) -> bool {
-        let (now, due) = (now.as_nanos(), self.next_check.load(Ordering::Relaxed));
-        now >= due && {
-            let next = now + CHECK_NANOS;
-            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-            self.next_check.compare_exchange(due, next, set, fetch).is_ok()
-        }
+        self.check.is_now(CHECK_NANOS, now)
+    }
+
+    /// Whether the one who compares is to look for further forms too.
+    pub(crate) fn is_search_due(&self, now: Timestamp) -> bool {
+        self.search.is_now(SEARCH_NANOS, now)
     }
 
     /// Bytes of memory that its content takes; `None` if a form of it stays on disk.

@@ -64,8 +64,9 @@ impl Pages {
     /// The page that is in memory; now and then somebody compares it with the disk.
     pub(crate) fn at_hand(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
         let page = self.cache.get(key)?;
-        if page.is_check_due(self.clock.now())
-            && !source.folder.is_at_once_still(&key.path, &page.stamp)
+        let now = self.clock.now();
+        if page.is_check_due(now)
+            && !source.folder.is_at_once_still(&key.path, &page.stamp, page.is_search_due(now))
         {
             let (source, key) = (source.clone(), key.clone());
             tokio::spawn(Arc::clone(self).check(source, key, Arc::clone(&page)));

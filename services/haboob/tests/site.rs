@@ -296,6 +296,12 @@ async fn a_file_that_changes_is_noticed() {
         assert!(tokio::time::Instant::now() < until, "it is still as it was");
         tokio::task::yield_now().await;
     }
+    // A form that is new.
+    fs::write(web.file("a.txt.gz"), "gzip").unwrap();
+    while web.ask("GET", "/a.txt", &[("accept-encoding", "gzip")]).await.text() != "gzip" {
+        assert!(tokio::time::Instant::now() < until, "it is not found");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::test]
