@@ -1,10 +1,13 @@
-//! The framing watch, against itself and against hyper's parser.
+//! The framing watch, against itself and against hyper's parser; and what is made of a head that
+//! it has let pass, for an answer at hand.
 
 use super::Input;
 use crate::guard::{Limits, Violation, Watch};
+use crate::server::asked_at_hand;
 
 /// The watch judges the requests in `input` the same however they are cut, and
-/// lets no head pass that hyper's parser would read to another end.
+/// lets no head pass that hyper's parser would read to another end; an answer at hand is to
+/// what that parser reads.
 ///
 /// # Panics
 /// If it does not.
@@ -52,6 +55,13 @@ fn heads_are_read_alike(mut bytes: &[u8]) {
         let mut request = httparse::Request::new(&mut fields);
         assert_eq!(request.parse(bytes), Ok(httparse::Status::Complete(released)));
         assert!(request.path.is_some_and(|path| path.parse::<http::Uri>().is_ok()));
+        if let Some((asked, length)) = asked_at_hand(bytes) {
+            assert_eq!((length, request.version), (released, Some(1)));
+            let asked_for = (Some(asked.method()), Some(asked.target()));
+            assert_eq!(asked_for, (request.method, request.path));
+            let read = request.headers.iter().map(|field| (field.name.as_bytes(), field.value));
+            assert!(asked.fields().eq(read));
+        }
         bytes = &bytes[released..];
     }
 }

@@ -187,6 +187,13 @@ impl<'h> Seen<'h> {
     }
 }
 
+/// The first request of `bytes` as a service with an answer at hand would see it, and the length
+/// of its head.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn asked_at_hand(bytes: &[u8]) -> Option<(Asked<'_>, usize)> {
+    Seen::of(bytes).map(|seen| (seen.asked, seen.length))
+}
+
 /// What becomes of the first request of some bytes.
 pub(super) enum Turn {
     /// This answer, for so many bytes of request.

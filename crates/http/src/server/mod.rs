@@ -51,6 +51,8 @@ use self::stream::Client;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use at_hand::asked_at_hand;
 pub use at_hand::{Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
 pub use client_body::{ClientBody, ClientBodyError};
 pub use cores::Cores;
