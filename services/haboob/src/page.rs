@@ -198,3 +198,16 @@ impl Page {
         forms.map(|form| (!matches!(form.content, Content::OnDisk(_))).then_some(form.length)).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_is_done_once_and_then_again_after_its_time() {
+        let due = Due::after(10, Timestamp::from_nanos(5));
+        let done: Vec<_> =
+            (0..50).filter(|&now| due.is_now(10, Timestamp::from_nanos(now))).collect();
+        assert_eq!(done, [15, 25, 35, 45]);
+    }
+}
