@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::service::Service;
@@ -84,11 +85,12 @@ where
         let client = Client::Socket(Socket::new(socket));
         let served = connection::serve(client, connect(peer), Arc::clone(&terms), place);
         let cut = Arc::clone(&cut);
-        open.spawn(async move {
-            if served.await == Ended::CutOff {
+        // An async block would have room for the connection twice.
+        open.spawn(served.map(move |ended| {
+            if ended == Ended::CutOff {
                 cut.fetch_add(1, Ordering::Relaxed);
             }
-        });
+        }));
     };
     let mut started = pin!(drain.started());
     loop {

@@ -82,8 +82,10 @@ where
     let debt = client.debt();
     let mut clock = Deadline::default();
     clock.start(terms.limits.head_time);
+    // Boxed, as all that does not last as long as the connection: what it needs when it is idle
+    // is what many of them cost.
     let begun = {
-        let mut begun = pin!(clock.limit(begin(client, &terms)));
+        let mut begun = Box::pin(clock.limit(begin(client, &terms)));
         terms.drain.until_kept(begun.as_mut()).await
     };
     let Ok(Some(Ok((Some(protocol), stream)))) = begun else {
@@ -161,11 +163,7 @@ async fn begin(
     let stream = match (client, &terms.tls) {
         (Client::Other(stream), _) => Stream::Other(stream),
         (Client::Socket(socket), None) => Stream::Plain(socket),
-        (Client::Socket(socket), Some(tls)) => {
-            // Boxed, as all that does not last as long as the connection: what it needs when it
-            // is idle is what many of them cost.
-            Stream::Tls(Box::new(Box::pin(tls.shake(socket)).await?))
-        }
+        (Client::Socket(socket), Some(tls)) => Stream::Tls(Box::new(tls.shake(socket).await?)),
     };
     let agreed = stream.agreed();
     let mut stream = Box::new(Guarded::new(stream, terms.limits.clone()));
