@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::io::AsyncRead;
 
-use super::at_hand::{self, AtHand, Further, Outgoing, Turn};
+use super::at_hand::{self, AtHand, Further, Turn};
+use super::outgoing::Outgoing;
 use crate::deadline::Deadline;
 use crate::guard::Guarded;
 use crate::outlet::Outlet;

@@ -21,6 +21,7 @@ mod direct;
 mod door;
 mod drain;
 mod listen;
+mod outgoing;
 mod pace;
 mod passage;
 mod refused;

@@ -1,0 +1,186 @@
+//! An answer at hand on its way: its pieces, written as the client takes them.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::mem;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime};
+
+use bytes::{Buf, Bytes};
+
+use super::at_hand::{Prepared, PreparedBody};
+use crate::outlet::Outlet;
+
+/// A body that is not longer goes into one piece with its head: the kernel takes one piece with
+/// less ado than several, and copying so little costs less than that.
+const COPIED_MAX: usize = 4 * 1024;
+
+/// An answer on its way to the client.
+pub(super) struct Outgoing {
+    /// The head, with the body behind it if that is short; what of it has been written.
+    head: Vec<u8>,
+    written: usize,
+    /// The body, or what is left of it, if it is long.
+    body: Bytes,
+    /// The body, if it is a file, and which part of it is to be sent.
+    file: Option<(Arc<dyn AsFd + Send + Sync>, Range<u64>)>,
+    body_length: u64,
+    account: Option<Box<dyn FnOnce(u64) + Send>>,
+    /// The connection closes behind it.
+    pub(super) is_last: bool,
+}
+
+thread_local! {
+    /// The memory of the last head, for the next one.
+    static SPARE_HEAD: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+impl Outgoing {
+    pub(super) fn new(prepared: Prepared<'_>, is_last: bool) -> Self {
+        let mut head = SPARE_HEAD.take();
+        head.extend_from_slice(prepared.head);
+        head.extend_from_slice(prepared.fields);
+        end_head(&mut head, is_last, SystemTime::now());
+        let (mut body, mut file, mut body_length) = (Bytes::new(), None, 0);
+        match prepared.body {
+            PreparedBody::Nothing => {}
+            PreparedBody::Bytes(bytes) => {
+                body_length = bytes.len() as u64;
+                if bytes.len() <= COPIED_MAX {
+                    head.extend_from_slice(bytes);
+                } else {
+                    body = bytes.clone();
+                }
+            }
+            PreparedBody::File(sent, length) => {
+                body_length = length;
+                file = Some((sent, 0..length));
+            }
+        }
+        Self { head, written: 0, body, file, body_length, account: prepared.account, is_last }
+    }
+
+    /// Writes what `stream` takes; ready when that is all.
+    pub(super) fn poll_write(
+        &mut self,
+        stream: &mut impl Outlet,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.bytes_left() > 0 {
+            if ready!(self.poll_write_bytes(stream, cx))? == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+        }
+        if let Some((file, part)) = &mut self.file {
+            while !part.is_empty() {
+                let left = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
+                match ready!(stream.poll_send_file(cx, file.as_fd(), part.start, left))? {
+                    0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                    sent => part.start += sent as u64,
+                }
+            }
+        }
+        Pin::new(stream).poll_flush(cx)
+    }
+
+    fn poll_write_bytes(
+        &mut self,
+        stream: &mut impl Outlet,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let stream = Pin::new(stream);
+        let head = &self.head[self.written..];
+        let written = ready!(match (head, &*self.body) {
+            (head, []) => stream.poll_write(cx, head),
+            ([], body) => stream.poll_write(cx, body),
+            (head, body) => {
+                stream.poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)])
+            }
+        })?;
+        let of_head = written.min(head.len());
+        self.written += of_head;
+        self.body.advance(written - of_head);
+        Poll::Ready(Ok(written))
+    }
+
+    /// Bytes that have not been written, without those of a file.
+    fn bytes_left(&self) -> usize {
+        self.head.len() - self.written + self.body.len()
+    }
+
+    /// Bytes of the body that have not been written.
+    fn left(&self) -> u64 {
+        match &self.file {
+            Some((_, part)) => part.end - part.start,
+            None => self.body_length.min(self.bytes_left() as u64),
+        }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if let Some(account) = self.account.take() {
+            account(self.body_length - self.left());
+        }
+        self.head.clear();
+        // When the thread ends, nobody needs it.
+        let _ = SPARE_HEAD.try_with(|spare| spare.set(mem::take(&mut self.head)));
+    }
+}
+
+/// Puts the fields that are made for each answer behind `head`, and the empty line; it is `now`.
+fn end_head(head: &mut Vec<u8>, is_last: bool, now: SystemTime) {
+    /// What was made last, and when: in which second.
+    struct Made {
+        second: u64,
+        ends: [String; 2],
+    }
+
+    impl Made {
+        fn at(second: u64) -> Self {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            let date = httpdate::fmt_http_date(time);
+            let end = |connection| format!("{connection}date: {date}\r\n\r\n");
+            Self { second, ends: [end(""), end("connection: close\r\n")] }
+        }
+    }
+
+    thread_local! {
+        static MADE: RefCell<Made> = RefCell::new(Made::at(0));
+    }
+    MADE.with_borrow_mut(|made| {
+        let past = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        if made.second != past.as_secs() {
+            *made = Made::at(past.as_secs());
+        }
+        head.extend_from_slice(made.ends[usize::from(is_last)].as_bytes());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_ends_with_the_time() {
+        let end = |is_last, millis| {
+            let mut end = Vec::new();
+            let now = SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+            end_head(&mut end, is_last, now);
+            String::from_utf8(end).unwrap()
+        };
+        let (first, next) = ("Sun, 09 Sep 2001 01:46:40 GMT", "Sun, 09 Sep 2001 01:46:41 GMT");
+        // Before the last one the clock has been put back.
+        let times =
+            [(0, first), (999, first), (1000, next), (1001, next), (999, first), (1500, next)];
+        for (after, date) in times {
+            let millis = 1_000_000_000_000 + after;
+            assert_eq!(end(false, millis), format!("date: {date}\r\n\r\n"));
+            assert_eq!(end(true, millis), format!("connection: close\r\ndate: {date}\r\n\r\n"));
+        }
+    }
+}
