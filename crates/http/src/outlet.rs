@@ -26,6 +26,12 @@ pub(crate) trait Outlet: AsyncWrite + Unpin {
         poll_copy_file(self, cx, file, at, length)
     }
 
+    /// Whether something follows what is written from now on at once, be it the end: it may wait
+    /// for that, and go out with it.
+    fn set_followed(&mut self, is_followed: bool) {
+        let _ = is_followed;
+    }
+
     /// Says that nothing follows, before the stream is closed at once.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(self).poll_shutdown(cx)

@@ -64,6 +64,16 @@ impl Held {
         };
         Self { address, release, arrived, drain: trigger, server, served }
     }
+
+    /// Waits for so many connections: the system gives those later that say nothing.
+    async fn connected(&self, connections: usize) {
+        let connected = async {
+            while self.server.connections() < connections {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        within(connected).await;
+    }
 }
 
 /// A connection of HTTP/2 clients, and its end.
@@ -118,6 +128,7 @@ async fn a_drain_finishes_requests_and_closes_idle_connections() {
     let mut busy = TcpStream::connect(held.address).await.unwrap();
     busy.write_all(REQUEST.as_bytes()).await.unwrap();
     within(held.arrived.recv()).await.unwrap();
+    held.connected(3).await;
 
     held.drain.drain(PATIENCE);
     for closed in [&mut idle, &mut silent] {
@@ -140,12 +151,7 @@ async fn a_connection_that_a_drain_finds_idle_is_answered_once_more() {
     idle.write_all(REQUEST.as_bytes()).await.unwrap();
     assert!(!read_until(&mut idle, "done").await.contains("connection: close"));
     let silent = TcpStream::connect(held.address).await.unwrap();
-    within(async {
-        while held.server.connections() < 2 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    held.connected(2).await;
 
     held.drain.drain(PATIENCE);
     within(async { while TcpStream::connect(held.address).await.is_ok() {} }).await;

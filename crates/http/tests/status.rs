@@ -148,6 +148,7 @@ async fn who_is_refused_before_there_is_a_request_is_counted() {
         tokio::task::yield_now().await;
     }
     let mut second = TcpStream::connect(running.local_addr()).await.unwrap();
+    second.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     let mut answer = String::new();
     within(second.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");

@@ -408,6 +408,10 @@ impl<S: AsyncRead + Outlet> Outlet for Guarded<S> {
         self.poll_written(cx, sent)
     }
 
+    fn set_followed(&mut self, is_followed: bool) {
+        self.inner.set_followed(is_followed);
+    }
+
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ended = self.inner.poll_end(cx);
         self.poll_passed(cx, ended)

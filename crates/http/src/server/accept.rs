@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 use super::at_hand::AtHand;
 use super::client_body::ClientBody;
 use super::connection::{self, Ended, Terms};
+use super::defer;
 use super::departure::Socket;
 use super::door::Door;
 use super::listen::BACKLOG;
@@ -36,6 +37,10 @@ const ERROR_PAUSE: Duration = Duration::from_millis(20);
 /// them have gone. It would hold megabytes, and we could not tell a slow client from one that
 /// reads nothing; with much less, long answers are sent in more pieces than pays.
 const UNSENT_MAX: u32 = 512 * 1024;
+
+/// How long the kernel keeps a client to itself that has connected and not spoken yet. It is the
+/// shortest time that it knows.
+const MUTE_TIME: Duration = Duration::from_secs(1);
 
 /// A connection's place in the count.
 pub(super) struct Place(Arc<AtomicUsize>);
@@ -121,6 +126,7 @@ where
 /// Sets what the connections that `listener` accepts inherit from it; where that cannot be, they
 /// are as the system likes.
 fn prepare(listener: &TcpListener) {
+    let _ = defer::set(listener, MUTE_TIME);
     let listener = SockRef::from(listener);
     let _ = listener.set_tcp_nodelay(true);
     let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rustix::net::{self, SendAncillaryBuffer, SendFlags};
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -44,6 +44,8 @@ pub(super) struct Socket {
     ended: bool,
     /// The kernel takes nothing more, because the client does not.
     full: bool,
+    /// How the kernel is given what it takes.
+    flags: SendFlags,
     debt: Debt,
 }
 
@@ -56,6 +58,7 @@ impl Socket {
             heard: false,
             ended: false,
             full: false,
+            flags: SendFlags::NOSIGNAL,
             debt: Debt::default(),
         }
     }
@@ -161,7 +164,8 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_send(cx, |stream| net::send(stream, bytes, SendFlags::NOSIGNAL))
+        let flags = self.flags;
+        self.poll_send(cx, |stream| net::send(stream, bytes, flags))
     }
 
     #[inline]
@@ -170,8 +174,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let flags = self.flags;
         self.poll_send(cx, |stream| {
-            net::sendmsg(stream, slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
+            net::sendmsg(stream, slices, &mut SendAncillaryBuffer::default(), flags)
         })
     }
 
@@ -206,9 +211,19 @@ impl Outlet for Socket {
         self.poll_send(cx, |stream| rustix::fs::sendfile(stream, file, Some(&mut { at }), length))
     }
 
-    /// The close says it.
-    fn poll_end(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn set_followed(&mut self, is_followed: bool) {
+        self.flags.set(SendFlags::MORE, is_followed);
+    }
+
+    /// The close says it. But where bytes of the client would be left unread it is a reset, for
+    /// which the kernel drops what it has not sent: then that goes out before.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let unread = net::recv(&*self.stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        if matches!(unread, Ok((1.., _))) {
+            self.stream().poll_shutdown(cx)
+        } else {
+            Poll::Ready(Ok(()))
+        }
     }
 }
 
@@ -235,5 +250,54 @@ impl Drop for Owed {
     fn drop(&mut self) {
         let Self(Debt(open)) = self;
         open.store(false, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::{Read, Write};
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A client, and what the server has of it.
+    async fn connected() -> (std::net::TcpStream, Socket) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        (client, Socket::new(stream))
+    }
+
+    #[tokio::test]
+    async fn what_is_followed_goes_out_with_what_follows() {
+        let (mut client, mut socket) = connected().await;
+        let mut read = [0; 16];
+        socket.set_followed(true);
+        socket.write_all(b"head").await.unwrap();
+        client.set_nonblocking(true).unwrap();
+        let too_early = client.read(&mut read).map_err(|error| error.kind());
+        assert_eq!(too_early, Err(io::ErrorKind::WouldBlock));
+        socket.set_followed(false);
+        socket.write_all(b"body").await.unwrap();
+        assert_eq!(client.read(&mut read).unwrap(), 8);
+    }
+
+    #[tokio::test]
+    async fn the_last_bytes_reach_a_client_who_has_sent_what_nobody_reads() {
+        for unread in [&b""[..], b"more"] {
+            let (mut client, mut socket) = connected().await;
+            client.write_all(unread).unwrap();
+            socket.set_followed(true);
+            socket.write_all(b"last").await.unwrap();
+            poll_fn(|cx| socket.poll_end(cx)).await.unwrap();
+            drop(socket);
+            let mut read = Vec::new();
+            // Behind them may be a reset.
+            let _ = client.read_to_end(&mut read);
+            assert_eq!(read, b"last", "{unread:?}");
+        }
     }
 }

@@ -16,6 +16,7 @@ mod at_hand;
 mod client_body;
 mod connection;
 mod cores;
+mod defer;
 mod departure;
 mod direct;
 mod door;

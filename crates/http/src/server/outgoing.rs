@@ -70,6 +70,7 @@ impl Outgoing {
         stream: &mut impl Outlet,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
+        stream.set_followed(self.file.is_some() || self.is_last);
         while self.bytes_left() > 0 {
             if ready!(self.poll_write_bytes(stream, cx))? == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -84,6 +85,7 @@ impl Outgoing {
                 }
             }
         }
+        stream.set_followed(false);
         Pin::new(stream).poll_flush(cx)
     }
 

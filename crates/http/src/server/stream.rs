@@ -134,6 +134,12 @@ impl Outlet for Stream {
         }
     }
 
+    fn set_followed(&mut self, is_followed: bool) {
+        if let Self::Plain(socket) = self {
+            socket.set_followed(is_followed);
+        }
+    }
+
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(socket) => socket.poll_end(cx),
