@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{StatusCode, Version};
+use memchr::memchr;
 use tamarisk_http::guard::Violation;
 use tamarisk_http::server::{Asked, AtHand, Hand, Prepared, PreparedBody};
 
@@ -51,7 +52,7 @@ impl<'a> Fields<'a> {
 impl AtHand for Connection {
     fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
         let target = asked.target();
-        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let path = memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end]);
         let fields = Fields::of(asked);
         let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
         let here = self.core.here();

@@ -42,6 +42,9 @@ const UNSENT_MAX: u32 = 512 * 1024;
 /// shortest time that it knows.
 const MUTE_TIME: Duration = Duration::from_secs(1);
 
+/// Clients who are accepted in one go beside the first.
+const AT_ONCE_MAX: usize = 31;
+
 /// A connection's place in the count.
 pub(super) struct Place(Arc<AtomicUsize>);
 
@@ -101,7 +104,12 @@ where
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok(client) => welcome(client, &door),
+                Ok(client) => {
+                    welcome(client, &door);
+                    // Mostly there are more, but others want to go on too.
+                    let more = std::iter::from_fn(|| waiting(&listener)).take(AT_ONCE_MAX);
+                    more.for_each(|client| welcome(client, &door));
+                }
                 Err(error) if is_of_the_client(&error) => {}
                 Err(error) if door.is_cause(&error) => {
                     if door.turn_away_one_of(|| waiting(&listener)) {

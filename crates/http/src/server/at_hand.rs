@@ -116,6 +116,12 @@ fn split_line(head: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((head[..end].strip_suffix(b"\r")?, &head[end + 1..]))
 }
 
+/// The first word of a request line, and what follows it.
+fn split_word(line: &str) -> Option<(&str, &str)> {
+    let end = memchr(b' ', line.as_bytes())?;
+    Some((&line[..end], &line[end + 1..]))
+}
+
 /// An answer as it is sent, but for the fields that say when and on which connection.
 pub struct Prepared<'p> {
     /// The status line and the fields that say how long the body is and what it is; each line
@@ -151,8 +157,8 @@ impl<'h> Seen<'h> {
     /// answer may be needed.
     fn of(bytes: &'h [u8]) -> Option<Self> {
         let (request_line, lines) = split_line(bytes.strip_prefix(b"\r\n").unwrap_or(bytes))?;
-        let mut words = std::str::from_utf8(request_line).ok()?.split(' ');
-        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+        let (method, rest) = split_word(std::str::from_utf8(request_line).ok()?)?;
+        let (target, version) = split_word(rest)?;
         let mut is_last = false;
         let mut fields = Fields(lines);
         for (name, value) in fields.by_ref() {

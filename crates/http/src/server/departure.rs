@@ -11,6 +11,7 @@
 //! than the socket's buffers hold (some 100 KB at first) arrives only as they are read.
 
 use std::io::{self, IoSlice};
+use std::mem;
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -44,6 +46,11 @@ pub(super) struct Socket {
     ended: bool,
     /// The kernel takes nothing more, because the client does not.
     full: bool,
+    /// Nothing has been read: a client is accepted when it has spoken, so there are bytes, of which
+    /// tokio does not know before it has waited.
+    new_to_read: bool,
+    /// The same for writing: there is room until tokio waits for the first time.
+    new_to_write: bool,
     /// How the kernel is given what it takes.
     flags: SendFlags,
     debt: Debt,
@@ -58,6 +65,8 @@ impl Socket {
             heard: false,
             ended: false,
             full: false,
+            new_to_read: true,
+            new_to_write: true,
             flags: SendFlags::NOSIGNAL,
             debt: Debt::default(),
         }
@@ -85,6 +94,12 @@ impl Socket {
         cx: &mut Context<'_>,
         mut send: impl FnMut(&TcpStream) -> rustix::io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
+        if self.new_to_write {
+            match send(&self.stream) {
+                Err(Errno::AGAIN) => self.new_to_write = false,
+                sent => return Poll::Ready(Ok(sent?)),
+            }
+        }
         let stream = self.stream().get_mut();
         loop {
             let Poll::Ready(()) = stream.poll_write_ready(cx)? else {
@@ -150,6 +165,15 @@ impl AsyncRead for Socket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
+        if mem::take(&mut self.new_to_read) {
+            let to = buf.initialize_unfilled();
+            if let Ok((read, _)) = net::recv(&*self.stream, to, RecvFlags::DONTWAIT) {
+                buf.advance(read);
+                self.ended = read == 0;
+                return Poll::Ready(Ok(()));
+            }
+        }
+        self.new_to_write = false;
         let read = self.stream().poll_read(cx, buf);
         self.heard = read.is_pending();
         self.ended = matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() == before;
