@@ -22,10 +22,10 @@ use super::at_hand::AtHand;
 use super::client_body::ClientBody;
 use super::connection::{self, Ended, Terms};
 use super::defer;
-use super::departure::Socket;
 use super::door::Door;
 use super::listen::BACKLOG;
 use super::pace::{self, Pace, PaceMaker};
+use super::socket::Socket;
 use super::stream::Client;
 use super::{Drain, Server};
 

@@ -4,130 +4,58 @@
 //! it reads one part ahead at most, and then not at all: whoever leaves while such
 //! a request queues would keep its place, and be served in the end. So while
 //! a request with a body waits for its answer, and hyper does not wait for the client's
-//! bytes, the [`Socket`] looks out for the client's departure, and breaks off the connection.
+//! bytes, its [`Lookout`] tells of the client's departure, and the connection is broken off.
 //!
 //! A client has left when it has closed its sending side or reset the connection, as for
 //! hyper once a body is read. The kernel must have been told: a close behind more of a body
 //! than the socket's buffers hold (some 100 KB at first) arrives only as they are read.
 
-use std::io::{self, IoSlice};
-use std::mem;
-use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
-use socket2::SockRef;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::deadline::Deadline;
-use crate::outlet::Outlet;
 
 /// How long a client may go unheard before its socket is looked at: longer than a body that is
 /// wanted at once waits for its reader, and short against a queue that is worth leaving.
 const UNHEARD_MAX: Duration = Duration::from_millis(100);
 
-/// A client's socket, which fails to flush when the client has left unheard.
-///
-/// hyper flushes whenever its connection is woken.
-pub(super) struct Socket {
-    /// Shared with the lookout alone.
-    stream: Arc<TcpStream>,
-    lookout: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+/// Looks out for a client who leaves unheard.
+#[derive(Default)]
+pub(super) struct Lookout {
+    departure: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     unheard: Deadline,
-    /// hyper waits for bytes, and so for their end.
-    heard: bool,
-    /// It has read their end.
-    ended: bool,
-    /// The kernel takes nothing more, because the client does not.
-    full: bool,
-    /// Nothing has been read: a client is accepted when it has spoken, so there are bytes, of which
-    /// tokio does not know before it has waited.
-    new_to_read: bool,
-    /// The same for writing: there is room until tokio waits for the first time.
-    new_to_write: bool,
-    /// How the kernel is given what it takes.
-    flags: SendFlags,
     debt: Debt,
 }
 
-impl Socket {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self {
-            stream: Arc::new(stream),
-            lookout: None,
-            unheard: Deadline::default(),
-            heard: false,
-            ended: false,
-            full: false,
-            new_to_read: true,
-            new_to_write: true,
-            flags: SendFlags::NOSIGNAL,
-            debt: Debt::default(),
-        }
-    }
-
+impl Lookout {
     /// Where the service says that a body may be owed.
     pub(super) fn debt(&self) -> Debt {
         self.debt.clone()
     }
 
-    /// The stream to be used, which ends any lookout.
-    fn stream(&mut self) -> Pin<&mut TcpStream> {
-        self.lookout = None;
+    /// The client has been heard, or written to; nobody else has its stream.
+    pub(super) fn end(&mut self) {
+        self.departure = None;
         self.unheard.stop();
-        Pin::new(Arc::get_mut(&mut self.stream).expect("only the lookout shares the stream"))
     }
 
-    /// Gives the kernel what it takes.
-    ///
-    /// By the system's calls themselves: the C library looks around each time for whether the
-    /// thread is to be cancelled.
-    #[inline]
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut send: impl FnMut(&TcpStream) -> rustix::io::Result<usize>,
-    ) -> Poll<io::Result<usize>> {
-        if self.new_to_write {
-            match send(&self.stream) {
-                Err(Errno::AGAIN) => self.new_to_write = false,
-                sent => return Poll::Ready(Ok(sent?)),
-            }
-        }
-        let stream = self.stream().get_mut();
-        loop {
-            let Poll::Ready(()) = stream.poll_write_ready(cx)? else {
-                self.full = true;
-                return Poll::Pending;
-            };
-            match stream.try_io(Interest::WRITABLE, || Ok(send(stream)?)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                sent => {
-                    self.full = false;
-                    return Poll::Ready(sent);
-                }
-            }
-        }
-    }
-
-    /// Whether the client has left unheard.
-    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.heard || !self.debt.is_open() {
+    /// Whether the client of `stream`, for whose bytes nobody waits, has left.
+    pub(super) fn poll_left(&mut self, stream: &Arc<TcpStream>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.debt.is_open() {
             return Poll::Pending;
         }
-        if self.lookout.is_none() {
+        if self.departure.is_none() {
             ready!(self.unheard.poll_over(UNHEARD_MAX, cx));
         }
-        let stream = &self.stream;
-        let lookout = self.lookout.get_or_insert_with(|| Box::pin(departure(Arc::clone(stream))));
-        ready!(lookout.as_mut().poll(cx));
-        self.lookout = None;
+        let departure = || Box::pin(departure(Arc::clone(stream))) as _;
+        ready!(self.departure.get_or_insert_with(departure).as_mut().poll(cx));
+        self.departure = None;
         Poll::Ready(())
     }
 }
@@ -145,110 +73,6 @@ async fn departure(stream: Arc<TcpStream>) {
 #[cfg(not(target_os = "linux"))]
 async fn departure(_: Arc<TcpStream>) {
     std::future::pending().await
-}
-
-impl Drop for Socket {
-    /// What a client has not taken by now is thrown away: the kernel would go on offering it, for
-    /// as long as the client likes, and hold the memory.
-    fn drop(&mut self) {
-        if self.full {
-            let _ = SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO));
-        }
-    }
-}
-
-impl AsyncRead for Socket {
-    #[inline]
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        if mem::take(&mut self.new_to_read) {
-            let to = buf.initialize_unfilled();
-            if let Ok((read, _)) = net::recv(&*self.stream, to, RecvFlags::DONTWAIT) {
-                buf.advance(read);
-                self.ended = read == 0;
-                return Poll::Ready(Ok(()));
-            }
-        }
-        self.new_to_write = false;
-        let read = self.stream().poll_read(cx, buf);
-        self.heard = read.is_pending();
-        self.ended = matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() == before;
-        read
-    }
-}
-
-impl AsyncWrite for Socket {
-    #[inline]
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let flags = self.flags;
-        self.poll_send(cx, |stream| net::send(stream, bytes, flags))
-    }
-
-    #[inline]
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let flags = self.flags;
-        self.poll_send(cx, |stream| {
-            net::sendmsg(stream, slices, &mut SendAncillaryBuffer::default(), flags)
-        })
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    /// A TCP stream has nothing to flush: this asks for the client.
-    #[inline]
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.poll_left(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
-            Poll::Pending => Poll::Ready(Ok(())),
-        }
-    }
-
-    /// To a client that has ended its side the close says the same.
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.ended { Poll::Ready(Ok(())) } else { self.stream().poll_shutdown(cx) }
-    }
-}
-
-impl Outlet for Socket {
-    #[cfg(target_os = "linux")]
-    fn poll_send_file(
-        &mut self,
-        cx: &mut Context<'_>,
-        file: BorrowedFd<'_>,
-        at: u64,
-        length: usize,
-    ) -> Poll<io::Result<usize>> {
-        self.poll_send(cx, |stream| rustix::fs::sendfile(stream, file, Some(&mut { at }), length))
-    }
-
-    fn set_followed(&mut self, is_followed: bool) {
-        self.flags.set(SendFlags::MORE, is_followed);
-    }
-
-    /// The close says it. But where bytes of the client would be left unread it is a reset, for
-    /// which the kernel drops what it has not sent: then that goes out before.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let unread = net::recv(&*self.stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-        if matches!(unread, Ok((1.., _))) {
-            self.stream().poll_shutdown(cx)
-        } else {
-            Poll::Ready(Ok(()))
-        }
-    }
 }
 
 /// Whether a request waits for its answer whose body may still be owed.
@@ -274,54 +98,5 @@ impl Drop for Owed {
     fn drop(&mut self) {
         let Self(Debt(open)) = self;
         open.store(false, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-    use std::io::{Read, Write};
-
-    use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    /// A client, and what the server has of it.
-    async fn connected() -> (std::net::TcpStream, Socket) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (stream, _) = listener.accept().await.unwrap();
-        (client, Socket::new(stream))
-    }
-
-    #[tokio::test]
-    async fn what_is_followed_goes_out_with_what_follows() {
-        let (mut client, mut socket) = connected().await;
-        let mut read = [0; 16];
-        socket.set_followed(true);
-        socket.write_all(b"head").await.unwrap();
-        client.set_nonblocking(true).unwrap();
-        let too_early = client.read(&mut read).map_err(|error| error.kind());
-        assert_eq!(too_early, Err(io::ErrorKind::WouldBlock));
-        socket.set_followed(false);
-        socket.write_all(b"body").await.unwrap();
-        assert_eq!(client.read(&mut read).unwrap(), 8);
-    }
-
-    #[tokio::test]
-    async fn the_last_bytes_reach_a_client_who_has_sent_what_nobody_reads() {
-        for unread in [&b""[..], b"more"] {
-            let (mut client, mut socket) = connected().await;
-            client.write_all(unread).unwrap();
-            socket.set_followed(true);
-            socket.write_all(b"last").await.unwrap();
-            poll_fn(|cx| socket.poll_end(cx)).await.unwrap();
-            drop(socket);
-            let mut read = Vec::new();
-            // Behind them may be a reset.
-            let _ = client.read_to_end(&mut read);
-            assert_eq!(read, b"last", "{unread:?}");
-        }
     }
 }

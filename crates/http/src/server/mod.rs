@@ -28,6 +28,7 @@ mod passage;
 mod refused;
 mod screen;
 mod session;
+mod socket;
 mod stream;
 mod streams;
 mod tunnel;

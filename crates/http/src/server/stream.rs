@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use super::departure::{Debt, Socket};
+use super::departure::Debt;
+use super::socket::Socket;
 use crate::guard::Protocol;
 use crate::outlet::{Outlet, poll_copy_file};
 
