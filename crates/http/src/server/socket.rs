@@ -117,10 +117,15 @@ impl AsyncRead for Socket {
         let before = buf.filled().len();
         if mem::take(&mut self.new_to_read) {
             let to = buf.initialize_unfilled();
-            if let Ok((read, _)) = net::recv(&*self.stream, to, RecvFlags::DONTWAIT) {
-                buf.advance(read);
-                self.ended = read == 0;
-                return Poll::Ready(Ok(()));
+            match net::recv(&*self.stream, to, RecvFlags::DONTWAIT) {
+                // It says nothing still.
+                Err(Errno::AGAIN) => {}
+                read => {
+                    let (read, _) = read?;
+                    buf.advance(read);
+                    self.ended = read == 0;
+                    return Poll::Ready(Ok(()));
+                }
             }
         }
         self.new_to_write = false;
@@ -207,7 +212,7 @@ mod tests {
     use std::future::poll_fn;
     use std::io::{Read, Write};
 
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -232,6 +237,15 @@ mod tests {
         socket.set_followed(false);
         socket.write_all(b"body").await.unwrap();
         assert_eq!(client.read(&mut read).unwrap(), 8);
+    }
+
+    #[tokio::test]
+    async fn a_reset_before_the_first_read_is_told() {
+        let (client, mut socket) = connected().await;
+        SockRef::from(&client).set_linger(Some(Duration::ZERO)).unwrap();
+        drop(client);
+        let error = socket.read(&mut [0; 16]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     }
 
     #[tokio::test]
