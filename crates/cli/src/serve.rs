@@ -90,7 +90,7 @@ pub(crate) struct Serve {
     /// Memory for pages [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache: Option<u64>,
-    /// Read files that are longer from disk as they are sent [default: 1MiB]
+    /// Keep no file in memory that is longer: it is read as it is sent [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     held: Option<u64>,
     /// Threads that read files [default: 4]

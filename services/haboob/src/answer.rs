@@ -1,5 +1,7 @@
 //! Answers to requests for pages.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{
     ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
@@ -11,7 +13,6 @@ use tamarisk_http::proxy::ProxyBody;
 use crate::body::{Part, SiteBody};
 use crate::condition::Verdict;
 use crate::encoding::accepted;
-use crate::files::Files;
 use crate::page::{Content, Form, Page};
 use crate::range::{ByteRange, Ranges};
 use crate::route::Redirect;
@@ -22,7 +23,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 pub(crate) type Answer = Response<SiteBody>;
 
 /// A page, or what a request with these headers wants of it.
-pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap, files: &Files) -> Answer {
+pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap) -> Answer {
     let form = page.form(accepted(headers));
     let mut answer = match form.validators.judge(headers) {
         Verdict::Failed => return message(StatusCode::PRECONDITION_FAILED),
@@ -39,12 +40,12 @@ pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap, files: &Fi
         Verdict::Proceed { ranges: true } if method == Method::GET => {
             let field = headers.get(RANGE).and_then(|field| field.to_str().ok());
             match field.map_or(Ranges::Whole, |field| Ranges::of(field, form.length)) {
-                Ranges::Whole => whole(form, files),
-                Ranges::Parts(ranges) => partial(form, &ranges, files),
+                Ranges::Whole => whole(form),
+                Ranges::Parts(ranges) => partial(form, &ranges),
                 Ranges::Unsatisfiable => return unsatisfiable(form.length),
             }
         }
-        Verdict::Proceed { .. } => whole(form, files),
+        Verdict::Proceed { .. } => whole(form),
     };
     if page.varies() {
         answer.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
@@ -55,21 +56,21 @@ pub(crate) fn page(page: &Page, method: &Method, headers: &HeaderMap, files: &Fi
     answer
 }
 
-fn whole(form: &Form, files: &Files) -> Answer {
+fn whole(form: &Form) -> Answer {
     let all = ByteRange { first: 0, last: form.length.saturating_sub(1) };
-    let part = if form.length > 0 { Some(part(form, all, files)) } else { None };
+    let part = if form.length > 0 { Some(part(form, all)) } else { None };
     let mut answer = Answer::new(SiteBody::of(part));
     *answer.headers_mut() = form.head.clone();
     answer
 }
 
-fn partial(form: &Form, ranges: &[ByteRange], files: &Files) -> Answer {
-    let mut answer = whole(form, files);
+fn partial(form: &Form, ranges: &[ByteRange]) -> Answer {
+    let mut answer = whole(form);
     *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
     let fields = answer.headers_mut();
     let parts: Vec<Part> = if let &[range] = ranges {
         fields.insert(CONTENT_RANGE, content_range(range, form.length));
-        vec![part(form, range, files)]
+        vec![part(form, range)]
     } else {
         // It must not occur in the parts; a tag of the file's time and length will not.
         let tag = String::from_utf8_lossy(form.validators.etag.as_bytes());
@@ -78,9 +79,9 @@ fn partial(form: &Form, ranges: &[ByteRange], files: &Files) -> Answer {
         let content_type = HeaderValue::try_from(content_type).expect("a tag is printable");
         fields.insert(CONTENT_TYPE, content_type);
         let end = Part::Held(format!("\r\n--{boundary}--\r\n").into());
-        let parts = ranges.iter().flat_map(|&range| {
-            [Part::Held(part_head(form, range, &boundary)), part(form, range, files)]
-        });
+        let parts = ranges
+            .iter()
+            .flat_map(|&range| [Part::Held(part_head(form, range, &boundary)), part(form, range)]);
         parts.chain([end]).collect()
     };
     *answer.body_mut() = SiteBody::of(parts);
@@ -102,18 +103,12 @@ fn content_range(ByteRange { first, last }: ByteRange, length: u64) -> HeaderVal
     HeaderValue::try_from(format!("bytes {first}-{last}/{length}")).expect("digits and signs")
 }
 
-fn part(form: &Form, range: ByteRange, files: &Files) -> Part {
+fn part(form: &Form, range: ByteRange) -> Part {
     match &form.content {
         Content::Held(bytes) => Part::Held(bytes.slice(range.first as usize..=range.last as usize)),
-        Content::InMemory(file) => {
-            Part::InMemory { file: file.clone(), at: range.first, left: range.len() }
+        Content::File(file) => {
+            Part::File { file: Arc::clone(file), at: range.first, left: range.len() }
         }
-        Content::OnDisk(file) => Part::OnDisk {
-            file: file.clone(),
-            at: range.first,
-            left: range.len(),
-            chunk: files.chunk.clone(),
-        },
     }
 }
 
@@ -184,8 +179,8 @@ impl Wish {
 }
 
 /// `answer` with a page in place of its text. Its status and its other fields stay.
-pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: Wish, files: &Files) -> Answer {
-    let (head, body) = whole(page.form(wish.accepted), files).into_parts();
+pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: Wish) -> Answer {
+    let (head, body) = whole(page.form(wish.accepted)).into_parts();
     let fields = answer.headers_mut();
     fields.remove(CONTENT_ENCODING);
     fields.extend(head.headers);

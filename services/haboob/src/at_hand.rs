@@ -11,8 +11,8 @@ use crate::connection::Connection;
 use crate::edition::{Edition, Place, Way};
 use crate::encoding::accepted_by;
 use crate::log;
-use crate::memory_file::MemoryFile;
 use crate::page::Content;
+use crate::page_file::PageFile;
 use crate::path::SitePath;
 
 /// The fields of a request that matter here.
@@ -107,10 +107,7 @@ impl Connection {
         let body = match &form.content {
             _ if !is_get => PreparedBody::Nothing,
             Content::Held(bytes) => PreparedBody::Bytes(bytes),
-            Content::InMemory(file) => {
-                PreparedBody::File(Arc::<MemoryFile>::clone(file), form.length)
-            }
-            Content::OnDisk(_) => return None,
+            Content::File(file) => PreparedBody::File(Arc::<PageFile>::clone(file), form.length),
         };
         Some(answer(Prepared {
             head: &form.prepared,

@@ -2,7 +2,6 @@
 //! behind.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::mem;
 use std::pin::Pin;
@@ -12,18 +11,15 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tamarisk_http::proxy::ProxyBody;
-use tamarisk_stage::{CallError, Request, Sink};
 
-use crate::files::Chunk;
 use crate::log::Entry;
-use crate::memory_file::MemoryFile;
+use crate::page_file::PageFile;
 
 /// What is read at once of a file that is not held: enough that the disk does not
 /// seek for little, and all that one answer holds in memory.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-type ChunkSink = Sink<Request<Chunk, io::Result<Bytes>>>;
-type Reading = Pin<Box<dyn Future<Output = Result<io::Result<Bytes>, CallError>> + Send>>;
+type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 
 /// The body of an answer.
 #[derive(Default)]
@@ -115,15 +111,14 @@ struct PageBody {
 /// Bytes one after the other.
 pub(crate) enum Part {
     Held(Bytes),
-    InMemory { file: Arc<MemoryFile>, at: u64, left: u64 },
-    OnDisk { file: Arc<File>, at: u64, left: u64, chunk: ChunkSink },
+    File { file: Arc<PageFile>, at: u64, left: u64 },
 }
 
 impl Part {
     fn left(&self) -> u64 {
         match self {
             Self::Held(bytes) => bytes.len() as u64,
-            Self::InMemory { left, .. } | Self::OnDisk { left, .. } => *left,
+            Self::File { left, .. } => *left,
         }
     }
 }
@@ -134,33 +129,28 @@ impl PageBody {
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let (file, at, left, chunk) = match &mut self.part {
-            Some(Part::OnDisk { file, at, left, chunk }) => (file, at, left, chunk),
+        let (file, at, left) = match &mut self.part {
+            Some(Part::File { file, at, left }) => (file, at, left),
             Some(Part::Held(bytes)) => {
                 let bytes = mem::take(bytes);
                 self.part = self.others.pop_front();
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            Some(Part::InMemory { file, at, left }) => {
-                let length = CHUNK_BYTES.min(*left);
-                let read = file.read(*at, length as usize);
-                (*at, *left) = (*at + length, *left - length);
-                if read.is_err() || *left == 0 {
-                    self.part = self.others.pop_front();
-                }
-                return Poll::Ready(Some(read.map(Frame::data)));
-            }
             None => return Poll::Ready(None),
         };
-        let reading = self.reading.get_or_insert_with(|| {
-            let length = CHUNK_BYTES.min(*left) as usize;
-            let (chunk, wanted) =
-                (chunk.clone(), Chunk { file: Arc::clone(file), at: *at, length });
-            Box::pin(async move { chunk.call(wanted).await })
-        });
-        let read = ready!(reading.as_mut().poll(cx));
+        let length = CHUNK_BYTES.min(*left) as usize;
+        let at_once = match self.reading {
+            Some(_) => None,
+            None => file.read_at_once(*at, length).transpose(),
+        };
+        let read = match at_once {
+            Some(read) => read,
+            None => {
+                let reading = || Box::pin(file.read(*at, length)) as Reading;
+                ready!(self.reading.get_or_insert_with(reading).as_mut().poll(cx))
+            }
+        };
         self.reading = None;
-        let read = read.map_err(io::Error::other).flatten();
         if let Ok(bytes) = &read {
             *at += bytes.len() as u64;
             *left -= bytes.len() as u64;

@@ -1,4 +1,4 @@
-//! Pages in memory, up to so many bytes.
+//! Pages in memory, up to so many bytes, and pages in open files, up to so many of those.
 
 use std::sync::Arc;
 
@@ -6,10 +6,14 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::page::Page;
+use crate::page_file::PageFile;
 use crate::path::SitePath;
 
 /// What a page takes besides its content: its forms, its key, its place in the cache.
 const OVERHEAD_BYTES: u64 = 1024;
+
+/// Each takes a descriptor, of which a server keeps a thousand beside its connections.
+const FILES_MAX: u64 = 512;
 
 /// Which page: a path in one of the folders that are served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,15 +23,28 @@ pub(crate) struct PageKey {
     pub(crate) path: SitePath,
 }
 
-/// Bounded in bytes; what is not asked for again leaves first.
-pub(crate) struct PageCache(Cache<PageKey, Arc<Page>, Bytes>);
+/// Bounded; what is not asked for again leaves first.
+pub(crate) struct PageCache {
+    held: Cache<PageKey, Arc<Page>, Bytes>,
+    /// What is not held, or not all of it.
+    files: Cache<PageKey, Arc<Page>, Files>,
+}
 
 #[derive(Clone)]
 struct Bytes;
 
 impl Weighter<PageKey, Arc<Page>> for Bytes {
     fn weight(&self, key: &PageKey, page: &Arc<Page>) -> u64 {
-        key.path.len() as u64 + page.held().unwrap_or_default() + OVERHEAD_BYTES
+        key.path.len() as u64 + page.held() + OVERHEAD_BYTES
+    }
+}
+
+#[derive(Clone)]
+struct Files;
+
+impl Weighter<PageKey, Arc<Page>> for Files {
+    fn weight(&self, _: &PageKey, page: &Arc<Page>) -> u64 {
+        page.files().count() as u64
     }
 }
 
@@ -36,11 +53,12 @@ impl PageCache {
         /// Of a site of web pages; a guess only sizes the first tables.
         const PAGE_BYTES: u64 = 16 * 1024;
         let pages = usize::try_from(bytes_max / PAGE_BYTES).unwrap_or(usize::MAX);
-        Self(Cache::with_weighter(pages, bytes_max, Bytes))
+        let held = Cache::with_weighter(pages, bytes_max, Bytes);
+        Self { held, files: Cache::with_weighter(FILES_MAX as usize, FILES_MAX, Files) }
     }
 
     pub(crate) fn get(&self, key: &PageKey) -> Option<Arc<Page>> {
-        self.0.get(key)
+        self.held.get(key).or_else(|| self.files.get(key))
     }
 
     /// The page, if it has come meanwhile; else the right to bring it, which one asker
@@ -50,33 +68,59 @@ impl PageCache {
         key: &PageKey,
         load: impl Future<Output = Result<Loaded, E>>,
     ) -> Result<Loaded, E> {
-        let guard = match self.0.get_value_or_guard_async(key).await {
+        let guard = match self.held.get_value_or_guard_async(key).await {
             Ok(page) => return Ok(Loaded::Page(page)),
             Err(guard) => guard,
         };
+        if let Some(page) = self.files.get(key) {
+            return Ok(Loaded::Page(page));
+        }
         let loaded = load.await?;
-        if let Loaded::Page(page) = &loaded
-            && page.held().is_some()
-        {
-            // The cache may have no room for it; the client has it all the same.
-            let _ = guard.insert(Arc::clone(page));
+        // The cache may have no room for it; the client has it all the same.
+        match &loaded {
+            Loaded::Page(page) if is_held(page) => drop(guard.insert(Arc::clone(page))),
+            Loaded::Page(page) => self.keep_open(key.clone(), Arc::clone(page)),
+            Loaded::Folder => {}
         }
         Ok(loaded)
     }
 
+    /// In place of what it was before.
     pub(crate) fn put(&self, key: PageKey, page: Arc<Page>) {
-        self.0.insert(key, page);
+        self.remove(&key);
+        if is_held(&page) {
+            self.held.insert(key, page);
+        } else {
+            self.keep_open(key, page);
+        }
+    }
+
+    fn keep_open(&self, key: PageKey, page: Arc<Page>) {
+        if page.files().all(PageFile::is_told_of) {
+            self.files.insert(key, page);
+        }
+    }
+
+    /// Closes files that are gone from the disk, which has no room of theirs before.
+    pub(crate) fn close_deleted(&self) {
+        self.files.retain(|_, page| page.is_current());
     }
 
     pub(crate) fn remove(&self, key: &PageKey) {
-        self.0.remove(key);
+        self.held.remove(key);
+        self.files.remove(key);
     }
 
     /// Forgets the pages of other folders than these, and has another bound from now on.
     pub(crate) fn retain(&self, folders: &[u32], bytes_max: u64) {
-        self.0.retain(|key, _| folders.contains(&key.folder));
-        self.0.set_capacity(bytes_max);
+        self.held.retain(|key, _| folders.contains(&key.folder));
+        self.files.retain(|key, _| folders.contains(&key.folder));
+        self.held.set_capacity(bytes_max);
     }
+}
+
+fn is_held(page: &Page) -> bool {
+    page.files().next().is_none()
 }
 
 /// What a path has led to.
@@ -84,4 +128,51 @@ impl PageCache {
 pub(crate) enum Loaded {
     Page(Arc<Page>),
     Folder,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::time::Duration;
+
+    use http::HeaderValue;
+    use tamarisk_control::{Classes, Target, Timestamp};
+
+    use super::*;
+    use crate::condition::Validators;
+    use crate::files::Files;
+    use crate::page::{Content, FileStamp, Form, Stamp};
+    use crate::path::HiddenFiles;
+
+    #[tokio::test]
+    async fn files_that_are_deleted_are_closed() {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let files = Files::start(1, classes).unwrap();
+        let page = |path| {
+            let file = File::open(path).unwrap();
+            let metadata = file.metadata().unwrap();
+            let stamp = Stamp { plain: FileStamp::of(&metadata), encoded: [None; 3] };
+            let validators = Validators::new(metadata.modified().unwrap(), metadata.len(), "");
+            let content =
+                Content::File(Arc::new(PageFile::new(file, &metadata, files.chunk.clone())));
+            let kind = HeaderValue::from_static("a/b");
+            let form = Form::new(None, kind, validators, metadata.len(), content);
+            Arc::new(Page::new(form, [None, None, None], stamp, Timestamp::ZERO))
+        };
+        let key =
+            |path| PageKey { folder: 0, path: SitePath::of(path, HiddenFiles::Hidden).unwrap() };
+        let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let paths = ["stays", "goes"]
+            .map(|name| folder.join(format!("tamarisk-{name}-{}", std::process::id())));
+        let cache = PageCache::new(1 << 20);
+        for (path, name) in paths.iter().zip(["/stays", "/goes"]) {
+            fs::write(path, name).unwrap();
+            cache.put(key(name), page(path));
+        }
+        fs::remove_file(&paths[1]).unwrap();
+        cache.close_deleted();
+        let is_open = |name| cache.get(&key(name)).is_some();
+        assert_eq!((is_open("/stays"), is_open("/goes")), (true, false));
+        fs::remove_file(&paths[0]).unwrap();
+    }
 }

@@ -19,7 +19,6 @@ use crate::answer::{self, Answer, Wish};
 use crate::cache::{Loaded, PageKey};
 use crate::core_site::{Core, Here};
 use crate::edition::{Host, Place, Way};
-use crate::files::Files;
 use crate::log::{Asked, Entry};
 use crate::page::Page;
 use crate::pages::Pages;
@@ -129,7 +128,7 @@ fn at_hand(
     match pages.at_hand(&place.source, &key) {
         Some(page) => {
             let cache_control = place.cache_control.as_ref();
-            Ok(found(&page, method, request.headers(), cache_control, &pages.files))
+            Ok(found(&page, method, request.headers(), cache_control))
         }
         None => Err(key),
     }
@@ -148,9 +147,7 @@ fn load(
     let (Parts { method, uri, headers, .. }, _) = request.into_parts();
     Pending::later(async move {
         let answer = match pages.load(&source, &key).await {
-            Ok(Loaded::Page(page)) => {
-                found(&page, &method, &headers, cache_control.as_ref(), &pages.files)
-            }
+            Ok(Loaded::Page(page)) => found(&page, &method, &headers, cache_control.as_ref()),
             Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
             Err(answer) => answer,
         };
@@ -184,7 +181,7 @@ async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) ->
             Ok(Loaded::Folder) | Err(_) => return answer,
         },
     };
-    answer::with_page(answer, &page, wish, &pages.files)
+    answer::with_page(answer, &page, wish)
 }
 
 fn found(
@@ -192,9 +189,8 @@ fn found(
     method: &Method,
     headers: &HeaderMap,
     cache_control: Option<&HeaderValue>,
-    files: &Files,
 ) -> Answer {
-    let mut answer = answer::page(page, method, headers, files);
+    let mut answer = answer::page(page, method, headers);
     let status = answer.status();
     if let Some(field) = cache_control
         && (status.is_success() || status == StatusCode::NOT_MODIFIED)

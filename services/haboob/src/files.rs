@@ -1,9 +1,7 @@
 //! The stages that touch the disk: one finds and reads files, one reads on in those
 //! that are too long to be held.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,6 +13,7 @@ use tamarisk_stage::{
 
 use crate::folder::{Folder, Located, OpenPage};
 use crate::page::{Page, Stamp};
+use crate::page_file::WatchedFile;
 use crate::path::SitePath;
 use crate::root::FileError;
 
@@ -47,7 +46,7 @@ pub(crate) enum Found {
 /// A part of a file.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    pub(crate) file: Arc<File>,
+    pub(crate) file: Arc<WatchedFile>,
     pub(crate) at: u64,
     pub(crate) length: usize,
 }
@@ -55,28 +54,31 @@ pub(crate) struct Chunk {
 type LoadRequest = Request<Load, Result<Found, FileError>>;
 type ChunkRequest = Request<Chunk, io::Result<Bytes>>;
 
+/// Where parts of files are asked for.
+pub(crate) type ChunkSink = Sink<ChunkRequest>;
+
 /// Both stages.
 pub(crate) struct Files {
     loads: Arc<Stage<LoadRequest>>,
     load: Sink<LoadRequest>,
     classes: Classes,
     chunks: Arc<Stage<ChunkRequest>>,
-    pub(crate) chunk: Sink<ChunkRequest>,
+    pub(crate) chunk: ChunkSink,
     workers: u32,
 }
 
 impl Files {
     /// `workers` threads for each stage, who asks for a file is promised it by its class.
     pub(crate) fn start(workers: u32, classes: Classes) -> Result<Self, BuildError> {
-        let loads = Arc::new(loads(workers, classes.clone())?);
         // An answer that has begun is not given up: these are not refused.
         let chunks = StageBuilder::new("chunks")
             .law(Open)
             .workers(workers)
             .queue_capacity(CHUNKS_MAX)
             .threads(|| ChunkReader)?;
-        let (load, chunk, chunks) = (loads.sink(), chunks.sink(), Arc::new(chunks));
-        Ok(Self { loads, load, classes, chunks, chunk, workers })
+        let (chunk, chunks) = (chunks.sink(), Arc::new(chunks));
+        let loads = Arc::new(loads(workers, classes.clone(), &chunk)?);
+        Ok(Self { load: loads.sink(), loads, classes, chunks, chunk, workers })
     }
 
     /// The same stages for other classes; only if those differ in more than their targets, the one
@@ -88,7 +90,7 @@ impl Files {
         };
         let loads = match names(&self.classes) == names(&classes) {
             true => Arc::clone(&self.loads),
-            false => Arc::new(loads(self.workers, classes.clone())?),
+            false => Arc::new(loads(self.workers, classes.clone(), &chunk)?),
         };
         Ok(Self { load: loads.sink(), loads, classes, chunks, chunk, workers: self.workers })
     }
@@ -114,14 +116,20 @@ impl Files {
 }
 
 /// The stage that finds and reads files.
-fn loads(workers: u32, classes: Classes) -> Result<Stage<LoadRequest>, BuildError> {
-    let reader = || Reader { clock: Clock::default() };
+fn loads(
+    workers: u32,
+    classes: Classes,
+    chunk: &ChunkSink,
+) -> Result<Stage<LoadRequest>, BuildError> {
+    let chunk = chunk.clone();
+    let reader = move || Reader { clock: Clock::default(), chunk: chunk.clone() };
     let stage = StageBuilder::new("files").classes(classes).workers(workers).batch(BATCH);
     stage.threads(reader)
 }
 
 struct Reader {
     clock: Clock,
+    chunk: ChunkSink,
 }
 
 impl BlockingHandler<LoadRequest> for Reader {
@@ -141,7 +149,7 @@ impl BlockingHandler<LoadRequest> for Reader {
         }
         found.sort_by_key(|(_, page)| page.length());
         for (request, page) in found {
-            let page = request.body.folder.read(page, self.clock.now());
+            let page = request.body.folder.read(page, &self.chunk, self.clock.now());
             answer(request, page.map(|page| Found::Page(Arc::new(page))));
         }
         Ok(())
@@ -158,9 +166,7 @@ struct ChunkReader;
 impl BlockingHandler<ChunkRequest> for ChunkReader {
     fn handle(&mut self, batch: &mut Batch<ChunkRequest>) -> Result<(), BoxError> {
         while let Some((Request { body, reply }, _)) = batch.next() {
-            let mut bytes = vec![0; body.length];
-            let read = body.file.read_exact_at(&mut bytes, body.at);
-            let _ = reply.send(read.map(|()| bytes.into()));
+            let _ = reply.send(body.file.read(body.at, body.length));
         }
         Ok(())
     }

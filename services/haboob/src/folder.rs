@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{Read, Write};
+use std::iter;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,9 +14,10 @@ use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
 use crate::encoding::Encoding;
+use crate::files::ChunkSink;
 use crate::listing::OpenFolder;
-use crate::memory_file::{self, MemoryFile};
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
+use crate::page_file::{self, PageFile};
 use crate::path::{HiddenFiles, SitePath};
 use crate::root::{FileError, Root};
 
@@ -37,9 +39,9 @@ pub(crate) struct Folder {
     pub(crate) listing: Listing,
     /// Whether names with a dot in front are in the list.
     pub(crate) hidden: HiddenFiles,
-    /// Longer files are read as they are sent.
+    /// Longer files are not held.
     pub(crate) held_max: u64,
-    /// Whether long pages are sent as files, which pays where what is sent is what is in them.
+    /// Whether long pages are not held either, which pays where what is sent is what is in them.
     pub(crate) by_file: bool,
     /// Where in its host it is: what a list begins its heading with.
     pub(crate) place: String,
@@ -95,6 +97,10 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
+    fn all(&self) -> impl Iterator<Item = &(File, Metadata)> {
+        iter::once(&self.plain).chain(self.encoded.iter().flatten())
+    }
+
     fn stamp(&self) -> Stamp {
         let stamp = |(_, metadata): &(File, Metadata)| FileStamp::of(metadata);
         let encoded = self.encoded.each_ref().map(|file| file.as_ref().map(stamp));
@@ -177,74 +183,79 @@ impl Folder {
             && encoded.all(|(encoding, known)| is_same(encoding, known))
     }
 
-    /// Reads a file, or as much of it as is to be held; lists a folder.
-    pub(crate) fn read(&self, page: OpenPage, now: Timestamp) -> Result<Page, FileError> {
+    /// Reads a file, if it is to be held; lists a folder. Of others parts are asked for by `chunk`.
+    pub(crate) fn read(
+        &self,
+        page: OpenPage,
+        chunk: &ChunkSink,
+        now: Timestamp,
+    ) -> Result<Page, FileError> {
         let file = match page {
             OpenPage::File(file) => file,
             OpenPage::Folder(folder) => return self.list(*folder, now),
         };
         let stamp = file.stamp();
         let name = mime_guess::from_path(file.path.as_path()).first_or_octet_stream();
-        let is_text = is_text(name.essence_str());
         let content_type = match name.type_() == mime_guess::mime::TEXT {
             true => format!("{name}; charset=utf-8"),
             false => name.to_string(),
         };
         let content_type = HeaderValue::try_from(content_type).map_err(|_| FileError::Broken)?;
-        let form = |(file, metadata), encoding, by_file| {
-            self.form(file, &metadata, encoding, content_type.clone(), by_file)
+        let is_compressed = is_text(name.essence_str()) && file.encoded.iter().all(Option::is_none);
+        let is_held = self.is_held(&file, is_compressed);
+        let form = |(file, metadata): (File, Metadata), encoding| {
+            let content = match is_held {
+                true => Content::Held(held(file, metadata.len())?),
+                false => Content::File(Arc::new(PageFile::new(file, &metadata, chunk.clone()))),
+            };
+            form(&metadata, encoding, content_type.clone(), content)
         };
-        let is_compressed = is_text && file.encoded.iter().all(Option::is_none);
-        let mut plain = form(file.plain, None, self.by_file && !is_compressed)?;
+        let plain = form(file.plain, None)?;
         let [brotli, zstd, gzip] = file.encoded;
-        let encode = |file: Option<_>, encoding| {
-            file.map(|file| form(file, Some(encoding), self.by_file)).transpose()
-        };
+        let encode =
+            |file: Option<_>, encoding| file.map(|file| form(file, Some(encoding))).transpose();
         let mut encoded = [
             encode(brotli, Encoding::Brotli)?,
             encode(zstd, Encoding::Zstd)?,
             encode(gzip, Encoding::Gzip)?,
         ];
         if is_compressed {
-            let form = |form: Form| if self.by_file { form.in_memory() } else { form };
-            encoded[2] = compressed(&plain).map(form);
-            plain = form(plain);
+            encoded[2] = compressed(&plain);
         }
         Ok(Page::new(plain, encoded, stamp, now))
     }
 
-    /// `by_file`: in a file in memory, if it is long.
-    fn form(
-        &self,
-        file: File,
-        metadata: &Metadata,
-        encoding: Option<Encoding>,
-        content_type: HeaderValue,
-        by_file: bool,
-    ) -> Result<Form, FileError> {
-        let modified = metadata.modified().map_err(|_| FileError::Broken)?;
-        let length = metadata.len();
-        let in_memory = || {
-            let is_long = by_file && length >= memory_file::LENGTH_MIN;
-            is_long.then(|| MemoryFile::copy(&file, length)).flatten()
-        };
-        let content = if length > self.held_max {
-            Content::OnDisk(Arc::new(file))
-        } else if let Some(file) = in_memory() {
-            Content::InMemory(Arc::new(file))
-        } else {
-            let mut bytes = Vec::with_capacity(length as usize);
-            let read = file.take(length).read_to_end(&mut bytes);
-            // A file that was cut meanwhile is another one the next time.
-            if read.ok() != Some(length as usize) {
-                return Err(FileError::Broken);
-            }
-            Content::Held(bytes.into())
-        };
-        let tag = encoding.map_or(String::new(), |encoding| format!("-{}", encoding.name()));
-        let validators = Validators::new(modified, length, &tag);
-        Ok(Form::new(encoding, content_type, validators, length, content))
+    /// Whether the page is to be in our memory, with all of its forms. What is compressed here
+    /// has to be.
+    fn is_held(&self, file: &OpenFile, is_compressed: bool) -> bool {
+        let longest = file.all().map(|(_, metadata)| metadata.len()).max().unwrap_or_default();
+        let is_long = self.by_file && !is_compressed && longest >= page_file::LENGTH_MIN;
+        let are_told_of = || file.all().all(|(file, _)| page_file::is_told_of(file));
+        longest <= self.held_max && !(is_long && are_told_of())
     }
+}
+
+/// All of a file of this length.
+fn held(file: File, length: u64) -> Result<Bytes, FileError> {
+    let mut bytes = Vec::with_capacity(length as usize);
+    let read = file.take(length).read_to_end(&mut bytes);
+    // A file that was cut meanwhile is another one the next time.
+    if read.ok() != Some(length as usize) {
+        return Err(FileError::Broken);
+    }
+    Ok(bytes.into())
+}
+
+fn form(
+    metadata: &Metadata,
+    encoding: Option<Encoding>,
+    content_type: HeaderValue,
+    content: Content,
+) -> Result<Form, FileError> {
+    let modified = metadata.modified().map_err(|_| FileError::Broken)?;
+    let tag = encoding.map_or(String::new(), |encoding| format!("-{}", encoding.name()));
+    let validators = Validators::new(modified, metadata.len(), &tag);
+    Ok(Form::new(encoding, content_type, validators, metadata.len(), content))
 }
 
 /// Whether the file of `form` is another form of the one of `plain`: one that is older was made of

@@ -23,7 +23,8 @@ pub struct SiteOptions {
     pub hosts: Vec<HostOptions>,
     /// Bytes of memory for pages.
     pub cache_bytes: u64,
-    /// Longer files are read from disk as they are sent.
+    /// Longer files are not kept in memory, but read as they are sent. (What the kernel can send itself
+    /// is not kept either, from 64 KiB on.)
     pub held_bytes_max: u64,
     /// Threads that find and read files, and as many that read on in long ones.
     pub file_workers: u32,

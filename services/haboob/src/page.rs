@@ -1,9 +1,9 @@
 //! A file as it is answered with: in each form that there is of it.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
+use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::header::{
@@ -14,8 +14,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
+use crate::due::Due;
 use crate::encoding::Encoding;
-use crate::memory_file::{self, MemoryFile};
+use crate::page_file::PageFile;
 
 /// A page in the cache is compared with the disk at most so often.
 const CHECK_NANOS: u64 = 1_000_000_000;
@@ -34,25 +35,6 @@ pub(crate) struct Page {
     search: Due,
 }
 
-/// When something is to be done again, in nanoseconds on the clock of the site.
-#[derive(Debug)]
-struct Due(AtomicU64);
-
-impl Due {
-    fn after(nanos: u64, now: Timestamp) -> Self {
-        Self(AtomicU64::new(now.as_nanos() + nanos))
-    }
-
-    /// Whether the one who asks is to do it; the next one is, so many nanoseconds later.
-    fn is_now(&self, nanos: u64, now: Timestamp) -> bool {
-        let (now, due) = (now.as_nanos(), self.0.load(Ordering::Relaxed));
-        now >= due && {
-            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
-            self.0.compare_exchange(due, now + nanos, set, fetch).is_ok()
-        }
-    }
-}
-
 /// One form of a file.
 #[derive(Debug)]
 pub(crate) struct Form {
@@ -68,11 +50,10 @@ pub(crate) struct Form {
 /// Where the bytes are.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
+    /// In our memory.
     Held(Bytes),
-    /// Many.
-    InMemory(Arc<MemoryFile>),
-    /// Too many to be held: read as they are sent.
-    OnDisk(Arc<File>),
+    /// In a file, which is open.
+    File(Arc<PageFile>),
 }
 
 /// Tells whether a file on disk is still the same, and those beside it.
@@ -127,17 +108,6 @@ impl Form {
         Self { head, prepared: Vec::new(), validators, length, content }
     }
 
-    /// The same, in a file in memory if it is long.
-    pub(crate) fn in_memory(mut self) -> Self {
-        if let Content::Held(bytes) = &self.content
-            && self.length >= memory_file::LENGTH_MIN
-            && let Some(file) = MemoryFile::of(bytes)
-        {
-            self.content = Content::InMemory(Arc::new(file));
-        }
-        self
-    }
-
     /// Makes the head of answers with all of it.
     fn prepare(&mut self, varies: bool) {
         let mut lines = b"HTTP/1.1 200 OK\r\n".to_vec();
@@ -164,7 +134,7 @@ impl Page {
         now: Timestamp,
     ) -> Self {
         let varies = encoded.iter().any(Option::is_some);
-        for form in std::iter::once(&mut plain).chain(encoded.iter_mut().flatten()) {
+        for form in iter::once(&mut plain).chain(encoded.iter_mut().flatten()) {
             form.prepare(varies);
         }
         let (check, search) = (Due::after(CHECK_NANOS, now), Due::after(SEARCH_NANOS, now));
@@ -192,22 +162,26 @@ impl Page {
         self.search.is_now(SEARCH_NANOS, now)
     }
 
-    /// Bytes of memory that its content takes; `None` if a form of it stays on disk.
-    pub(crate) fn held(&self) -> Option<u64> {
-        let forms = std::iter::once(&self.plain).chain(self.encoded.iter().flatten());
-        forms.map(|form| (!matches!(form.content, Content::OnDisk(_))).then_some(form.length)).sum()
+    /// Whether nobody has written to those of its files that are open, or deleted them.
+    pub(crate) fn is_current(&self) -> bool {
+        self.files().all(PageFile::is_current)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Bytes of memory that its content takes.
+    pub(crate) fn held(&self) -> u64 {
+        let is_held = |form: &&Form| matches!(form.content, Content::Held(_));
+        self.forms().filter(is_held).map(|form| form.length).sum()
+    }
 
-    #[test]
-    fn what_is_due_is_done_once_and_then_again_after_its_time() {
-        let due = Due::after(10, Timestamp::from_nanos(5));
-        let done: Vec<_> =
-            (0..50).filter(|&now| due.is_now(10, Timestamp::from_nanos(now))).collect();
-        assert_eq!(done, [15, 25, 35, 45]);
+    /// Its files that are open.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PageFile> {
+        self.forms().filter_map(|form| match &form.content {
+            Content::Held(_) => None,
+            Content::File(file) => Some(&**file),
+        })
+    }
+
+    fn forms(&self) -> impl Iterator<Item = &Form> {
+        iter::once(&self.plain).chain(self.encoded.iter().flatten())
     }
 }

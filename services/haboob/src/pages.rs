@@ -4,22 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use tamarisk_control::{ClassId, Classes};
+use tamarisk_control::{ClassId, Classes, Timestamp};
 use tamarisk_stage::{BuildError, CallError, Clock, Entry};
 
 use crate::answer::{self, Answer};
 use crate::cache::{Loaded, PageCache, PageKey};
+use crate::due::Due;
 use crate::files::{Files, Found, Load};
 use crate::folder::Folder;
 use crate::page::Page;
 use crate::path::SitePath;
 use crate::root::FileError;
 
+/// So often files are closed that are deleted.
+const SWEEP_NANOS: u64 = 60_000_000_000;
+
 /// All pages of all folders.
 pub(crate) struct Pages {
     cache: Arc<PageCache>,
     pub(crate) files: Files,
     clock: Clock,
+    sweep: Due,
 }
 
 /// Where pages come from.
@@ -46,13 +51,18 @@ impl Pages {
     ) -> Result<Self, BuildError> {
         let files = Files::start(workers, classes)?;
         let cache = Arc::new(PageCache::new(cache_bytes));
-        Ok(Self { cache, files, clock: Clock::default() })
+        Ok(Self::of(cache, files, Clock::default()))
     }
 
     /// The same memory, and the same threads if they know these classes.
     pub(crate) fn with(&self, classes: Classes) -> Result<Self, BuildError> {
         let (cache, clock) = (Arc::clone(&self.cache), self.clock.clone());
-        Ok(Self { cache, files: self.files.with(classes)?, clock })
+        Ok(Self::of(cache, self.files.with(classes)?, clock))
+    }
+
+    fn of(cache: Arc<PageCache>, files: Files, clock: Clock) -> Self {
+        let sweep = Due::after(SWEEP_NANOS, clock.now());
+        Self { cache, files, clock, sweep }
     }
 
     /// From now on these targets hold, and pages of other folders make room.
@@ -61,17 +71,30 @@ impl Pages {
         self.cache.retain(folders, cache_bytes);
     }
 
-    /// The page that is in memory; now and then somebody compares it with the disk.
+    /// The page that is in memory, or in a file that is open; now and then somebody compares it
+    /// with the disk.
     pub(crate) fn at_hand(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
         let page = self.cache.get(key)?;
+        if !page.is_current() {
+            self.cache.remove(key);
+            return None;
+        }
         let now = self.clock.now();
-        if page.is_check_due(now)
-            && !source.folder.is_at_once_still(&key.path, &page.stamp, page.is_search_due(now))
-        {
-            let (source, key) = (source.clone(), key.clone());
-            tokio::spawn(Arc::clone(self).check(source, key, Arc::clone(&page)));
+        if page.is_check_due(now) {
+            self.check(source, key, &page, now);
         }
         Some(page)
+    }
+
+    /// Compares a page with the disk: at once, or with a stage's help if the disk must be asked.
+    fn check(self: &Arc<Self>, source: &Source, key: &PageKey, page: &Arc<Page>, now: Timestamp) {
+        if self.sweep.is_now(SWEEP_NANOS, now) {
+            self.cache.close_deleted();
+        }
+        if !source.folder.is_at_once_still(&key.path, &page.stamp, page.is_search_due(now)) {
+            let (source, key) = (source.clone(), key.clone());
+            tokio::spawn(Arc::clone(self).exchange(source, key, Arc::clone(page)));
+        }
     }
 
     /// The page, from the disk if need be; an answer that says why there is none.
@@ -106,17 +129,14 @@ impl Pages {
         }
     }
 
-    /// Compares a page with the disk, and puts in its place what is there now. If the
-    /// disk has no time for it the page stays.
-    async fn check(self: Arc<Self>, source: Source, key: PageKey, page: Arc<Page>) {
+    /// Puts in the place of a page what is on the disk now. If that has no time for it the page
+    /// stays.
+    async fn exchange(self: Arc<Self>, source: Source, key: PageKey, page: Arc<Page>) {
         let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
         let load = Load { folder, path, known: Some(page.stamp.clone()) };
         match self.call(&source, load).await {
-            Ok(Ok(Found::Page(page))) if page.held().is_some() => self.cache.put(key, page),
-            Ok(
-                Ok(Found::Page(_) | Found::Folder)
-                | Err(FileError::NotFound | FileError::Forbidden),
-            ) => {
+            Ok(Ok(Found::Page(page))) => self.cache.put(key, page),
+            Ok(Ok(Found::Folder) | Err(FileError::NotFound | FileError::Forbidden)) => {
                 self.cache.remove(&key);
             }
             Ok(Ok(Found::Same) | Err(FileError::Busy | FileError::Broken)) | Err(_) => {}

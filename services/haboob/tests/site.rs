@@ -4,8 +4,8 @@
 
 mod support;
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{IoSliceMut, Read};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +13,13 @@ use std::time::{Duration, SystemTime};
 
 use flate2::read::GzDecoder;
 use http::HeaderValue;
+use rustix::fs::{Advice, fadvise};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use support::{Answer, Folder, ask};
 use tamarisk_control::Target;
 use tamarisk_haboob::{Action, Options, Running, SiteOptions, start};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// A folder of its own for each test, and a server for its `public`.
 struct Web {
@@ -302,6 +306,107 @@ async fn a_file_that_changes_is_noticed() {
         assert!(tokio::time::Instant::now() < until, "it is not found");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Whether long pages there are sent from their files.
+fn tells_what_is_in_memory(file: &File) -> bool {
+    let mut read = [0];
+    let byte = &mut [IoSliceMut::new(&mut read)];
+    let tells = preadv2(file, byte, 0, ReadWriteFlags::NOWAIT) != Err(Errno::OPNOTSUPP);
+    if !tells {
+        eprintln!("skipped: this file system does not tell what is in memory");
+    }
+    tells
+}
+
+/// What is sent from a file is not what the head speaks of once somebody has written to it.
+#[tokio::test]
+async fn a_long_page_that_is_written_to_is_never_sent_as_what_it_was() {
+    let web = Web::new(&[("a.bin", &[b'a'; 100_000]), ("b.bin", &[b'b'; 32 << 20])]).await;
+    if !tells_what_is_in_memory(&File::open(web.file("a.bin")).unwrap()) {
+        return;
+    }
+    for letter in *b"acdc" {
+        fs::write(web.file("a.bin"), vec![letter; 70_000 + usize::from(letter)]).unwrap();
+        for _ in 0..3 {
+            let page = web.get("/a.bin").await;
+            assert_eq!(page.body.len(), 70_000 + usize::from(letter));
+            assert!(page.body.iter().all(|byte| *byte == letter));
+        }
+    }
+    // Nor is it sent on, whichever way: what is at hand, and what is not.
+    for field in ["", "content-length: 0\r\n"] {
+        web.ask("HEAD", "/b.bin", &[]).await;
+        let mut stream = TcpStream::connect(web.running.local_addr()).await.unwrap();
+        let request = format!("GET /b.bin HTTP/1.1\r\nhost: test\r\n{field}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut read = vec![0; 100_000];
+        stream.read_exact(&mut read).await.unwrap();
+        assert!(read.starts_with(b"HTTP/1.1 200 OK") && read.ends_with(b"bbb"));
+        fs::write(web.file("b.bin"), vec![b'b'; 32 << 20]).unwrap();
+        let _ = stream.read_to_end(&mut read).await;
+        assert!(read.len() < 32 << 20, "{field:?}: all {} bytes of it", read.len());
+    }
+}
+
+#[tokio::test]
+async fn a_long_page_that_is_replaced_is_another_one_at_once() {
+    let web = Web::new(&[("a.bin", &[b'a'; 32 << 20])]).await;
+    if !tells_what_is_in_memory(&File::open(web.file("a.bin")).unwrap()) {
+        return;
+    }
+    web.ask("HEAD", "/a.bin", &[]).await;
+    let mut stream = TcpStream::connect(web.running.local_addr()).await.unwrap();
+    let request = b"GET /a.bin HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut read = vec![0; 100_000];
+    stream.read_exact(&mut read).await.unwrap();
+    fs::write(web.file("b.bin"), [b'b'; 100_000]).unwrap();
+    fs::rename(web.file("b.bin"), web.file("a.bin")).unwrap();
+    assert_eq!(web.get("/a.bin").await.body, [b'b'; 100_000]);
+    // Who is being sent it gets what its head speaks of.
+    stream.read_to_end(&mut read).await.unwrap();
+    assert!(read.len() > 32 << 20 && read.ends_with(&[b'a'; 1000]), "{} bytes", read.len());
+    fs::remove_file(web.file("a.bin")).unwrap();
+    assert_eq!(web.get("/a.bin").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_the_system_has_forgotten_of_a_long_page_is_read_by_the_stage() {
+    let bytes: Vec<u8> = (0..700_000_u32).map(|byte| (byte % 251) as u8).collect();
+    let web = Web::new(&[("a.bin", &bytes)]).await;
+    let file = File::open(web.file("a.bin")).unwrap();
+    file.sync_all().unwrap();
+    if !tells_what_is_in_memory(&file) {
+        return;
+    }
+    let parts_read = || web.running.site().observe()[1].total().offered;
+    for (fields, parts) in [(&[][..], 1), (&[("content-length", "0")], 11)] {
+        assert_eq!(web.ask("GET", "/a.bin", fields).await.body, bytes);
+        let before = parts_read();
+        assert_eq!(web.ask("GET", "/a.bin", fields).await.body, bytes);
+        assert_eq!(parts_read(), before, "it is in memory");
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        assert_eq!(web.ask("GET", "/a.bin", fields).await.body, bytes);
+        // The system may read ahead.
+        assert!((1..=parts).contains(&(parts_read() - before)), "{fields:?}");
+    }
+    assert_eq!(web.files_read(), 1);
+}
+
+#[tokio::test]
+async fn more_long_pages_than_may_stay_open_are_served() {
+    let names: Vec<_> = (0..600).map(|number| format!("{number}.bin")).collect();
+    let files: Vec<_> = names.iter().map(|name| (name.as_str(), &[7; 66_000][..])).collect();
+    let web = Web::new(&files).await;
+    for name in names.iter().chain(&names) {
+        let page = web.get(&format!("/{name}")).await;
+        assert_eq!((page.status, page.body.len()), (200, 66_000));
+    }
+    let descriptors = fs::read_dir("/proc/self/fd").unwrap();
+    let files = descriptors.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    let open = files.filter(|file| file.starts_with(&*web.folder) && file.is_file()).count();
+    assert!(open <= 512, "{open} are open");
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@
 //! shows the head of each request to the service first. What the service answers then is
 //! written as it is; all other requests go on to hyper.
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,6 +13,7 @@ use hyper::service::Service;
 use memchr::memchr;
 
 use super::outgoing::Outgoing;
+use super::sent_file::SentFile;
 use crate::guard::Violation;
 
 /// A service as the connection knows it that its requests come from: it has some answers at hand,
@@ -141,8 +141,8 @@ pub enum PreparedBody<'p> {
     Nothing,
     /// These bytes.
     Bytes(&'p Bytes),
-    /// So many bytes of a file that is in memory: whoever sends it does not wait for a disk.
-    File(Arc<dyn AsFd + Send + Sync>, u64),
+    /// The first so many bytes of a file.
+    File(Arc<dyn SentFile>, u64),
 }
 
 /// The head of a request, and what it says of the connection.

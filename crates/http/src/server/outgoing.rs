@@ -3,16 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::mem;
-use std::ops::Range;
-use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Buf, Bytes};
 
 use super::at_hand::{Prepared, PreparedBody};
+use super::sent_file::FileBody;
 use crate::outlet::Outlet;
 
 /// A body that is not longer goes into one piece with its head: the kernel takes one piece with
@@ -26,8 +24,8 @@ pub(super) struct Outgoing {
     written: usize,
     /// The body, or what is left of it, if it is long.
     body: Bytes,
-    /// The body, if it is a file, and which part of it is to be sent.
-    file: Option<(Arc<dyn AsFd + Send + Sync>, Range<u64>)>,
+    /// The body, if it is a file.
+    file: Option<FileBody>,
     body_length: u64,
     account: Option<Box<dyn FnOnce(u64) + Send>>,
     /// The connection closes behind it.
@@ -58,7 +56,7 @@ impl Outgoing {
             }
             PreparedBody::File(sent, length) => {
                 body_length = length;
-                file = Some((sent, 0..length));
+                file = Some(FileBody::new(sent, length));
             }
         }
         Self { head, written: 0, body, file, body_length, account: prepared.account, is_last }
@@ -76,14 +74,8 @@ impl Outgoing {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
         }
-        if let Some((file, part)) = &mut self.file {
-            while !part.is_empty() {
-                let left = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
-                match ready!(stream.poll_send_file(cx, file.as_fd(), part.start, left))? {
-                    0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-                    sent => part.start += sent as u64,
-                }
-            }
+        if let Some(file) = &mut self.file {
+            ready!(file.poll_send(stream, cx))?;
         }
         stream.set_followed(false);
         Pin::new(stream).poll_flush(cx)
@@ -117,7 +109,7 @@ impl Outgoing {
     /// Bytes of the body that have not been written.
     fn left(&self) -> u64 {
         match &self.file {
-            Some((_, part)) => part.end - part.start,
+            Some(file) => file.left(),
             None => self.body_length.min(self.bytes_left() as u64),
         }
     }

@@ -182,6 +182,9 @@ where
 mod tests {
     use std::convert::Infallible;
     use std::future::poll_fn;
+    use std::io;
+    use std::ops::Range;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
     use bytes::Bytes;
     use http::{Request, Response};
@@ -197,6 +200,7 @@ mod tests {
     use super::super::departure::Debt;
     use super::super::pace::Pace;
     use super::super::screen::Screen;
+    use super::super::sent_file::{Bringing, SentFile};
     use super::super::tunnel::Slot;
     use super::*;
     use crate::guard::Limits;
@@ -394,6 +398,20 @@ mod tests {
         }
     }
 
+    struct InMemory(OwnedFd);
+
+    impl AsFd for InMemory {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.0.as_fd()
+        }
+    }
+
+    impl SentFile for InMemory {
+        fn bring(&self, _: Range<u64>) -> io::Result<Option<Bringing>> {
+            Ok(None)
+        }
+    }
+
     impl AtHand for Quick {
         fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
             let Some(kind) = asked.target().strip_prefix("/now") else { return Hand::Nothing };
@@ -409,7 +427,7 @@ mod tests {
                         let is_cut = kind.starts_with("/cut");
                         let there = &body[..self.0 / if is_cut { 2 } else { 1 }];
                         rustix::io::write(&file, there).unwrap();
-                        PreparedBody::File(Arc::new(file), self.0 as u64)
+                        PreparedBody::File(Arc::new(InMemory(file)), self.0 as u64)
                     }
                 },
                 account: Some(Box::new(move |bytes| written.lock().push(bytes))),
