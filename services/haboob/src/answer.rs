@@ -106,6 +106,9 @@ fn content_range(ByteRange { first, last }: ByteRange, length: u64) -> HeaderVal
 fn part(form: &Form, range: ByteRange) -> Part {
     match &form.content {
         Content::Held(bytes) => Part::Held(bytes.slice(range.first as usize..=range.last as usize)),
+        Content::InMemory(file) => {
+            Part::InMemory { file: Arc::clone(file), at: range.first, left: range.len() }
+        }
         Content::File(file) => {
             Part::File { file: Arc::clone(file), at: range.first, left: range.len() }
         }

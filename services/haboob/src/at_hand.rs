@@ -1,17 +1,18 @@
-//! Pages in memory, for requests that want all of one: answered as they stand.
+//! Pages in memory, ours or the kernel's, for requests that want all of one: answered as they stand.
 
 use std::sync::Arc;
 
 use http::{StatusCode, Version};
 use memchr::memchr;
 use tamarisk_http::guard::Violation;
-use tamarisk_http::server::{Asked, AtHand, Hand, Prepared, PreparedBody};
+use tamarisk_http::server::{Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile};
 
 use crate::connection::Connection;
 use crate::edition::{Edition, Place, Way};
 use crate::encoding::accepted_by;
 use crate::log;
-use crate::page::Content;
+use crate::memory_file::MemoryFile;
+use crate::page::{Content, Form};
 use crate::page_file::PageFile;
 use crate::path::SitePath;
 
@@ -107,7 +108,8 @@ impl Connection {
         let body = match &form.content {
             _ if !is_get => PreparedBody::Nothing,
             Content::Held(bytes) => PreparedBody::Bytes(bytes),
-            Content::File(file) => PreparedBody::File(Arc::<PageFile>::clone(file), form.length),
+            Content::InMemory(file) => of_file(Arc::<MemoryFile>::clone(file), form)?,
+            Content::File(file) => of_file(Arc::<PageFile>::clone(file), form)?,
         };
         Some(answer(Prepared {
             head: &form.prepared,
@@ -122,6 +124,11 @@ impl Connection {
             }),
         }))
     }
+}
+
+/// The body of all of `form`, which is in `file`; `None` if it must be waited for.
+fn of_file(file: Arc<dyn SentFile>, form: &Form) -> Option<PreparedBody<'static>> {
+    FileBody::at_hand(file, form.length).map(PreparedBody::File)
 }
 
 fn is_accept_encoding(name: &[u8]) -> bool {

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tamarisk_http::proxy::ProxyBody;
 
+use crate::files::Wanted;
 use crate::log::Entry;
+use crate::memory_file::MemoryFile;
 use crate::page_file::PageFile;
 
 /// What is read at once of a file that is not held: enough that the disk does not
@@ -111,6 +113,7 @@ struct PageBody {
 /// Bytes one after the other.
 pub(crate) enum Part {
     Held(Bytes),
+    InMemory { file: Arc<MemoryFile>, at: u64, left: u64 },
     File { file: Arc<PageFile>, at: u64, left: u64 },
 }
 
@@ -118,7 +121,7 @@ impl Part {
     fn left(&self) -> u64 {
         match self {
             Self::Held(bytes) => bytes.len() as u64,
-            Self::File { left, .. } => *left,
+            Self::InMemory { left, .. } | Self::File { left, .. } => *left,
         }
     }
 }
@@ -136,17 +139,26 @@ impl PageBody {
                 self.part = self.others.pop_front();
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
+            Some(Part::InMemory { file, at, left }) => {
+                let length = CHUNK_BYTES.min(*left);
+                let read = file.read(*at, length as usize);
+                (*at, *left) = (*at + length, *left - length);
+                if read.is_err() || *left == 0 {
+                    self.part = self.others.pop_front();
+                }
+                return Poll::Ready(Some(read.map(Frame::data)));
+            }
             None => return Poll::Ready(None),
         };
-        let length = CHUNK_BYTES.min(*left) as usize;
+        let length = CHUNK_BYTES.min(*left);
         let at_once = match self.reading {
             Some(_) => None,
-            None => file.read_at_once(*at, length).transpose(),
+            None => file.read_at_once(*at, length as usize).transpose(),
         };
         let read = match at_once {
             Some(read) => read,
             None => {
-                let reading = || Box::pin(file.read(*at, length)) as Reading;
+                let reading = || Box::pin(file.ask(*at..*at + length, Wanted::Here)) as Reading;
                 ready!(self.reading.get_or_insert_with(reading).as_mut().poll(cx))
             }
         };

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use tamarisk_control::Timestamp;
 
+use crate::due::Due;
 use crate::page::Page;
 use crate::page_file::PageFile;
 use crate::path::SitePath;
@@ -14,6 +16,8 @@ const OVERHEAD_BYTES: u64 = 1024;
 
 /// Each takes a descriptor, of which a server keeps a thousand beside its connections.
 const FILES_MAX: u64 = 512;
+
+const SWEEP_NANOS: u64 = 60_000_000_000;
 
 /// Which page: a path in one of the folders that are served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,24 +29,25 @@ pub(crate) struct PageKey {
 
 /// Bounded; what is not asked for again leaves first.
 pub(crate) struct PageCache {
-    held: Cache<PageKey, Arc<Page>, Bytes>,
+    held: Cache<PageKey, Arc<Page>, ByBytes>,
     /// What is not held, or not all of it.
-    files: Cache<PageKey, Arc<Page>, Files>,
+    files: Cache<PageKey, Arc<Page>, ByFiles>,
+    sweep: Due,
 }
 
 #[derive(Clone)]
-struct Bytes;
+struct ByBytes;
 
-impl Weighter<PageKey, Arc<Page>> for Bytes {
+impl Weighter<PageKey, Arc<Page>> for ByBytes {
     fn weight(&self, key: &PageKey, page: &Arc<Page>) -> u64 {
         key.path.len() as u64 + page.held() + OVERHEAD_BYTES
     }
 }
 
 #[derive(Clone)]
-struct Files;
+struct ByFiles;
 
-impl Weighter<PageKey, Arc<Page>> for Files {
+impl Weighter<PageKey, Arc<Page>> for ByFiles {
     fn weight(&self, _: &PageKey, page: &Arc<Page>) -> u64 {
         page.files().count() as u64
     }
@@ -53,12 +58,18 @@ impl PageCache {
         /// Of a site of web pages; a guess only sizes the first tables.
         const PAGE_BYTES: u64 = 16 * 1024;
         let pages = usize::try_from(bytes_max / PAGE_BYTES).unwrap_or(usize::MAX);
-        let held = Cache::with_weighter(pages, bytes_max, Bytes);
-        Self { held, files: Cache::with_weighter(FILES_MAX as usize, FILES_MAX, Files) }
+        let held = Cache::with_weighter(pages, bytes_max, ByBytes);
+        let files = Cache::with_weighter(FILES_MAX as usize, FILES_MAX, ByFiles);
+        Self { held, files, sweep: Due::after(SWEEP_NANOS, Timestamp::ZERO) }
     }
 
-    pub(crate) fn get(&self, key: &PageKey) -> Option<Arc<Page>> {
-        self.held.get(key).or_else(|| self.files.get(key))
+    pub(crate) fn held(&self, key: &PageKey) -> Option<Arc<Page>> {
+        self.held.get(key)
+    }
+
+    /// A page in files that are open.
+    pub(crate) fn open(&self, key: &PageKey) -> Option<Arc<Page>> {
+        self.files.get(key)
     }
 
     /// The page, if it has come meanwhile; else the right to bring it, which one asker
@@ -72,7 +83,9 @@ impl PageCache {
             Ok(page) => return Ok(Loaded::Page(page)),
             Err(guard) => guard,
         };
-        if let Some(page) = self.files.get(key) {
+        if let Some(page) = self.files.get(key)
+            && page.begins_in_memory()
+        {
             return Ok(Loaded::Page(page));
         }
         let loaded = load.await?;
@@ -87,12 +100,19 @@ impl PageCache {
 
     /// In place of what it was before.
     pub(crate) fn put(&self, key: PageKey, page: Arc<Page>) {
-        self.remove(&key);
         if is_held(&page) {
+            self.files.remove(&key);
             self.held.insert(key, page);
         } else {
+            self.held.remove(&key);
+            self.files.remove(&key);
             self.keep_open(key, page);
         }
+    }
+
+    /// Closes the files of `page`, unless others have come in their place.
+    pub(crate) fn close(&self, key: &PageKey, page: &Arc<Page>) {
+        self.files.remove_if(key, |now| Arc::ptr_eq(now, page));
     }
 
     fn keep_open(&self, key: PageKey, page: Arc<Page>) {
@@ -101,9 +121,12 @@ impl PageCache {
         }
     }
 
-    /// Closes files that are gone from the disk, which has no room of theirs before.
-    pub(crate) fn close_deleted(&self) {
-        self.files.retain(|_, page| page.is_current());
+    /// Now and then closes files that are not what they were: the disk has the room of those that
+    /// are deleted only then.
+    pub(crate) fn sweep(&self, now: Timestamp) {
+        if self.sweep.is_now(SWEEP_NANOS, now) {
+            self.files.retain(|_, page| page.is_current());
+        }
     }
 
     pub(crate) fn remove(&self, key: &PageKey) {
@@ -136,7 +159,7 @@ mod tests {
     use std::time::Duration;
 
     use http::HeaderValue;
-    use tamarisk_control::{Classes, Target, Timestamp};
+    use tamarisk_control::{Classes, Target};
 
     use super::*;
     use crate::condition::Validators;
@@ -154,24 +177,26 @@ mod tests {
             let stamp = Stamp { plain: FileStamp::of(&metadata), encoded: [None; 3] };
             let validators = Validators::new(metadata.modified().unwrap(), metadata.len(), "");
             let content =
-                Content::File(Arc::new(PageFile::new(file, &metadata, files.chunk.clone())));
+                Content::File(Arc::new(PageFile::new(file, &metadata, true, files.chunk.clone())));
             let kind = HeaderValue::from_static("a/b");
             let form = Form::new(None, kind, validators, metadata.len(), content);
             Arc::new(Page::new(form, [None, None, None], stamp, Timestamp::ZERO))
         };
         let key =
             |path| PageKey { folder: 0, path: SitePath::of(path, HiddenFiles::Hidden).unwrap() };
-        let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-        let paths = ["stays", "goes"]
-            .map(|name| folder.join(format!("tamarisk-{name}-{}", std::process::id())));
+        let paths = ["stays", "goes"].map(|name| {
+            std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()))
+        });
         let cache = PageCache::new(1 << 20);
         for (path, name) in paths.iter().zip(["/stays", "/goes"]) {
             fs::write(path, name).unwrap();
             cache.put(key(name), page(path));
         }
         fs::remove_file(&paths[1]).unwrap();
-        cache.close_deleted();
-        let is_open = |name| cache.get(&key(name)).is_some();
+        let is_open = |name| cache.open(&key(name)).is_some();
+        cache.sweep(Timestamp::from_nanos(SWEEP_NANOS - 1));
+        assert!(is_open("/stays") && is_open("/goes"));
+        cache.sweep(Timestamp::from_nanos(SWEEP_NANOS));
         assert_eq!((is_open("/stays"), is_open("/goes")), (true, false));
         fs::remove_file(&paths[0]).unwrap();
     }

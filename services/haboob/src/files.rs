@@ -2,6 +2,7 @@
 //! that are too long to be held.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use tamarisk_stage::{
 
 use crate::folder::{Folder, Located, OpenPage};
 use crate::page::{Page, Stamp};
-use crate::page_file::WatchedFile;
+use crate::page_file::PageFile;
 use crate::path::SitePath;
 use crate::root::FileError;
 
@@ -46,9 +47,18 @@ pub(crate) enum Found {
 /// A part of a file.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    pub(crate) file: Arc<WatchedFile>,
-    pub(crate) at: u64,
-    pub(crate) length: usize,
+    pub(crate) file: Arc<PageFile>,
+    pub(crate) part: Range<u64>,
+    pub(crate) wanted: Wanted,
+}
+
+/// Where it is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted {
+    /// In the answer of the stage.
+    Here,
+    /// In the kernel's memory; the answer is empty.
+    InMemory,
 }
 
 type LoadRequest = Request<Load, Result<Found, FileError>>;
@@ -165,8 +175,14 @@ struct ChunkReader;
 
 impl BlockingHandler<ChunkRequest> for ChunkReader {
     fn handle(&mut self, batch: &mut Batch<ChunkRequest>) -> Result<(), BoxError> {
-        while let Some((Request { body, reply }, _)) = batch.next() {
-            let _ = reply.send(body.file.read(body.at, body.length));
+        while let Some((Request { body: Chunk { file, part, wanted }, reply }, _)) = batch.next() {
+            if reply.is_abandoned() {
+                continue;
+            }
+            let _ = reply.send(match wanted {
+                Wanted::Here => file.read(part),
+                Wanted::InMemory => file.touch(part).map(|()| Bytes::new()),
+            });
         }
         Ok(())
     }

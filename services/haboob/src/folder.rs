@@ -11,6 +11,7 @@ use flate2::write::GzEncoder;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use tamarisk_control::Timestamp;
+use tamarisk_http::server::{FileBody, SentFile};
 
 use crate::condition::Validators;
 use crate::encoding::Encoding;
@@ -41,7 +42,7 @@ pub(crate) struct Folder {
     pub(crate) hidden: HiddenFiles,
     /// Longer files are not held.
     pub(crate) held_max: u64,
-    /// Whether long pages are not held either, which pays where what is sent is what is in them.
+    /// Whether long pages are sent as files, which pays where what is sent is what is in them.
     pub(crate) by_file: bool,
     /// Where in its host it is: what a list begins its heading with.
     pub(crate) place: String,
@@ -202,11 +203,18 @@ impl Folder {
         };
         let content_type = HeaderValue::try_from(content_type).map_err(|_| FileError::Broken)?;
         let is_compressed = is_text(name.essence_str()) && file.encoded.iter().all(Option::is_none);
-        let is_held = self.is_held(&file, is_compressed);
+        let longest = file.all().map(|(_, metadata)| metadata.len()).max().unwrap_or_default();
+        let is_told_of = longest >= page_file::LENGTH_MIN
+            && file.all().all(|(file, _)| page_file::is_told_of(file));
+        // What is compressed here has to be held.
+        let is_held = longest <= self.held_max && !(self.by_file && is_told_of && !is_compressed);
         let form = |(file, metadata): (File, Metadata), encoding| {
             let content = match is_held {
                 true => Content::Held(held(file, metadata.len())?),
-                false => Content::File(Arc::new(PageFile::new(file, &metadata, chunk.clone()))),
+                false => {
+                    let file = PageFile::new(file, &metadata, is_told_of, chunk.clone());
+                    Content::File(begun(file, metadata.len())?)
+                }
             };
             form(&metadata, encoding, content_type.clone(), content)
         };
@@ -222,16 +230,8 @@ impl Folder {
         if is_compressed {
             encoded[2] = compressed(&plain);
         }
-        Ok(Page::new(plain, encoded, stamp, now))
-    }
-
-    /// Whether the page is to be in our memory, with all of its forms. What is compressed here
-    /// has to be.
-    fn is_held(&self, file: &OpenFile, is_compressed: bool) -> bool {
-        let longest = file.all().map(|(_, metadata)| metadata.len()).max().unwrap_or_default();
-        let is_long = self.by_file && !is_compressed && longest >= page_file::LENGTH_MIN;
-        let are_told_of = || file.all().all(|(file, _)| page_file::is_told_of(file));
-        longest <= self.held_max && !(is_long && are_told_of())
+        let sent = |form: Form| if self.by_file { form.in_memory() } else { form };
+        Ok(Page::new(sent(plain), encoded.map(|form| form.map(sent)), stamp, now))
     }
 }
 
@@ -244,6 +244,15 @@ fn held(file: File, length: u64) -> Result<Bytes, FileError> {
         return Err(FileError::Broken);
     }
     Ok(bytes.into())
+}
+
+/// Such a file, of which the kernel has read what is sent first.
+fn begun(file: PageFile, length: u64) -> Result<Arc<PageFile>, FileError> {
+    let first = 0..length.min(FileBody::PART_BYTES);
+    if file.is_told_of() && !file.is_in_memory(first.clone()) {
+        file.touch(first).map_err(|_| FileError::Broken)?;
+    }
+    Ok(Arc::new(file))
 }
 
 fn form(
@@ -296,4 +305,39 @@ fn is_text(essence: &str) -> bool {
         "image/x-icon",
     ];
     essence.starts_with("text/") || TEXTS.contains(&essence)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use rustix::fs::{Advice, fadvise};
+    use tamarisk_control::{Classes, Target};
+
+    use super::*;
+    use crate::files::Files;
+
+    #[tokio::test]
+    async fn a_file_whose_beginning_the_kernel_has_forgotten_is_read_from_there() {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let files = Files::start(1, classes).unwrap();
+        let path = std::env::temp_dir().join(format!("tamarisk-begun-{}", std::process::id()));
+        fs::write(&path, vec![7; 3_000_000]).unwrap();
+        let file = File::open(&path).unwrap();
+        if page_file::is_told_of(&file) {
+            file.sync_all().unwrap();
+            let metadata = file.metadata().unwrap();
+            fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+            let file = PageFile::new(file, &metadata, true, files.chunk.clone());
+            let file = begun(file, metadata.len()).unwrap();
+            assert!(file.is_in_memory(0..FileBody::PART_BYTES));
+            // What is cut meanwhile is another file the next time.
+            fs::write(&path, "cut").unwrap();
+            let file =
+                PageFile::new(File::open(&path).unwrap(), &metadata, true, files.chunk.clone());
+            assert_eq!(begun(file, metadata.len()).unwrap_err(), FileError::Broken);
+        }
+        fs::remove_file(&path).unwrap();
+    }
 }

@@ -3,7 +3,8 @@
 //! A request for a page in memory is answered on the spot, without a queue. All others
 //! cross the stage that reads files, whose law refuses what the disk cannot bring in
 //! time; the shortest file of a batch is read first, and one reading serves all who wait
-//! for the file. What is in memory is compared with the disk once a second.
+//! for the file. What is in memory is compared with the disk once a second. Long pages are
+//! in open files: in memory if the kernel has them there, which it tells.
 //!
 //! ```text
 //! socket ─ (TLS) ─ guard ─ hyper ─ host ─ route ─ path ─ page cache ─ hit ─────────────── answer
@@ -56,6 +57,7 @@ pub mod fuzz;
 mod host;
 mod listing;
 mod log;
+mod memory_file;
 mod options;
 mod page;
 mod page_file;

@@ -16,7 +16,8 @@ use tamarisk_control::Timestamp;
 use crate::condition::Validators;
 use crate::due::Due;
 use crate::encoding::Encoding;
-use crate::page_file::PageFile;
+use crate::memory_file::MemoryFile;
+use crate::page_file::{self, PageFile};
 
 /// A page in the cache is compared with the disk at most so often.
 const CHECK_NANOS: u64 = 1_000_000_000;
@@ -50,8 +51,9 @@ pub(crate) struct Form {
 /// Where the bytes are.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// In our memory.
     Held(Bytes),
+    /// Many.
+    InMemory(Arc<MemoryFile>),
     /// In a file, which is open.
     File(Arc<PageFile>),
 }
@@ -106,6 +108,17 @@ impl Form {
             head.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
         }
         Self { head, prepared: Vec::new(), validators, length, content }
+    }
+
+    /// The same, in a file in memory if it is long.
+    pub(crate) fn in_memory(mut self) -> Self {
+        if let Content::Held(bytes) = &self.content
+            && self.length >= page_file::LENGTH_MIN
+            && let Some(file) = MemoryFile::of(bytes)
+        {
+            self.content = Content::InMemory(Arc::new(file));
+        }
+        self
     }
 
     /// Makes the head of answers with all of it.
@@ -169,15 +182,20 @@ impl Page {
 
     /// Bytes of memory that its content takes.
     pub(crate) fn held(&self) -> u64 {
-        let is_held = |form: &&Form| matches!(form.content, Content::Held(_));
+        let is_held = |form: &&Form| !matches!(form.content, Content::File(_));
         self.forms().filter(is_held).map(|form| form.length).sum()
+    }
+
+    /// Whether no form of it would have to come from a disk when it is begun to be sent.
+    pub(crate) fn begins_in_memory(&self) -> bool {
+        self.files().all(PageFile::begins_in_memory)
     }
 
     /// Its files that are open.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PageFile> {
         self.forms().filter_map(|form| match &form.content {
-            Content::Held(_) => None,
             Content::File(file) => Some(&**file),
+            Content::Held(_) | Content::InMemory(_) => None,
         })
     }
 

@@ -14,19 +14,20 @@ use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tamarisk_http::server::{Bringing, SentFile};
 
-use crate::files::{Chunk, ChunkSink};
+use crate::files::{Chunk, ChunkSink, Wanted};
 
 /// Copying less than this costs less than sending it from a file, and the descriptor that it takes.
 pub(crate) const LENGTH_MIN: u64 = 64 * 1024;
 
 /// To tell whether a file is in memory, the first byte of each so many is looked at: the kernel
-/// reads and forgets much at once. Where it has not, a core waits for the disk.
-const PROBED_BYTES: u64 = 256 * 1024;
+/// reads and forgets no less at once, or hardly. Where it has not what is between, a core waits.
+const PROBED_BYTES: usize = 128 * 1024;
 
-/// A file that is open, to be sent.
+/// An open file.
 #[derive(Debug)]
 pub(crate) struct PageFile {
-    file: Arc<WatchedFile>,
+    file: File,
+    written: Written,
     /// Whether the kernel tells what it has of it in memory. Of others nothing is asked but by the
     /// stage: the answer may have to come over a network.
     is_told_of: bool,
@@ -34,14 +35,8 @@ pub(crate) struct PageFile {
     chunk: ChunkSink,
 }
 
-/// It may be written to while it is sent, which then ends.
-#[derive(Debug)]
-pub(crate) struct WatchedFile {
-    file: File,
-    written: Written,
-}
-
-/// Differs if somebody has written to the file.
+/// Tells whether somebody has written to a file. (The time of its last change, as for a page that
+/// is compared with the disk, would tell of its deletion too, which answers under way outlive.)
 #[derive(Debug, PartialEq, Eq)]
 struct Written {
     length: u64,
@@ -55,35 +50,11 @@ impl Written {
     }
 }
 
-impl WatchedFile {
-    fn is_current(&self) -> bool {
-        let is_current = |stat: Stat| Written::of(&stat) == self.written && stat.st_nlink > 0;
-        fstat(&self.file).is_ok_and(is_current)
-    }
-
-    /// Answers under way outlive that it is deleted.
-    fn unchanged(&self) -> io::Result<()> {
-        match Written::of(&fstat(&self.file)?) == self.written {
-            true => Ok(()),
-            false => Err(io::Error::other("the file has changed while it was sent")),
-        }
-    }
-
-    /// These bytes, from the disk if need be.
-    pub(crate) fn read(&self, at: u64, length: usize) -> io::Result<Bytes> {
-        self.unchanged()?;
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, at)?;
-        Ok(bytes.into())
-    }
-}
-
 impl PageFile {
-    pub(crate) fn new(file: File, metadata: &Metadata, chunk: ChunkSink) -> Self {
-        let written =
-            Written { length: metadata.len(), modified: (metadata.mtime(), metadata.mtime_nsec()) };
-        let is_told_of = is_told_of(&file);
-        Self { file: Arc::new(WatchedFile { file, written }), is_told_of, chunk }
+    pub(crate) fn new(file: File, metadata: &Metadata, is_told_of: bool, chunk: ChunkSink) -> Self {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        let written = Written { length: metadata.len(), modified };
+        Self { file, written, is_told_of, chunk }
     }
 
     /// Whether it is of use while it stays open.
@@ -93,53 +64,93 @@ impl PageFile {
 
     /// Whether nobody has written to it since it was opened, or deleted it.
     pub(crate) fn is_current(&self) -> bool {
-        self.file.is_current()
+        let is_current = |stat: Stat| Written::of(&stat) == self.written && stat.st_nlink > 0;
+        fstat(&self.file).is_ok_and(is_current)
+    }
+
+    /// Whether its beginning can be sent without waiting for a disk.
+    pub(crate) fn begins_in_memory(&self) -> bool {
+        self.has_in_memory(0)
+    }
+
+    fn has_in_memory(&self, at: u64) -> bool {
+        self.read_some(&mut [0], at) == Ok(1)
+    }
+
+    /// Reads some bytes from `at` on, if the kernel has them in memory.
+    fn read_some(&self, bytes: &mut [u8], at: u64) -> rustix::io::Result<usize> {
+        read_at_once(&self.file, bytes, at)
     }
 
     /// Some of the `length` bytes from `at` on, if the kernel has them in memory.
     pub(crate) fn read_at_once(&self, at: u64, length: usize) -> io::Result<Option<Bytes>> {
-        if !self.is_told_of {
+        if !self.is_told_of || !self.has_in_memory(at) {
             return Ok(None);
         }
-        self.file.unchanged()?;
+        self.unchanged()?;
         let mut bytes = vec![0; length];
         // A failure, too, is the stage's to tell.
-        let Ok(read @ 1..) = read_at_once(&self.file.file, &mut bytes, at) else { return Ok(None) };
+        let Ok(read @ 1..) = self.read_some(&mut bytes, at) else { return Ok(None) };
         bytes.truncate(read);
         Ok(Some(bytes.into()))
     }
 
-    /// These bytes, once the disk has been read.
-    pub(crate) fn read(
-        &self,
-        at: u64,
-        length: usize,
+    /// These bytes, from the disk if need be.
+    pub(crate) fn read(&self, part: Range<u64>) -> io::Result<Bytes> {
+        self.unchanged()?;
+        let length = usize::try_from(part.end - part.start).map_err(io::Error::other)?;
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, part.start)?;
+        Ok(bytes.into())
+    }
+
+    /// Has the kernel read these bytes.
+    pub(crate) fn touch(&self, part: Range<u64>) -> io::Result<()> {
+        let mut piece = [0; 64 * 1024];
+        let mut at = part.start;
+        while at < part.end {
+            match self.file.read_at(&mut piece, at)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => at += read as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// What the stage reads of these bytes, and whether they are wanted.
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        part: Range<u64>,
+        wanted: Wanted,
     ) -> impl Future<Output = io::Result<Bytes>> + Send + use<> {
-        let (chunk, wanted) =
-            (self.chunk.clone(), Chunk { file: Arc::clone(&self.file), at, length });
-        async move { chunk.call(wanted).await.map_err(io::Error::other).flatten() }
+        let (chunk, asked) = (self.chunk.clone(), Chunk { file: Arc::clone(self), part, wanted });
+        async move { chunk.call(asked).await.map_err(io::Error::other).flatten() }
     }
 }
 
 impl AsFd for PageFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.file.as_fd()
+        self.file.as_fd()
     }
 }
 
 impl SentFile for PageFile {
-    fn bring(&self, part: Range<u64>) -> io::Result<Option<Bringing>> {
-        // When the answer was begun, it was asked for.
-        if part.start > 0 {
-            self.file.unchanged()?;
+    fn is_in_memory(&self, part: Range<u64>) -> bool {
+        part.step_by(PROBED_BYTES).all(|at| self.has_in_memory(at))
+    }
+
+    fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {
+        let brought = self.ask(part, Wanted::InMemory);
+        Box::pin(async move { brought.await.map(drop) })
+    }
+
+    /// What is added at its end, as to a log, takes nothing from what the head speaks of.
+    fn unchanged(&self) -> io::Result<()> {
+        let now = Written::of(&fstat(&self.file)?);
+        match now == self.written || now.length > self.written.length {
+            true => Ok(()),
+            false => Err(io::Error::other("the file has changed while it was sent")),
         }
-        let is_in_memory = |at| read_at_once(&self.file.file, &mut [0], at) == Ok(1);
-        if part.clone().step_by(PROBED_BYTES as usize).all(is_in_memory) {
-            return Ok(None);
-        }
-        let length = usize::try_from(part.end - part.start).map_err(io::Error::other)?;
-        let read = self.read(part.start, length);
-        Ok(Some(Box::pin(async move { read.await.map(drop) })))
     }
 }
 
@@ -148,7 +159,45 @@ pub(crate) fn is_told_of(file: &File) -> bool {
     matches!(read_at_once(file, &mut [0], 0), Ok(_) | Err(Errno::AGAIN))
 }
 
-/// Reads some bytes from `at` on, if the kernel has them in memory.
 fn read_at_once(file: &File, bytes: &mut [u8], at: u64) -> rustix::io::Result<usize> {
     preadv2(file, &mut [IoSliceMut::new(bytes)], at, ReadWriteFlags::NOWAIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tamarisk_control::{Classes, Target};
+
+    use super::*;
+    use crate::files::Files;
+
+    #[tokio::test]
+    async fn what_is_added_to_a_file_changes_nothing_and_all_else_does() {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let files = Files::start(1, classes).unwrap();
+        let path = std::env::temp_dir().join(format!("tamarisk-page-{}", std::process::id()));
+        let open = || {
+            let file = File::open(&path).unwrap();
+            let metadata = file.metadata().unwrap();
+            Arc::new(PageFile::new(file, &metadata, true, files.chunk.clone()))
+        };
+        let ends = async |page: Arc<PageFile>| {
+            let asked = page.ask(0..4, Wanted::Here).await;
+            assert_eq!(asked.is_err(), page.unchanged().is_err());
+            asked.ok()
+        };
+        std::fs::write(&path, "page").unwrap();
+        let page = open();
+        assert_eq!(ends(Arc::clone(&page)).await.unwrap(), "page");
+        std::fs::write(&path, "pages").unwrap();
+        assert_eq!(ends(Arc::clone(&page)).await.unwrap(), "page");
+        assert!(!page.is_current());
+        std::fs::write(&path, "pag").unwrap();
+        assert!(ends(page).await.is_none());
+        let page = open();
+        std::fs::remove_file(&path).unwrap();
+        assert!(page.unchanged().is_ok() && !page.is_current());
+        assert!(page.touch(0..3).is_ok() && page.touch(0..4).is_err());
+    }
 }

@@ -9,22 +9,17 @@ use tamarisk_stage::{BuildError, CallError, Clock, Entry};
 
 use crate::answer::{self, Answer};
 use crate::cache::{Loaded, PageCache, PageKey};
-use crate::due::Due;
 use crate::files::{Files, Found, Load};
 use crate::folder::Folder;
 use crate::page::Page;
 use crate::path::SitePath;
 use crate::root::FileError;
 
-/// So often files are closed that are deleted.
-const SWEEP_NANOS: u64 = 60_000_000_000;
-
 /// All pages of all folders.
 pub(crate) struct Pages {
     cache: Arc<PageCache>,
     pub(crate) files: Files,
     clock: Clock,
-    sweep: Due,
 }
 
 /// Where pages come from.
@@ -51,18 +46,13 @@ impl Pages {
     ) -> Result<Self, BuildError> {
         let files = Files::start(workers, classes)?;
         let cache = Arc::new(PageCache::new(cache_bytes));
-        Ok(Self::of(cache, files, Clock::default()))
+        Ok(Self { cache, files, clock: Clock::default() })
     }
 
     /// The same memory, and the same threads if they know these classes.
     pub(crate) fn with(&self, classes: Classes) -> Result<Self, BuildError> {
         let (cache, clock) = (Arc::clone(&self.cache), self.clock.clone());
-        Ok(Self::of(cache, self.files.with(classes)?, clock))
-    }
-
-    fn of(cache: Arc<PageCache>, files: Files, clock: Clock) -> Self {
-        let sweep = Due::after(SWEEP_NANOS, clock.now());
-        Self { cache, files, clock, sweep }
+        Ok(Self { cache, files: self.files.with(classes)?, clock })
     }
 
     /// From now on these targets hold, and pages of other folders make room.
@@ -71,14 +61,10 @@ impl Pages {
         self.cache.retain(folders, cache_bytes);
     }
 
-    /// The page that is in memory, or in a file that is open; now and then somebody compares it
-    /// with the disk.
+    /// The page that is in memory, ours or the kernel's; now and then somebody compares it with the
+    /// disk.
     pub(crate) fn at_hand(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
-        let page = self.cache.get(key)?;
-        if !page.is_current() {
-            self.cache.remove(key);
-            return None;
-        }
+        let page = self.cache.held(key).or_else(|| self.open(key))?;
         let now = self.clock.now();
         if page.is_check_due(now) {
             self.check(source, key, &page, now);
@@ -86,11 +72,19 @@ impl Pages {
         Some(page)
     }
 
+    /// The page that is in open files, if it can be sent at once.
+    fn open(&self, key: &PageKey) -> Option<Arc<Page>> {
+        let page = self.cache.open(key)?;
+        if !page.is_current() {
+            self.cache.close(key, &page);
+            return None;
+        }
+        page.begins_in_memory().then_some(page)
+    }
+
     /// Compares a page with the disk: at once, or with a stage's help if the disk must be asked.
     fn check(self: &Arc<Self>, source: &Source, key: &PageKey, page: &Arc<Page>, now: Timestamp) {
-        if self.sweep.is_now(SWEEP_NANOS, now) {
-            self.cache.close_deleted();
-        }
+        self.cache.sweep(now);
         if !source.folder.is_at_once_still(&key.path, &page.stamp, page.is_search_due(now)) {
             let (source, key) = (source.clone(), key.clone());
             tokio::spawn(Arc::clone(self).exchange(source, key, Arc::clone(page)));

@@ -6,14 +6,12 @@
 //! shows the head of each request to the service first. What the service answers then is
 //! written as it is; all other requests go on to hyper.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use hyper::service::Service;
 use memchr::memchr;
 
 use super::outgoing::Outgoing;
-use super::sent_file::SentFile;
+use super::sent_file::FileBody;
 use crate::guard::Violation;
 
 /// A service as the connection knows it that its requests come from: it has some answers at hand,
@@ -141,8 +139,8 @@ pub enum PreparedBody<'p> {
     Nothing,
     /// These bytes.
     Bytes(&'p Bytes),
-    /// The first so many bytes of a file.
-    File(Arc<dyn SentFile>, u64),
+    /// Those of a file.
+    File(FileBody),
 }
 
 /// The head of a request, and what it says of the connection.

@@ -64,7 +64,7 @@ pub use drain::{Drain, DrainTrigger};
 pub use listen::{ListenError, Listeners};
 pub use pace::Refusal;
 pub use refused::Refused;
-pub use sent_file::{Bringing, SentFile};
+pub use sent_file::{Bringing, FileBody, SentFile};
 pub use tunnel::Tunnel;
 
 /// How connections are served. Clones share one count of connections, and of whom they refuse.

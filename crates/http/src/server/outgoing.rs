@@ -54,9 +54,9 @@ impl Outgoing {
                     body = bytes.clone();
                 }
             }
-            PreparedBody::File(sent, length) => {
-                body_length = length;
-                file = Some(FileBody::new(sent, length));
+            PreparedBody::File(sent) => {
+                body_length = sent.left();
+                file = Some(sent);
             }
         }
         Self { head, written: 0, body, file, body_length, account: prepared.account, is_last }
@@ -68,10 +68,16 @@ impl Outgoing {
         stream: &mut impl Outlet,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        stream.set_followed(self.file.is_some() || self.is_last);
+        let is_file_left = self.file.as_ref().is_some_and(|file| file.left() > 0);
+        stream.set_followed(is_file_left || self.is_last);
         while self.bytes_left() > 0 {
-            if ready!(self.poll_write_bytes(stream, cx))? == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            match self.poll_write_bytes(stream, cx)? {
+                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(_) => {}
+                Poll::Pending => {
+                    self.file.iter_mut().for_each(FileBody::doubt);
+                    return Poll::Pending;
+                }
             }
         }
         if let Some(file) = &mut self.file {
@@ -157,7 +163,82 @@ fn end_head(head: &mut Vec<u8>, is_last: bool, now: SystemTime) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    use tokio::io::AsyncWrite;
+
+    use super::super::sent_file::tests::OnDisk;
     use super::*;
+
+    /// Takes all it is given, once it has had it wait so often; how much at once, and whether
+    /// something was to follow.
+    #[derive(Default)]
+    struct Taker {
+        waits: usize,
+        is_followed: bool,
+        taken: Vec<(usize, bool)>,
+    }
+
+    impl AsyncWrite for Taker {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            if self.waits > 0 {
+                self.waits -= 1;
+                return Poll::Pending;
+            }
+            let taken = (bytes.len(), self.is_followed);
+            self.taken.push(taken);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Outlet for Taker {
+        fn set_followed(&mut self, is_followed: bool) {
+            self.is_followed = is_followed;
+        }
+    }
+
+    fn of_file(file: &Arc<OnDisk>, length: u64) -> Outgoing {
+        let body = FileBody::at_hand(Arc::<OnDisk>::clone(file), length).unwrap();
+        let (head, body) = (b"HTTP/1.1 200 OK\r\n", PreparedBody::File(body));
+        Outgoing::new(Prepared { head, fields: b"", body, account: None }, false)
+    }
+
+    #[test]
+    fn a_head_waits_for_its_file_and_for_nothing_else() {
+        let file = OnDisk::of(10, u64::MAX);
+        for (length, taken) in [(10, &[true, true][..]), (0, &[false])] {
+            let mut taker = Taker::default();
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(of_file(&file, length).poll_write(&mut taker, &mut cx).is_ready());
+            assert_eq!(taker.taken.iter().map(|(_, is)| *is).collect::<Vec<_>>(), taken);
+            assert!(!taker.is_followed);
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_while_its_head_waits_is_not_sent() {
+        let file = OnDisk::of(10, u64::MAX);
+        let (mut taker, mut outgoing) =
+            (Taker { waits: 1, ..Taker::default() }, of_file(&file, 10));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(outgoing.poll_write(&mut taker, &mut cx).is_pending());
+        file.change();
+        assert!(matches!(outgoing.poll_write(&mut taker, &mut cx), Poll::Ready(Err(_))));
+        assert_eq!(taker.taken.len(), 1, "the head");
+    }
 
     #[test]
     fn a_head_ends_with_the_time() {

@@ -9,40 +9,56 @@ use std::task::{Context, Poll, ready};
 
 use crate::outlet::Outlet;
 
-/// What of a file is seen to, and given to the kernel, at once: what it is given in smaller pieces
-/// it sends so, and wakes the client for each.
-const PART_BYTES: u64 = 1024 * 1024;
-
 /// A file as whoever sends it knows it: the kernel may have its bytes in memory, or have to read
 /// them from a disk, for which no core waits.
 pub trait SentFile: AsFd + Send + Sync {
-    /// Sees to it that the kernel has these bytes in memory; `None` if it has.
+    /// Whether the kernel has these bytes in memory.
+    fn is_in_memory(&self, part: Range<u64>) -> bool;
+
+    /// Has these bytes brought there.
+    fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing;
+
+    /// Whether the file is still the one that the head of the answer speaks of.
     ///
     /// # Errors
-    /// The file is not the one any more that the head of the answer speaks of.
-    fn bring(&self, part: Range<u64>) -> io::Result<Option<Bringing>>;
+    /// It is not.
+    fn unchanged(&self) -> io::Result<()>;
 }
 
 /// Bytes of a file on their way from the disk.
 pub type Bringing = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 /// What is left to be sent of a file.
-pub(super) struct FileBody {
+pub struct FileBody {
     file: Arc<dyn SentFile>,
     left: Range<u64>,
-    /// The bytes before this one are in memory, once nothing is being brought.
+    /// The bytes before this one are in memory.
     known_to: u64,
     bringing: Option<Bringing>,
 }
 
 impl FileBody {
-    pub(super) fn new(file: Arc<dyn SentFile>, length: u64) -> Self {
-        Self { file, left: 0..length, known_to: 0, bringing: None }
+    /// What of a file is seen to, and given to the kernel, at once: what it is given in smaller
+    /// pieces it sends so, and wakes the client for each.
+    pub const PART_BYTES: u64 = 1024 * 1024;
+
+    /// The first `length` bytes of a file, which is the right one now; `None` if those that are sent
+    /// first would have to come from a disk.
+    pub fn at_hand(file: Arc<dyn SentFile>, length: u64) -> Option<Self> {
+        let known_to = length.min(Self::PART_BYTES);
+        let is_at_hand = file.is_in_memory(0..known_to);
+        is_at_hand.then_some(Self { file, left: 0..length, known_to, bringing: None })
     }
 
     /// Bytes that have not been sent.
     pub(super) fn left(&self) -> u64 {
         self.left.end - self.left.start
+    }
+
+    /// The client has been waited for. Nobody knows for how long, and the kernel may have needed
+    /// its memory meanwhile.
+    pub(super) fn doubt(&mut self) {
+        self.known_to = self.left.start;
     }
 
     /// Sends what `stream` takes; ready when that is all.
@@ -59,8 +75,7 @@ impl FileBody {
                 Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 Poll::Ready(sent) => self.left.start += sent as u64,
                 Poll::Pending => {
-                    // Nobody knows for how long, and the kernel may need its memory meanwhile.
-                    self.known_to = self.left.start;
+                    self.doubt();
                     return Poll::Pending;
                 }
             }
@@ -70,20 +85,28 @@ impl FileBody {
 
     /// Ready when the next bytes are in memory.
     fn poll_known(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.known_to == self.left.start {
-            self.known_to = self.left.end.min(self.left.start + PART_BYTES);
-            self.bringing = self.file.bring(self.left.start..self.known_to)?;
+        if self.known_to > self.left.start {
+            return Poll::Ready(Ok(()));
+        }
+        let part = self.left.start..self.left.end.min(self.left.start + Self::PART_BYTES);
+        if self.bringing.is_none() {
+            self.file.unchanged()?;
+            if !self.file.is_in_memory(part.clone()) {
+                self.bringing = Some(Arc::clone(&self.file).bring(part.clone()));
+            }
         }
         if let Some(bringing) = &mut self.bringing {
             ready!(bringing.as_mut().poll(cx))?;
             self.bringing = None;
+            self.file.unchanged()?;
         }
+        self.known_to = part.end;
         Poll::Ready(Ok(()))
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::future::poll_fn;
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::time::Duration;
@@ -97,19 +120,24 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A file of which each part comes from the disk within a second, up to one that is broken.
-    struct OnDisk {
+    /// A file whose first part is in memory; each other one comes from the disk within a second.
+    /// From the beginning of one of those on it is another file.
+    pub(in super::super) struct OnDisk {
         file: OwnedFd,
-        broken_from: u64,
-        asked: Mutex<Vec<Range<u64>>>,
+        changes_at: Mutex<u64>,
+        brought: Mutex<Vec<Range<u64>>>,
     }
 
     impl OnDisk {
-        fn of(length: usize, broken_from: u64) -> Arc<Self> {
+        pub(in super::super) fn of(length: usize, changes_at: u64) -> Arc<Self> {
             let file = memfd_create("test", MemfdFlags::empty()).unwrap();
             let bytes: Vec<_> = (0..length).map(|at| (at % 251) as u8).collect();
             rustix::io::write(&file, &bytes).unwrap();
-            Arc::new(Self { file, broken_from, asked: Mutex::default() })
+            Arc::new(Self { file, changes_at: Mutex::new(changes_at), brought: Mutex::default() })
+        }
+
+        pub(in super::super) fn change(&self) {
+            *self.changes_at.lock() = 0;
         }
     }
 
@@ -120,22 +148,32 @@ mod tests {
     }
 
     impl SentFile for OnDisk {
-        fn bring(&self, part: Range<u64>) -> io::Result<Option<Bringing>> {
-            self.asked.lock().push(part.clone());
-            if part.end > self.broken_from {
-                return Err(io::Error::other("broken"));
-            }
-            Ok(Some(Box::pin(async {
+        fn is_in_memory(&self, part: Range<u64>) -> bool {
+            part.start == 0
+        }
+
+        fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {
+            self.brought.lock().push(part);
+            Box::pin(async {
                 sleep(SECOND).await;
                 Ok(())
-            })))
+            })
+        }
+
+        fn unchanged(&self) -> io::Result<()> {
+            let from = *self.changes_at.lock();
+            let is_so = |part: &Range<u64>| part.start >= from;
+            match from == 0 || self.brought.lock().iter().any(is_so) {
+                true => Err(io::Error::other("changed")),
+                false => Ok(()),
+            }
         }
     }
 
     /// What a client gets of 2,500,000 bytes over a stream that holds so many, and when.
     async fn sent(file: &Arc<OnDisk>, buffer: usize) -> (io::Result<()>, usize, Duration) {
         let (mut client, mut stream) = duplex(buffer);
-        let mut body = FileBody::new(Arc::<OnDisk>::clone(file), 2_500_000);
+        let mut body = FileBody::at_hand(Arc::<OnDisk>::clone(file), 2_500_000).unwrap();
         let sending = tokio::spawn(async move {
             let result = poll_fn(|cx| body.poll_send(&mut stream, cx)).await;
             (result, Instant::now(), body.left())
@@ -152,8 +190,8 @@ mod tests {
     async fn a_part_is_sent_when_it_is_in_memory() {
         let file = OnDisk::of(2_500_000, u64::MAX);
         let (result, length, time) = sent(&file, 4 << 20).await;
-        assert_eq!((result.is_ok(), length, time), (true, 2_500_000, SECOND * 3));
-        assert_eq!(*file.asked.lock(), [0..1_048_576, 1_048_576..2_097_152, 2_097_152..2_500_000]);
+        assert_eq!((result.is_ok(), length, time), (true, 2_500_000, SECOND * 2));
+        assert_eq!(*file.brought.lock(), [1_048_576..2_097_152, 2_097_152..2_500_000]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -161,19 +199,47 @@ mod tests {
         let file = OnDisk::of(2_500_000, u64::MAX);
         let (result, length, time) = sent(&file, 400_000).await;
         assert_eq!((result.is_ok(), length), (true, 2_500_000));
-        let asked = file.asked.lock();
-        assert_eq!(time, SECOND * u32::try_from(asked.len()).unwrap());
-        assert!(asked.len() > 5 && asked.is_sorted_by_key(|part| part.start), "{asked:?}");
+        let brought = file.brought.lock();
+        assert_eq!(time, SECOND * u32::try_from(brought.len()).unwrap());
+        assert!(brought.len() > 4 && brought.is_sorted_by_key(|part| part.start), "{brought:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_file_that_is_another_one_now_is_not_sent_on() {
-        let file = OnDisk::of(2_500_000, 1_200_000);
+        let file = OnDisk::of(2_500_000, 2_000_000);
         let (result, length, _) = sent(&file, 4 << 20).await;
-        assert_eq!((result.is_err(), length), (true, 1_048_576));
+        assert_eq!((result.is_err(), length), (true, 2_097_152));
         let short = OnDisk::of(1_200_000, u64::MAX);
         let (result, length, _) = sent(&short, 4 << 20).await;
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(length, 1_200_000);
+    }
+
+    #[test]
+    fn what_would_come_from_a_disk_is_not_at_hand() {
+        struct Cold(Arc<OnDisk>);
+
+        impl AsFd for Cold {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.0.as_fd()
+            }
+        }
+
+        impl SentFile for Cold {
+            fn is_in_memory(&self, part: Range<u64>) -> bool {
+                assert_eq!(part, 0..1_048_576);
+                false
+            }
+
+            fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {
+                Arc::clone(&self.0).bring(part)
+            }
+
+            fn unchanged(&self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        assert!(FileBody::at_hand(Arc::new(Cold(OnDisk::of(10, 0))), 2_500_000).is_none());
     }
 }

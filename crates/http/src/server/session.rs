@@ -200,7 +200,7 @@ mod tests {
     use super::super::departure::Debt;
     use super::super::pace::Pace;
     use super::super::screen::Screen;
-    use super::super::sent_file::{Bringing, SentFile};
+    use super::super::sent_file::{Bringing, FileBody, SentFile};
     use super::super::tunnel::Slot;
     use super::*;
     use crate::guard::Limits;
@@ -407,8 +407,16 @@ mod tests {
     }
 
     impl SentFile for InMemory {
-        fn bring(&self, _: Range<u64>) -> io::Result<Option<Bringing>> {
-            Ok(None)
+        fn is_in_memory(&self, _: Range<u64>) -> bool {
+            true
+        }
+
+        fn bring(self: Arc<Self>, _: Range<u64>) -> Bringing {
+            unreachable!("all of it is in memory")
+        }
+
+        fn unchanged(&self) -> io::Result<()> {
+            Ok(())
         }
     }
 
@@ -427,7 +435,8 @@ mod tests {
                         let is_cut = kind.starts_with("/cut");
                         let there = &body[..self.0 / if is_cut { 2 } else { 1 }];
                         rustix::io::write(&file, there).unwrap();
-                        PreparedBody::File(Arc::new(InMemory(file)), self.0 as u64)
+                        let file = Arc::new(InMemory(file));
+                        PreparedBody::File(FileBody::at_hand(file, self.0 as u64).unwrap())
                     }
                 },
                 account: Some(Box::new(move |bytes| written.lock().push(bytes))),
