@@ -30,7 +30,7 @@ pub(crate) struct PageKey {
 /// Bounded; what is not asked for again leaves first.
 pub(crate) struct PageCache {
     held: Cache<PageKey, Arc<Page>, ByBytes>,
-    /// What is not held, or not all of it.
+    /// In open files.
     files: Cache<PageKey, Arc<Page>, ByFiles>,
     sweep: Due,
 }
@@ -63,6 +63,7 @@ impl PageCache {
         Self { held, files, sweep: Due::after(SWEEP_NANOS, Timestamp::ZERO) }
     }
 
+    /// A page in our memory.
     pub(crate) fn held(&self, key: &PageKey) -> Option<Arc<Page>> {
         self.held.get(key)
     }
@@ -105,7 +106,6 @@ impl PageCache {
             self.held.insert(key, page);
         } else {
             self.held.remove(&key);
-            self.files.remove(&key);
             self.keep_open(key, page);
         }
     }
@@ -118,6 +118,8 @@ impl PageCache {
     fn keep_open(&self, key: PageKey, page: Arc<Page>) {
         if page.files().all(PageFile::is_told_of) {
             self.files.insert(key, page);
+        } else {
+            self.files.remove(&key);
         }
     }
 

@@ -249,9 +249,10 @@ fn held(file: File, length: u64) -> Result<Bytes, FileError> {
 /// Such a file, of which the kernel has read what is sent first.
 fn begun(file: PageFile, length: u64) -> Result<Arc<PageFile>, FileError> {
     let first = 0..length.min(FileBody::PART_BYTES);
-    if file.is_told_of() && !file.is_in_memory(first.clone()) {
-        file.touch(first).map_err(|_| FileError::Broken)?;
-    }
+    let is_there = !file.is_told_of() || file.is_in_memory(first.clone());
+    let read = if is_there { Ok(()) } else { file.touch(first) };
+    // A file that was cut meanwhile is another one the next time.
+    read.and_then(|()| file.unchanged()).map_err(|_| FileError::Broken)?;
     Ok(Arc::new(file))
 }
 
@@ -332,7 +333,6 @@ mod tests {
             let file = PageFile::new(file, &metadata, true, files.chunk.clone());
             let file = begun(file, metadata.len()).unwrap();
             assert!(file.is_in_memory(0..FileBody::PART_BYTES));
-            // What is cut meanwhile is another file the next time.
             fs::write(&path, "cut").unwrap();
             let file =
                 PageFile::new(File::open(&path).unwrap(), &metadata, true, files.chunk.clone());

@@ -73,13 +73,9 @@ impl PageFile {
         self.has_in_memory(0)
     }
 
+    /// So is what is behind its end.
     fn has_in_memory(&self, at: u64) -> bool {
-        self.read_some(&mut [0], at) == Ok(1)
-    }
-
-    /// Reads some bytes from `at` on, if the kernel has them in memory.
-    fn read_some(&self, bytes: &mut [u8], at: u64) -> rustix::io::Result<usize> {
-        read_at_once(&self.file, bytes, at)
+        read_at_once(&self.file, &mut [0], at).is_ok()
     }
 
     /// Some of the `length` bytes from `at` on, if the kernel has them in memory.
@@ -90,7 +86,7 @@ impl PageFile {
         self.unchanged()?;
         let mut bytes = vec![0; length];
         // A failure, too, is the stage's to tell.
-        let Ok(read @ 1..) = self.read_some(&mut bytes, at) else { return Ok(None) };
+        let Ok(read @ 1..) = read_at_once(&self.file, &mut bytes, at) else { return Ok(None) };
         bytes.truncate(read);
         Ok(Some(bytes.into()))
     }
@@ -159,6 +155,7 @@ pub(crate) fn is_told_of(file: &File) -> bool {
     matches!(read_at_once(file, &mut [0], 0), Ok(_) | Err(Errno::AGAIN))
 }
 
+/// Reads some bytes from `at` on, if the kernel has them in memory.
 fn read_at_once(file: &File, bytes: &mut [u8], at: u64) -> rustix::io::Result<usize> {
     preadv2(file, &mut [IoSliceMut::new(bytes)], at, ReadWriteFlags::NOWAIT)
 }

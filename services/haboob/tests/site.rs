@@ -437,6 +437,18 @@ async fn what_the_system_has_forgotten_of_a_long_page_is_read_by_the_stages() {
 }
 
 #[tokio::test]
+async fn an_empty_form_of_a_long_page_is_sent_as_such() {
+    let web = Web::new(&[("a.bin", &[b'a'; 100_000]), ("a.bin.gz", b"")]).await;
+    for _ in 0..2 {
+        let form = web.ask("GET", "/a.bin", &[("accept-encoding", "gzip")]).await;
+        assert_eq!((form.status, form.field("content-length")), (200, "0"));
+        assert_eq!(form.field("content-encoding"), "gzip");
+        assert_eq!(web.get("/a.bin").await.body.len(), 100_000);
+    }
+    assert_eq!(web.files_read(), 1);
+}
+
+#[tokio::test]
 async fn more_long_pages_than_may_stay_open_are_served() {
     let names: Vec<_> = (0..600).map(|number| format!("{number}.bin")).collect();
     let files: Vec<_> = names.iter().map(|name| (name.as_str(), &[7; 66_000][..])).collect();
