@@ -85,6 +85,7 @@ impl PageCache {
             Err(guard) => guard,
         };
         if let Some(page) = self.files.get(key)
+            && page.is_current()
             && page.begins_in_memory()
         {
             return Ok(Loaded::Page(page));
@@ -92,9 +93,12 @@ impl PageCache {
         let loaded = load.await?;
         // The cache may have no room for it; the client has it all the same.
         match &loaded {
-            Loaded::Page(page) if is_held(page) => drop(guard.insert(Arc::clone(page))),
+            Loaded::Page(page) if is_held(page) => {
+                self.files.remove(key);
+                let _ = guard.insert(Arc::clone(page));
+            }
             Loaded::Page(page) => self.keep_open(key.clone(), Arc::clone(page)),
-            Loaded::Folder => {}
+            Loaded::Folder => drop(self.files.remove(key)),
         }
         Ok(loaded)
     }

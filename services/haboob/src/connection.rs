@@ -125,7 +125,7 @@ fn at_hand(
         Err(error) => return Ok(answer::message(status_of(error))),
     };
     let key = place.source.key(path);
-    match pages.at_hand(&place.source, &key) {
+    match pages.in_memory(&place.source, &key) {
         Some(page) => {
             let cache_control = place.cache_control.as_ref();
             Ok(found(&page, method, request.headers(), cache_control))
@@ -174,7 +174,7 @@ fn own(
 async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) -> Answer {
     let Some((source, path)) = host.error_page(answer.status()) else { return answer };
     let key = source.key(path.clone());
-    let page = match pages.at_hand(source, &key) {
+    let page = match pages.in_memory(source, &key) {
         Some(page) => page,
         None => match pages.load(source, &key).await {
             Ok(Loaded::Page(page)) => page,

@@ -176,13 +176,13 @@ struct ChunkReader;
 impl BlockingHandler<ChunkRequest> for ChunkReader {
     fn handle(&mut self, batch: &mut Batch<ChunkRequest>) -> Result<(), BoxError> {
         while let Some((Request { body: Chunk { file, part, wanted }, reply }, _)) = batch.next() {
-            if reply.is_abandoned() {
-                continue;
-            }
-            let _ = reply.send(match wanted {
+            let read = match wanted {
+                // Nobody waits for it any more.
+                _ if reply.is_abandoned() => Ok(Bytes::new()),
                 Wanted::Here => file.read(part),
                 Wanted::InMemory => file.touch(part).map(|()| Bytes::new()),
-            });
+            };
+            let _ = reply.send(read);
         }
         Ok(())
     }

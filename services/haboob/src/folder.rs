@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use tamarisk_control::Timestamp;
-use tamarisk_http::server::{FileBody, SentFile};
+use tamarisk_http::server::SentFile;
 
 use crate::condition::Validators;
 use crate::encoding::Encoding;
@@ -213,7 +213,7 @@ impl Folder {
                 true => Content::Held(held(file, metadata.len())?),
                 false => {
                     let file = PageFile::new(file, &metadata, is_told_of, chunk.clone());
-                    Content::File(begun(file, metadata.len())?)
+                    Content::File(begun(file)?)
                 }
             };
             form(&metadata, encoding, content_type.clone(), content)
@@ -247,10 +247,9 @@ fn held(file: File, length: u64) -> Result<Bytes, FileError> {
 }
 
 /// Such a file, of which the kernel has read what is sent first.
-fn begun(file: PageFile, length: u64) -> Result<Arc<PageFile>, FileError> {
-    let first = 0..length.min(FileBody::PART_BYTES);
-    let is_there = !file.is_told_of() || file.is_in_memory(first.clone());
-    let read = if is_there { Ok(()) } else { file.touch(first) };
+fn begun(file: PageFile) -> Result<Arc<PageFile>, FileError> {
+    let is_there = !file.is_told_of() || file.begins_in_memory();
+    let read = if is_there { Ok(()) } else { file.touch(file.beginning()) };
     // A file that was cut meanwhile is another one the next time.
     read.and_then(|()| file.unchanged()).map_err(|_| FileError::Broken)?;
     Ok(Arc::new(file))
@@ -331,12 +330,12 @@ mod tests {
             let metadata = file.metadata().unwrap();
             fadvise(&file, 0, None, Advice::DontNeed).unwrap();
             let file = PageFile::new(file, &metadata, true, files.chunk.clone());
-            let file = begun(file, metadata.len()).unwrap();
-            assert!(file.is_in_memory(0..FileBody::PART_BYTES));
+            let file = begun(file).unwrap();
+            assert!(file.begins_in_memory());
             fs::write(&path, "cut").unwrap();
             let file =
                 PageFile::new(File::open(&path).unwrap(), &metadata, true, files.chunk.clone());
-            assert_eq!(begun(file, metadata.len()).unwrap_err(), FileError::Broken);
+            assert_eq!(begun(file).unwrap_err(), FileError::Broken);
         }
         fs::remove_file(&path).unwrap();
     }

@@ -12,15 +12,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use tamarisk_http::server::{Bringing, SentFile};
+use tamarisk_http::server::{Bringing, FileBody, SentFile};
 
 use crate::files::{Chunk, ChunkSink, Wanted};
 
 /// Copying less than this costs less than sending it from a file, and the descriptor that it takes.
 pub(crate) const LENGTH_MIN: u64 = 64 * 1024;
 
-/// To tell whether a file is in memory, the first byte of each so many is looked at: the kernel
-/// reads and forgets no less at once, or hardly. Where it has not what is between, a core waits.
+/// To tell whether a file is in memory, the first byte of each so many is looked at, and the last of
+/// all: the kernel reads and forgets no less at once, or hardly. Where it has not what is between, a
+/// core waits.
 const PROBED_BYTES: usize = 128 * 1024;
 
 /// An open file.
@@ -70,7 +71,12 @@ impl PageFile {
 
     /// Whether its beginning can be sent without waiting for a disk.
     pub(crate) fn begins_in_memory(&self) -> bool {
-        self.has_in_memory(0)
+        self.is_in_memory(self.beginning())
+    }
+
+    /// What is sent first.
+    pub(crate) fn beginning(&self) -> Range<u64> {
+        0..self.written.length.min(FileBody::PART_BYTES)
     }
 
     /// So is what is behind its end.
@@ -132,7 +138,8 @@ impl AsFd for PageFile {
 
 impl SentFile for PageFile {
     fn is_in_memory(&self, part: Range<u64>) -> bool {
-        part.step_by(PROBED_BYTES).all(|at| self.has_in_memory(at))
+        let last = part.end.saturating_sub(1);
+        self.has_in_memory(last) && part.step_by(PROBED_BYTES).all(|at| self.has_in_memory(at))
     }
 
     fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {

@@ -61,30 +61,35 @@ impl Pages {
         self.cache.retain(folders, cache_bytes);
     }
 
-    /// The page that is in memory, ours or the kernel's; now and then somebody compares it with the
+    /// The page that is in our memory or in open files; now and then somebody compares it with the
     /// disk.
     pub(crate) fn at_hand(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
         let page = self.cache.held(key).or_else(|| self.open(key))?;
         let now = self.clock.now();
         if page.is_check_due(now) {
+            self.cache.sweep(now);
             self.check(source, key, &page, now);
         }
         Some(page)
     }
 
-    /// The page that is in open files, if it can be sent at once.
+    /// The same, if no form of it would have to come from a disk when it is begun to be sent.
+    pub(crate) fn in_memory(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
+        self.at_hand(source, key).filter(|page| page.begins_in_memory())
+    }
+
+    /// The page that is in open files, if they are what they were.
     fn open(&self, key: &PageKey) -> Option<Arc<Page>> {
         let page = self.cache.open(key)?;
         if !page.is_current() {
             self.cache.close(key, &page);
             return None;
         }
-        page.begins_in_memory().then_some(page)
+        Some(page)
     }
 
     /// Compares a page with the disk: at once, or with a stage's help if the disk must be asked.
     fn check(self: &Arc<Self>, source: &Source, key: &PageKey, page: &Arc<Page>, now: Timestamp) {
-        self.cache.sweep(now);
         if !source.folder.is_at_once_still(&key.path, &page.stamp, page.is_search_due(now)) {
             let (source, key) = (source.clone(), key.clone());
             tokio::spawn(Arc::clone(self).exchange(source, key, Arc::clone(page)));
@@ -93,6 +98,7 @@ impl Pages {
 
     /// The page, from the disk if need be; an answer that says why there is none.
     pub(crate) async fn load(&self, source: &Source, key: &PageKey) -> Result<Loaded, Answer> {
+        self.cache.sweep(self.clock.now());
         self.cache.get_or_load(key, self.ask(source, key)).await
     }
 

@@ -42,6 +42,9 @@ impl FileBody {
     /// pieces it sends so, and wakes the client for each.
     pub const PART_BYTES: u64 = 1024 * 1024;
 
+    /// What a client may be sent before others have their turn, however fast it is.
+    const TURN_BYTES: u64 = 4 * Self::PART_BYTES;
+
     /// The first `length` bytes of a file, which is the right one now; `None` if those that are sent
     /// first would have to come from a disk.
     pub fn at_hand(file: Arc<dyn SentFile>, length: u64) -> Option<Self> {
@@ -61,13 +64,18 @@ impl FileBody {
         self.known_to = self.left.start;
     }
 
-    /// Sends what `stream` takes; ready when that is all.
+    /// Sends what `stream` takes, some of it in one turn; ready when that is all.
     pub(super) fn poll_send(
         &mut self,
         stream: &mut impl Outlet,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
+        let turn_end = self.left.start + Self::TURN_BYTES;
         while !self.left.is_empty() {
+            if self.left.start >= turn_end {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             ready!(self.poll_known(cx))?;
             let length = self.known_to - self.left.start;
             let length = usize::try_from(length).expect("a part is short");
@@ -109,6 +117,7 @@ impl FileBody {
 pub(super) mod tests {
     use std::future::poll_fn;
     use std::os::fd::{BorrowedFd, OwnedFd};
+    use std::task::Waker;
     use std::time::Duration;
 
     use parking_lot::Mutex;
@@ -170,10 +179,14 @@ pub(super) mod tests {
         }
     }
 
+    fn all_of(file: &Arc<OnDisk>, length: u64) -> FileBody {
+        FileBody::at_hand(Arc::<OnDisk>::clone(file), length).unwrap()
+    }
+
     /// What a client gets of 2,500,000 bytes over a stream that holds so many, and when.
     async fn sent(file: &Arc<OnDisk>, buffer: usize) -> (io::Result<()>, usize, Duration) {
         let (mut client, mut stream) = duplex(buffer);
-        let mut body = FileBody::at_hand(Arc::<OnDisk>::clone(file), 2_500_000).unwrap();
+        let mut body = all_of(file, 2_500_000);
         let sending = tokio::spawn(async move {
             let result = poll_fn(|cx| body.poll_send(&mut stream, cx)).await;
             (result, Instant::now(), body.left())
@@ -192,6 +205,20 @@ pub(super) mod tests {
         let (result, length, time) = sent(&file, 4 << 20).await;
         assert_eq!((result.is_ok(), length, time), (true, 2_500_000, SECOND * 2));
         assert_eq!(*file.brought.lock(), [1_048_576..2_097_152, 2_097_152..2_500_000]);
+    }
+
+    #[test]
+    fn a_fast_client_lets_others_have_their_turn() {
+        let file = OnDisk::of(0, u64::MAX);
+        rustix::fs::ftruncate(&file.file, 10 << 20).unwrap();
+        let mut body = FileBody { known_to: 10 << 20, ..all_of(&file, 10 << 20) };
+        let (_client, mut stream) = duplex(10 << 20);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut turns = Vec::new();
+        while body.poll_send(&mut stream, &mut cx).is_pending() {
+            turns.push(body.left() >> 20);
+        }
+        assert_eq!(turns, [6, 2]);
     }
 
     #[tokio::test(start_paused = true)]
