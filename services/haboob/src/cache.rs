@@ -161,11 +161,10 @@ pub(crate) enum Loaded {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File};
-    use std::time::Duration;
+    use std::fs;
+    use std::path::{Path, PathBuf};
 
     use http::HeaderValue;
-    use tamarisk_control::{Classes, Target};
 
     use super::*;
     use crate::condition::Validators;
@@ -173,37 +172,63 @@ mod tests {
     use crate::page::{Content, FileStamp, Form, Stamp};
     use crate::path::HiddenFiles;
 
+    const NAMES: [&str; 2] = ["/stays", "/goes"];
+
+    /// What comes of the disk when a page is not in the cache.
+    async fn folder() -> Result<Loaded, ()> {
+        Ok(Loaded::Folder)
+    }
+
+    fn key(name: &str) -> PageKey {
+        PageKey { folder: 0, path: SitePath::of(name, HiddenFiles::Hidden).unwrap() }
+    }
+
+    fn page(files: &Files, path: &Path) -> Arc<Page> {
+        let metadata = fs::metadata(path).unwrap();
+        let stamp = Stamp { plain: FileStamp::of(&metadata), encoded: [None; 3] };
+        let validators = Validators::new(metadata.modified().unwrap(), metadata.len(), "");
+        let content = Content::File(Arc::new(files.open(path)));
+        let kind = HeaderValue::from_static("a/b");
+        let form = Form::new(None, kind, validators, metadata.len(), content);
+        Arc::new(Page::new(form, [None, None, None], stamp, Timestamp::ZERO))
+    }
+
+    /// A cache with both pages, and where their files are.
+    fn filled(files: &Files, test: &str) -> (PageCache, [PathBuf; 2]) {
+        let cache = PageCache::new(1 << 20);
+        let paths = NAMES.map(|name| {
+            let file = format!("tamarisk-{test}-{}-{}", &name[1..], std::process::id());
+            let path = std::env::temp_dir().join(file);
+            fs::write(&path, name).unwrap();
+            cache.put(key(name), page(files, &path));
+            path
+        });
+        (cache, paths)
+    }
+
     #[tokio::test]
     async fn files_that_are_deleted_are_closed() {
-        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
-        let files = Files::start(1, classes).unwrap();
-        let page = |path| {
-            let file = File::open(path).unwrap();
-            let metadata = file.metadata().unwrap();
-            let stamp = Stamp { plain: FileStamp::of(&metadata), encoded: [None; 3] };
-            let validators = Validators::new(metadata.modified().unwrap(), metadata.len(), "");
-            let content =
-                Content::File(Arc::new(PageFile::new(file, &metadata, true, files.chunk.clone())));
-            let kind = HeaderValue::from_static("a/b");
-            let form = Form::new(None, kind, validators, metadata.len(), content);
-            Arc::new(Page::new(form, [None, None, None], stamp, Timestamp::ZERO))
-        };
-        let key =
-            |path| PageKey { folder: 0, path: SitePath::of(path, HiddenFiles::Hidden).unwrap() };
-        let paths = ["stays", "goes"].map(|name| {
-            std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()))
-        });
-        let cache = PageCache::new(1 << 20);
-        for (path, name) in paths.iter().zip(["/stays", "/goes"]) {
-            fs::write(path, name).unwrap();
-            cache.put(key(name), page(path));
-        }
+        let (cache, paths) = filled(&Files::for_tests(), "sweep");
         fs::remove_file(&paths[1]).unwrap();
-        let is_open = |name| cache.open(&key(name)).is_some();
+        let are_open = || NAMES.map(|name| cache.open(&key(name)).is_some());
         cache.sweep(Timestamp::from_nanos(SWEEP_NANOS - 1));
-        assert!(is_open("/stays") && is_open("/goes"));
+        assert_eq!(are_open(), [true, true]);
         cache.sweep(Timestamp::from_nanos(SWEEP_NANOS));
-        assert_eq!((is_open("/stays"), is_open("/goes")), (true, false));
+        assert_eq!(are_open(), [true, false]);
+        fs::remove_file(&paths[0]).unwrap();
+    }
+
+    #[tokio::test]
+    async fn whoever_has_waited_is_given_no_file_that_is_gone() {
+        let (cache, paths) = filled(&Files::for_tests(), "wait");
+        let file = fs::File::open(&paths[0]).unwrap();
+        let is_told_of = crate::page_file::is_told_of(&file);
+        fs::remove_file(&paths[1]).unwrap();
+        let keys = NAMES.map(key);
+        let stays = cache.get_or_load(&keys[0], folder()).await.unwrap();
+        let goes = cache.get_or_load(&keys[1], folder()).await.unwrap();
+        assert_eq!(matches!(stays, Loaded::Page(_)), is_told_of);
+        assert!(matches!(goes, Loaded::Folder) && cache.open(&key("/goes")).is_none());
         fs::remove_file(&paths[0]).unwrap();
     }
 }

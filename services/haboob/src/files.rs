@@ -125,6 +125,22 @@ impl Files {
     }
 }
 
+#[cfg(test)]
+impl Files {
+    /// With a thread for each stage.
+    pub(crate) fn for_tests() -> Self {
+        let target = tamarisk_control::Target::p90(std::time::Duration::from_secs(1)).unwrap();
+        Self::start(1, Classes::single(target)).unwrap()
+    }
+
+    /// The file at `path`, of which the kernel is taken to tell what it has in memory.
+    pub(crate) fn open(&self, path: &std::path::Path) -> PageFile {
+        let file = std::fs::File::open(path).unwrap();
+        let metadata = file.metadata().unwrap();
+        PageFile::new(file, &metadata, true, self.chunk.clone())
+    }
+}
+
 /// The stage that finds and reads files.
 fn loads(
     workers: u32,

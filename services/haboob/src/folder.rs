@@ -310,31 +310,25 @@ fn is_text(essence: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::time::Duration;
 
     use rustix::fs::{Advice, fadvise};
-    use tamarisk_control::{Classes, Target};
 
     use super::*;
     use crate::files::Files;
 
     #[tokio::test]
     async fn a_file_whose_beginning_the_kernel_has_forgotten_is_read_from_there() {
-        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
-        let files = Files::start(1, classes).unwrap();
+        let files = Files::for_tests();
         let path = std::env::temp_dir().join(format!("tamarisk-begun-{}", std::process::id()));
         fs::write(&path, vec![7; 3_000_000]).unwrap();
         let file = File::open(&path).unwrap();
         if page_file::is_told_of(&file) {
             file.sync_all().unwrap();
-            let metadata = file.metadata().unwrap();
             fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-            let file = PageFile::new(file, &metadata, true, files.chunk.clone());
-            let file = begun(file).unwrap();
+            let file = begun(files.open(&path)).unwrap();
             assert!(file.begins_in_memory());
+            let file = files.open(&path);
             fs::write(&path, "cut").unwrap();
-            let file =
-                PageFile::new(File::open(&path).unwrap(), &metadata, true, files.chunk.clone());
             assert_eq!(begun(file).unwrap_err(), FileError::Broken);
         }
         fs::remove_file(&path).unwrap();

@@ -169,23 +169,14 @@ fn read_at_once(file: &File, bytes: &mut [u8], at: u64) -> rustix::io::Result<us
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tamarisk_control::{Classes, Target};
-
     use super::*;
     use crate::files::Files;
 
     #[tokio::test]
     async fn what_is_added_to_a_file_changes_nothing_and_all_else_does() {
-        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
-        let files = Files::start(1, classes).unwrap();
+        let files = Files::for_tests();
         let path = std::env::temp_dir().join(format!("tamarisk-page-{}", std::process::id()));
-        let open = || {
-            let file = File::open(&path).unwrap();
-            let metadata = file.metadata().unwrap();
-            Arc::new(PageFile::new(file, &metadata, true, files.chunk.clone()))
-        };
+        let open = || Arc::new(files.open(&path));
         let ends = async |page: Arc<PageFile>| {
             let asked = page.ask(0..4, Wanted::Here).await;
             assert_eq!(asked.is_err(), page.unchanged().is_err());

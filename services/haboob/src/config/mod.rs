@@ -7,7 +7,7 @@
 //! status_token = { file = "token" }      # or { env = "TAMARISK_TOKEN" }: allows changes there
 //! cores = 2                              # all by default
 //! cache = "64MiB"                        # memory for pages
-//! held = "1MiB"                          # longer files are read as they are sent
+//! held = "1MiB"                          # longer files are not kept in memory, but read as they are sent
 //! file_threads = 4
 //! trusted_proxies = ["10.0.0.0/8"]       # whose X-Forwarded-For is believed
 //!
