@@ -33,9 +33,20 @@ pub(crate) trait Outlet: AsyncWrite + Unpin {
     }
 
     /// Says that nothing follows, before the stream is closed at once.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let _ = by;
         Pin::new(self).poll_shutdown(cx)
     }
+}
+
+/// Whose wish it is that a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedBy {
+    /// The client has said that it sends nothing more [RFC9112 §9.6]: nobody looks whether that is
+    /// true, and one that does may lose the answer.
+    Client,
+    /// The client may not know, and send more.
+    Us,
 }
 
 /// The same by reading and writing.

@@ -17,7 +17,7 @@ use super::sideband::{Sideband, Verdict};
 use super::violation::Violation;
 use super::watch::Watch;
 use crate::deadline::Deadline;
-use crate::outlet::Outlet;
+use crate::outlet::{EndedBy, Outlet};
 
 /// What HTTP/2 clients with prior knowledge send first [RFC9113 §3.4].
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -412,8 +412,8 @@ impl<S: AsyncRead + Outlet> Outlet for Guarded<S> {
         self.inner.set_followed(is_followed);
     }
 
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ended = self.inner.poll_end(cx);
+    fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = self.inner.poll_end(by, cx);
         self.poll_passed(cx, ended)
     }
 }

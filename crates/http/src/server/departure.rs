@@ -39,6 +39,11 @@ impl Lookout {
         self.debt.clone()
     }
 
+    /// Whether it matters that the client leaves.
+    pub(super) fn is_needed(&self) -> bool {
+        self.debt.is_open()
+    }
+
     /// The client has been heard, or written to; nobody else has its stream.
     pub(super) fn end(&mut self) {
         self.departure = None;
@@ -47,9 +52,6 @@ impl Lookout {
 
     /// Whether the client of `stream`, for whose bytes nobody waits, has left.
     pub(super) fn poll_left(&mut self, stream: &Arc<TcpStream>, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.debt.is_open() {
-            return Poll::Pending;
-        }
         if self.departure.is_none() {
             ready!(self.unheard.poll_over(UNHEARD_MAX, cx));
         }

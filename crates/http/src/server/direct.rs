@@ -10,13 +10,16 @@ use super::at_hand::{self, AtHand, Further, Turn};
 use super::outgoing::Outgoing;
 use crate::deadline::Deadline;
 use crate::guard::Guarded;
-use crate::outlet::Outlet;
+use crate::outlet::{EndedBy, Outlet};
 
 pub(super) struct Direct<T, S> {
     pub(super) stream: Box<Guarded<T>>,
     pub(super) service: S,
     outgoing: Option<Box<Outgoing>>,
-    is_closing: bool,
+    /// What is on its way is the last answer, because of the drain.
+    is_drained: bool,
+    /// Nothing is on its way any more.
+    closing: Option<EndedBy>,
 }
 
 /// What comes after.
@@ -29,15 +32,13 @@ pub(super) enum Next {
 
 impl<T, S> Direct<T, S> {
     pub(super) fn new(stream: Box<Guarded<T>>, service: S) -> Self {
-        Self { stream, service, outgoing: None, is_closing: false }
+        Self { stream, service, outgoing: None, is_drained: false, closing: None }
     }
 
     /// Closes behind the answer that is on its way, if there is one; `false` if there is none.
     pub(super) fn closes_later(&mut self) -> bool {
-        if let Some(outgoing) = &mut self.outgoing {
-            outgoing.is_last = true;
-        }
-        self.outgoing.is_some() || self.is_closing
+        self.is_drained = true;
+        self.outgoing.is_some() || self.closing.is_some()
     }
 }
 
@@ -51,8 +52,8 @@ impl<T: AsyncRead + Outlet, S: AtHand> Direct<T, S> {
         cx: &mut Context<'_>,
     ) -> Poll<Next> {
         loop {
-            if self.is_closing {
-                return self.stream.poll_end(cx).map(|_| Next::End);
+            if let Some(by) = self.closing {
+                return self.stream.poll_end(by, cx).map(|_| Next::End);
             }
             let mut outgoing = match self.outgoing.take() {
                 Some(outgoing) => *outgoing,
@@ -62,7 +63,9 @@ impl<T: AsyncRead + Outlet, S: AtHand> Direct<T, S> {
                 },
             };
             match outgoing.poll_write(&mut *self.stream, cx) {
-                Poll::Ready(Ok(())) => self.is_closing = outgoing.is_last,
+                Poll::Ready(Ok(())) if outgoing.is_last => self.closing = Some(EndedBy::Client),
+                Poll::Ready(Ok(())) if self.is_drained => self.closing = Some(EndedBy::Us),
+                Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Next::End),
                 Poll::Pending => {
                     self.outgoing = Some(Box::new(outgoing));

@@ -4,14 +4,13 @@
 //! closed: also when the process has no descriptor left, for which one is held in reserve.
 
 use std::fs::File;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -57,7 +56,7 @@ impl Door {
                 });
             }
             // As far as it goes without waiting: the words fit an empty send buffer.
-            Err(_) => drop(socket.try_write(words)),
+            Err(_) => drop((&socket).write(words)),
         }
     }
 
@@ -79,9 +78,10 @@ impl Door {
         self.reserve = None;
         let client = waiting();
         if let Some((socket, _)) = &client {
+            let mut socket: &TcpStream = socket;
             // At once, because the descriptor is needed again.
-            let _ = socket.try_write(self.words);
-            let _ = socket.try_read(&mut [0; 4096]);
+            let _ = socket.write(self.words);
+            let _ = socket.read(&mut [0; 4096]);
         }
         let is_somebody = client.is_some();
         drop(client);
@@ -96,7 +96,8 @@ fn reserve() -> Option<File> {
 
 /// A close with bytes unread would reset the connection, and could take the words with it: so we
 /// read on until the client has closed too [RFC9112 §9.6].
-async fn tell(mut socket: TcpStream, words: &[u8]) -> io::Result<()> {
+async fn tell(socket: TcpStream, words: &[u8]) -> io::Result<()> {
+    let mut socket = tokio::net::TcpStream::from_std(socket)?;
     socket.write_all(words).await?;
     socket.shutdown().await?;
     let mut unread = [0; 4096];

@@ -12,6 +12,7 @@
 //! ([`Cores`], [`Listeners`]).
 
 mod accept;
+mod arrivals;
 mod at_hand;
 mod client_body;
 mod connection;
@@ -49,6 +50,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 use self::accept::Place;
+use self::arrivals::Arrivals;
 use self::connection::{Ended, Terms};
 use self::pace::Pace;
 use self::stream::Client;
@@ -167,7 +169,8 @@ impl Server {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        accept::run(self, listener, connect, drain).await
+        let arrivals = Arrivals::of(listener).expect("what was waited for can be waited for again");
+        accept::run(self, arrivals, connect, drain).await
     }
 
     /// Serves one connection over `stream`, whatever carries it (a Unix socket, a pipe, memory),

@@ -28,7 +28,7 @@ pub(super) struct Outgoing {
     file: Option<FileBody>,
     body_length: u64,
     account: Option<Box<dyn FnOnce(u64) + Send>>,
-    /// The connection closes behind it.
+    /// The client wants no other, so the connection closes behind it.
     pub(super) is_last: bool,
 }
 

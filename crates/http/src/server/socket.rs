@@ -2,7 +2,8 @@
 
 use std::io::{self, IoSlice};
 use std::mem;
-use std::os::fd::BorrowedFd;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,17 +13,15 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::departure::{Debt, Lookout};
-use crate::outlet::Outlet;
+use crate::outlet::{EndedBy, Outlet};
 
 /// A client's socket, which fails to flush when the client has left unheard.
 ///
 /// hyper flushes whenever its connection is woken.
 pub(super) struct Socket {
-    /// Shared with the lookout alone.
-    stream: Arc<TcpStream>,
+    stream: Stream,
     lookout: Lookout,
     /// hyper waits for bytes, and so for their end.
     heard: bool,
@@ -30,25 +29,55 @@ pub(super) struct Socket {
     ended: bool,
     /// The kernel takes nothing more, because the client does not.
     full: bool,
-    /// Nothing has been read: a client is accepted when it has spoken, so there are bytes, of which
-    /// tokio does not know before it has waited.
-    new_to_read: bool,
-    /// The same for writing: there is room until tokio waits for the first time.
-    new_to_write: bool,
+    /// Nothing has been read: a client is accepted when it has spoken, so there are bytes.
+    is_unread: bool,
     /// How the kernel is given what it takes.
     flags: SendFlags,
 }
 
+/// Where the client's bytes come from, and ours go to.
+enum Stream {
+    /// Nobody has had to wait, so tokio does not know of it: it would tell of what has been read.
+    New(TcpStream),
+    /// Shared with the lookout alone.
+    Known(Arc<tokio::net::TcpStream>),
+    /// It could not be made known.
+    Lost,
+}
+
+impl Stream {
+    /// The stream to wait for.
+    fn known(&mut self) -> io::Result<&mut Arc<tokio::net::TcpStream>> {
+        if let Self::New(_) = self
+            && let Self::New(new) = mem::replace(self, Self::Lost)
+        {
+            *self = Self::Known(Arc::new(tokio::net::TcpStream::from_std(new)?));
+        }
+        match self {
+            Self::Known(known) => Ok(known),
+            Self::New(_) | Self::Lost => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::New(new) => Some(new.as_fd()),
+            Self::Known(known) => Some(known.as_fd()),
+            Self::Lost => None,
+        }
+    }
+}
+
 impl Socket {
+    /// A client's socket that does not block.
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
-            stream: Arc::new(stream),
+            stream: Stream::New(stream),
             lookout: Lookout::default(),
             heard: false,
             ended: false,
             full: false,
-            new_to_read: true,
-            new_to_write: true,
+            is_unread: true,
             flags: SendFlags::NOSIGNAL,
         }
     }
@@ -58,10 +87,11 @@ impl Socket {
         self.lookout.debt()
     }
 
-    /// The stream to be used, which ends any lookout.
-    fn stream(&mut self) -> Pin<&mut TcpStream> {
+    /// The stream to be waited for and used, which ends any lookout.
+    fn stream(&mut self) -> io::Result<Pin<&mut tokio::net::TcpStream>> {
         self.lookout.end();
-        Pin::new(Arc::get_mut(&mut self.stream).expect("only the lookout shares the stream"))
+        let stream = Arc::get_mut(self.stream.known()?);
+        Ok(Pin::new(stream.expect("only the lookout shares the stream")))
     }
 
     /// Gives the kernel what it takes.
@@ -72,21 +102,21 @@ impl Socket {
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        mut send: impl FnMut(&TcpStream) -> rustix::io::Result<usize>,
+        mut send: impl FnMut(BorrowedFd<'_>) -> rustix::io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        if self.new_to_write {
-            match send(&self.stream) {
-                Err(Errno::AGAIN) => self.new_to_write = false,
+        if let Stream::New(new) = &self.stream {
+            match send(new.as_fd()) {
+                Err(Errno::AGAIN) => {}
                 sent => return Poll::Ready(Ok(sent?)),
             }
         }
-        let stream = self.stream().get_mut();
+        let stream = self.stream()?.get_mut();
         loop {
             let Poll::Ready(()) = stream.poll_write_ready(cx)? else {
                 self.full = true;
                 return Poll::Pending;
             };
-            match stream.try_io(Interest::WRITABLE, || Ok(send(stream)?)) {
+            match stream.try_io(Interest::WRITABLE, || Ok(send(stream.as_fd())?)) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => {
                     self.full = false;
@@ -101,8 +131,10 @@ impl Drop for Socket {
     /// What a client has not taken by now is thrown away: the kernel would go on offering it, for
     /// as long as the client likes, and hold the memory.
     fn drop(&mut self) {
-        if self.full {
-            let _ = SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO));
+        if self.full
+            && let Some(socket) = self.stream.socket()
+        {
+            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
         }
     }
 }
@@ -115,9 +147,10 @@ impl AsyncRead for Socket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        if mem::take(&mut self.new_to_read) {
-            let to = buf.initialize_unfilled();
-            match net::recv(&*self.stream, to, RecvFlags::DONTWAIT) {
+        if mem::take(&mut self.is_unread)
+            && let Stream::New(new) = &self.stream
+        {
+            match net::recv(new, buf.initialize_unfilled(), RecvFlags::empty()) {
                 // It says nothing still.
                 Err(Errno::AGAIN) => {}
                 read => {
@@ -128,8 +161,7 @@ impl AsyncRead for Socket {
                 }
             }
         }
-        self.new_to_write = false;
-        let read = self.stream().poll_read(cx, buf);
+        let read = self.stream()?.poll_read(cx, buf);
         self.heard = read.is_pending();
         self.ended = matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() == before;
         read
@@ -160,14 +192,15 @@ impl AsyncWrite for Socket {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
     }
 
     /// A TCP stream has nothing to flush: this asks for the client.
     #[inline]
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { stream, lookout, heard, .. } = &mut *self;
-        if !*heard && lookout.poll_left(stream, cx).is_ready() {
+        let is_watched = !*heard && lookout.is_needed();
+        if is_watched && lookout.poll_left(stream.known()?, cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         Poll::Ready(Ok(()))
@@ -175,7 +208,7 @@ impl AsyncWrite for Socket {
 
     /// To a client that has ended its side the close says the same.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.ended { Poll::Ready(Ok(())) } else { self.stream().poll_shutdown(cx) }
+        if self.ended { Poll::Ready(Ok(())) } else { self.stream()?.poll_shutdown(cx) }
     }
 }
 
@@ -197,13 +230,15 @@ impl Outlet for Socket {
 
     /// The close says it. But where bytes of the client would be left unread it is a reset, for
     /// which the kernel drops what it has not sent: then that goes out before.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let unread = net::recv(&*self.stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-        if matches!(unread, Ok((1.., _))) {
-            self.stream().poll_shutdown(cx)
-        } else {
-            Poll::Ready(Ok(()))
+    fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        if by == EndedBy::Us
+            && let Some(socket) = self.stream.socket()
+            && let Ok((1.., _)) = net::recv(socket, &mut [0; 1], flags)
+        {
+            return self.stream()?.poll_shutdown(cx);
         }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -218,11 +253,11 @@ mod tests {
     use super::*;
 
     /// A client, and what the server has of it.
-    async fn connected() -> (std::net::TcpStream, Socket) {
+    async fn connected() -> (TcpStream, Socket) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        (client, Socket::new(stream))
+        (client, Socket::new(stream.into_std().unwrap()))
     }
 
     #[tokio::test]
@@ -255,7 +290,7 @@ mod tests {
             client.write_all(unread).unwrap();
             socket.set_followed(true);
             socket.write_all(b"last").await.unwrap();
-            poll_fn(|cx| socket.poll_end(cx)).await.unwrap();
+            poll_fn(|cx| socket.poll_end(EndedBy::Us, cx)).await.unwrap();
             drop(socket);
             let mut read = Vec::new();
             // Behind them may be a reset.

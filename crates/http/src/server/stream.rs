@@ -11,7 +11,7 @@ use tokio_rustls::server::TlsStream;
 use super::departure::Debt;
 use super::socket::Socket;
 use crate::guard::Protocol;
-use crate::outlet::{Outlet, poll_copy_file};
+use crate::outlet::{EndedBy, Outlet, poll_copy_file};
 
 /// How a client has come.
 pub(super) enum Client {
@@ -141,9 +141,9 @@ impl Outlet for Stream {
         }
     }
 
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Plain(socket) => socket.poll_end(cx),
+            Self::Plain(socket) => socket.poll_end(by, cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Other(stream) => Pin::new(stream).poll_shutdown(cx),
         }

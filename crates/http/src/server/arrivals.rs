@@ -1,0 +1,86 @@
+//! Clients who have connected, and wait with the kernel to be accepted.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::{SocketFlags, acceptfrom_with};
+use socket2::SockRef;
+use tokio::io::Interest;
+
+use super::defer;
+use super::listen::BACKLOG;
+
+/// Bytes of an answer that the kernel holds beyond those under way: it takes more once half of
+/// them have gone. It would hold megabytes, and we could not tell a slow client from one that
+/// reads nothing; with much less, long answers are sent in more pieces than pays.
+const UNSENT_MAX: u32 = 512 * 1024;
+
+/// How long the kernel keeps a client to itself that has connected and not spoken yet. It is the
+/// shortest time that it knows.
+const MUTE_TIME: Duration = Duration::from_secs(1);
+
+/// The clients of a listener. Tokio's own listener would have it watch each at once, and wake us for
+/// a request that most have sent already and that we have answered. So this is the listener as
+/// tokio's type of a stream, which alone lets one wait for a socket and do something else with it.
+pub(super) struct Arrivals(tokio::net::TcpStream);
+
+impl Arrivals {
+    pub(super) fn of(listener: tokio::net::TcpListener) -> io::Result<Self> {
+        let listener = listener.into_std()?;
+        prepare(&listener);
+        let listener = TcpStream::from(OwnedFd::from(listener));
+        Ok(Self(tokio::net::TcpStream::from_std(listener)?))
+    }
+
+    /// The next client.
+    pub(super) async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        self.0.async_io(Interest::READABLE, || accept(&self.0)).await
+    }
+
+    /// A client who is connected already and need not be waited for.
+    pub(super) fn waiting(&self) -> Option<(TcpStream, SocketAddr)> {
+        self.0.try_io(Interest::READABLE, || accept(&self.0)).ok()
+    }
+
+    /// Closes the listener, with which clients would be reset who are connected as far as the
+    /// kernel is concerned: those who are.
+    pub(super) fn left_behind(self) -> Vec<(TcpStream, SocketAddr)> {
+        (0..BACKLOG).map_while(|_| accept(&self.0).ok()).collect()
+    }
+}
+
+/// Sets what the connections that `listener` accepts inherit from it; where that cannot be, they
+/// are as the system likes.
+fn prepare(listener: &TcpListener) {
+    let _ = defer::set(listener, MUTE_TIME);
+    let listener = SockRef::from(listener);
+    let _ = listener.set_tcp_nodelay(true);
+    let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);
+}
+
+fn accept(listener: impl AsFd) -> io::Result<(TcpStream, SocketAddr)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (socket, peer) = acceptfrom_with(listener, flags)?;
+    let peer = peer.ok_or(io::ErrorKind::NotConnected)?;
+    Ok((socket.into(), SocketAddr::try_from(peer)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_set_on_the_listener_holds_for_its_connections() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let arrivals = Arrivals::of(listener).unwrap();
+        let client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (accepted, peer) = arrivals.next().await.unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+        let accepted = SockRef::from(&accepted);
+        assert!(accepted.tcp_nodelay().unwrap() && accepted.nonblocking().unwrap());
+        assert_eq!(accepted.tcp_notsent_lowat().unwrap(), UNSENT_MAX);
+    }
+}
