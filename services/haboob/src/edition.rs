@@ -2,6 +2,7 @@
 //! behind them.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
@@ -245,6 +246,7 @@ impl<'a> Parts<'a> {
             held_max: self.options.held_bytes_max.min(self.options.cache_bytes),
             by_file: self.options.scheme == Scheme::Http,
             place: path.to_owned(),
+            tells: AtomicBool::new(true),
         };
         let before = self.before.map_or(&[][..], |before| &before.folders);
         let mut known = before.iter().chain(&self.folders);

@@ -12,7 +12,7 @@ use tamarisk_stage::{
     StageObservation,
 };
 
-use crate::folder::{Folder, Located, OpenPage};
+use crate::folder::{Disk, Folder, Located, OpenPage};
 use crate::page::{Page, Stamp};
 use crate::page_file::PageFile;
 use crate::path::SitePath;
@@ -175,7 +175,7 @@ impl BlockingHandler<LoadRequest> for Reader {
         }
         found.sort_by_key(|(_, page)| page.length());
         for (request, page) in found {
-            let page = request.body.folder.read(page, &self.chunk, self.clock.now());
+            let page = request.body.folder.read(page, Disk::Asked, &self.chunk, self.clock.now());
             answer(request, page.map(|page| Found::Page(Arc::new(page))));
         }
         Ok(())

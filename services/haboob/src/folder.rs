@@ -4,12 +4,15 @@ use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::iter;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
+use mime_guess::{Mime, mime};
+use rustix::io::Errno;
 use tamarisk_control::Timestamp;
 use tamarisk_http::server::SentFile;
 
@@ -46,6 +49,8 @@ pub(crate) struct Folder {
     pub(crate) by_file: bool,
     /// Where in its host it is: what a list begins its heading with.
     pub(crate) place: String,
+    /// Whether the kernel tells what it has of its files in memory, as far as is known.
+    pub(crate) tells: AtomicBool,
 }
 
 /// What becomes of a folder without an index file.
@@ -155,12 +160,38 @@ impl Folder {
 
     fn with_forms(&self, path: &SitePath, file: File, metadata: Metadata) -> Located {
         let beside = |encoding: Encoding| {
-            let (file, form) = self.root.get(&path.with_ending(encoding.ending())).ok()?;
-            is_form_of(&metadata, &form).then_some((file, form))
+            let form = self.root.get(&path.with_ending(encoding.ending())).ok()?;
+            is_form_of(&metadata, &form.1).then_some(form)
         };
         let encoded = Encoding::ALL.map(beside);
         let file = OpenFile { path: path.clone(), plain: (file, metadata), encoded };
         Located::Page(OpenPage::File(Box::new(file)))
+    }
+
+    /// The page at `path`, if it takes no disk and little work: a file that the kernel has in its
+    /// caches, as far as it is sent at first, and that is not to be compressed here.
+    pub(crate) fn page_at_once(
+        &self,
+        path: &SitePath,
+        chunk: &ChunkSink,
+        now: Timestamp,
+    ) -> Option<Page> {
+        if path.is_folder() || !self.tells.load(Ordering::Relaxed) || is_text(&type_of(path)) {
+            return None;
+        }
+        let (file, metadata) = self.root.get_cached(path)?.ok()?;
+        // Long ones that are not sent as files would be copied.
+        let is_little = self.by_file || metadata.len() < page_file::LENGTH_MIN;
+        if !metadata.is_file() || !is_little {
+            return None;
+        }
+        let mut encoded = [None, None, None];
+        for (encoding, form) in Encoding::ALL.into_iter().zip(&mut encoded) {
+            let beside = self.root.get_cached(&path.with_ending(encoding.ending()))?.ok();
+            *form = beside.filter(|(_, form)| is_form_of(&metadata, form));
+        }
+        let file = OpenFile { path: path.clone(), plain: (file, metadata), encoded };
+        self.read(OpenPage::File(Box::new(file)), Disk::Spared, chunk, now).ok()
     }
 
     /// Whether the page at `path` is the `known` one, as far as the kernel can tell from its
@@ -188,6 +219,7 @@ impl Folder {
     pub(crate) fn read(
         &self,
         page: OpenPage,
+        disk: Disk,
         chunk: &ChunkSink,
         now: Timestamp,
     ) -> Result<Page, FileError> {
@@ -196,13 +228,13 @@ impl Folder {
             OpenPage::Folder(folder) => return self.list(*folder, now),
         };
         let stamp = file.stamp();
-        let name = mime_guess::from_path(file.path.as_path()).first_or_octet_stream();
-        let content_type = match name.type_() == mime_guess::mime::TEXT {
+        let name = type_of(&file.path);
+        let content_type = match name.type_() == mime::TEXT {
             true => format!("{name}; charset=utf-8"),
             false => name.to_string(),
         };
         let content_type = HeaderValue::try_from(content_type).map_err(|_| FileError::Broken)?;
-        let is_compressed = is_text(name.essence_str()) && file.encoded.iter().all(Option::is_none);
+        let is_compressed = is_text(&name) && file.encoded.iter().all(Option::is_none);
         let longest = file.all().map(|(_, metadata)| metadata.len()).max().unwrap_or_default();
         let is_told_of = longest >= page_file::LENGTH_MIN
             && file.all().all(|(file, _)| page_file::is_told_of(file));
@@ -210,10 +242,13 @@ impl Folder {
         let is_held = longest <= self.held_max && !(self.by_file && is_told_of && !is_compressed);
         let form = |(file, metadata): (File, Metadata), encoding| {
             let content = match is_held {
-                true => Content::Held(held(file, metadata.len())?),
+                true => Content::Held(match disk {
+                    Disk::Asked => held(file, metadata.len())?,
+                    Disk::Spared => self.held_at_once(&file, metadata.len())?,
+                }),
                 false => {
                     let file = PageFile::new(file, &metadata, is_told_of, chunk.clone());
-                    Content::File(begun(file)?)
+                    Content::File(begun(file, disk)?)
                 }
             };
             form(&metadata, encoding, content_type.clone(), content)
@@ -233,6 +268,25 @@ impl Folder {
         let sent = |form: Form| if self.by_file { form.in_memory() } else { form };
         Ok(Page::new(sent(plain), encoded.map(|form| form.map(sent)), stamp, now))
     }
+
+    /// All of a short file of this length, which the kernel has in memory.
+    fn held_at_once(&self, file: &File, length: u64) -> Result<Bytes, FileError> {
+        if length >= page_file::LENGTH_MIN {
+            return Err(FileError::Busy);
+        }
+        let mut bytes = vec![0; length as usize];
+        let read = page_file::read_at_once(file, &mut bytes, 0);
+        self.tells.fetch_and(read != Err(Errno::OPNOTSUPP), Ordering::Relaxed);
+        if read == Ok(bytes.len()) { Ok(bytes.into()) } else { Err(FileError::Busy) }
+    }
+}
+
+/// Whether what the kernel does not have in its caches is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disk {
+    Asked,
+    /// Then there is no page.
+    Spared,
 }
 
 /// All of a file of this length.
@@ -247,9 +301,13 @@ fn held(file: File, length: u64) -> Result<Bytes, FileError> {
 }
 
 /// Such a file, of which the kernel has read what is sent first.
-fn begun(file: PageFile) -> Result<Arc<PageFile>, FileError> {
+fn begun(file: PageFile, disk: Disk) -> Result<Arc<PageFile>, FileError> {
     let is_there = !file.is_told_of() || file.begins_in_memory();
-    let read = if is_there { Ok(()) } else { file.touch(file.beginning()) };
+    let read = match disk {
+        _ if is_there => Ok(()),
+        Disk::Asked => file.touch(file.beginning()),
+        Disk::Spared => return Err(FileError::Busy),
+    };
     // A file that was cut meanwhile is another one the next time.
     read.and_then(|()| file.unchanged()).map_err(|_| FileError::Broken)?;
     Ok(Arc::new(file))
@@ -292,8 +350,13 @@ pub(crate) fn compressed(plain: &Form) -> Option<Form> {
     })
 }
 
+/// What files with such a name are.
+fn type_of(path: &SitePath) -> Mime {
+    mime_guess::from_path(path.as_path()).first_or_octet_stream()
+}
+
 /// Whether files of this type are worth compressing.
-fn is_text(essence: &str) -> bool {
+fn is_text(name: &Mime) -> bool {
     const TEXTS: [&str; 8] = [
         "application/javascript",
         "application/json",
@@ -304,7 +367,7 @@ fn is_text(essence: &str) -> bool {
         "image/svg+xml",
         "image/x-icon",
     ];
-    essence.starts_with("text/") || TEXTS.contains(&essence)
+    name.type_() == mime::TEXT || TEXTS.contains(&name.essence_str())
 }
 
 #[cfg(test)]
@@ -325,11 +388,11 @@ mod tests {
         if page_file::is_told_of(&file) {
             file.sync_all().unwrap();
             fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-            let file = begun(files.open(&path)).unwrap();
+            let file = begun(files.open(&path), Disk::Asked).unwrap();
             assert!(file.begins_in_memory());
             let file = files.open(&path);
             fs::write(&path, "cut").unwrap();
-            assert_eq!(begun(file).unwrap_err(), FileError::Broken);
+            assert_eq!(begun(file, Disk::Asked).unwrap_err(), FileError::Broken);
         }
         fs::remove_file(&path).unwrap();
     }

@@ -23,7 +23,7 @@ use crate::page_file::{self, PageFile};
 const CHECK_NANOS: u64 = 1_000_000_000;
 
 /// A form that was not there is looked for less often: the page is right without it.
-const SEARCH_NANOS: u64 = 5_000_000_000;
+const SEARCH_NANOS: u64 = 15_000_000_000;
 
 /// A file, and the forms of it for clients that can read them.
 #[derive(Debug)]

@@ -163,7 +163,7 @@ pub(crate) fn is_told_of(file: &File) -> bool {
 }
 
 /// Reads some bytes from `at` on, if the kernel has them in memory.
-fn read_at_once(file: &File, bytes: &mut [u8], at: u64) -> rustix::io::Result<usize> {
+pub(crate) fn read_at_once(file: &File, bytes: &mut [u8], at: u64) -> rustix::io::Result<usize> {
     preadv2(file, &mut [IoSliceMut::new(bytes)], at, ReadWriteFlags::NOWAIT)
 }
 

@@ -61,11 +61,12 @@ impl Pages {
         self.cache.retain(folders, cache_bytes);
     }
 
-    /// The page that is in our memory or in open files; now and then somebody compares it with the
-    /// disk.
+    /// The page that is in our memory, in open files or in the kernel's caches; now and then somebody
+    /// compares it with the disk.
     pub(crate) fn at_hand(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
-        let page = self.cache.held(key).or_else(|| self.open(key))?;
         let now = self.clock.now();
+        let page = self.cache.held(key).or_else(|| self.open(key));
+        let page = page.or_else(|| self.find(source, key, now))?;
         if page.is_check_due(now) {
             self.cache.sweep(now);
             self.check(source, key, &page, now);
@@ -85,6 +86,14 @@ impl Pages {
             self.cache.close(key, &page);
             return None;
         }
+        Some(page)
+    }
+
+    /// The page that takes no disk, which is kept from now on.
+    fn find(&self, source: &Source, key: &PageKey, now: Timestamp) -> Option<Arc<Page>> {
+        let page = source.folder.page_at_once(&key.path, &self.files.chunk, now)?;
+        let page = Arc::new(page);
+        self.cache.put(key.clone(), Arc::clone(&page));
         Some(page)
     }
 

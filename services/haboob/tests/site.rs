@@ -295,7 +295,7 @@ async fn a_file_that_changes_is_noticed() {
     fs::write(web.file("a.txt"), "after").unwrap();
     fs::remove_file(web.file("b.txt")).unwrap();
     // Compared with the disk by the first request of each second.
-    let until = tokio::time::Instant::now() + Duration::from_secs(20);
+    let until = tokio::time::Instant::now() + Duration::from_secs(40);
     while web.get("/a.txt").await.text() != "after" || web.get("/b.txt").await.status != 404 {
         assert!(tokio::time::Instant::now() < until, "it is still as it was");
         tokio::task::yield_now().await;
@@ -434,6 +434,57 @@ async fn what_the_system_has_forgotten_of_a_long_page_is_read_by_the_stages() {
         assert!(read_by_a_stage(0, "/a.bin", &files_read).await);
         assert!(read_by_a_stage(0, "/b.bin", &files_read).await);
     }
+}
+
+#[tokio::test]
+async fn what_there_is_no_room_for_is_not_asked_of_the_stage_while_the_system_has_it() {
+    let pages: Vec<_> =
+        (0..40_u8).map(|page| (format!("{page}.bin"), vec![page; 30_000])).collect();
+    let mut files: Vec<_> = pages.iter().map(|(name, page)| (&**name, &**page)).collect();
+    let text = vec![b'a'; 2_000];
+    files.extend([("0.bin.gz", &b"short"[..]), ("a.txt", &text)]);
+    let web = Web::with(&files, |options| options.cache_bytes = 200_000).await;
+    if !tells_what_is_in_memory(&File::open(web.file("0.bin")).unwrap()) {
+        return;
+    }
+    let get_all = async || {
+        for (name, page) in &pages {
+            assert_eq!(web.get(&format!("/{name}")).await.body, *page);
+        }
+    };
+    // That there are no other forms the system does not know yet.
+    get_all().await;
+    assert_eq!(web.files_read(), 40);
+    get_all().await;
+    assert_eq!(web.ask("GET", "/39.bin", &[("range", "bytes=0-9")]).await.status, 206);
+    let form = web.ask("GET", "/0.bin", &[("accept-encoding", "gzip")]).await;
+    assert_eq!((form.field("content-encoding"), form.text()), ("gzip", "short"));
+    assert_eq!(web.files_read(), 40);
+    // To compress is work.
+    for read in 1..=2 {
+        assert_eq!(web.get("/a.txt").await.body, text);
+        assert_eq!(web.files_read(), 40 + read);
+        get_all().await;
+    }
+    fs::write(web.file("7.bin"), "another").unwrap();
+    fs::remove_file(web.file("8.bin")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", web.file("8.bin")).unwrap();
+    assert_eq!(web.get("/7.bin").await.text(), "another");
+    assert_eq!(web.get("/8.bin").await.status, 404);
+    // Nor does a core wait for what it has forgotten, which whoever looks has it read ahead.
+    let file = File::open(web.file("20.bin")).unwrap();
+    file.sync_all().unwrap();
+    let before = web.files_read();
+    for _ in 0..100 {
+        forget(&web.file("20.bin"), 0).await;
+        for (name, page) in &pages[20..] {
+            assert_eq!(web.get(&format!("/{name}")).await.body, *page);
+        }
+        if web.files_read() > before {
+            return;
+        }
+    }
+    panic!("it was never read by the stage");
 }
 
 #[tokio::test]
