@@ -10,8 +10,9 @@
 //!
 //! The clients could ask for 51,200 pages a second if they were answered at once. What bounds the
 //! throughput is the server's core, the generator's or the clients' leisure: the shares of both
-//! cores say which. Where it is not the server's, what a request costs the server says more than
-//! the throughput does.
+//! cores say which. The paper had thirty-two machines for its clients, so that the server was the
+//! bottleneck; where there is one core for them, `--share 0.5` makes it so: the servers, one after
+//! the other, have half of theirs.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
+use tamarisk_bench::core_share::CoreShare;
 use tamarisk_bench::file_set::FileSet;
 use tamarisk_bench::load::{load, number};
 use tamarisk_bench::process::{Scratch, Server, h2o, nginx, serve};
@@ -41,7 +43,9 @@ Examples:
     mix
   The paper's 3.31 GB, kept for the next time:
     mix --set full --folder /var/tmp/specweb99
-  The same with as much memory for our pages as the system gives the others:
+  The same with the server as the bottleneck, as root:
+    mix --set full --folder /var/tmp/specweb99 --share 0.5
+  With as much memory for our pages as the system gives the others:
     mix --set full --folder /var/tmp/specweb99 --cache 5GiB")]
 struct Options {
     /// Which files
@@ -53,12 +57,22 @@ struct Options {
     /// Memory for our pages [default: 512MiB; for the paper's set 200MiB, as the paper's]
     #[arg(long, value_name = "SIZE")]
     cache: Option<String>,
+    /// How much of its core a server has: needs control groups, and who may make them
+    #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = part)]
+    share: f64,
     /// How often each server has its turn
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
     /// How long a turn is judged, after a warm-up of 2 s
     #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(part) if (0.01..=1.0).contains(&part) => Ok(part),
+        _ => Err("a part of a core is between 0.01 and 1".to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -104,9 +118,12 @@ fn main() -> Result<()> {
         set.write(&folder)?;
     }
     let cache = options.cache.as_deref().unwrap_or_else(|| options.set.cache());
+    let share =
+        (options.share < 1.0).then(|| CoreShare::new("mix-bench", options.share)).transpose()?;
     let contestants = contestants(&scratch, options.set, cache, &folder)?;
-    for contestant in &contestants {
-        ask_for_all(contestant.server.address, set)?;
+    for Contestant { server, .. } in &contestants {
+        ask_for_all(server.address, set)?;
+        share.as_ref().map_or(Ok(()), |share| share.add(server.id()))?;
     }
     let mut turns: Vec<Vec<Turn>> = contestants.iter().map(|_| Vec::new()).collect();
     for turn in 1..=options.turns {
