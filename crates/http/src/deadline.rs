@@ -39,6 +39,11 @@ impl Deadline {
         self.end = None;
     }
 
+    /// What is left of it, if it was started and not stopped.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        Some(self.end?.saturating_duration_since(Instant::now()))
+    }
+
     /// Ready when it has ended; never if it was not started.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(end) = self.end else { return Poll::Pending };

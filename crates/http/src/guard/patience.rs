@@ -40,6 +40,11 @@ impl Patience {
         self.end.stop();
     }
 
+    /// Nobody will wait for long: lets go of what only waiting needs.
+    pub(crate) fn rest(&mut self) {
+        (self.since, self.end) = Default::default();
+    }
+
     /// Waits on; ready when the patience is over.
     pub(crate) fn poll_over(&mut self, limits: &Limits, cx: &mut Context<'_>) -> Poll<()> {
         if self.since.is_none() {

@@ -92,6 +92,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         Arc::clone(&self.sideband)
     }
 
+    pub(crate) fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
     /// Waits for the first bytes and tells the protocol by them; `None` if the
     /// client leaves before that.
     ///
@@ -101,7 +109,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
         std::future::poll_fn(|cx| self.poll_protocol(cx)).await
     }
 
-    fn poll_protocol(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Protocol>>> {
+    pub(crate) fn poll_protocol(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<Option<Protocol>>> {
         loop {
             let known = self.held.len().min(PREFACE.len());
             if self.held[..known] != PREFACE[..known] {
@@ -133,6 +144,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
                 Poll::Pending => ready!(self.poll_slow(cx))?,
             }
         }
+    }
+
+    /// Whether nothing of the next request has come, and nothing keeps us from reading it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let is_waiting = self.held.is_empty() && !self.ended && !self.resting.is_started();
+        is_waiting && self.watch.is_between_requests()
+    }
+
+    /// It will be quiet for a while: lets go of what only waiting for the client needs.
+    pub(crate) fn rest(&mut self) {
+        self.held = BytesMut::new();
+        (self.head, self.resting) = Default::default();
+        self.body.rest();
+        self.writing.rest();
     }
 
     /// What has been checked and not been read: whole heads, and perhaps of a body; nothing if

@@ -6,32 +6,25 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::service::Service;
 use tokio::time::MissedTickBehavior;
-use tokio_util::task::TaskTracker;
 
 use super::arrivals::Arrivals;
 use super::at_hand::AtHand;
 use super::client_body::ClientBody;
-use super::connection::{self, Ended, Terms};
+use super::connection::Terms;
 use super::door::Door;
+use super::lobby::Lobby;
 use super::pace::{self, Pace, PaceMaker};
 use super::socket::Socket;
-use super::stream::Client;
 use super::{Drain, Server};
 
-/// The pause after an error that is not the client's (no memory, say): it would
-/// come again at once.
-const ERROR_PAUSE: Duration = Duration::from_millis(20);
-
-/// Clients who are accepted in one go beside the first.
-const AT_ONCE_MAX: usize = 31;
+/// Clients who are accepted or answered before others have their turn.
+const AT_ONCE_MAX: usize = 64;
 
 /// A connection's place in the count.
 pub(super) struct Place(Arc<AtomicUsize>);
@@ -63,62 +56,66 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let open = TaskTracker::new();
-    let cut = Arc::new(AtomicUsize::new(0));
     let mut door = Door::new(server.tls.is_some());
     let pace = Pace::default();
     let mut pace_maker = PaceMaker::new(pace.clone());
-    let terms = Terms::of(server, pace.clone(), drain.clone());
+    let mut lobby = Lobby::new(Terms::of(server, pace.clone(), drain.clone()));
     let mut ticks = tokio::time::interval(pace::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let welcome = |(socket, peer), door: &Door| {
+    let welcome = |(socket, peer), lobby: &mut Lobby<S>, door: &Door| {
         let Some(place) = Place::take(server) else {
             server.refused.turned_away();
             door.turn_away(socket);
             return;
         };
-        let client = Client::Socket(Socket::new(socket));
-        let served = connection::serve(client, connect(peer), Arc::clone(&terms), place);
-        let cut = Arc::clone(&cut);
-        // An async block would have room for the connection twice.
-        open.spawn(served.map(move |ended| {
-            if ended == Ended::CutOff {
-                cut.fetch_add(1, Ordering::Relaxed);
-            }
-        }));
+        lobby.welcome(Socket::new(socket), connect(peer), place);
     };
     let mut started = pin!(drain.started());
+    // Until the next tick, after an error that is not the client's (no memory, say): it would come
+    // again at once.
+    let mut is_paused = false;
+    let mut served = 0;
     loop {
-        tokio::select! {
-            accepted = arrivals.next() => match accepted {
+        served += tokio::select! {
+            returned = lobby.wait() => lobby.hear(returned),
+            accepted = arrivals.next(), if !is_paused => match accepted {
                 Ok(client) => {
-                    welcome(client, &door);
-                    // Mostly there are more, but others want to go on too.
-                    let more = iter::from_fn(|| arrivals.waiting()).take(AT_ONCE_MAX);
-                    let welcomed = more.map(|client| welcome(client, &door)).count();
-                    if welcomed == AT_ONCE_MAX {
-                        tokio::task::yield_now().await;
-                    }
+                    // Mostly there are more.
+                    let more = iter::from_fn(|| arrivals.waiting());
+                    let all = iter::once(client).chain(more).take(AT_ONCE_MAX);
+                    all.map(|client| welcome(client, &mut lobby, &door)).count()
                 }
-                Err(error) if is_of_the_client(&error) => {}
+                Err(error) if is_of_the_client(&error) => 1,
                 Err(error) if door.is_cause(&error) => {
                     if door.turn_away_one_of(|| arrivals.waiting()) {
                         server.refused.turned_away();
                     }
+                    1
                 }
-                Err(_) => tokio::time::sleep(ERROR_PAUSE).await,
+                Err(_) => {
+                    is_paused = true;
+                    0
+                }
             },
-            _ = ticks.tick() => pace_maker.tick(),
+            _ = ticks.tick() => {
+                is_paused = false;
+                pace_maker.tick();
+                lobby.tick();
+                0
+            }
             _ = &mut started => break,
+        };
+        if served >= AT_ONCE_MAX {
+            served = 0;
+            tokio::task::yield_now().await;
         }
     }
     pace.part();
+    lobby.close();
     for client in arrivals.left_behind() {
-        welcome(client, &door);
+        welcome(client, &mut lobby, &door);
     }
-    open.close();
-    open.wait().await;
-    cut.load(Ordering::Relaxed)
+    lobby.end().await
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {

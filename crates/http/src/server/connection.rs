@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 
 use std::io::{self, ErrorKind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use tokio::time::{Instant, timeout_at};
 use super::accept::Place;
 use super::at_hand::AtHand;
 use super::client_body::ClientBody;
+use super::http1::{Http1, Served};
 use super::pace::Pace;
 use super::refused::Counts;
-use super::screen::Screen;
-use super::session::{BUFFER_MAX, Session};
-use super::stream::{Client, Stream};
+use super::session::BUFFER_MAX;
+use super::socket::Socket;
+use super::stream::Stream;
 use super::streams::Streams;
-use super::tunnel::Slot;
 use super::{Drain, Server};
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, Limits, Protocol};
@@ -50,28 +50,52 @@ pub(super) enum Ended {
 
 /// On which terms the connections of a core are served.
 pub(super) struct Terms {
-    tls: Option<Handshakes>,
-    limits: Limits,
-    idle_time: Duration,
-    pace: Pace,
-    refused: Arc<Counts>,
-    drain: Drain,
+    pub(super) tls: Option<Handshakes>,
+    pub(super) limits: Limits,
+    pub(super) idle_time: Duration,
+    pub(super) pace: Pace,
+    pub(super) refused: Arc<Counts>,
+    pub(super) drain: Drain,
+    /// Whether connections are left quiet.
+    pub(super) rests: bool,
 }
 
 impl Terms {
-    pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Arc<Self> {
+    /// Those of `server`, where connections are served to their ends.
+    pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Self {
         let Server { tls, limits, idle_time, refused, .. } = server.clone();
-        Arc::new(Self { tls, limits, idle_time, pace, refused, drain })
+        Self { tls, limits, idle_time, pace, refused, drain, rests: false }
     }
 }
 
-/// Serves `client`, who has `_place` until the end.
+/// A client, and how far we have come with it.
+pub(super) enum Client {
+    /// A stream to speak HTTP on.
+    Open(Box<Guarded<Stream>>),
+    /// A socket, and what is to be done on it first.
+    Socket(Socket, Handshakes),
+}
+
+impl Client {
+    pub(super) fn of(socket: Socket, terms: &Terms) -> Self {
+        match &terms.tls {
+            Some(tls) => Self::Socket(socket, tls.clone()),
+            None => Self::on(Stream::Plain(socket), terms),
+        }
+    }
+
+    pub(super) fn on(stream: Stream, terms: &Terms) -> Self {
+        Self::Open(Box::new(Guarded::new(stream, terms.limits.clone())))
+    }
+}
+
+/// Serves `client`, who has `place` until the end.
 pub(super) async fn serve<S, B>(
     client: Client,
     service: S,
     terms: Arc<Terms>,
-    _place: Place,
-) -> Ended
+    place: Place,
+) -> Served<S>
 where
     S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
     S::Future: Send + 'static,
@@ -79,7 +103,6 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let debt = client.debt();
     let mut clock = Deadline::default();
     clock.start(terms.limits.head_time);
     // Boxed, as all that does not last as long as the connection: what it needs when it is idle
@@ -88,30 +111,15 @@ where
         let mut begun = Box::pin(clock.limit(begin(client, &terms)));
         terms.drain.until_kept(begun.as_mut()).await
     };
-    let Ok(Some(Ok((Some(protocol), stream)))) = begun else {
-        // The client left, broke off, or has not spoken.
-        return Ended::ByItself;
-    };
-    match protocol {
-        Protocol::Http1 => {
-            let tunnel = Slot::default();
-            let (pace, refused) = (terms.pace.clone(), Arc::clone(&terms.refused));
-            let sideband = stream.sideband();
-            let screen = Screen::new(service, sideband, tunnel.clone(), pace, refused, debt);
-            let mut session = Session::new(stream, screen, terms.idle_time, clock);
-            let ended = match terms.drain.until_kept(Pin::new(&mut session)).await {
-                Ok(()) => Ended::ByItself,
-                Err(end) => {
-                    session.graceful_shutdown();
-                    Ended::by(end, &mut session).await
-                }
-            };
-            match tunnel.take() {
-                Some(tunnel) => Box::pin(tunnel.run(&terms.drain)).await,
-                None => ended,
-            }
+    match begun {
+        Ok(Some(Ok((Some(Protocol::Http1), stream)))) => {
+            Box::new(Http1::new(stream, service, terms, place, clock)).run().await
         }
-        Protocol::Http2 => Box::pin(http2(stream, service, &terms)).await,
+        Ok(Some(Ok((Some(Protocol::Http2), stream)))) => {
+            Served::ToTheEnd(Box::pin(http2(stream, service, &terms)).await)
+        }
+        // The client left, broke off, or has not spoken.
+        Ok(Some(Ok((None, _)) | Err(_)) | None) | Err(_) => Served::ToTheEnd(Ended::ByItself),
     }
 }
 
@@ -147,7 +155,7 @@ where
 
 impl Ended {
     /// Lets `connection` finish until `end`.
-    async fn by(end: Instant, connection: impl Future) -> Self {
+    pub(super) async fn by(end: Instant, connection: impl Future) -> Self {
         match timeout_at(end, connection).await {
             Ok(_) => Self::ByItself,
             Err(_) => Self::CutOff,
@@ -160,15 +168,15 @@ async fn begin(
     client: Client,
     terms: &Terms,
 ) -> io::Result<(Option<Protocol>, Box<Guarded<Stream>>)> {
-    let stream = match (client, &terms.tls) {
-        (Client::Other(stream), _) => Stream::Other(stream),
-        (Client::Socket(socket), None) => Stream::Plain(socket),
-        (Client::Socket(socket), Some(tls)) => Stream::Tls(Box::new(tls.shake(socket).await?)),
+    let mut stream = match client {
+        Client::Open(stream) => stream,
+        Client::Socket(socket, tls) => {
+            let stream = Stream::Tls(Box::new(tls.shake(socket).await?));
+            Box::new(Guarded::new(stream, terms.limits.clone()))
+        }
     };
-    let agreed = stream.agreed();
-    let mut stream = Box::new(Guarded::new(stream, terms.limits.clone()));
     let spoken = stream.protocol().await?;
-    match (agreed, spoken) {
+    match (stream.get_ref().agreed(), spoken) {
         // Nothing that we could answer would be understood.
         (Some(agreed), Some(spoken)) if agreed != spoken => Err(ErrorKind::InvalidData.into()),
         _ => Ok((spoken, stream)),

@@ -1,16 +1,18 @@
 //! A connection while hyper does not have it: between requests, and for as long as the service
 //! has their answers at hand.
 
+use std::mem;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::AsyncRead;
 
 use super::at_hand::{self, AtHand, Further, Turn};
 use super::outgoing::Outgoing;
-use crate::deadline::Deadline;
 use crate::guard::Guarded;
 use crate::outlet::{EndedBy, Outlet};
+
+/// Answers that a client is given in one go.
+const TURN_ANSWERS: usize = 64;
 
 pub(super) struct Direct<T, S> {
     pub(super) stream: Box<Guarded<T>>,
@@ -20,6 +22,10 @@ pub(super) struct Direct<T, S> {
     is_drained: bool,
     /// Nothing is on its way any more.
     closing: Option<EndedBy>,
+    /// There has been a request since somebody wanted to know.
+    is_asked: bool,
+    /// There may be another request, but others are to have their turn first.
+    gives_way: bool,
 }
 
 /// What comes after.
@@ -32,7 +38,15 @@ pub(super) enum Next {
 
 impl<T, S> Direct<T, S> {
     pub(super) fn new(stream: Box<Guarded<T>>, service: S) -> Self {
-        Self { stream, service, outgoing: None, is_drained: false, closing: None }
+        Self {
+            stream,
+            service,
+            outgoing: None,
+            is_drained: false,
+            closing: None,
+            is_asked: false,
+            gives_way: false,
+        }
     }
 
     /// Closes behind the answer that is on its way, if there is one; `false` if there is none.
@@ -43,21 +57,15 @@ impl<T, S> Direct<T, S> {
 }
 
 impl<T: AsyncRead + Outlet, S: AtHand> Direct<T, S> {
-    /// Answers what can be answered; without a request for `idle_time`, of which some may have
-    /// passed on the `idle` clock already, it ends.
-    pub(super) fn poll(
-        &mut self,
-        idle: &mut Deadline,
-        idle_time: Duration,
-        cx: &mut Context<'_>,
-    ) -> Poll<Next> {
-        loop {
+    /// Answers what can be answered.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        for _ in 0..TURN_ANSWERS {
             if let Some(by) = self.closing {
                 return self.stream.poll_end(by, cx).map(|_| Next::End);
             }
             let mut outgoing = match self.outgoing.take() {
                 Some(outgoing) => *outgoing,
-                None => match ready!(self.poll_turn(idle, idle_time, cx)) {
+                None => match ready!(self.poll_turn(cx)) {
                     Ok(outgoing) => outgoing,
                     Err(next) => return Poll::Ready(next),
                 },
@@ -73,19 +81,18 @@ impl<T: AsyncRead + Outlet, S: AtHand> Direct<T, S> {
                 }
             }
         }
+        // A client that asks without end would have the core to itself.
+        self.gives_way = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Waits for a request and for what is to be done about it.
-    fn poll_turn(
-        &mut self,
-        idle: &mut Deadline,
-        idle_time: Duration,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Outgoing, Next>> {
-        match self.stream.poll_request(cx) {
-            Poll::Ready(Ok(true)) => idle.stop(),
-            Poll::Ready(Ok(false) | Err(_)) => return Poll::Ready(Err(Next::End)),
-            Poll::Pending => return idle.poll_over(idle_time, cx).map(|()| Err(Next::End)),
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<Outgoing, Next>> {
+        self.gives_way = false;
+        match ready!(self.stream.poll_request(cx)) {
+            Ok(true) => self.is_asked = true,
+            Ok(false) | Err(_) => return Poll::Ready(Err(Next::End)),
         }
         Poll::Ready(match at_hand::turn(self.stream.checked(), &self.service) {
             Turn::Answer(outgoing, length) => {
@@ -94,5 +101,20 @@ impl<T: AsyncRead + Outlet, S: AtHand> Direct<T, S> {
             }
             Turn::Hyper(further) => Err(Next::Hyper(further)),
         })
+    }
+
+    /// Whether it waits for a request to come, or to be complete.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.outgoing.is_none() && self.closing.is_none()
+    }
+
+    /// Whether it waits for a request of which nothing has come.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_waiting() && !self.gives_way && self.stream.is_quiet()
+    }
+
+    /// Whether there has been a request since the last call.
+    pub(super) fn take_asked(&mut self) -> bool {
+        mem::take(&mut self.is_asked)
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
 //! current-thread runtime a core, each with a listener of its own on the same port
-//! ([`Cores`], [`Listeners`]).
+//! ([`Cores`], [`Listeners`]): there, clients who have asked for nothing wait together, without a
+//! task for each, and are answered in turn if their answers are [at hand](AtHand).
 
 mod accept;
 mod arrivals;
@@ -22,10 +23,13 @@ mod departure;
 mod direct;
 mod door;
 mod drain;
+mod http1;
 mod listen;
+mod lobby;
 mod outgoing;
 mod pace;
 mod passage;
+mod poller;
 mod refused;
 mod screen;
 mod sent_file;
@@ -51,9 +55,10 @@ use tokio::net::TcpListener;
 
 use self::accept::Place;
 use self::arrivals::Arrivals;
-use self::connection::{Ended, Terms};
+use self::connection::{Client, Ended, Terms};
+use self::http1::Served;
 use self::pace::Pace;
-use self::stream::Client;
+use self::stream::Stream;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
@@ -155,7 +160,7 @@ impl Server {
     /// A request whose framing is malformed is answered without it.
     ///
     /// Returns once all connections have ended, with how many had to be cut off
-    /// when the drain's time was over.
+    /// when the drain's time was over. Dropped before, it closes those that wait for a request.
     pub async fn serve<S, B>(
         &self,
         listener: TcpListener,
@@ -193,10 +198,11 @@ impl Server {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let client = Client::Other(Box::new(stream));
-        let terms = Terms::of(self, Pace::default(), drain);
+        let terms = Arc::new(Terms::of(self, Pace::default(), drain));
+        let client = Client::on(Stream::Other(Box::new(stream)), &terms);
         let connection =
             Place::take(self).map(|place| connection::serve(client, service, terms, place));
-        OptionFuture::from(connection).map(|ended| ended != Some(Ended::CutOff))
+        OptionFuture::from(connection)
+            .map(|served| !matches!(served, Some(Served::ToTheEnd(Ended::CutOff))))
     }
 }

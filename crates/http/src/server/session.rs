@@ -20,6 +20,7 @@ use tokio::io::AsyncRead;
 
 use super::at_hand::{AtHand, Further};
 use super::direct::{Direct, Next};
+use super::socket::NOBODY;
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, Sideband};
 use crate::outlet::Outlet;
@@ -39,6 +40,10 @@ where
     S: HttpService<Incoming>,
 {
     state: State<T, S>,
+    /// The next request is for hyper.
+    next: Option<Further>,
+    /// Whether its future ends when it is quiet.
+    pub(super) rests: bool,
     sideband: Arc<Sideband>,
     /// How long hyper holds what it does nothing with.
     held_time: Duration,
@@ -52,6 +57,26 @@ where
 {
     Direct(Direct<T, S>),
     Hyper(Box<Hyper<T, S>>),
+    Over,
+}
+
+/// How a session is left that has been polled as a future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It has ended.
+    Over,
+    /// It waits for a request of which nothing has come, if it may rest then.
+    Quiet,
+}
+
+/// How a session stands that has been asked for answers at hand alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It waits for a request, of which nothing has come, and perhaps has answered some.
+    Quiet { is_asked: bool },
+    /// It is to be polled as a future.
+    Busy,
+    /// It has ended.
     Over,
 }
 
@@ -77,7 +102,7 @@ where
         let sideband = stream.sideband();
         let state = State::Direct(Direct::new(stream, service));
         let held_time = Duration::ZERO;
-        Self { state, sideband, held_time, idle_time, idle: clock }
+        Self { state, next: None, rests: false, sideband, held_time, idle_time, idle: clock }
     }
 
     /// Whether hyper, which has been polled, has had nothing to do for a while.
@@ -90,6 +115,86 @@ where
             return Poll::Ready(());
         }
         self.idle.poll_over(self.held_time.min(self.idle_time), cx)
+    }
+
+    /// The stream, while hyper does not have it.
+    pub(super) fn stream(&self) -> Option<&T> {
+        let State::Direct(direct) = &self.state else { return None };
+        Some(direct.stream.get_ref())
+    }
+
+    /// The same, to be changed.
+    pub(super) fn stream_mut(&mut self) -> Option<&mut T> {
+        let State::Direct(direct) = &mut self.state else { return None };
+        Some(direct.stream.get_mut())
+    }
+
+    /// Lets go of what only a future needs; for how long it has been without a request.
+    pub(super) fn rest(&mut self) -> Duration {
+        if let State::Direct(direct) = &mut self.state {
+            direct.stream.rest();
+        }
+        let left = mem::take(&mut self.idle).left().unwrap_or(self.idle_time);
+        self.idle_time.saturating_sub(left)
+    }
+
+    /// Answers what is at hand without waiting for anything: for a session that is left quiet the
+    /// caller does that.
+    pub(super) fn answer(&mut self) -> Standing {
+        let State::Direct(direct) = &mut self.state else { return Standing::Busy };
+        match direct.poll(&mut Context::from_waker(&NOBODY)) {
+            Poll::Pending if direct.is_quiet() => Standing::Quiet { is_asked: direct.take_asked() },
+            Poll::Pending => Standing::Busy,
+            Poll::Ready(Next::Hyper(further)) => {
+                self.next = Some(further);
+                Standing::Busy
+            }
+            Poll::Ready(Next::End) => Standing::Over,
+        }
+    }
+
+    /// Answers what is at hand, and waits for requests; ready with one for hyper.
+    fn poll_direct(&mut self, cx: &mut Context<'_>) -> Poll<Result<Further, Left>> {
+        let State::Direct(direct) = &mut self.state else { return Poll::Pending };
+        if let Some(further) = self.next.take() {
+            return Poll::Ready(Ok(further));
+        }
+        let polled = direct.poll(cx);
+        if direct.take_asked() || !direct.is_waiting() {
+            self.idle.stop();
+        }
+        match polled {
+            Poll::Ready(Next::Hyper(further)) => return Poll::Ready(Ok(further)),
+            Poll::Ready(Next::End) => return Poll::Ready(Err(Left::Over)),
+            Poll::Pending if !direct.is_waiting() => return Poll::Pending,
+            Poll::Pending => {}
+        }
+        if !self.idle.is_started() {
+            self.idle.start(self.idle_time);
+        }
+        if self.rests && direct.is_quiet() {
+            return Poll::Ready(Err(Left::Quiet));
+        }
+        self.idle.poll(cx).map(|()| Err(Left::Over))
+    }
+
+    /// Gives hyper the request that is there.
+    fn give(&mut self, further: Further) {
+        match further {
+            Further::Same => self.held_time = HELD_TIME,
+            Further::AtHand => self.held_time = Duration::ZERO,
+            Further::Unknown => {}
+        }
+        if let State::Direct(direct) = mem::replace(&mut self.state, State::Over) {
+            self.state = State::hyper(direct);
+        }
+    }
+
+    /// Takes back what hyper does nothing with.
+    fn take_back(&mut self) {
+        if let State::Hyper(connection) = mem::replace(&mut self.state, State::Over) {
+            self.state = State::direct(*connection);
+        }
     }
 
     /// Closes after what is being answered.
@@ -123,7 +228,7 @@ where
         Self::Hyper(Box::new(connection))
     }
 
-    /// Takes back what hyper does nothing with.
+    /// What is left when hyper does nothing.
     fn direct(connection: Hyper<T, S>) -> Self {
         match connection.into_parts() {
             Some(Parts { io, read_buf, service, .. }) if read_buf.is_empty() => {
@@ -144,36 +249,28 @@ where
     B: Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    type Output = ();
+    type Output = Left;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Left> {
         let this = self.get_mut();
         loop {
             match &mut this.state {
-                State::Direct(direct) => {
-                    match ready!(direct.poll(&mut this.idle, this.idle_time, cx)) {
-                        Next::Hyper(Further::Same) => this.held_time = HELD_TIME,
-                        Next::Hyper(Further::AtHand) => this.held_time = Duration::ZERO,
-                        Next::Hyper(Further::Unknown) => {}
-                        Next::End => return Poll::Ready(()),
-                    }
-                }
+                State::Direct(_) => match ready!(this.poll_direct(cx)) {
+                    Ok(further) => this.give(further),
+                    Err(left) => return Poll::Ready(left),
+                },
                 // Errors end it too; they are the client's business (gone, silent,
                 // malformed), and the requests inside have had their own outcomes.
                 State::Hyper(connection) => match Pin::new(connection.as_mut()).poll(cx) {
-                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Ready(_) => return Poll::Ready(Left::Over),
                     Poll::Pending => {
                         ready!(this.poll_idle(cx));
                         this.idle.start(this.idle_time.saturating_sub(this.held_time));
+                        this.take_back();
                     }
                 },
-                State::Over => return Poll::Ready(()),
+                State::Over => return Poll::Ready(Left::Over),
             }
-            this.state = match mem::replace(&mut this.state, State::Over) {
-                State::Direct(direct) => State::hyper(direct),
-                State::Hyper(connection) => State::direct(*connection),
-                State::Over => return Poll::Ready(()),
-            };
         }
     }
 }
@@ -185,6 +282,7 @@ mod tests {
     use std::io;
     use std::ops::Range;
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::task::Waker;
 
     use bytes::Bytes;
     use http::{Request, Response};
@@ -192,7 +290,7 @@ mod tests {
     use hyper::service::Service;
     use parking_lot::Mutex;
     use rustix::fs::{MemfdFlags, memfd_create};
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
     use tokio::time::{Instant, sleep, timeout};
 
     use super::super::at_hand::{Asked, Hand, Ordinary, Prepared, PreparedBody};
@@ -250,11 +348,20 @@ mod tests {
             + AtHand,
     {
         let (client, socket) = duplex(buffer);
-        let stream = Box::new(Guarded::new(socket, Limits::default()));
+        (client, speak(socket, service, idle_time))
+    }
+
+    fn speak<T, S>(stream: T, service: S, idle_time: Duration) -> Session<T, Screen<S>>
+    where
+        T: AsyncRead + Outlet + Send + 'static,
+        S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible>
+            + AtHand,
+    {
+        let stream = Box::new(Guarded::new(stream, Limits::default()));
         let (pace, debt) = (Pace::default(), Debt::default());
         let screen =
             Screen::new(service, stream.sideband(), Slot::default(), pace, Arc::default(), debt);
-        (client, Session::new(stream, screen, idle_time, Deadline::default()))
+        Session::new(stream, screen, idle_time, Deadline::default())
     }
 
     async fn is_idle_after(session: &mut Tested, time: Duration) -> bool {
@@ -271,7 +378,7 @@ mod tests {
         };
         tokio::select! {
             () = reading => {}
-            () = session => panic!("closed"),
+            _ = session => panic!("closed"),
         }
         assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
     }
@@ -306,6 +413,20 @@ mod tests {
             assert_eq!(start.elapsed(), idle_time);
             assert_eq!(client.read(&mut [0; 64]).await.unwrap(), 0);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_rests_tells_for_how_long_it_has_been_idle() {
+        let (mut client, mut session) = session(Long::new(1), IDLE_TIME);
+        session.rests = true;
+        assert_eq!((&mut session).await, Left::Quiet);
+        for _ in 0..2 {
+            client.write_all(REQUEST).await.unwrap();
+            assert_eq!((&mut session).await, Left::Quiet);
+            assert_eq!(session.rest(), HELD_TIME);
+        }
+        client.shutdown().await.unwrap();
+        assert_eq!(session.await, Left::Over);
     }
 
     #[tokio::test(start_paused = true)]
@@ -360,7 +481,7 @@ mod tests {
         let kept = service.1.lock()[0].take().unwrap().into_body();
         let read = tokio::select! {
             read = kept.collect() => read.unwrap().to_bytes(),
-            () = &mut session => panic!("closed"),
+            _ = &mut session => panic!("closed"),
         };
         assert_eq!(read, body);
         assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
@@ -488,6 +609,61 @@ mod tests {
         // What has come with a request for hyper is hyper's too.
         assert_eq!(last_bytes(&answers), "1xxxx41xxxx4");
         assert_eq!(quick.written(), [3; 4]);
+    }
+
+    /// Asks without end, and takes all answers.
+    struct Greedy {
+        requests: u64,
+    }
+
+    impl AsyncRead for Greedy {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let request = requests(&["/now1"]);
+            while buf.remaining() >= request.len() {
+                buf.put_slice(&request);
+                self.requests += 1;
+            }
+            assert!(self.requests < 10_000, "others have no turn");
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Greedy {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Outlet for Greedy {}
+
+    #[tokio::test]
+    async fn who_asks_without_end_lets_others_have_their_turn() {
+        let quick = Quick::new(1);
+        let mut session = speak(Greedy { requests: 0 }, quick.clone(), IDLE_TIME);
+        session.rests = true;
+        let mut cx = Context::from_waker(Waker::noop());
+        for turns in 1..20 {
+            // Between its requests as well, when nothing is left of what has been read.
+            assert!(Pin::new(&mut session).poll(&mut cx).is_pending());
+            assert_eq!(session.answer(), Standing::Busy);
+            assert_eq!(quick.written().len(), turns * 128);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@ use std::mem;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -19,25 +19,40 @@ use crate::outlet::{EndedBy, Outlet};
 
 /// A client's socket, which fails to flush when the client has left unheard.
 ///
-/// hyper flushes whenever its connection is woken.
+/// hyper flushes whenever its connection is woken. Tokio does not learn of a socket for which
+/// [`NOBODY`] has waited so far.
 pub(super) struct Socket {
     stream: Stream,
     lookout: Lookout,
     /// hyper waits for bytes, and so for their end.
-    heard: bool,
+    listens: bool,
     /// It has read their end.
     ended: bool,
     /// The kernel takes nothing more, because the client does not.
     full: bool,
-    /// Nothing has been read: a client is accepted when it has spoken, so there are bytes.
+    /// There may be bytes to read, or the end: so at first, as a client is accepted when it has
+    /// spoken. If not, there was nothing left when it was read last, and [`Self::heard`] tells.
+    /// Of no matter while tokio knows of the socket.
     is_unread: bool,
+    /// The client sends nothing more, so that what is read is followed by the end.
+    is_hung_up: bool,
     /// How the kernel is given what it takes.
     flags: SendFlags,
 }
 
+/// Wakes nobody, for who does not wait here but by other means. It is not [`Waker::noop`], which
+/// need not be the same one everywhere.
+pub(super) static NOBODY: LazyLock<Waker> = LazyLock::new(|| Arc::new(Nobody).into());
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}
+
 /// Where the client's bytes come from, and ours go to.
 enum Stream {
-    /// Nobody has had to wait, so tokio does not know of it: it would tell of what has been read.
+    /// Tokio does not know of it: it would tell of what has been read.
     New(TcpStream),
     /// Shared with the lookout alone.
     Known(Arc<tokio::net::TcpStream>),
@@ -74,10 +89,11 @@ impl Socket {
         Self {
             stream: Stream::New(stream),
             lookout: Lookout::default(),
-            heard: false,
+            listens: false,
             ended: false,
             full: false,
             is_unread: true,
+            is_hung_up: false,
             flags: SendFlags::NOSIGNAL,
         }
     }
@@ -85,6 +101,31 @@ impl Socket {
     /// Where the service says that a body may be owed.
     pub(super) fn debt(&self) -> Debt {
         self.lookout.debt()
+    }
+
+    /// There is something to read; the end too, if the client `is_hung_up`.
+    pub(super) fn heard(&mut self, is_hung_up: bool) {
+        self.is_unread = true;
+        self.is_hung_up |= is_hung_up;
+    }
+
+    /// Has tokio forget it; there may be something to read.
+    pub(super) fn rest(&mut self) -> io::Result<()> {
+        self.lookout.end();
+        self.listens = false;
+        if let Stream::Known(_) = self.stream
+            && let Stream::Known(known) = mem::replace(&mut self.stream, Stream::Lost)
+        {
+            let known = Arc::into_inner(known).expect("only the lookout shares the stream");
+            self.stream = Stream::New(known.into_std()?);
+            self.is_unread = true;
+        }
+        Ok(())
+    }
+
+    /// The socket itself, to be waited for.
+    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.socket()
     }
 
     /// The stream to be waited for and used, which ends any lookout.
@@ -106,8 +147,15 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         if let Stream::New(new) = &self.stream {
             match send(new.as_fd()) {
+                Err(Errno::AGAIN) if is_nobodys(cx) => {
+                    self.full = true;
+                    return Poll::Pending;
+                }
                 Err(Errno::AGAIN) => {}
-                sent => return Poll::Ready(Ok(sent?)),
+                sent => {
+                    self.full = false;
+                    return Poll::Ready(Ok(sent?));
+                }
             }
         }
         let stream = self.stream()?.get_mut();
@@ -125,6 +173,10 @@ impl Socket {
             }
         }
     }
+}
+
+fn is_nobodys(cx: &Context<'_>) -> bool {
+    cx.waker().will_wake(&NOBODY)
 }
 
 impl Drop for Socket {
@@ -147,22 +199,26 @@ impl AsyncRead for Socket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        if mem::take(&mut self.is_unread)
-            && let Stream::New(new) = &self.stream
-        {
-            match net::recv(new, buf.initialize_unfilled(), RecvFlags::empty()) {
-                // It says nothing still.
-                Err(Errno::AGAIN) => {}
-                read => {
-                    let (read, _) = read?;
-                    buf.advance(read);
-                    self.ended = read == 0;
-                    return Poll::Ready(Ok(()));
+        if let Stream::New(new) = &self.stream {
+            if self.is_unread {
+                match net::recv(new, buf.initialize_unfilled(), RecvFlags::empty()) {
+                    // It says nothing still.
+                    Err(Errno::AGAIN) => self.is_unread = false,
+                    read => {
+                        let (read, _) = read?;
+                        self.is_unread = self.is_hung_up || read == buf.remaining();
+                        self.ended = read == 0;
+                        buf.advance(read);
+                        return Poll::Ready(Ok(()));
+                    }
                 }
+            }
+            if is_nobodys(cx) {
+                return Poll::Pending;
             }
         }
         let read = self.stream()?.poll_read(cx, buf);
-        self.heard = read.is_pending();
+        self.listens = read.is_pending();
         self.ended = matches!(read, Poll::Ready(Ok(()))) && buf.filled().len() == before;
         read
     }
@@ -198,8 +254,8 @@ impl AsyncWrite for Socket {
     /// A TCP stream has nothing to flush: this asks for the client.
     #[inline]
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, lookout, heard, .. } = &mut *self;
-        let is_watched = !*heard && lookout.is_needed();
+        let Self { stream, lookout, listens, .. } = &mut *self;
+        let is_watched = !*listens && lookout.is_needed();
         if is_watched && lookout.poll_left(stream.known()?, cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
@@ -296,6 +352,55 @@ mod tests {
             // Behind them may be a reset.
             let _ = client.read_to_end(&mut read);
             assert_eq!(read, b"last", "{unread:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_slow_client_has_taken_in_the_end_is_not_taken_back() {
+        for cx in [&mut Context::from_waker(&NOBODY), &mut Context::from_waker(Waker::noop())] {
+            let (mut client, mut socket) = connected().await;
+            let (piece, mut written) = ([0; 65536], 0);
+            while let Poll::Ready(bytes) = Pin::new(&mut socket).poll_write(cx, &piece) {
+                written += bytes.unwrap();
+            }
+            let mut read = vec![0; written];
+            client.read_exact(&mut read).unwrap();
+            // Tokio is told of the room by the system.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(Pin::new(&mut socket).poll_write(cx, b"last").is_ready());
+            drop(socket);
+            read.clear();
+            client.read_to_end(&mut read).unwrap();
+            assert_eq!(read, b"last");
+        }
+    }
+
+    #[tokio::test]
+    async fn tokio_learns_of_a_socket_when_somebody_waits_and_forgets_it_when_nobody_does() {
+        let (mut client, mut socket) = connected().await;
+        let mut bytes = [0; 16];
+        for words in [&b"one"[..], b"two"] {
+            let nobody = &mut Context::from_waker(&NOBODY);
+            let mut buf = ReadBuf::new(&mut bytes);
+            assert!(Pin::new(&mut socket).poll_read(nobody, &mut buf).is_pending());
+            assert!(matches!(socket.stream, Stream::New(_)));
+            client.write_all(words).unwrap();
+            // Nobody has said so, and so nobody looks.
+            assert!(Pin::new(&mut socket).poll_read(nobody, &mut buf).is_pending());
+            socket.heard(false);
+            assert!(Pin::new(&mut socket).poll_read(nobody, &mut buf).is_ready());
+            assert_eq!(buf.filled(), words);
+            let waiting = tokio::spawn(async move {
+                let read = socket.read(&mut [0; 16]).await.unwrap();
+                (socket, read)
+            });
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            client.write_all(words).unwrap();
+            let (returned, read) = waiting.await.unwrap();
+            assert_eq!(read, words.len());
+            socket = returned;
+            assert!(matches!(socket.stream, Stream::Known(_)));
+            socket.rest().unwrap();
         }
     }
 }

@@ -13,26 +13,10 @@ use super::socket::Socket;
 use crate::guard::Protocol;
 use crate::outlet::{EndedBy, Outlet, poll_copy_file};
 
-/// How a client has come.
-pub(super) enum Client {
-    Socket(Socket),
-    Other(Box<dyn Transport>),
-}
-
 /// A stream of bytes both ways, whatever carries them.
 pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
-
-impl Client {
-    /// Where the service says that a body may be owed. Where there is no socket nobody looks.
-    pub(super) fn debt(&self) -> Debt {
-        match self {
-            Self::Socket(socket) => socket.debt(),
-            Self::Other(_) => Debt::default(),
-        }
-    }
-}
 
 /// One type for all, so that everything above exists once.
 pub(super) enum Stream {
@@ -43,6 +27,29 @@ pub(super) enum Stream {
 }
 
 impl Stream {
+    /// The socket at the bottom of it.
+    pub(super) fn socket(&self) -> Option<&Socket> {
+        match self {
+            Self::Plain(socket) => Some(socket),
+            Self::Tls(stream) => Some(stream.get_ref().0),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn socket_mut(&mut self) -> Option<&mut Socket> {
+        match self {
+            Self::Plain(socket) => Some(socket),
+            Self::Tls(stream) => Some(stream.get_mut().0),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Where the service says that a body may be owed. Where there is no socket nobody looks.
+    pub(super) fn debt(&self) -> Debt {
+        self.socket().map(Socket::debt).unwrap_or_default()
+    }
+
     /// The protocol that was agreed on in the TLS handshake, if one was.
     pub(super) fn agreed(&self) -> Option<Protocol> {
         let Self::Tls(stream) = self else { return None };

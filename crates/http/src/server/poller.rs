@@ -1,0 +1,66 @@
+//! Sockets that are waited for together.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::time::Timespec;
+use tokio::io::Interest;
+
+/// Sockets that are told of at once.
+const TOLD_MAX: usize = 64;
+
+/// Tells one task which of many sockets have something to read. Where tokio waits for each of
+/// them, each has a task to be woken, and that costs as much as most answers do.
+///
+/// An epoll instance, which tokio watches as if it were a socket: it has something to read while
+/// one of those in it has. Of tokio's types a stream alone takes a descriptor as it comes.
+pub(super) struct Poller(tokio::net::TcpStream);
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Self> {
+        let epoll = TcpStream::from(epoll::create(CreateFlags::CLOEXEC)?);
+        epoll.set_nonblocking(true)?;
+        Ok(Self(tokio::net::TcpStream::from_std(epoll)?))
+    }
+
+    /// Tells of `socket` by its `key` whenever more can be read of it; and now, if anything can.
+    pub(super) fn add(&self, socket: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.0, socket, EventData::new_u64(key as u64), flags)?)
+    }
+
+    /// Tells of it no more, nor of one that is closed.
+    pub(super) fn remove(&self, socket: BorrowedFd<'_>) {
+        // It fails only for what is not there.
+        let _ = epoll::delete(&self.0, socket);
+    }
+
+    /// Waits until there is something to be told of, and puts it into `told`.
+    pub(super) async fn wait(&self, told: &mut Vec<Told>) -> io::Result<()> {
+        self.0.async_io(Interest::READABLE, || look(&self.0, told)).await
+    }
+}
+
+/// A socket of which more can be read.
+pub(super) struct Told {
+    pub(super) key: usize,
+    /// Nothing comes behind what can be read.
+    pub(super) is_hung_up: bool,
+}
+
+/// What there is to be told of, of [`TOLD_MAX`] sockets at most.
+fn look(epoll: impl AsFd, told: &mut Vec<Told>) -> io::Result<()> {
+    const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+    const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
+    let mut events = [const { MaybeUninit::uninit() }; TOLD_MAX];
+    let (events, _) = epoll::wait(epoll, &mut events, Some(&NOW))?;
+    told.clear();
+    told.extend(events.iter().map(|&Event { flags, data, .. }| Told {
+        key: data.u64() as usize,
+        is_hung_up: flags.intersects(HUNG_UP),
+    }));
+    if told.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+}
