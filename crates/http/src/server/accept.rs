@@ -7,15 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
-use hyper::service::Service;
 use tokio::time::MissedTickBehavior;
 
 use super::arrivals::Arrivals;
-use super::at_hand::AtHand;
-use super::client_body::ClientBody;
+use super::client_service::ClientService;
 use super::connection::Terms;
 use super::door::Door;
 use super::lobby::Lobby;
@@ -43,19 +38,12 @@ impl Drop for Place {
     }
 }
 
-pub(super) async fn run<S, B>(
+pub(super) async fn run<S: ClientService>(
     server: &Server,
     arrivals: Arrivals,
     connect: impl Fn(SocketAddr) -> S,
     drain: Drain,
-) -> usize
-where
-    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+) -> usize {
     let mut door = Door::new(server.tls.is_some());
     let pace = Pace::default();
     let mut pace_maker = PaceMaker::new(pace.clone());

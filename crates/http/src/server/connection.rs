@@ -5,17 +5,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use hyper::server::conn::http2;
-use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::{Instant, timeout_at};
 
 use super::accept::Place;
-use super::at_hand::AtHand;
-use super::client_body::ClientBody;
+use super::client_service::ClientService;
 use super::http1::{Http1, Served};
 use super::pace::Pace;
 use super::refused::Counts;
@@ -90,19 +85,12 @@ impl Client {
 }
 
 /// Serves `client`, who has `place` until the end.
-pub(super) async fn serve<S, B>(
+pub(super) async fn serve<S: ClientService>(
     client: Client,
     service: S,
     terms: Arc<Terms>,
     place: Place,
-) -> Served<S>
-where
-    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+) -> Served<S> {
     let mut clock = Deadline::default();
     clock.start(terms.limits.head_time);
     // Boxed, as all that does not last as long as the connection: what it needs when it is idle
@@ -123,14 +111,7 @@ where
     }
 }
 
-async fn http2<S, B>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended
-where
-    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended {
     let streams = Streams::new(terms.limits.clone(), stream.sideband());
     let mut builder = http2::Builder::new(streams.clone());
     builder

@@ -1,6 +1,5 @@
 //! HTTP/1 with one client, by a task or in the [lobby](super::lobby).
 
-use std::error::Error;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,15 +7,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
 use hyper::body::Incoming;
-use hyper::service::{HttpService, Service};
+use hyper::service::HttpService;
 
 use super::accept::Place;
-use super::at_hand::AtHand;
-use super::client_body::ClientBody;
+use super::client_service::ClientService;
 use super::connection::{Ended, Terms};
 use super::screen::Screen;
 use super::session::{Left, Session, Standing};
@@ -36,14 +31,7 @@ where
     _place: Place,
 }
 
-impl<S, B> Http1<S>
-where
-    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<Box<dyn Error + Send + Sync>>,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+impl<S: ClientService> Http1<S> {
     /// With the client of `stream`, who has `place` until the end; for the time between requests
     /// there is a `clock`.
     pub(super) fn new(

@@ -7,7 +7,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::error::Error;
 use std::future::pending;
 use std::mem;
 use std::sync::Arc;
@@ -15,12 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Request, Response};
-use http_body::Body;
 use hyper::body::Incoming;
-use hyper::service::{HttpService, Service};
+use hyper::service::HttpService;
 use slab::Slab;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -28,8 +24,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::accept::Place;
-use super::at_hand::AtHand;
-use super::client_body::ClientBody;
+use super::client_service::ClientService;
 use super::connection::{self, Client, Ended, Terms};
 use super::http1::{Http1, Served};
 use super::poller::{Poller, Told};
@@ -67,14 +62,7 @@ where
     since: Instant,
 }
 
-impl<S, B> Lobby<S>
-where
-    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<Box<dyn Error + Send + Sync>>,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+impl<S: ClientService> Lobby<S> {
     /// For connections that are served on these `terms`.
     pub(super) fn new(mut terms: Terms) -> Self {
         // All are served by one thread here: elsewhere they have them all.

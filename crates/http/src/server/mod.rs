@@ -16,6 +16,7 @@ mod accept;
 mod arrivals;
 mod at_hand;
 mod client_body;
+mod client_service;
 mod connection;
 mod cores;
 mod defer;
