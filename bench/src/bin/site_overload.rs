@@ -10,7 +10,8 @@
 //!
 //! The pages are links to one file on disk, each of which is a page of its own to the server, and
 //! so many that hardly any is asked for twice while it is remembered. The capacity is that of a
-//! second server beside, which promises nothing and so refuses nobody.
+//! second server beside, which promises nothing and so refuses nobody; it is measured before and
+//! after each overload, for a shared machine is not equally fast all the time.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -72,8 +73,12 @@ fn main() -> Result<()> {
     // A server that is in use knows what its pages take.
     site.under("--users", "2", 6)?;
     let mut turns = Vec::new();
+    let mut before = Calm::of(&patient, &options)?;
     for turn in 1..=options.turns {
-        turns.push(Turn::of(&patient, &site, &options)?);
+        let (storm, words) = storm(&site, before.capacity, &options)?;
+        let after = Calm::of(&patient, &options)?;
+        turns.push(Turn::of([&before, &after], &storm, words)?);
+        before = after;
         eprintln!("{turn}/{}: {:?}", options.turns, turns[turns.len() - 1]);
     }
     let all = |value: fn(&Turn) -> f64| spread(turns.iter().map(value).collect());
@@ -134,9 +139,35 @@ impl Run {
     }
 }
 
+/// What a server does for clients who wait for their answers.
+struct Calm {
+    /// Pages a second.
+    capacity: f64,
+    pages: f64,
+    run: Run,
+}
+
+impl Calm {
+    fn of(patient: &Site, options: &Options) -> Result<Self> {
+        let run = patient.under("--users", CAPACITY_USERS, options.seconds)?;
+        ensure!(run.total("rejected")? == 0.0, "refused without a promise");
+        let capacity = number(&run.report["phases"][1]["throughput"])?;
+        Ok(Self { capacity, pages: run.total("completed")?, run })
+    }
+}
+
+/// An overload, and the head of a refusal.
+fn storm(site: &Site, capacity: f64, options: &Options) -> Result<(Run, String)> {
+    let rate = format!("{:.0}", options.times * capacity);
+    let asking = refusal_of(site.server.address);
+    let storm = site.under("--rate", &rate, options.seconds)?;
+    let words = asking.join().expect("the asking thread does not panic")?;
+    Ok((storm, words))
+}
+
 #[derive(Debug)]
 struct Turn {
-    /// Pages a second, of clients who wait for one another.
+    /// Pages a second, of clients who wait for one another: the mean of before and after.
     capacity: f64,
     /// Ratio to capacity.
     offered: f64,
@@ -159,27 +190,23 @@ struct Turn {
 }
 
 impl Turn {
-    fn of(patient: &Site, site: &Site, options: &Options) -> Result<Self> {
-        let calm = patient.under("--users", CAPACITY_USERS, options.seconds)?;
-        let capacity = number(&calm.report["phases"][1]["throughput"])?;
-        ensure!(calm.total("rejected")? == 0.0, "refused without a promise");
-        let rate = format!("{:.0}", options.times * capacity);
-        let asking = refusal_of(site.server.address);
-        let storm = site.under("--rate", &rate, options.seconds)?;
-        let words = asking.join().expect("the asking thread does not panic")?;
-        let (settled, pages) = (&storm.report["phases"][1], calm.total("completed")?);
+    fn of(calm: [&Calm; 2], storm: &Run, words: String) -> Result<Self> {
+        let sum = |value: fn(&Calm) -> f64| calm.into_iter().map(value).sum::<f64>();
+        let (capacity, pages) = (sum(|calm| calm.capacity) / 2.0, sum(|calm| calm.pages));
+        let all = sum(|calm| calm.run.all);
+        let settled = &storm.report["phases"][1];
         let offered = number(&settled["offered"])?;
-        let talking_of_pages = calm.talking / pages * storm.total("completed")?;
+        let talking_of_pages = sum(|calm| calm.run.talking) / pages * storm.total("completed")?;
         Ok(Self {
             capacity,
             offered: offered / number(&settled["seconds"])? / capacity,
             goodput: number(&settled["goodput"])? / capacity,
-            goodput_of_cpu: (storm.total("good")? / storm.all) / (pages / calm.all),
+            goodput_of_cpu: (storm.total("good")? / storm.all) / (pages / all),
             p90: number(&settled["latency"]["p90"])? / TARGET_SECONDS,
             refused: number(&settled["rejected"])? / offered,
             refusal_ms: 1e3 * number(&settled["rejection"]["p90"])?,
             failed: number(&settled["failed"])? / offered,
-            page_micros: calm.all / pages,
+            page_micros: all / pages,
             refusal_micros: (storm.talking - talking_of_pages) / storm.total("rejected")?,
             words,
         })

@@ -55,8 +55,13 @@ impl AtHand for Speaker {
             _ => {}
         }
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", body.len());
-        let body = PreparedBody::Bytes(&Bytes::from(body));
-        Hand::Answer(answer(Prepared { head: head.as_bytes(), fields: b"", body, account: None }))
+        Hand::Answer(answer(Prepared {
+            head: head.as_bytes(),
+            fields: b"",
+            body: PreparedBody::Bytes(&Bytes::from(body)),
+            is_refusal: false,
+            account: None,
+        }))
     }
 }
 
@@ -166,6 +171,29 @@ async fn whoever_asks_for_nothing_costs_no_task_whatever_came_before() {
     }
     drop(clients);
     running.connections(0).await;
+}
+
+#[tokio::test]
+async fn as_many_as_like_may_speak_at_once() {
+    let running = start(Server::default()).await;
+    let mut clients = Vec::new();
+    // More than are told of at once, and a multiple of it.
+    for _ in 0..192 {
+        let mut client = running.client().await;
+        ask(&mut client, &["/first"]).await;
+        clients.push(client);
+    }
+    running.rests().await;
+    for round in 0..3 {
+        // None of them is read meanwhile.
+        for client in &clients {
+            let asked = request(&format!("/{round}"));
+            assert_eq!(client.try_write(asked.as_bytes()).unwrap(), asked.len());
+        }
+        for client in &mut clients {
+            assert_eq!(answer(client).await.1, format!("/{round}").as_bytes());
+        }
+    }
 }
 
 #[tokio::test]

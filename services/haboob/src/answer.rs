@@ -9,11 +9,13 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use tamarisk_http::proxy::ProxyBody;
+use tamarisk_http::server::Refusal;
 
 use crate::body::{Part, SiteBody};
 use crate::condition::Verdict;
 use crate::encoding::accepted;
 use crate::page::{Content, Form, Page};
+use crate::pages::NoPage;
 use crate::range::{ByteRange, Ranges};
 use crate::route::Redirect;
 
@@ -197,17 +199,24 @@ pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: Wish) -> Answer {
     answer
 }
 
-/// Come again after so many seconds.
-pub(crate) fn busy(seconds: u64) -> Answer {
-    let mut answer = message(StatusCode::SERVICE_UNAVAILABLE);
-    answer.headers_mut().insert(RETRY_AFTER, seconds.max(1).into());
-    answer
+/// What is said in place of a page.
+pub(crate) fn no_page(why: NoPage) -> Answer {
+    match why {
+        NoPage::Status(status) => message(status),
+        NoPage::NotNow { retry_after } => {
+            let mut answer = message(StatusCode::SERVICE_UNAVAILABLE);
+            answer.headers_mut().insert(RETRY_AFTER, retry_after.into());
+            answer.extensions_mut().insert(Refusal);
+            answer
+        }
+    }
 }
 
 /// A status in words.
 pub(crate) fn message(status: StatusCode) -> Answer {
     let words = status.canonical_reason().unwrap_or("no answer");
-    let mut answer = Answer::new(SiteBody::held(format!("{}: {words}\n", status.as_str()).into()));
+    let text = [status.as_str(), ": ", words, "\n"].concat();
+    let mut answer = Answer::new(SiteBody::held(text.into()));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, TEXT);
     answer

@@ -1,20 +1,38 @@
-//! Pages in memory, ours or the kernel's, for requests that want all of one: answered as they stand.
+//! Requests for all of a page that are answered on the spot: with the page as it stands in memory,
+//! ours or the kernel's, or with the refusal to load it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{StatusCode, Version};
 use memchr::memchr;
 use tamarisk_http::guard::Violation;
-use tamarisk_http::server::{Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile};
+use tamarisk_http::server::{
+    Account, Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile,
+};
 
+use crate::answer;
 use crate::connection::Connection;
-use crate::edition::{Edition, Place, Way};
+use crate::edition::{Edition, Host, Place, Way};
 use crate::encoding::accepted_by;
+use crate::head::head;
+use crate::loading::Loading;
 use crate::log;
 use crate::memory_file::MemoryFile;
 use crate::page::{Content, Form};
 use crate::page_file::PageFile;
 use crate::path::SitePath;
+
+const REFUSED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+
+/// The head of a refusal, but for when to come again, and its words.
+static REFUSAL: LazyLock<(Vec<u8>, Bytes)> = LazyLock::new(|| {
+    let (mut parts, body) = answer::message(REFUSED).into_parts();
+    let Some(words) = body.into_held() else { unreachable!("a message is in memory") };
+    parts.headers.insert(CONTENT_LENGTH, words.len().into());
+    (head(parts.status, &parts.headers), words)
+});
 
 /// The fields of a request that matter here.
 #[derive(Default)]
@@ -57,10 +75,11 @@ impl AtHand for Connection {
         let fields = Fields::of(asked);
         let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
         let here = self.core.here();
-        match here.edition.hosts.find(host).and_then(|host| host.way(path)) {
+        let Some(host) = here.edition.hosts.find(host) else { return Hand::Nothing };
+        match host.way(path) {
             Some((Way::Folder(place), rest)) => {
-                let answer = self.page(&here.edition, place, rest, asked, &fields, answer);
-                answer.map_or(Hand::Nothing, Hand::Answer)
+                let wanted = Wanted { edition: &here.edition, host, place, rest, asked, fields };
+                self.page(&wanted, answer).map_or(Hand::Nothing, Hand::Answer)
             }
             Some((Way::Proxy(_), _)) => Hand::Never,
             Some((Way::Redirect(_), _)) | None => Hand::Nothing,
@@ -74,31 +93,56 @@ impl AtHand for Connection {
     }
 }
 
+/// A request for a page, and where that would be.
+struct Wanted<'a> {
+    edition: &'a Edition,
+    host: &'a Host,
+    place: &'a Place,
+    /// What of the path is below the place's.
+    rest: &'a str,
+    asked: &'a Asked<'a>,
+    fields: Fields<'a>,
+}
+
 impl Connection {
-    /// Gives `answer` the page in `place` at the path `rest`, if it is in memory and all of it is
-    /// asked for.
-    fn page<A>(
-        &self,
-        edition: &Edition,
-        place: &Place,
-        rest: &str,
-        asked: &Asked<'_>,
-        fields: &Fields<'_>,
-        answer: impl FnOnce(Prepared<'_>) -> A,
-    ) -> Option<A> {
+    /// Gives `answer` the page, if it is in memory and all of it is asked for, or the refusal to
+    /// load it.
+    fn page<A>(&self, wanted: &Wanted<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Option<A> {
+        let Wanted { edition: Edition { pages, log, proxy, .. }, host, place, asked, .. } = wanted;
         let is_get = match asked.method() {
-            _ if fields.is_special => return None,
+            _ if wanted.fields.is_special => return None,
             "GET" => true,
             "HEAD" => false,
             _ => return None,
         };
-        let Edition { pages, log, proxy, .. } = edition;
         // Whom a trusted peer speaks for, is for the proxy to say.
         if log.is_some() && !proxy.trusted.is_empty() {
             return None;
         }
-        let path = SitePath::of(rest, place.hidden).ok()?;
-        let page = pages.at_hand(&place.source, &place.source.key(path))?;
+        let key = place.source.key(SitePath::of(wanted.rest, place.hidden).ok()?);
+        let Some(page) = pages.at_hand(&place.source, &key) else {
+            // The page that the host has for it would have to be had as well.
+            if host.error_page(REFUSED).is_some() {
+                return None;
+            }
+            return match Loading::new(pages, &place.source, key).begin() {
+                Ok(begun) => {
+                    self.keep(begun);
+                    None
+                }
+                Err(retry_after) => Some(answer(Prepared {
+                    head: &REFUSAL.0,
+                    fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
+                    body: if is_get {
+                        PreparedBody::Bytes(&REFUSAL.1)
+                    } else {
+                        PreparedBody::Nothing
+                    },
+                    is_refusal: true,
+                    account: self.account(wanted, REFUSED),
+                })),
+            };
+        };
         let form = if page.varies() {
             let encodings = asked.fields().filter(|(name, _)| is_accept_encoding(name));
             page.form(accepted_by(encodings.map(|(_, value)| value)))
@@ -115,14 +159,18 @@ impl Connection {
             head: &form.prepared,
             fields: &place.cache_control_line,
             body,
-            account: log.as_ref().map(|log| {
-                let client = self.address.ip().to_canonical();
-                let mut entry = log.begin(client, &fields.logged(asked));
-                entry.answered(StatusCode::OK);
-                let account = move |bytes| entry.sent(bytes);
-                Box::new(account) as Box<dyn FnOnce(u64) + Send>
-            }),
+            is_refusal: false,
+            account: self.account(wanted, StatusCode::OK),
         }))
+    }
+
+    /// What writes the line about an answer with this status.
+    fn account(&self, wanted: &Wanted<'_>, status: StatusCode) -> Option<Account> {
+        let Wanted { edition, asked, fields, .. } = wanted;
+        let log = edition.log.as_ref()?;
+        let mut entry = log.begin(self.address.ip().to_canonical(), &fields.logged(asked));
+        entry.answered(status);
+        Some(Box::new(move |bytes| entry.sent(bytes)))
     }
 }
 

@@ -58,6 +58,18 @@ impl SiteBody {
         Self { source: Source::Upstream(Box::new(body)), entry: None }
     }
 
+    /// All of it, if that is one piece in memory.
+    pub(crate) fn into_held(self) -> Option<Bytes> {
+        match self.source {
+            Source::Page(PageBody { part: Some(Part::Held(bytes)), others, .. })
+                if others.is_empty() =>
+            {
+                Some(bytes)
+            }
+            _ => None,
+        }
+    }
+
     /// Counts what is sent for a line of the log.
     pub(crate) fn counted(self, entry: Box<Entry>) -> Self {
         Self { entry: Some(entry), ..self }

@@ -1,6 +1,6 @@
 //! Requests of one connection in, answers out.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::SocketAddr;
@@ -19,6 +19,7 @@ use crate::answer::{self, Answer, Wish};
 use crate::cache::{Loaded, PageKey};
 use crate::core_site::{Core, Here};
 use crate::edition::{Host, Place, Way};
+use crate::loading::Loading;
 use crate::log::{Asked, Entry};
 use crate::page::Page;
 use crate::pages::Pages;
@@ -30,14 +31,21 @@ pub struct Connection {
     pub(crate) address: SocketAddr,
     /// The client as services behind are told of it, and by which edition.
     peer: RefCell<Option<(u64, Arc<Peer>)>>,
+    /// For the request that this is called with next, over HTTP/1: it was looked at before.
+    begun: Cell<Option<Loading>>,
 }
 
 impl Connection {
     pub(crate) fn new(core: Arc<Core>, address: SocketAddr) -> Self {
-        Self { core, address, peer: RefCell::new(None) }
+        Self { core, address, peer: RefCell::default(), begun: Cell::default() }
     }
 
-    fn answer(&self, here: &Here, request: Request<ClientBody>) -> Pending {
+    /// Keeps what the next request has been found to wait for.
+    pub(crate) fn keep(&self, begun: Loading) {
+        self.begun.set(Some(begun));
+    }
+
+    fn answer(&self, here: &Here, begun: Option<Loading>, request: Request<ClientBody>) -> Pending {
         let authority = match request.uri().authority() {
             Some(authority) => Some(authority.as_str()),
             None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
@@ -47,9 +55,9 @@ impl Connection {
         };
         let pages = &here.edition.pages;
         match host.way(request.uri().path()) {
-            Some((Way::Folder(place), rest)) => match at_hand(pages, place, rest, &request) {
+            Some((Way::Folder(place), rest)) => match without_page(place, rest, &request) {
                 Ok(answer) => own(pages, host, answer, &request),
-                Err(key) => load(pages, host, place, key, request),
+                Err(key) => page(pages, host, place, key, begun, request),
             },
             Some((Way::Redirect(redirect), rest)) => {
                 Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
@@ -104,9 +112,8 @@ impl Connection {
     }
 }
 
-/// The answer that can be given without the disk, or the page that is to be loaded for it.
-fn at_hand(
-    pages: &Arc<Pages>,
+/// An answer that needs no page, or the one that is asked for at the path `rest` in `place`.
+fn without_page(
     place: &Place,
     rest: &str,
     request: &Request<ClientBody>,
@@ -120,36 +127,40 @@ fn at_hand(
     if rest.is_empty() {
         return Ok(answer::folder(uri.path(), uri.query()));
     }
-    let path = match SitePath::of(rest, place.hidden) {
-        Ok(path) => path,
-        Err(error) => return Ok(answer::message(status_of(error))),
-    };
-    let key = place.source.key(path);
-    match pages.in_memory(&place.source, &key) {
-        Some(page) => {
-            let cache_control = place.cache_control.as_ref();
-            Ok(found(&page, method, request.headers(), cache_control))
-        }
-        None => Err(key),
+    match SitePath::of(rest, place.hidden) {
+        Ok(path) => Err(place.source.key(path)),
+        Err(error) => Ok(answer::message(status_of(error))),
     }
 }
 
-/// An answer from the disk.
-fn load(
+/// An answer from memory or from the disk, where it may have been asked for already.
+fn page(
     pages: &Arc<Pages>,
     host: &Arc<Host>,
     place: &Place,
     key: PageKey,
+    begun: Option<Loading>,
     request: Request<ClientBody>,
 ) -> Pending {
+    let loading = match begun.filter(|begun| begun.key == key) {
+        Some(begun) => begun,
+        None => match pages.in_memory(&place.source, &key) {
+            Some(page) => {
+                let (method, headers) = (request.method(), request.headers());
+                let answer = found(&page, method, headers, place.cache_control.as_ref());
+                return own(pages, host, answer, &request);
+            }
+            None => Loading::new(pages, &place.source, key),
+        },
+    };
     let (pages, host) = (Arc::clone(pages), Arc::clone(host));
-    let (source, cache_control) = (place.source.clone(), place.cache_control.clone());
+    let cache_control = place.cache_control.clone();
     let (Parts { method, uri, headers, .. }, _) = request.into_parts();
     Pending::later(async move {
-        let answer = match pages.load(&source, &key).await {
+        let answer = match loading.await {
             Ok(Loaded::Page(page)) => found(&page, &method, &headers, cache_control.as_ref()),
             Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
-            Err(answer) => answer,
+            Err(why) => answer::no_page(why),
         };
         dressed(answer, &host, Wish::of(&method, &headers), &pages).await
     })
@@ -219,7 +230,7 @@ impl Service<Request<ClientBody>> for Connection {
     fn call(&self, request: Request<ClientBody>) -> Answering {
         let here = self.core.here();
         let entry = self.entry(&here, &request);
-        Answering { pending: self.answer(&here, request), entry }
+        Answering { pending: self.answer(&here, self.begun.take(), request), entry }
     }
 }
 

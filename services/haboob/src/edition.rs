@@ -14,10 +14,10 @@ use tamarisk_stage::Gate;
 
 use crate::change;
 use crate::folder::Folder;
+use crate::head::push_field;
 use crate::host::Hosts;
 use crate::log::Log;
 use crate::options::{Action, FolderOptions, HostOptions, SiteOptions};
-use crate::page::field_line;
 use crate::pages::{Pages, Source};
 use crate::path::{HiddenFiles, SitePath};
 use crate::root::Root;
@@ -228,9 +228,9 @@ impl<'a> Parts<'a> {
         };
         let source = Source { folder: self.folder(path, options)?, class };
         let (hidden, cache_control) = (options.hidden, options.cache_control.clone());
-        let line = |field| field_line(&CACHE_CONTROL, field);
-        let cache_control_line = cache_control.as_ref().map(line).unwrap_or_default();
-        Ok(Place { source, hidden, cache_control, cache_control_line })
+        let mut line = Vec::new();
+        cache_control.iter().for_each(|field| push_field(&mut line, &CACHE_CONTROL, field));
+        Ok(Place { source, hidden, cache_control, cache_control_line: line })
     }
 
     /// The folder: one that is open already, if its pages are the same.

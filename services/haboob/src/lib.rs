@@ -54,8 +54,10 @@ mod files;
 mod folder;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+mod head;
 mod host;
 mod listing;
+mod loading;
 mod log;
 mod memory_file;
 mod options;

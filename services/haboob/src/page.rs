@@ -10,12 +10,13 @@ use http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use tamarisk_control::Timestamp;
 
 use crate::condition::Validators;
 use crate::due::Due;
 use crate::encoding::Encoding;
+use crate::head::{head, push_field};
 use crate::memory_file::MemoryFile;
 use crate::page_file::{self, PageFile};
 
@@ -123,20 +124,12 @@ impl Form {
 
     /// Makes the head of answers with all of it.
     fn prepare(&mut self, varies: bool) {
-        let mut lines = b"HTTP/1.1 200 OK\r\n".to_vec();
-        for (name, value) in &self.head {
-            lines.extend(field_line(name, value));
-        }
+        self.prepared = head(StatusCode::OK, &self.head);
         if varies {
-            lines.extend(field_line(&VARY, &HeaderValue::from_static("accept-encoding")));
+            let encoding = HeaderValue::from_static("accept-encoding");
+            push_field(&mut self.prepared, &VARY, &encoding);
         }
-        self.prepared = lines;
     }
-}
-
-/// A field as it is sent over HTTP/1.1.
-pub(crate) fn field_line(name: &HeaderName, value: &HeaderValue) -> Vec<u8> {
-    [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat()
 }
 
 impl Page {

@@ -7,7 +7,6 @@ use http::StatusCode;
 use tamarisk_control::{ClassId, Classes, Timestamp};
 use tamarisk_stage::{BuildError, CallError, Clock, Entry};
 
-use crate::answer::{self, Answer};
 use crate::cache::{Loaded, PageCache, PageKey};
 use crate::files::{Files, Found, Load};
 use crate::folder::Folder;
@@ -20,6 +19,15 @@ pub(crate) struct Pages {
     cache: Arc<PageCache>,
     pub(crate) files: Files,
     clock: Clock,
+}
+
+/// Why there is no page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NoPage {
+    /// It is not to be had now, and perhaps after so many seconds.
+    NotNow { retry_after: u64 },
+    /// What this status says.
+    Status(StatusCode),
 }
 
 /// Where pages come from.
@@ -105,8 +113,8 @@ impl Pages {
         }
     }
 
-    /// The page, from the disk if need be; an answer that says why there is none.
-    pub(crate) async fn load(&self, source: &Source, key: &PageKey) -> Result<Loaded, Answer> {
+    /// The page, from the disk if need be.
+    pub(crate) async fn load(&self, source: &Source, key: &PageKey) -> Result<Loaded, NoPage> {
         self.cache.sweep(self.clock.now());
         self.cache.get_or_load(key, self.ask(source, key)).await
     }
@@ -120,21 +128,25 @@ impl Pages {
         self.files.load().call_as(load, entry).await
     }
 
-    async fn ask(&self, source: &Source, key: &PageKey) -> Result<Loaded, Answer> {
+    async fn ask(&self, source: &Source, key: &PageKey) -> Result<Loaded, NoPage> {
+        let status = |status| Err(NoPage::Status(status));
+        let not_now = |after: Duration| {
+            let seconds = after.as_secs_f64().ceil() as u64;
+            Err(NoPage::NotNow { retry_after: seconds.max(1) })
+        };
         let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
         match self.call(source, Load { folder, path, known: None }).await {
             Ok(Ok(Found::Page(page))) => Ok(Loaded::Page(page)),
             Ok(Ok(Found::Folder)) => Ok(Loaded::Folder),
             Ok(Ok(Found::Same)) => unreachable!("none was known"),
-            Ok(Err(FileError::NotFound)) => Err(answer::message(StatusCode::NOT_FOUND)),
-            Ok(Err(FileError::Forbidden)) => Err(answer::message(StatusCode::FORBIDDEN)),
-            Ok(Err(FileError::Busy)) => Err(answer::busy(1)),
-            Ok(Err(FileError::Broken)) => Err(answer::message(StatusCode::INTERNAL_SERVER_ERROR)),
+            Ok(Err(FileError::NotFound)) => status(StatusCode::NOT_FOUND),
+            Ok(Err(FileError::Forbidden)) => status(StatusCode::FORBIDDEN),
+            Ok(Err(FileError::Broken)) => status(StatusCode::INTERNAL_SERVER_ERROR),
+            Ok(Err(FileError::Busy)) => not_now(Duration::ZERO),
             Err(CallError::Rejected(rejection)) => {
-                let after = rejection.retry_after.unwrap_or(Duration::from_secs(1));
-                Err(answer::busy(after.as_secs_f64().ceil() as u64))
+                not_now(rejection.retry_after.unwrap_or_default())
             }
-            Err(_) => Err(answer::busy(1)),
+            Err(_) => not_now(Duration::ZERO),
         }
     }
 

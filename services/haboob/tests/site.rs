@@ -525,6 +525,38 @@ async fn a_site_whose_disk_takes_nothing_more_serves_what_it_has() {
 }
 
 #[tokio::test]
+async fn a_refusal_at_hand_is_like_all_others_and_counted_once() {
+    let web = Web::new(&[("a.txt", b"a")]).await;
+    web.running.site().close();
+    // What announces a body, if only of no bytes, is never answered at hand.
+    for method in ["GET", "HEAD"] {
+        let at_hand = web.ask(method, "/a.txt", &[]).await;
+        let in_full = web.ask(method, "/a.txt", &[("content-length", "0")]).await;
+        assert_eq!((at_hand.status, in_full.status), (503, 503), "{method}");
+        assert_eq!(at_hand.fields(), in_full.fields(), "{method}");
+        assert_eq!(at_hand.body, in_full.body, "{method}");
+    }
+    let files = web.running.site().observe()[0].total();
+    assert_eq!((files.offered, files.rejected), (4, 4));
+}
+
+#[tokio::test]
+async fn a_page_that_is_asked_for_at_hand_is_asked_for_once() {
+    let names: Vec<_> = (0..20).map(|number| format!("{number}.txt")).collect();
+    let files: Vec<_> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
+    let web = Web::new(&files).await;
+    for name in &names {
+        assert_eq!(web.get(&format!("/{name}")).await.text(), name);
+    }
+    // One that is not there stays so.
+    for _ in 0..2 {
+        assert_eq!(web.get("/none.txt").await.status, 404);
+    }
+    let files = web.running.site().observe()[0].total();
+    assert_eq!((files.offered, files.completed), (22, 22));
+}
+
+#[tokio::test]
 async fn a_folder_that_is_none_is_refused_with_its_name() {
     let target = Target::p90(Duration::from_secs(1)).unwrap();
     let site = SiteOptions::new("/nowhere/at/all", target);

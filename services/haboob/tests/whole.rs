@@ -401,6 +401,21 @@ async fn each_request_is_written_down_once_it_is_answered() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_refused_is_written_down_too() {
+    let site = "[log]\nfile = \"access.log\"\n[[host]]\nroot = \"public\"\n";
+    let web = Web::with(site, &[("public/a.txt", b"a")]).await;
+    web.running.site().close();
+    assert_eq!(web.get("/a.txt").await.status, 503);
+    assert_eq!(web.ask("HEAD", "test", "/a.txt").await.status, 503);
+    web.running.site().log().unwrap().close(Duration::from_secs(20));
+    let log = fs::read_to_string(web.folder.join("access.log")).unwrap();
+    let said: Vec<_> = log.lines().map(|line| line.split_once("] ").unwrap().1).collect();
+    let expected = [("GET", 25), ("HEAD", 0)]
+        .map(|(method, bytes)| format!("\"{method} /a.txt HTTP/1.1\" 503 {bytes} \"-\" \"-\""));
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_before_its_answer_is_written_down_too() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let site = format!(

@@ -117,9 +117,12 @@ impl Sideband {
         given == answered && asks && !unsent
     }
 
-    /// Lets the connection rest before its next request is read.
+    /// Lets the connection rest before its next request is read, if there is any `time` for it.
+    #[inline]
     pub(crate) fn pause(&self, time: Duration) {
-        self.pause.store(time.as_millis() as u32, Ordering::Relaxed);
+        if !time.is_zero() {
+            self.pause.store(time.as_millis() as u32, Ordering::Relaxed);
+        }
     }
 
     /// The rest that was asked for since the last call.

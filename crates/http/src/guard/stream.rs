@@ -134,11 +134,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guarded<S> {
     /// Those of the socket.
     pub(crate) fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         loop {
+            // Also for what has been read already: many heads may have come together.
+            ready!(self.poll_rested(cx));
             self.scan_held()?;
             if self.released > 0 || self.ended {
                 return Poll::Ready(Ok(self.released > 0));
             }
-            ready!(self.poll_rested(cx));
             match self.poll_hold(cx) {
                 Poll::Ready(read) => drop(read?),
                 Poll::Pending => ready!(self.poll_slow(cx))?,

@@ -129,9 +129,14 @@ pub struct Prepared<'p> {
     pub fields: &'p [u8],
     /// The body.
     pub body: PreparedBody<'p>,
+    /// Whether it says no, as a [`Refusal`](super::Refusal) does.
+    pub is_refusal: bool,
     /// Is told in the end how many bytes of the body were written.
-    pub account: Option<Box<dyn FnOnce(u64) + Send>>,
+    pub account: Option<Account>,
 }
+
+/// What is told how many bytes of an answer's body were written.
+pub type Account = Box<dyn FnOnce(u64) + Send>;
 
 /// A body that is there.
 pub enum PreparedBody<'p> {

@@ -65,7 +65,7 @@ use crate::tls::Handshakes;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use at_hand::asked_at_hand;
-pub use at_hand::{Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
+pub use at_hand::{Account, Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
 pub use client_body::{ClientBody, ClientBodyError};
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};

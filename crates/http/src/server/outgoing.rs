@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Buf, Bytes};
 
-use super::at_hand::{Prepared, PreparedBody};
+use super::at_hand::{Account, Prepared, PreparedBody};
 use super::sent_file::FileBody;
 use crate::outlet::Outlet;
 
@@ -27,7 +27,7 @@ pub(super) struct Outgoing {
     /// The body, if it is a file.
     file: Option<FileBody>,
     body_length: u64,
-    account: Option<Box<dyn FnOnce(u64) + Send>>,
+    account: Option<Account>,
     /// The client wants no other, so the connection closes behind it.
     pub(super) is_last: bool,
 }
@@ -213,7 +213,8 @@ mod tests {
     fn of_file(file: &Arc<OnDisk>, length: u64) -> Outgoing {
         let body = FileBody::at_hand(Arc::<OnDisk>::clone(file), length).unwrap();
         let (head, body) = (b"HTTP/1.1 200 OK\r\n", PreparedBody::File(body));
-        Outgoing::new(Prepared { head, fields: b"", body, account: None }, false)
+        let is_refusal = false;
+        Outgoing::new(Prepared { head, fields: b"", body, is_refusal, account: None }, false)
     }
 
     #[test]

@@ -16,8 +16,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use http::Extensions;
-
 /// Marks an answer, in its extensions, as a refusal.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal;
@@ -57,19 +55,13 @@ struct Counts {
 impl Pace {
     /// Counts an answer; if it is a refusal, the pause for its connection.
     #[inline]
-    pub(super) fn answered(&self, extensions: &Extensions) -> Duration {
+    pub(super) fn answered(&self, is_refusal: bool) -> Duration {
         self.0.answers.fetch_add(1, Ordering::Relaxed);
-        if extensions.get::<Refusal>().is_none() {
+        if !is_refusal {
             return Duration::ZERO;
         }
         self.0.refusals.fetch_add(1, Ordering::Relaxed);
         Duration::from_millis(u64::from(self.0.pause_millis.load(Ordering::Relaxed)))
-    }
-
-    /// Counts an answer that is no refusal.
-    #[inline]
-    pub(super) fn served(&self) {
-        self.0.answers.fetch_add(1, Ordering::Relaxed);
     }
 
     /// From now on every answer is to be the last one of its connection.
@@ -80,6 +72,13 @@ impl Pace {
     #[inline]
     pub(super) fn is_parting(&self) -> bool {
         self.0.parting.load(Ordering::Relaxed)
+    }
+
+    /// With this pause after each refusal.
+    #[cfg(test)]
+    pub(super) fn with_pause(pause: Duration) -> Self {
+        let pause_millis = AtomicU32::new(pause.as_millis() as u32);
+        Self(Arc::new(Counts { pause_millis, ..Counts::default() }))
     }
 
     /// The share of answers since the last call that were refusals.
@@ -196,14 +195,12 @@ mod tests {
         let pace = Pace::default();
         let mut maker = PaceMaker::new(pace.clone());
         maker.tick();
-        let mut refusal = Extensions::new();
-        refusal.insert(Refusal);
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(50) {
-            assert_eq!(pace.answered(&refusal), Duration::ZERO);
+            assert_eq!(pace.answered(true), Duration::ZERO);
         }
         maker.tick();
-        assert_eq!(pace.answered(&refusal), Duration::from_millis(4));
-        assert_eq!(pace.answered(&Extensions::new()), Duration::ZERO);
+        assert_eq!(pace.answered(true), Duration::from_millis(4));
+        assert_eq!(pace.answered(false), Duration::ZERO);
     }
 }

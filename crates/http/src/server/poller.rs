@@ -38,9 +38,16 @@ impl Poller {
         let _ = epoll::delete(&self.0, socket);
     }
 
-    /// Waits until there is something to be told of, and puts it into `told`.
+    /// Waits until there is something to be told of, and puts it into `told`, which is empty.
     pub(super) async fn wait(&self, told: &mut Vec<Told>) -> io::Result<()> {
-        self.0.async_io(Interest::READABLE, || look(&self.0, told)).await
+        while told.is_empty() {
+            self.0.readable().await?;
+            match self.0.try_io(Interest::READABLE, || look(&self.0, told)) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -51,16 +58,16 @@ pub(super) struct Told {
     pub(super) is_hung_up: bool,
 }
 
-/// What there is to be told of, of [`TOLD_MAX`] sockets at most.
+/// What there is to be told of, of [`TOLD_MAX`] sockets at most; with fewer there is nothing more,
+/// and no need to look once more before waiting.
 fn look(epoll: impl AsFd, told: &mut Vec<Told>) -> io::Result<()> {
     const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
     const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
     let mut events = [const { MaybeUninit::uninit() }; TOLD_MAX];
     let (events, _) = epoll::wait(epoll, &mut events, Some(&NOW))?;
-    told.clear();
     told.extend(events.iter().map(|&Event { flags, data, .. }| Told {
         key: data.u64() as usize,
         is_hung_up: flags.intersects(HUNG_UP),
     }));
-    if told.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    if told.len() < TOLD_MAX { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }

@@ -19,7 +19,7 @@ use pin_project_lite::pin_project;
 use super::at_hand::{Asked, AtHand, Hand, Prepared};
 use super::client_body::ClientBody;
 use super::departure::{Debt, Owed};
-use super::pace::Pace;
+use super::pace::{Pace, Refusal};
 use super::refused::Counts;
 use super::tunnel::{Slot, Tunnel};
 use crate::guard::{Notice, Sideband, Verdict, Violation};
@@ -104,11 +104,15 @@ impl<S: AtHand> AtHand for Screen<S> {
         if self.pace.is_parting() || self.sideband.notice(number) != Notice::Ordinary {
             return Hand::Nothing;
         }
-        let hand = self.service.at_hand(asked, answer);
+        let mut is_refusal = false;
+        let hand = self.service.at_hand(asked, |prepared| {
+            is_refusal = prepared.is_refusal;
+            answer(prepared)
+        });
         if let Hand::Answer(_) = hand {
             self.requests.set(number);
             self.sideband.answered();
-            self.pace.served();
+            self.sideband.pause(self.pace.answered(is_refusal));
         }
         hand
     }
@@ -154,10 +158,8 @@ where
                 if pace.is_parting() {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                let pause = pace.answered(answer.extensions());
-                if let Some(Open(sideband)) = open
-                    && !pause.is_zero()
-                {
+                let pause = pace.answered(answer.extensions().get::<Refusal>().is_some());
+                if let Some(Open(sideband)) = open {
                     sideband.pause(pause);
                 }
                 (answer, open.take())

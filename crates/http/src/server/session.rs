@@ -357,10 +357,23 @@ mod tests {
         S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible>
             + AtHand,
     {
+        speak_at(Pace::default(), stream, service, idle_time)
+    }
+
+    fn speak_at<T, S>(
+        pace: Pace,
+        stream: T,
+        service: S,
+        idle_time: Duration,
+    ) -> Session<T, Screen<S>>
+    where
+        T: AsyncRead + Outlet + Send + 'static,
+        S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible>
+            + AtHand,
+    {
         let stream = Box::new(Guarded::new(stream, Limits::default()));
-        let (pace, debt) = (Pace::default(), Debt::default());
-        let screen =
-            Screen::new(service, stream.sideband(), Slot::default(), pace, Arc::default(), debt);
+        let (slot, debt) = (Slot::default(), Debt::default());
+        let screen = Screen::new(service, stream.sideband(), slot, pace, Arc::default(), debt);
         Session::new(stream, screen, idle_time, Deadline::default())
     }
 
@@ -500,7 +513,7 @@ mod tests {
     }
 
     /// Has the answers at hand to requests whose target begins with `/now`: a body of so many
-    /// bytes, all of them the last one of the target.
+    /// bytes, all of them the last one of the target. Refuses what is `/now/refused`.
     #[derive(Clone)]
     struct Quick(usize, Long, Arc<Mutex<Vec<u64>>>);
 
@@ -560,6 +573,7 @@ mod tests {
                         PreparedBody::File(FileBody::at_hand(file, self.0 as u64).unwrap())
                     }
                 },
+                is_refusal: kind.starts_with("/refused"),
                 account: Some(Box::new(move |bytes| written.lock().push(bytes))),
             }))
         }
@@ -664,6 +678,26 @@ mod tests {
             assert_eq!(session.answer(), Standing::Busy);
             assert_eq!(quick.written().len(), turns * 128);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_refused_at_hand_is_read_after_a_pause() {
+        let (mut client, socket) = duplex(4096);
+        let pace = Pace::with_pause(SECOND);
+        tokio::spawn(speak_at(pace, socket, Quick::new(1), IDLE_TIME));
+        let mut waits = Vec::new();
+        for targets in [&["/now1"][..], &["/now/refused2"], &["/now3"], &["/now/refused4", "/now5"]]
+        {
+            client.write_all(&requests(targets)).await.unwrap();
+            for target in targets {
+                let start = Instant::now();
+                let mut answer = [0; 256];
+                let length = client.read(&mut answer).await.unwrap();
+                assert!(target.as_bytes().ends_with(&answer[length - 1..length]), "{target}");
+                waits.push(start.elapsed().as_secs());
+            }
+        }
+        assert_eq!(waits, [0, 0, 1, 0, 1]);
     }
 
     #[tokio::test(start_paused = true)]

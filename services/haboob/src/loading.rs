@@ -1,0 +1,44 @@
+//! A page on its way from the disk.
+//!
+//! It is asked for when a request is looked at for an answer at hand. What the stage refuses is
+//! answered then and there; what it admits is kept for the service, which is called next.
+
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use crate::cache::{Loaded, PageKey};
+use crate::pages::{NoPage, Pages, Source};
+
+/// A page that has been asked for, or what was said instead. Others may wait for the same one:
+/// whoever has this has to wait for it or to drop it.
+pub(crate) struct Loading {
+    pub(crate) key: PageKey,
+    loaded: Pin<Box<dyn Future<Output = Result<Loaded, NoPage>> + Send>>,
+}
+
+impl Loading {
+    /// To be begun with the first poll.
+    pub(crate) fn new(pages: &Arc<Pages>, source: &Source, key: PageKey) -> Self {
+        let (pages, source, wanted) = (Arc::clone(pages), source.clone(), key.clone());
+        Self { key, loaded: Box::pin(async move { pages.load(&source, &wanted).await }) }
+    }
+
+    /// Begins; if it is not to be had now, in how many seconds to come again.
+    pub(crate) fn begin(mut self) -> Result<Self, u64> {
+        match self.loaded.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Err(NoPage::NotNow { retry_after })) => Err(retry_after),
+            Poll::Ready(loaded) => Ok(Self { loaded: Box::pin(ready(loaded)), ..self }),
+            Poll::Pending => Ok(self),
+        }
+    }
+}
+
+impl Future for Loading {
+    type Output = Result<Loaded, NoPage>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.loaded.as_mut().poll(cx)
+    }
+}
