@@ -31,8 +31,9 @@ pub struct Connection {
     pub(crate) address: SocketAddr,
     /// The client as services behind are told of it, and by which edition.
     peer: RefCell<Option<(u64, Arc<Peer>)>>,
-    /// For the request that this is called with next, over HTTP/1: it was looked at before.
-    begun: Cell<Option<Loading>>,
+    /// For the request that this is called with next, over HTTP/1: it was looked at before. Boxed,
+    /// for most connections are idle.
+    begun: Cell<Option<Box<Loading>>>,
 }
 
 impl Connection {
@@ -42,7 +43,7 @@ impl Connection {
 
     /// Keeps what the next request has been found to wait for.
     pub(crate) fn keep(&self, begun: Loading) {
-        self.begun.set(Some(begun));
+        self.begun.set(Some(Box::new(begun)));
     }
 
     fn answer(&self, here: &Here, begun: Option<Loading>, request: Request<ClientBody>) -> Pending {
@@ -230,7 +231,8 @@ impl Service<Request<ClientBody>> for Connection {
     fn call(&self, request: Request<ClientBody>) -> Answering {
         let here = self.core.here();
         let entry = self.entry(&here, &request);
-        Answering { pending: self.answer(&here, self.begun.take(), request), entry }
+        let begun = self.begun.take().map(|begun| *begun);
+        Answering { pending: self.answer(&here, begun, request), entry }
     }
 }
 
