@@ -21,7 +21,8 @@ pub trait AtHand {
     const EVER: bool = true;
 
     /// Gives the answer to an HTTP/1.1 request without a body to `answer`, if it can be given on
-    /// the spot; if not, the service is called with the request in the ordinary way.
+    /// the spot; if not, that request is the next one that the service is called with, unless the
+    /// connection ends before.
     fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A>;
 
     /// A client was refused for `violation` before there was a request, with so many bytes of

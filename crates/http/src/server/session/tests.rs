@@ -1,0 +1,481 @@
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::Waker;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::service::Service;
+use parking_lot::Mutex;
+use rustix::fs::{MemfdFlags, memfd_create};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::super::at_hand::{Asked, Hand, Ordinary, Prepared, PreparedBody};
+use super::super::client_body::ClientBody;
+use super::super::departure::Debt;
+use super::super::pace::Pace;
+use super::super::screen::Screen;
+use super::super::sent_file::{Bringing, FileBody, SentFile};
+use super::super::tunnel::Slot;
+use super::*;
+use crate::guard::Limits;
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+const IDLE_TIME: Duration = Duration::from_secs(75);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Answers with a body of so many bytes, and keeps the bodies of requests as they are.
+#[derive(Clone)]
+struct Long(usize, Arc<Mutex<Vec<Option<Request<ClientBody>>>>>);
+
+impl Long {
+    fn new(length: usize) -> Self {
+        Self(length, Arc::default())
+    }
+
+    fn asked(&self) -> usize {
+        self.1.lock().len()
+    }
+}
+
+impl Service<Request<ClientBody>> for Long {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+    fn call(&self, request: Request<ClientBody>) -> Self::Future {
+        self.1.lock().push(Some(request));
+        std::future::ready(Ok(Response::new(Full::from(vec![b'x'; self.0]))))
+    }
+}
+
+type Tested = Session<DuplexStream, Screen<Ordinary<Long>>>;
+
+fn session(service: Long, idle_time: Duration) -> (DuplexStream, Tested) {
+    connect(Ordinary(service), idle_time, 4096)
+}
+
+fn connect<S>(
+    service: S,
+    idle_time: Duration,
+    buffer: usize,
+) -> (DuplexStream, Session<DuplexStream, Screen<S>>)
+where
+    S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible> + AtHand,
+{
+    let (client, socket) = duplex(buffer);
+    (client, speak(socket, service, idle_time))
+}
+
+fn speak<T, S>(stream: T, service: S, idle_time: Duration) -> Session<T, Screen<S>>
+where
+    T: AsyncRead + Outlet + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible> + AtHand,
+{
+    speak_at(Pace::default(), stream, service, idle_time)
+}
+
+fn speak_at<T, S>(pace: Pace, stream: T, service: S, idle_time: Duration) -> Session<T, Screen<S>>
+where
+    T: AsyncRead + Outlet + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<Full<Bytes>>, Error = Infallible> + AtHand,
+{
+    let stream = Box::new(Guarded::new(stream, Limits::default()));
+    let (slot, debt) = (Slot::default(), Debt::default());
+    let screen = Screen::new(service, stream.sideband(), slot, pace, Arc::default(), debt);
+    Session::new(stream, screen, idle_time, Deadline::default())
+}
+
+async fn is_idle_after(session: &mut Tested, time: Duration) -> bool {
+    let _ = timeout(time, &mut *session).await;
+    matches!(session.state, State::Direct(_))
+}
+
+async fn answered(client: &mut DuplexStream, session: &mut Tested) {
+    let mut answer = Vec::new();
+    let reading = async {
+        while !answer.ends_with(b"x") {
+            client.read_buf(&mut answer).await.unwrap();
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        _ = session => panic!("closed"),
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_let_go_and_wakes_with_the_next_request() {
+    let (mut client, mut session) = session(Long::new(1), IDLE_TIME);
+    for _ in 0..3 {
+        client.write_all(REQUEST).await.unwrap();
+        answered(&mut client, &mut session).await;
+        assert!(!is_idle_after(&mut session, HELD_TIME / 2).await);
+        assert!(is_idle_after(&mut session, HELD_TIME).await);
+        sleep(IDLE_TIME / 2).await;
+    }
+    // Two at once, and a third whose head comes in pieces while the connection is idle.
+    client.write_all(&REQUEST.repeat(2)).await.unwrap();
+    answered(&mut client, &mut session).await;
+    client.write_all(&REQUEST[..7]).await.unwrap();
+    assert!(is_idle_after(&mut session, 3 * HELD_TIME).await);
+    client.write_all(&REQUEST[7..]).await.unwrap();
+    answered(&mut client, &mut session).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_closes_when_it_has_been_idle_for_too_long() {
+    for idle_time in [IDLE_TIME, HELD_TIME / 4] {
+        let (mut client, mut session) = session(Long::new(1), idle_time);
+        client.write_all(REQUEST).await.unwrap();
+        answered(&mut client, &mut session).await;
+        let start = Instant::now();
+        session.await;
+        assert_eq!(start.elapsed(), idle_time);
+        assert_eq!(client.read(&mut [0; 64]).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_rests_tells_for_how_long_it_has_been_idle() {
+    let (mut client, mut session) = session(Long::new(1), IDLE_TIME);
+    session.rests = true;
+    assert_eq!((&mut session).await, Left::Quiet);
+    for _ in 0..2 {
+        client.write_all(REQUEST).await.unwrap();
+        assert_eq!((&mut session).await, Left::Quiet);
+        assert_eq!(session.rest(), HELD_TIME);
+    }
+    client.shutdown().await.unwrap();
+    assert_eq!(session.await, Left::Over);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_client_has_yet_to_take_is_not_lost() {
+    const LENGTH: usize = 20_000;
+    let (mut client, mut session) = session(Long::new(LENGTH), IDLE_TIME);
+    client.write_all(REQUEST).await.unwrap();
+    assert!(!is_idle_after(&mut session, 5 * HELD_TIME).await);
+    let mut taken = 0;
+    while taken < LENGTH {
+        let mut piece = [0; 1024];
+        let read = timeout(HELD_TIME, client.read(&mut piece));
+        if let Ok(read) = read.await {
+            taken += read.unwrap();
+        }
+        poll_fn(|cx| Poll::Ready(Pin::new(&mut session).poll(cx).is_pending())).await;
+    }
+    assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_body_is_never_taken_for_a_request() {
+    for is_kept in [false, true] {
+        for early in [0, 10] {
+            let service = Long::new(1);
+            let (mut client, mut session) = session(service.clone(), IDLE_TIME);
+            let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10000\r\n\r\n";
+            client.write_all(head.as_bytes()).await.unwrap();
+            client.write_all(&vec![b'x'; early]).await.unwrap();
+            answered(&mut client, &mut session).await;
+            if !is_kept {
+                service.1.lock().fill_with(|| None);
+            }
+            assert!(!is_idle_after(&mut session, 2 * HELD_TIME).await);
+            let _ = client.write_all(REQUEST).await;
+            assert!(!is_idle_after(&mut session, 2 * HELD_TIME).await);
+            assert_eq!(service.asked(), 1, "{is_kept} {early}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_nobody_reads_yet_keeps_the_connection() {
+    let service = Long::new(1);
+    let (mut client, mut session) = session(service.clone(), IDLE_TIME);
+    let body = REQUEST.repeat(4);
+    let head = format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+    client.write_all(&[head.as_bytes(), &body].concat()).await.unwrap();
+    answered(&mut client, &mut session).await;
+    let _ = is_idle_after(&mut session, 3 * HELD_TIME).await;
+    assert_eq!(service.asked(), 1);
+    let kept = service.1.lock()[0].take().unwrap().into_body();
+    let read = tokio::select! {
+        read = kept.collect() => read.unwrap().to_bytes(),
+        _ = &mut session => panic!("closed"),
+    };
+    assert_eq!(read, body);
+    assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_closes_when_it_is_told_to() {
+    let (mut client, mut session) = session(Long::new(1), IDLE_TIME);
+    client.write_all(REQUEST).await.unwrap();
+    answered(&mut client, &mut session).await;
+    assert!(is_idle_after(&mut session, 2 * HELD_TIME).await);
+    session.graceful_shutdown();
+    let start = Instant::now();
+    session.await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+/// Has the answers at hand to requests whose target begins with `/now`: a body of so many
+/// bytes, all of them the last one of the target. Refuses what is `/now/refused`.
+#[derive(Clone)]
+struct Quick(usize, Long, Arc<Mutex<Vec<u64>>>);
+
+impl Quick {
+    fn new(length: usize) -> Self {
+        Self(length, Long::new(1), Arc::default())
+    }
+
+    fn session(&self, buffer: usize) -> (DuplexStream, Session<DuplexStream, Screen<Self>>) {
+        connect(self.clone(), IDLE_TIME, buffer)
+    }
+
+    /// How many bytes were written of each body.
+    fn written(&self) -> Vec<u64> {
+        self.2.lock().clone()
+    }
+}
+
+struct InMemory(OwnedFd);
+
+impl AsFd for InMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl SentFile for InMemory {
+    fn is_in_memory(&self, _: Range<u64>) -> bool {
+        true
+    }
+
+    fn bring(self: Arc<Self>, _: Range<u64>) -> Bringing {
+        unreachable!("all of it is in memory")
+    }
+
+    fn unchanged(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AtHand for Quick {
+    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
+        let Some(kind) = asked.target().strip_prefix("/now") else { return Hand::Nothing };
+        let body = Bytes::from(vec![*kind.as_bytes().last().unwrap(); self.0]);
+        let written = Arc::clone(&self.2);
+        Hand::Answer(answer(Prepared {
+            head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).as_bytes(),
+            fields: b"a: b\r\n",
+            body: match kind.strip_prefix("/file") {
+                None => PreparedBody::Bytes(&body),
+                Some(kind) => {
+                    let file = memfd_create("test", MemfdFlags::empty()).unwrap();
+                    let is_cut = kind.starts_with("/cut");
+                    let there = &body[..self.0 / if is_cut { 2 } else { 1 }];
+                    rustix::io::write(&file, there).unwrap();
+                    let file = Arc::new(InMemory(file));
+                    PreparedBody::File(FileBody::at_hand(file, self.0 as u64).unwrap())
+                }
+            },
+            is_refusal: kind.starts_with("/refused"),
+            account: Some(Box::new(move |bytes| written.lock().push(bytes))),
+        }))
+    }
+}
+
+impl Service<Request<ClientBody>> for Quick {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+    fn call(&self, request: Request<ClientBody>) -> Self::Future {
+        self.1.call(request)
+    }
+}
+
+fn requests(targets: &[&str]) -> Vec<u8> {
+    let request = |target| format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").into_bytes();
+    targets.iter().flat_map(request).collect()
+}
+
+/// The last bytes of the bodies in `answers`, in which each is followed by a status line.
+fn last_bytes(answers: &[u8]) -> String {
+    let text = std::str::from_utf8(answers).unwrap();
+    let bodies = text.split("HTTP/1.1 200 OK\r\n").skip(1);
+    bodies.map(|answer| answer.chars().last().unwrap()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_at_hand_and_others_come_in_the_order_of_their_requests() {
+    let quick = Quick::new(3);
+    let (mut client, session) = quick.session(64 * 1024);
+    let speaking = tokio::spawn(session);
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        client.write_all(&requests(&["/now1", "/later", "/now2", "/now3", "/l"])).await.unwrap();
+        client.write_all(&requests(&["/now4"])[..9]).await.unwrap();
+        sleep(Duration::from_secs(2)).await;
+        client.write_all(&requests(&["/now4"])[9..]).await.unwrap();
+        sleep(Duration::from_secs(2)).await;
+    }
+    client.shutdown().await.unwrap();
+    client.read_to_end(&mut answers).await.unwrap();
+    speaking.await.unwrap();
+    // What has come with a request for hyper is hyper's too.
+    assert_eq!(last_bytes(&answers), "1xxxx41xxxx4");
+    assert_eq!(quick.written(), [3; 4]);
+}
+
+/// Asks without end, and takes all answers.
+struct Greedy {
+    requests: u64,
+}
+
+impl AsyncRead for Greedy {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let request = requests(&["/now1"]);
+        while buf.remaining() >= request.len() {
+            buf.put_slice(&request);
+            self.requests += 1;
+        }
+        assert!(self.requests < 10_000, "others have no turn");
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Greedy {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Outlet for Greedy {}
+
+#[tokio::test]
+async fn who_asks_without_end_lets_others_have_their_turn() {
+    let quick = Quick::new(1);
+    let mut session = speak(Greedy { requests: 0 }, quick.clone(), IDLE_TIME);
+    session.rests = true;
+    let mut cx = Context::from_waker(Waker::noop());
+    for turns in 1..20 {
+        // Between its requests as well, when nothing is left of what has been read.
+        assert!(Pin::new(&mut session).poll(&mut cx).is_pending());
+        assert_eq!(session.answer(), Standing::Busy);
+        assert_eq!(quick.written().len(), turns * 128);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_refused_at_hand_is_read_after_a_pause() {
+    let (mut client, socket) = duplex(4096);
+    let pace = Pace::with_pause(SECOND);
+    tokio::spawn(speak_at(pace, socket, Quick::new(1), IDLE_TIME));
+    let mut waits = Vec::new();
+    for targets in [&["/now1"][..], &["/now/refused2"], &["/now3"], &["/now/refused4", "/now5"]] {
+        client.write_all(&requests(targets)).await.unwrap();
+        for target in targets {
+            let start = Instant::now();
+            let mut answer = [0; 256];
+            let length = client.read(&mut answer).await.unwrap();
+            assert!(target.as_bytes().ends_with(&answer[length - 1..length]), "{target}");
+            waits.push(start.elapsed().as_secs());
+        }
+    }
+    assert_eq!(waits, [0, 0, 1, 0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_proper_request_is_refused_behind_answers_at_hand() {
+    let (mut client, session) = Quick::new(1).session(64 * 1024);
+    let speaking = tokio::spawn(session);
+    client.write_all(&requests(&["/now1", "/now2", "/no w"])).await.unwrap();
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).await.unwrap();
+    speaking.await.unwrap();
+    let answers = String::from_utf8(answers).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{answers}");
+    assert!(answers.contains("\r\n\r\n2HTTP/1.1 400 Bad Request\r\n"), "{answers}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_request_closes_behind_its_answer() {
+    let (mut client, session) = Quick::new(1).session(64 * 1024);
+    let speaking = tokio::spawn(session);
+    let last = b"GET /now2 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    client.write_all(&[&requests(&["/now1"])[..], last, REQUEST].concat()).await.unwrap();
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).await.unwrap();
+    speaking.await.unwrap();
+    assert_eq!(last_bytes(&answers), "12");
+    assert_eq!(std::str::from_utf8(&answers).unwrap().matches("connection: close").count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_at_hand_waits_for_its_client_and_outlives_a_shutdown() {
+    const LENGTH: usize = 20_000;
+    let quick = Quick::new(LENGTH);
+    let (mut client, mut session) = quick.session(4096);
+    client.write_all(&requests(&["/now1"])).await.unwrap();
+    assert!(timeout(SECOND, &mut session).await.is_err());
+    session.graceful_shutdown();
+    let speaking = tokio::spawn(session);
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).await.unwrap();
+    speaking.await.unwrap();
+    assert!(answers.ends_with(&[b'1'; LENGTH]));
+    assert_eq!(quick.written(), [LENGTH as u64]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_is_sent_as_bytes_are_and_a_short_one_cut_off() {
+    const LENGTH: usize = 100_000;
+    let quick = Quick::new(LENGTH);
+    let (mut client, session) = quick.session(4096);
+    let speaking = tokio::spawn(session);
+    client.write_all(&requests(&["/now/file/1", "/now2", "/now/file/cut3"])).await.unwrap();
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).await.unwrap();
+    speaking.await.unwrap();
+    assert_eq!(last_bytes(&answers), "123");
+    assert_eq!(quick.written(), [LENGTH as u64, LENGTH as u64, LENGTH as u64 / 2]);
+    let answers = std::str::from_utf8(&answers).unwrap();
+    assert!(answers.ends_with(&format!("\r\n\r\n{}", "3".repeat(LENGTH / 2))));
+    assert!(answers.contains(&format!("\r\n\r\n{}HTTP/1.1", "1".repeat(LENGTH))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_nothing_of_an_answer_at_hand_is_given_up() {
+    let quick = Quick::new(20_000);
+    let (mut client, session) = quick.session(4096);
+    client.write_all(&requests(&["/now1"])).await.unwrap();
+    let start = Instant::now();
+    session.await;
+    assert_eq!(start.elapsed(), Duration::from_secs(60));
+    let [written] = quick.written()[..] else { panic!("{:?}", quick.written()) };
+    assert!((3900..4096).contains(&written), "{written}");
+}
