@@ -54,7 +54,8 @@ fn report<L: AdmissionLaw>(classes: &Classes, make: impl Fn() -> L) {
     let count = classes.len();
     let mut stage = Stage { queued: vec![0; count], running: vec![0; count], now: 0 };
     let class = |call: u64| ClassId::new(call as usize % count);
-    let arrival = |call| Arrival { class: class(call), deadline: None, flow: 1 + call % 1000 };
+    let arrival =
+        |call| Arrival { class: class(call), deadline: None, flow: 1 + call % 1000, kind: 0 };
 
     let mut law = taught(make(), &mut stage, count);
     let idle = measure(|call| {
@@ -74,7 +75,7 @@ fn report<L: AdmissionLaw>(classes: &Classes, make: impl Fn() -> L) {
     let mut law = taught(make(), &mut stage, count);
     let dequeue = measure(|call| {
         let now = stage.tick();
-        let waiting = Waiting { class: class(call), entered: now, deadline: None };
+        let waiting = Waiting { class: class(call), entered: now, deadline: None, kind: 0 };
         black_box(law.on_dequeue(now, &waiting, &stage.backlog(1, 7)));
     });
     let mut law = taught(make(), &mut stage, count);
@@ -102,7 +103,7 @@ fn finished(class: ClassId, call: u64) -> Finished {
     // Service times in no order, as samples have.
     let nanos = call.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
     let service = Duration::from_nanos(1_000_000 + nanos);
-    Finished { class, service, response: service, ending: Ending::Completed }
+    Finished { class, service, response: service, ending: Ending::Completed, kind: 0 }
 }
 
 struct Stage {

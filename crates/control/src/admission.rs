@@ -103,6 +103,29 @@ pub trait AdmissionLaw: Send {
     /// nothing happens: that is right for a law that looks at no target.
     fn set_targets(&mut self, _classes: &Classes) {}
 
+    /// The place of an event has changed otherwise than by the calls above; `backlog` counts
+    /// it where it is now. Events that the law itself dropped are among them.
+    fn on_move(&mut self, _now: Timestamp, _moved: &Moved, _backlog: &Backlog<'_>) {}
+
+    /// After how long in service an event gives up its place, if the law cannot learn from
+    /// it any more what others will take. Asked about every running event at each tick.
+    fn park_after(&self, _class: ClassId, _kind: u64) -> Option<Duration> {
+        None
+    }
+
+    /// When a queued event is due, in a stage that serves its queue in order of due times.
+    /// By default that is the order of arrival.
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        waiting.entered
+    }
+
+    /// Whether an event of this class and kind may take one of the free places now, or has
+    /// to leave it to others. Asked where the stage serves its queue in order of due times,
+    /// about the first event of each kind, and about events that find the queue empty.
+    fn may_start(&self, _class: ClassId, _kind: u64, _backlog: &Backlog<'_>) -> bool {
+        true
+    }
+
     /// How many events the law wants in progress at once, if it has a say
     /// (a law for an upstream whose workers it cannot see). The answer may change
     /// with every call above; the stage starts no event beyond it, ends none
@@ -155,6 +178,9 @@ pub struct Arrival {
     /// Which client it is from, or what else it is one of many of; 0 if that is
     /// not known.
     pub flow: u64,
+    /// What kind of work it is: events of one kind take about as long. 0 if that is not
+    /// known.
+    pub kind: u64,
 }
 
 /// An event that has reached the head of the queue.
@@ -166,6 +192,8 @@ pub struct Waiting {
     pub entered: Timestamp,
     /// After this instant its answer is of no use to anyone.
     pub deadline: Option<Timestamp>,
+    /// What kind of work it is, as it was on arrival.
+    pub kind: u64,
 }
 
 /// An event that has run to its end.
@@ -179,6 +207,54 @@ pub struct Finished {
     pub response: Duration,
     /// How it ended.
     pub ending: Ending,
+    /// What kind of work it was, as it was on arrival.
+    pub kind: u64,
+}
+
+/// An event whose place has changed otherwise than by starting to run or ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its class.
+    pub class: ClassId,
+    /// What kind of work it is, as it was on arrival.
+    pub kind: u64,
+    /// What has changed.
+    pub change: Change,
+    /// How long it has been where it was: in the queue, or in service.
+    pub time: Duration,
+}
+
+/// How the place of an event has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Change {
+    /// It left the queue without running: it was dropped.
+    Dropped,
+    /// It left the queue without running, because its caller left.
+    Abandoned,
+    /// It gave up its place while it runs: it has run for longer than
+    /// [`park_after`](AdmissionLaw::park_after) says.
+    Parked,
+    /// It ended after it had been parked; it held no place any more.
+    ParkedEnded,
+    /// It gave up its place while its caller is waited for.
+    Suspended,
+    /// It has its place again after it was suspended.
+    Resumed,
+    /// The first data of a stream is out, which ends its response time. It keeps its place.
+    FirstData,
+}
+
+impl Change {
+    /// All of them. New ones are added at the end: traces name them by their place.
+    pub const ALL: [Self; 7] = [
+        Self::Dropped,
+        Self::Abandoned,
+        Self::Parked,
+        Self::ParkedEnded,
+        Self::Suspended,
+        Self::Resumed,
+        Self::FirstData,
+    ];
 }
 
 /// How an event that ran came to its end.

@@ -28,6 +28,7 @@
 //! // Thirty events have taken 20 ms each …
 //! for _ in 0..30 {
 //!     let finished = Finished {
+//!         kind: 0,
 //!         class: ClassId::DEFAULT,
 //!         service: Duration::from_millis(20),
 //!         response: Duration::from_millis(25),
@@ -36,7 +37,7 @@
 //!     law.on_finish(now, &finished, &empty);
 //! }
 //! // … so behind forty of them a newcomer would wait for some 400 ms.
-//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
 //! let crowded = Backlog { queued: &[40], queued_total: 40, ..empty };
 //! let Decision::Reject(rejection) = law.on_arrival(now, &arrival, &crowded) else {
 //!     unreachable!("it cannot be answered within 100 ms");
@@ -90,8 +91,8 @@ mod units;
 mod with_dropper;
 
 pub use admission::{
-    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Ending, Finished, Order, Reading, Reason,
-    Rejection, Waiting,
+    AdmissionLaw, Arrival, Backlog, Change, Decision, Dequeue, Ending, Finished, Moved, Order,
+    Reading, Reason, Rejection, Waiting,
 };
 pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, InvalidWeight, Priority,

@@ -140,7 +140,7 @@ mod tests {
             running_total: 0,
             workers: Concurrency::ONE,
         };
-        let arrival = Arrival { class: ClassId::new(class), deadline: None, flow: 0 };
+        let arrival = Arrival { class: ClassId::new(class), deadline: None, flow: 0, kind: 0 };
         law.on_arrival(Timestamp::from_nanos(millis * 1_000_000), &arrival, &backlog)
     }
 

@@ -114,7 +114,8 @@ mod tests {
 
     fn finish(monitor: &mut SmoothedPercentile, millis: u64, ending: Ending) -> Option<f64> {
         let response = Duration::from_millis(millis);
-        let finished = Finished { class: ClassId::DEFAULT, service: response, response, ending };
+        let finished =
+            Finished { class: ClassId::DEFAULT, service: response, response, ending, kind: 0 };
         monitor.learn(Timestamp::ZERO, &finished)
     }
 

@@ -65,7 +65,7 @@ mod tests {
             running_total: running,
             workers: Concurrency::new(2),
         };
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
         Threshold::new(limit).on_arrival(Timestamp::ZERO, &arrival, &backlog)
     }
 

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use crate::{
-    AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Finished, Order,
-    Ratio, Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue, Finished,
+    Moved, Order, Ratio, Reading, Timestamp, Waiting,
 };
 
 /// Two laws for one stage. It has the name of the one at the door.
@@ -61,6 +61,23 @@ impl AdmissionLaw for WithDropper {
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.door.on_finish(now, finished, backlog);
         self.dropper.on_finish(now, finished, backlog);
+    }
+
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        self.door.on_move(now, moved, backlog);
+        self.dropper.on_move(now, moved, backlog);
+    }
+
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        self.door.park_after(class, kind)
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.door.due(waiting)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.door.may_start(class, kind, backlog)
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {

@@ -175,7 +175,7 @@ fn clock(now: &mut u64, operation: &Operation) {
 
 fn finished(class: u8, response_ns: u64, ending: Ending) -> Finished {
     let response = Duration::from_nanos(response_ns);
-    Finished { class: ClassId::new(class.into()), service: response / 2, response, ending }
+    Finished { class: ClassId::new(class.into()), service: response / 2, response, ending, kind: 0 }
 }
 
 proptest! {
@@ -254,13 +254,13 @@ proptest! {
             let now = Timestamp::from_nanos(clock_ns);
             match operation {
                 &Operation::Arrive { class } => {
-                    let arrival = Arrival { class: ClassId::new(class.into()), deadline: None, flow: 0 };
+                    let arrival = Arrival { class: ClassId::new(class.into()), deadline: None, flow: 0, kind: 0 };
                     law.on_arrival(now, &arrival, &crowded);
                 }
                 &Operation::Dequeue { class, age_ns } => {
                     let entered = Timestamp::from_nanos(clock_ns.saturating_sub(age_ns));
                     let class = ClassId::new(class.into());
-                    law.on_dequeue(now, &Waiting { class, entered, deadline: None }, &crowded);
+                    law.on_dequeue(now, &Waiting { class, entered, deadline: None, kind: 0 }, &crowded);
                 }
                 &Operation::Finish { class, response_ns, ending } => {
                     law.on_finish(now, &finished(class, response_ns, ending), &crowded);

@@ -156,6 +156,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
         Operation::Tick => law.on_tick(model.now(), &model.backlog(law.places(model.workers()))),
         Operation::Arrive { class, deadline_ms, flow } => {
             let arrival = Arrival {
+                kind: 0,
                 class: ClassId::new(class.into()),
                 deadline: model.deadline(deadline_ms),
                 flow,
@@ -176,7 +177,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let Some(class) = (0..3).find(|&class| model.queued[class] > 0) else { return };
             let entered = Timestamp::from_nanos(model.now_ns.saturating_sub(age_ns));
             let deadline = deadline_ms.map(|ms| entered + Duration::from_millis(ms.into()));
-            let waiting = Waiting { class: ClassId::new(class), entered, deadline };
+            let waiting = Waiting { class: ClassId::new(class), entered, deadline, kind: 0 };
             law.order(Duration::from_nanos(age_ns));
             let backlog = model.backlog(law.places(model.workers()));
             law.on_sweep(model.now(), &waiting, &backlog);
@@ -193,6 +194,7 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let index = known(class);
             model.running[index] = model.running[index].saturating_sub(1);
             let finished = Finished {
+                kind: 0,
                 class: ClassId::new(class.into()),
                 service: Duration::from_nanos(service_ns),
                 response: Duration::from_nanos(service_ns.saturating_add(waited_ns)),

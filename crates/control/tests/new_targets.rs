@@ -131,6 +131,7 @@ fn rate_after_slow_answers(law: &mut dyn AdmissionLaw) -> f64 {
         workers: Concurrency::ONE,
     };
     let answered = Finished {
+        kind: 0,
         class: ClassId::DEFAULT,
         service: Duration::from_millis(20),
         response: Duration::from_millis(300),
@@ -163,7 +164,8 @@ fn the_papers_controllers_lower_their_rate_by_the_new_target() {
 #[test]
 fn pi_shedding_drops_what_has_waited_out_the_new_target() {
     let mut law = PiShedding::new(&promised(1000));
-    let waiting = Waiting { class: ClassId::DEFAULT, entered: Timestamp::ZERO, deadline: None };
+    let waiting =
+        Waiting { class: ClassId::DEFAULT, entered: Timestamp::ZERO, deadline: None, kind: 0 };
     let backlog = Backlog {
         queued: &[9],
         running: &[1],
@@ -187,6 +189,7 @@ fn degradation_and_termination_follow_the_target() {
     let mut quality = Degradation::new(&promised(1000), Ratio::saturating(0.2));
     quality.set_targets(&promised(150));
     let answered = Finished {
+        kind: 0,
         class: ClassId::DEFAULT,
         service: Duration::from_millis(20),
         response: Duration::from_millis(300),

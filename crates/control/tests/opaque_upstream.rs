@@ -34,6 +34,7 @@ impl Upstream {
             self.now_ms += self.gap_ms;
             let response = Duration::from_millis(self.response_ms);
             let finished = Finished {
+                kind: 0,
                 class: ClassId::DEFAULT,
                 service: response,
                 response,
@@ -158,7 +159,7 @@ fn what_waits_for_a_place_is_judged_like_a_queue() {
             running_total: running[0],
             workers: Concurrency::new(32),
         };
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
         law.on_arrival(at(5000), &arrival, &backlog)
     };
     assert_eq!(decide(0, 31), Decision::Admit);

@@ -36,7 +36,7 @@ fn backlog<'a>(queued: &'a [u32; 2], running: &'a [u32; 2]) -> Backlog<'a> {
 }
 
 fn arrival(class: usize) -> Arrival {
-    Arrival { class: ClassId::new(class), deadline: None, flow: 0 }
+    Arrival { class: ClassId::new(class), deadline: None, flow: 0, kind: 0 }
 }
 
 /// 200 completions of each class, all of 100 ms, on an idle stage.
@@ -44,6 +44,7 @@ fn taught(priorities: [u8; 2]) -> PredictGateTrim {
     let mut law = PredictGateTrim::new(&classes(priorities));
     for index in 0..400 {
         let finished = Finished {
+            kind: 0,
             class: ClassId::new(index % 2),
             service: 100 * MS,
             response: 100 * MS,
@@ -84,6 +85,7 @@ fn an_idle_worker_admits_whatever_the_estimates_say() {
     };
     for _ in 0..200 {
         let finished = Finished {
+            kind: 0,
             class: ClassId::DEFAULT,
             service: Duration::from_secs(60),
             response: Duration::from_secs(60),
@@ -117,7 +119,8 @@ fn a_refusal_says_when_the_backlog_will_have_cleared() {
 #[test]
 fn a_deadline_sooner_than_the_answer_is_predicted_late() {
     let decide = |millis| {
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(millis)), flow: 0 };
+        let arrival =
+            Arrival { class: ClassId::DEFAULT, deadline: Some(at(millis)), flow: 0, kind: 0 };
         taught([0, 0]).on_arrival(at(0), &arrival, &backlog(&[7, 0], &[4, 0]))
     };
     // 8 · 100 ÷ 4 + 100 = 300 ms
@@ -127,7 +130,7 @@ fn a_deadline_sooner_than_the_answer_is_predicted_late() {
 
 #[test]
 fn a_deadline_in_the_past_is_refused_even_by_an_idle_stage() {
-    let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(999)), flow: 0 };
+    let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(999)), flow: 0, kind: 0 };
     let decision = taught([0, 0]).on_arrival(at(1000), &arrival, &backlog(&[0, 0], &[0, 0]));
     assert_eq!(reason(decision), Some(Reason::PredictedLate));
 }
@@ -189,7 +192,7 @@ fn a_high_load_leaves_a_low_priority_little_of_the_stage() {
 fn an_event_that_would_come_too_late_is_dropped_at_the_head_of_the_queue() {
     let mut law = taught([0, 0]);
     let mut verdict = |waited, deadline| {
-        let waiting = Waiting { class: ClassId::DEFAULT, entered: at(0), deadline };
+        let waiting = Waiting { class: ClassId::DEFAULT, entered: at(0), deadline, kind: 0 };
         law.on_dequeue(at(waited), &waiting, &backlog(&[1, 0], &[3, 0]))
     };
     assert_eq!(verdict(890, None), Dequeue::Run, "890 + 100 ms of service fit into 1 s");
@@ -205,6 +208,7 @@ fn a_class_that_cannot_keep_its_target_is_served_by_the_reserve() {
     let mut law = PredictGateTrim::new(&classes.unwrap());
     for _ in 0..200 {
         let finished = Finished {
+            kind: 0,
             class: ClassId::new(1),
             service: 100 * MS,
             response: 100 * MS,
@@ -217,7 +221,7 @@ fn a_class_that_cannot_keep_its_target_is_served_by_the_reserve() {
     let admitted = (0..100)
         .filter(|tenth| law.on_arrival(at(tenth * 100), &arrival(1), &busy) == Decision::Admit);
     assert_eq!(admitted.count(), 5, "one at once, and one in 2 s for 9.9 s");
-    let waiting = Waiting { class: ClassId::new(1), entered: at(0), deadline: None };
+    let waiting = Waiting { class: ClassId::new(1), entered: at(0), deadline: None, kind: 0 };
     assert_eq!(law.on_dequeue(at(20), &waiting, &busy), Dequeue::Run);
 }
 
@@ -244,6 +248,7 @@ fn with_one_slow_worker_a_newcomer_overtakes_a_queue_that_has_grown_old() {
     };
     for _ in 0..200 {
         let finished = Finished {
+            kind: 0,
             class: ClassId::DEFAULT,
             service: 200 * MS,
             response: 200 * MS,
@@ -265,6 +270,7 @@ fn late_answers_make_predictions_longer() {
     let mut law = taught([0, 0]);
     for _ in 0..100 {
         let finished = Finished {
+            kind: 0,
             class: ClassId::DEFAULT,
             service: 100 * MS,
             response: 2000 * MS,

@@ -102,7 +102,7 @@ impl Twins {
             _ => None,
         };
         let flow = u64::from(self.random.random_range(0..5_u32) == 0);
-        let arrival = Arrival { class: ClassId::new(class), deadline, flow };
+        let arrival = Arrival { class: ClassId::new(class), deadline, flow, kind: 0 };
         let count = self.random.random_range(1..12);
         let all = {
             let backlog = backlog(&self.queued, &self.running, self.workers);
@@ -120,7 +120,8 @@ impl Twins {
             }
             if decision == Decision::Admit {
                 self.queued[class] += 1;
-                let waiting = Waiting { class: arrival.class, entered: self.now, deadline };
+                let waiting =
+                    Waiting { class: arrival.class, entered: self.now, deadline, kind: 0 };
                 self.queue.push_back(waiting);
             }
         }
@@ -167,8 +168,13 @@ impl Twins {
         self.running[class] -= count;
         let service = Duration::from_micros(self.random.random_range(100..30_000));
         let response = service + Duration::from_micros(self.random.random_range(0..300_000));
-        let finished =
-            Finished { class: ClassId::new(class), service, response, ending: Ending::Completed };
+        let finished = Finished {
+            class: ClassId::new(class),
+            service,
+            response,
+            ending: Ending::Completed,
+            kind: 0,
+        };
         let backlog = backlog(&self.queued, &self.running, self.workers);
         (0..count).for_each(|_| self.each.on_finish(self.now, &finished, &backlog));
         self.together.on_finish_all(self.now, &finished, count, &backlog);

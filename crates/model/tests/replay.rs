@@ -130,9 +130,9 @@ fn with_new_targets(law: &str, then: &Classes, path: &Path) -> Replay {
         }
         let now = Timestamp::ZERO + number * 10 * MS;
         let class = ClassId::new((number % 2) as usize);
-        law.on_arrival(now, &Arrival { class, deadline: None, flow: 0 }, &backlog);
+        law.on_arrival(now, &Arrival { class, deadline: None, flow: 0, kind: 0 }, &backlog);
         let (service, ending) = (10 * MS, Ending::Completed);
-        let finished = Finished { class, service, response: 5 * service, ending };
+        let finished = Finished { class, service, response: 5 * service, ending, kind: 0 };
         law.on_finish(now, &finished, &backlog);
         law.on_tick(now, &backlog);
     }
@@ -239,9 +239,10 @@ fn rule(law: &mut dyn AdmissionLaw, first: u64, count: u64) {
     };
     for number in first..first + count {
         let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(number * 7_000_000));
-        law.on_arrival(now, &Arrival { class, deadline: None, flow: number }, &backlog);
+        law.on_arrival(now, &Arrival { class, deadline: None, flow: number, kind: 0 }, &backlog);
         let service = 5 * MS;
-        let finished = Finished { class, service, response: service, ending: Ending::Completed };
+        let finished =
+            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
         law.on_finish(now + service, &finished, &backlog);
     }
 }

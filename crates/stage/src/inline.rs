@@ -210,7 +210,7 @@ impl<F> Shared<F> {
         };
         match law.on_arrival(
             self.clock.now(),
-            &Arrival { class, deadline: None, flow: 0 },
+            &Arrival { class, deadline: None, flow: 0, kind: 0 },
             &backlog,
         ) {
             Decision::Admit => Ok(()),

@@ -61,12 +61,17 @@ fn events(law: &mut dyn AdmissionLaw, repetition: u64) -> f64 {
             workers: Concurrency::new(8),
         };
         let class = ClassId::DEFAULT;
-        black_box(law.on_arrival(now, &Arrival { class, deadline: None, flow: number }, &backlog));
-        let waiting = Waiting { class, entered: now, deadline: None };
+        black_box(law.on_arrival(
+            now,
+            &Arrival { class, deadline: None, flow: number, kind: 0 },
+            &backlog,
+        ));
+        let waiting = Waiting { class, entered: now, deadline: None, kind: 0 };
         black_box(law.on_dequeue(now, &waiting, &backlog));
         let service =
             Duration::from_nanos(1_000_000 + (number.wrapping_mul(0x9e37_79b9) >> 12 & 0xf_ffff));
-        let finished = Finished { class, service, response: service, ending: Ending::Completed };
+        let finished =
+            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
         law.on_finish(now + service, &finished, &backlog);
     }
     (cpu_nanos() - began) as f64 / EVENTS as f64

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, Backlog, CLASSES_MAX, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Finished, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting, Weight,
+    Arrival, Backlog, CLASSES_MAX, Change, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
+    Finished, Moved, Order, Priority, Ratio, Reason, Rejection, Target, Timestamp, Waiting, Weight,
 };
 
 use crate::encode::{COMMON, ENDINGS};
@@ -89,12 +89,16 @@ impl Decoder {
         Some(match tag & kind::ALL {
             kind::ARRIVAL => {
                 let (class, flow) = (self.class(bytes)?, bytes.number()?);
+                let of_kind = bytes.number()?;
                 let deadline = self.deadline(bytes, tag)?;
                 let decision = match unusual {
                     true => Decision::Reject(refusal(bytes)?),
                     false => Decision::Admit,
                 };
-                Event::Arrival { arrival: Arrival { class, deadline, flow }, decision }
+                Event::Arrival {
+                    arrival: Arrival { class, deadline, flow, kind: of_kind },
+                    decision,
+                }
             }
             kind::DEQUEUE => Event::Dequeue { waiting: self.waiting(bytes, tag)?, answer: drop },
             kind::SWEEP => Event::Sweep { waiting: self.waiting(bytes, tag)?, answer: drop },
@@ -106,7 +110,14 @@ impl Decoder {
                 class: self.class(bytes)?,
                 service: span(bytes)?,
                 response: span(bytes)?,
+                kind: bytes.number()?,
                 ending: ENDINGS[usize::from(tag >> ENDING_SHIFT)],
+            }),
+            kind::MOVE => Event::Move(Moved {
+                class: self.class(bytes)?,
+                kind: bytes.number()?,
+                change: *Change::ALL.get(usize::try_from(bytes.number()?).ok()?)?,
+                time: span(bytes)?,
             }),
             kind::TICK => Event::Tick,
             kind::CPU => Event::Cpu(Ratio::new(bytes.f64()?).ok()?),
@@ -125,10 +136,10 @@ impl Decoder {
     }
 
     fn waiting(&self, bytes: &mut Bytes<'_>, tag: u8) -> Option<Waiting> {
-        let class = self.class(bytes)?;
+        let (class, kind) = (self.class(bytes)?, bytes.number()?);
         let entered = self.at.wrapping_sub(bytes.signed()? as u64);
         let deadline = self.deadline(bytes, tag)?;
-        Some(Waiting { class, entered: Timestamp::from_nanos(entered), deadline })
+        Some(Waiting { class, entered: Timestamp::from_nanos(entered), deadline, kind })
     }
 
     /// The outer `None` if the bytes make none.
@@ -230,8 +241,10 @@ mod tests {
 
     fn waiting() -> impl Strategy<Value = (Waiting, Dequeue)> {
         let answer = any::<bool>().prop_map(|run| if run { Dequeue::Run } else { Dequeue::Drop });
-        (class(), instant(), prop::option::of(instant()), answer).prop_map(
-            |(class, entered, deadline, answer)| (Waiting { class, entered, deadline }, answer),
+        (class(), instant(), prop::option::of(instant()), any::<u64>(), answer).prop_map(
+            |(class, entered, deadline, kind, answer)| {
+                (Waiting { class, entered, deadline, kind }, answer)
+            },
         )
     }
 
@@ -241,18 +254,23 @@ mod tests {
             false => Order::OldestFirst,
         });
         prop_oneof![
-            (class(), prop::option::of(instant()), any::<u64>(), decision()).prop_map(
-                |(class, deadline, flow, decision)| {
-                    Event::Arrival { arrival: Arrival { class, deadline, flow }, decision }
+            (class(), prop::option::of(instant()), any::<[u64; 2]>(), decision()).prop_map(
+                |(class, deadline, [flow, kind], decision)| {
+                    Event::Arrival { arrival: Arrival { class, deadline, flow, kind }, decision }
                 }
             ),
             waiting().prop_map(|(waiting, answer)| Event::Dequeue { waiting, answer }),
             waiting().prop_map(|(waiting, answer)| Event::Sweep { waiting, answer }),
             (nanos(), order).prop_map(|(head_age, answer)| Event::Order { head_age, answer }),
-            (class(), nanos(), nanos(), 0..ENDINGS.len()).prop_map(
-                |(class, service, response, ending)| {
+            (class(), nanos(), nanos(), 0..ENDINGS.len(), any::<u64>()).prop_map(
+                |(class, service, response, ending, kind)| {
                     let ending: Ending = ENDINGS[ending];
-                    Event::Finish(Finished { class, service, response, ending })
+                    Event::Finish(Finished { class, service, response, ending, kind })
+                }
+            ),
+            (class(), any::<u64>(), 0..Change::ALL.len(), nanos()).prop_map(
+                |(class, kind, change, time)| {
+                    Event::Move(Moved { class, kind, change: Change::ALL[change], time })
                 }
             ),
             Just(Event::Tick),

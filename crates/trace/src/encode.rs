@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Backlog, Concurrency, Decision, Dequeue, Ending, Order, Reason, Rejection, Target, Timestamp,
-    Waiting, Weight,
+    Backlog, Change, Concurrency, Decision, Dequeue, Ending, Order, Reason, Rejection, Target,
+    Timestamp, Waiting, Weight,
 };
 
 use crate::record::{Close, End, Event, Head, Record};
@@ -110,6 +110,7 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
         Event::Arrival { arrival, decision } => {
             put(bytes, arrival.class.index() as u64);
             put(bytes, arrival.flow);
+            put(bytes, arrival.kind);
             let tag = kind::ARRIVAL | deadline(bytes, now, arrival.deadline);
             match decision {
                 Decision::Admit => tag,
@@ -129,9 +130,18 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
             put(bytes, finished.class.index() as u64);
             span(bytes, finished.service);
             span(bytes, finished.response);
+            put(bytes, finished.kind);
             let ending = ENDINGS.iter().position(|ending| *ending == finished.ending);
             let ending = ending.expect("all endings are listed") as u8;
             kind::FINISH | ending << ENDING_SHIFT
+        }
+        Event::Move(moved) => {
+            put(bytes, moved.class.index() as u64);
+            put(bytes, moved.kind);
+            let change = Change::ALL.iter().position(|change| *change == moved.change);
+            put(bytes, change.expect("all changes are listed") as u64);
+            span(bytes, moved.time);
+            kind::MOVE
         }
         Event::Tick => kind::TICK,
         Event::Cpu(busy) => {
@@ -152,6 +162,7 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
 
 fn queued(bytes: &mut Vec<u8>, now: u64, waiting: &Waiting, answer: Dequeue) -> u8 {
     put(bytes, waiting.class.index() as u64);
+    put(bytes, waiting.kind);
     put_signed(bytes, now.wrapping_sub(waiting.entered.as_nanos()) as i64);
     deadline(bytes, now, waiting.deadline) | if answer == Dequeue::Drop { UNUSUAL } else { 0 }
 }

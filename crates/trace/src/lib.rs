@@ -47,7 +47,7 @@
 //!     running_total: 0,
 //!     workers: Concurrency::ONE,
 //! };
-//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 7 };
+//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 7, kind: 0 };
 //! law.on_arrival(Timestamp::ZERO, &arrival, &empty);
 //! assert_eq!(recorder.finish()?.records, 1);
 //!

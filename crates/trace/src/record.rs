@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, ClassId, Classes, Concurrency, Decision, Dequeue, Finished, Order, Ratio, Target,
-    Timestamp, Waiting,
+    Arrival, ClassId, Classes, Concurrency, Decision, Dequeue, Finished, Moved, Order, Ratio,
+    Target, Timestamp, Waiting,
 };
 
 /// Which law was listened to, and where.
@@ -65,6 +65,8 @@ pub enum Event {
     },
     /// An event ended.
     Finish(Finished),
+    /// The place of an event changed.
+    Move(Moved),
     /// Time passed.
     Tick,
     /// How busy the processors were.

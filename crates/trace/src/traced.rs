@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Finished, Order,
-    Ratio, Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue, Finished,
+    Moved, Order, Ratio, Reading, Timestamp, Waiting,
 };
 
 use crate::pen::Pen;
@@ -76,6 +76,23 @@ impl AdmissionLaw for Traced {
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.law.on_finish(now, finished, backlog);
         self.record(now, Event::Finish(*finished), Some(backlog));
+    }
+
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        self.law.on_move(now, moved, backlog);
+        self.record(now, Event::Move(*moved), Some(backlog));
+    }
+
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        self.law.park_after(class, kind)
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.law.due(waiting)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.law.may_start(class, kind, backlog)
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {

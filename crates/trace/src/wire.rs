@@ -1,7 +1,7 @@
 //! The bytes that numbers are made of.
 
 /// The version of the format that is written, and the only one that is read.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 pub(crate) const MAGIC: [u8; 8] = *b"TAMTRACE";
 
@@ -32,6 +32,7 @@ pub(crate) mod kind {
     pub(crate) const CPU: u8 = 7;
     pub(crate) const GAP: u8 = 8;
     pub(crate) const TARGET: u8 = 9;
+    pub(crate) const MOVE: u8 = 10;
     pub(crate) const ALL: u8 = 0xf;
 }
 

@@ -36,11 +36,12 @@ fn rule(law: &mut dyn AdmissionLaw, count: u64) {
             workers: Concurrency::new(4),
         };
         let class = ClassId::DEFAULT;
-        law.on_arrival(now, &Arrival { class, deadline: None, flow: number }, &backlog);
+        law.on_arrival(now, &Arrival { class, deadline: None, flow: number, kind: 0 }, &backlog);
         backlog.running = &[1];
         backlog.running_total = 1;
         let service = Duration::from_millis(5);
-        let finished = Finished { class, service, response: service, ending: Ending::Completed };
+        let finished =
+            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
         law.on_finish(now + service, &finished, &backlog);
     }
 }
@@ -112,14 +113,14 @@ fn errors_say_what_and_where() {
     let (bytes, _) = recorded("errors.trace", 60);
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert_eq!(error(b"PNG, rather"), "this is no trace: it does not begin with `TAMTRACE`");
-    assert_eq!(error(b"TAMTRACE\x07..."), "a trace of version 7; this program reads version 1");
+    assert_eq!(error(b"TAMTRACE\x07..."), "a trace of version 7; this program reads version 2");
     assert_eq!(error(&bytes[..20]), "the trace is cut short: the block at byte 9 is not complete");
     let mut damaged = bytes.clone();
     damaged[30] ^= 1;
     assert!(error(&damaged).ends_with("the checksum of the block at byte 9 is wrong"));
     let behind = [&*bytes, b"."].concat();
     assert!(error(&behind).ends_with(&format!("what stands at byte {}", bytes.len())));
-    let huge = [b"TAMTRACE\x01", &[0xff; 8][..]].concat();
+    let huge = [b"TAMTRACE\x02", &[0xff; 8][..]].concat();
     assert!(error(&huge).ends_with("what stands at byte 9"));
 }
 

@@ -77,7 +77,7 @@ pub(super) mod tests {
     ) -> Dequeue {
         let now = Timestamp::ZERO + Duration::from_secs(1000);
         let entered = Timestamp::ZERO + Duration::from_millis(1_000_000 - waited_ms);
-        let waiting = Waiting { class: ClassId::new(class), entered, deadline: None };
+        let waiting = Waiting { class: ClassId::new(class), entered, deadline: None, kind: 0 };
         law.on_dequeue(now, &waiting, backlog)
     }
 }

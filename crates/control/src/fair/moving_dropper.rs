@@ -156,7 +156,8 @@ mod tests {
     fn finish(law: &mut MovingDropper, millis: u64) {
         let service = Duration::from_millis(10);
         let class = ClassId::DEFAULT;
-        let finished = Finished { class, service, response: service, ending: Ending::Completed };
+        let finished =
+            Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
         law.on_finish(Timestamp::ZERO + Duration::from_millis(millis), &finished, &BUSY);
     }
 

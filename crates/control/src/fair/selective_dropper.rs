@@ -107,14 +107,14 @@ mod tests {
     fn a_clock_that_stepped_back_drops_nothing() {
         let mut law = SelectiveDropper::new(&two_classes());
         let entered = Timestamp::ZERO + Duration::from_secs(5);
-        let waiting = Waiting { class: ClassId::DEFAULT, entered, deadline: None };
+        let waiting = Waiting { class: ClassId::DEFAULT, entered, deadline: None, kind: 0 };
         assert_eq!(law.on_dequeue(Timestamp::ZERO, &waiting, &BUSY), Dequeue::Run);
     }
 
     #[test]
     fn the_door_stays_open() {
         let mut law = SelectiveDropper::new(&two_classes());
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
         assert_eq!(law.on_arrival(Timestamp::ZERO, &arrival, &BUSY), Decision::Admit);
     }
 }

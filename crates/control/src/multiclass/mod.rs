@@ -185,7 +185,8 @@ mod tests {
     fn period(law: &mut Multiclass, class: usize, millis: u64) {
         let response = Duration::from_millis(millis);
         let class = ClassId::new(class);
-        let finished = Finished { class, service: response, response, ending: Ending::Completed };
+        let finished =
+            Finished { class, service: response, response, ending: Ending::Completed, kind: 0 };
         (0..100).for_each(|_| law.on_finish(Timestamp::ZERO, &finished, &IDLE));
     }
 

@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn arrival(class: usize, flow: u64) -> Arrival {
-        Arrival { class: ClassId::new(class), deadline: None, flow }
+        Arrival { class: ClassId::new(class), deadline: None, flow, kind: 0 }
     }
 
     #[test]

@@ -205,6 +205,7 @@ mod tests {
         let now = at(1000 * second);
         let service = Duration::from_millis(5);
         let finished = Finished {
+            kind: 0,
             class: ClassId::DEFAULT,
             service,
             response: service + Duration::from_millis(wait_ms),

@@ -33,13 +33,13 @@ pub(super) fn backlog<'a>(queued: &'a [u32], running: &'a [u32]) -> Backlog<'a> 
 }
 
 pub(super) fn arrival(class: usize) -> Arrival {
-    Arrival { class: ClassId::new(class), deadline: None, flow: 0 }
+    Arrival { class: ClassId::new(class), deadline: None, flow: 0, kind: 0 }
 }
 
 /// An event that has waited for `waited_ms` at `now_ms`.
 pub(super) fn waiting(now_ms: u64, waited_ms: u64) -> Waiting {
     let entered = at(now_ms - waited_ms);
-    Waiting { class: ClassId::DEFAULT, entered, deadline: None }
+    Waiting { class: ClassId::DEFAULT, entered, deadline: None, kind: 0 }
 }
 
 /// An event that was answered after so long, without waiting.
@@ -49,5 +49,5 @@ pub(super) fn finished_in(millis: u64) -> Finished {
 
 pub(super) fn ended(millis: u64, ending: Ending) -> Finished {
     let response = Duration::from_millis(millis);
-    Finished { class: ClassId::DEFAULT, service: response, response, ending }
+    Finished { class: ClassId::DEFAULT, service: response, response, ending, kind: 0 }
 }

@@ -114,7 +114,7 @@ const SCALE_MAX: f64 = 100.0;
 ///     running_total: 3,
 ///     workers: Concurrency::new(8),
 /// };
-/// let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+/// let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
 /// assert_eq!(law.on_arrival(Timestamp::ZERO, &arrival, &idle), Decision::Admit);
 /// # Ok::<(), InvalidTarget>(())
 /// ```

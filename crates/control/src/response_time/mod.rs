@@ -168,7 +168,7 @@ mod tests {
     fn finish(law: &mut ResponseTime, millis: u64, count: usize, ending: Ending) {
         let response = Duration::from_millis(millis);
         let class = ClassId::DEFAULT;
-        let finished = Finished { class, service: response, response, ending };
+        let finished = Finished { class, service: response, response, ending, kind: 0 };
         (0..count).for_each(|_| law.on_finish(at(0), &finished, &IDLE));
     }
 
@@ -244,7 +244,7 @@ mod tests {
     fn an_empty_bucket_says_when_to_come_back() {
         let mut law = law();
         set_rate(&mut law, 2.0);
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
         for _ in 0..10 {
             assert_eq!(law.on_arrival(at(0), &arrival, &IDLE), Decision::Admit);
         }

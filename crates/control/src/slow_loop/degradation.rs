@@ -40,7 +40,7 @@ use super::{Activity, Leeway, QualityLaw, Strain};
 use crate::smoothed_percentile::{Period, SmoothedPercentile};
 use crate::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue, Finished,
-    Order, Ratio, Reading, Timestamp, Waiting,
+    Moved, Order, Ratio, Reading, Timestamp, Waiting,
 };
 
 /// adj_d of the response-time controller [Welsh03 fig. 4].
@@ -209,6 +209,24 @@ impl<L: AdmissionLaw> AdmissionLaw for AdmissionWhenSpent<L> {
         }
     }
 
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        if self.on {
+            self.law.on_move(now, moved, backlog);
+        }
+    }
+
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        self.law.park_after(class, kind)
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.law.due(waiting)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.law.may_start(class, kind, backlog)
+    }
+
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         if self.on {
             self.law.on_tick(now, backlog);
@@ -281,7 +299,7 @@ mod tests {
             let response = Duration::from_millis(millis);
             let ending = Ending::Completed;
             let class = ClassId::DEFAULT;
-            let finished = Finished { class, service: response, response, ending };
+            let finished = Finished { class, service: response, response, ending, kind: 0 };
             (0..100).for_each(|_| self.law.on_finish(now, &finished));
         }
     }
@@ -341,6 +359,7 @@ mod tests {
         case.answers(2000);
         let response = Duration::from_millis(5);
         let b = Finished {
+            kind: 0,
             class: ClassId::new(1),
             service: response,
             response,
@@ -353,7 +372,7 @@ mod tests {
     #[test]
     fn the_door_is_the_laws_only_while_quality_is_spent() {
         let mut door = AdmissionWhenSpent::new(Threshold::new(0));
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
         let mut admits = |strain| {
             door.on_quality(strain);
             door.on_arrival(Timestamp::ZERO, &arrival, &BACKLOG) == Decision::Admit

@@ -313,7 +313,7 @@ impl<'a> Simulation<'a> {
 
         let backlog = backlog(&self.queued, &self.running, self.limit());
         let idle = backlog.has_idle_worker();
-        let arrival = Arrival { class, deadline: None, flow };
+        let arrival = Arrival { class, deadline: None, flow, kind: 0 };
         match self.governor.admission().on_arrival(self.now, &arrival, &backlog) {
             Decision::Reject(rejection) => self.end(id, Outcome::Rejected(rejection.reason)),
             Decision::Admit if idle => self.start(id),
@@ -331,7 +331,8 @@ impl<'a> Simulation<'a> {
         while total(&self.running) < self.limit() {
             let Some(id) = self.take_next() else { return };
             let class = self.stories[id].record.class;
-            let waiting = Waiting { class, entered: self.stories[id].entered, deadline: None };
+            let waiting =
+                Waiting { class, entered: self.stories[id].entered, deadline: None, kind: 0 };
             let backlog = backlog(&self.queued, &self.running, self.limit());
             let verdict = self.governor.admission().on_dequeue(self.now, &waiting, &backlog);
             self.queued[class.index()] -= 1;
@@ -398,6 +399,7 @@ impl<'a> Simulation<'a> {
             self.work(next);
         }
         let finished = Finished {
+            kind: 0,
             class,
             service: self.now.since(self.stories[id].started),
             response: self.now.since(self.stories[id].entered),

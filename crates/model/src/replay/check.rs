@@ -161,6 +161,10 @@ fn answers<R: Read>(
             law.on_finish(now, &finished, backlog);
             Event::Finish(finished)
         }
+        Event::Move(moved) => {
+            law.on_move(now, &moved, backlog);
+            Event::Move(moved)
+        }
         Event::Tick => {
             law.on_tick(now, backlog);
             Event::Tick
@@ -192,6 +196,9 @@ fn asked(event: &Event, at: Timestamp) -> String {
         }
         Event::Order { head_age, .. } => format!("the order, the oldest waiting for {head_age:?}"),
         Event::Finish(finished) => format!("the end of one of {}", class(finished.class.index())),
+        Event::Move(moved) => {
+            format!("the move of one of {}: {:?}", class(moved.class.index()), moved.change)
+        }
         Event::Tick => "a tick".to_owned(),
         Event::Cpu(busy) => format!("processors busy to {busy}"),
         Event::Target { class: of, target, .. } => {

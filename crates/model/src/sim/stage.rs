@@ -132,7 +132,7 @@ impl StageRun {
         }
         // For laws zero is who is not known.
         let flow = if plan.tells_flows { u64::from(job.flow) + 1 } else { 0 };
-        let arrival = Arrival { class: job.class, deadline: deadline(job), flow };
+        let arrival = Arrival { class: job.class, deadline: deadline(job), flow, kind: 0 };
         let now = Timestamp::from_nanos(now);
         match self.ruling.admission_mut().on_arrival(now, &arrival, &self.inside.backlog()) {
             Decision::Admit => Ok(()),
@@ -284,6 +284,7 @@ impl StageRun {
             Ending::Terminated
         };
         let finished = Finished {
+            kind: 0,
             class,
             service: Duration::from_nanos(now - job.started),
             response: Duration::from_nanos(now - job.entered),
@@ -337,5 +338,5 @@ fn deadline(job: &Job) -> Option<Timestamp> {
 #[inline]
 pub(super) fn waiting(job: &Job) -> Waiting {
     let entered = Timestamp::from_nanos(job.entered);
-    Waiting { class: job.class, entered, deadline: deadline(job) }
+    Waiting { class: job.class, entered, deadline: deadline(job), kind: 0 }
 }

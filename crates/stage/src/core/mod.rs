@@ -613,7 +613,7 @@ pub(crate) struct CoreConfig {
 
 /// What a law is told of an event that asks to enter.
 fn arrival(meta: &Meta) -> Arrival {
-    Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow }
+    Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow, kind: 0 }
 }
 
 /// Several events as one run, if a law cannot tell them apart.

@@ -183,7 +183,7 @@ impl<T: Item> State<T> {
             self.observer.record(class, service, response, count);
         }
         let [service, response] = [service, response].map(Duration::from_nanos);
-        let finished = Finished { class, service, response, ending };
+        let finished = Finished { class, service, response, ending, kind: 0 };
         let (law, backlog) = (self.ruling.admission_mut(), self.ledger.backlog(self.workers));
         if count == 1 {
             law.on_finish(now, &finished, &backlog);
@@ -314,5 +314,5 @@ impl<T: Item> State<T> {
 
 /// What a law is told of a queued event.
 fn waiting(meta: &Meta) -> Waiting {
-    Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline() }
+    Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline(), kind: 0 }
 }

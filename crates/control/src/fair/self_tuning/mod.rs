@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use crate::{Concurrency, Target};
 
-    const ARRIVAL: Arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+    const ARRIVAL: Arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
 
     fn law(form: Form) -> SelfTuning {
         SelfTuning::new(&Classes::single(Target::p90(Duration::from_secs(1)).unwrap()), form)
@@ -349,7 +349,7 @@ mod tests {
                 let state = backlog(inside.saturating_sub(4), inside.min(4));
                 let ending = Ending::Completed;
                 let class = ClassId::DEFAULT;
-                let finished = Finished { class, service: response, response, ending };
+                let finished = Finished { class, service: response, response, ending, kind: 0 };
                 law.on_finish(now, &finished, &state);
             }
             if half_millis % 1000 == 0 {

@@ -51,6 +51,7 @@ impl Demand {
         for (index, demand) in self.classes.iter_mut().enumerate() {
             let refused = std::mem::take(&mut demand.refused);
             let late = Finished {
+                kind: 0,
                 class: ClassId::new(index),
                 service: Duration::ZERO,
                 response: demand.target * 2,

@@ -82,7 +82,7 @@ use super::{
 };
 use crate::{
     AdmissionLaw, Arrival, Backlog, BatchSize, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Finished, Order, Ratio, Reading, Timestamp, Waiting,
+    Finished, Moved, Order, Ratio, Reading, Timestamp, Waiting,
 };
 
 /// More refused than this share: overloaded. A hundredth of requests is what an
@@ -472,6 +472,22 @@ impl AdmissionLaw for Composition {
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.fast.on_finish(now, finished, backlog);
         self.quality.on_finish(now, finished);
+    }
+
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        self.fast.on_move(now, moved, backlog);
+    }
+
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        self.fast.park_after(class, kind)
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.fast.due(waiting)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.fast.may_start(class, kind, backlog)
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {

@@ -181,7 +181,7 @@ impl Case {
         };
         let now = Timestamp::ZERO + SECOND * self.second;
         self.second += 1;
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0 };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
         (0..100).for_each(|_| _ = self.law.on_arrival(now, &arrival, &backlog));
         let activity = Activity { backlog, offered: 0, lost: 0, completed: 0, workers_idle: idle };
         self.law.govern(now, &activity);
