@@ -167,7 +167,7 @@ impl<E: Send + 'static> Batch<E> {
             Outcome::Completed if unanswered => Outcome::Failed,
             outcome => outcome,
         };
-        self.core.finish(now, &self.begun, Ended { started: self.started, outcome, timed: true });
+        self.core.finish(now, &self.begun, Ended::now(self.started, outcome));
         self.begun.clear();
     }
 

@@ -86,7 +86,7 @@ impl Context {
         self.worker.stage.quality()
     }
 
-    /// `event` with this event's class, deadline and flow, to be sent on.
+    /// `event` with this event's class, deadline, flow and kind, to be sent on.
     pub fn envelope<E>(&self, event: E) -> Envelope<E> {
         Envelope::new(event, self.meta.entry())
     }
@@ -194,6 +194,7 @@ impl Meta {
     /// What another stage is told of the event when it is sent on.
     pub(crate) fn entry(&self) -> Entry {
         let due = self.deadline().map_or(Due::Never, Due::At);
-        Entry { class: self.class, due, cost: self.cost, flow: self.flow }
+        let Self { class, cost, flow, kind, .. } = *self;
+        Entry { class, due, cost, flow, kind }
     }
 }

@@ -52,6 +52,6 @@ pub(crate) async fn drain<T: Item>(
         finished: after.completed + after.failed - before.completed - before.failed,
         dropped: after.dropped - before.dropped,
         terminated: after.terminated - before.terminated,
-        left: after.running,
+        left: after.in_service(),
     }
 }

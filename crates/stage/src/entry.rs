@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tamarisk_control::{ClassId, Timestamp};
 
-/// Class, deadline, cost and flow of an event; all optional.
+/// Class, deadline, cost, flow and kind of an event; all optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub(crate) class: ClassId,
     pub(crate) due: Due,
     pub(crate) cost: u32,
     pub(crate) flow: u64,
+    pub(crate) kind: u64,
 }
 
 /// When an answer stops being of use.
@@ -34,7 +35,7 @@ impl Due {
 }
 
 impl Entry {
-    /// The default class, no deadline, cost 1, flow 0.
+    /// The default class, no deadline, cost 1, flow 0, kind 0.
     pub fn new() -> Self {
         Self::default()
     }
@@ -75,6 +76,14 @@ impl Entry {
         let mut hasher = std::hash::DefaultHasher::new();
         key.hash(&mut hasher);
         self.flow = hasher.finish();
+        self
+    }
+
+    /// What kind of work it is: events of one kind take about as long, and laws learn how
+    /// long that is. 0 is not known.
+    #[must_use]
+    pub fn kind(mut self, kind: u64) -> Self {
+        self.kind = kind;
         self
     }
 }

@@ -13,12 +13,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{
-    AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target, Timestamp,
+    AdmissionLaw, Change, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target,
+    Timestamp,
 };
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::core::{Begun, Core, Discard, Ended, Governed, Item, Leaving, govern};
+use crate::core::{Begun, Core, Discard, Ended, Governed, Item, Leaving, Slot, govern};
 use crate::drain::{self, DrainReport};
 use crate::entry::Entry;
 use crate::ledger::Outcome;
@@ -53,10 +54,13 @@ pub struct Gate {
 pub struct Permit {
     gate: Gate,
     begun: Begun,
+    slot: Slot,
     started: Timestamp,
     /// [`Timestamp::MAX`] if at no set time.
     end: Timestamp,
     timed: bool,
+    /// When the first data of a stream was out.
+    answered: Option<Timestamp>,
     /// How the event is booked when the permit goes.
     outcome: Outcome,
 }
@@ -111,7 +115,7 @@ impl Gate {
         let now = self.core.clock.now();
         let meta = self.core.meta(now, &entry);
         let mut state = self.core.lock();
-        let decision = if state.has_place() {
+        let decision = if state.has_place(&meta) {
             self.core.decide(&mut state, now, &meta)
         } else {
             let must_wait = Rejection::new(Reason::QueueFull);
@@ -121,9 +125,14 @@ impl Gate {
             state.reject(&meta, &rejection);
             return Err(rejection);
         }
-        let entered = state.enter(now, &meta);
-        debug_assert!(entered, "there was a place under the same lock");
-        Ok(self.permit(&meta, now))
+        let Some(slot) = state.enter(now, &meta) else {
+            let taken = Rejection::new(Reason::QueueFull);
+            state.tell(now, &meta, Change::Dropped);
+            state.reject(&meta, &taken);
+            return Err(taken);
+        };
+        drop(state);
+        Ok(self.permit(&meta, now, slot))
     }
 
     /// A permit, after waiting for one if need be. Dropping the future leaves
@@ -142,7 +151,9 @@ impl Gate {
                 return place.poll(cx);
             }
             match self.arrive(&entry) {
-                Ok(Arrived::Running(meta, now)) => Poll::Ready(Ok(self.permit(&meta, now))),
+                Ok(Arrived::Running(meta, now, slot)) => {
+                    Poll::Ready(Ok(self.permit(&meta, now, slot)))
+                }
                 Ok(Arrived::Waiting(new)) => place.insert(new).poll(cx),
                 Err(rejection) => Poll::Ready(Err(Refused::Rejected(rejection))),
             }
@@ -176,20 +187,22 @@ impl Gate {
             state.reject(&meta, &rejection);
             return Err(rejection);
         }
-        if state.enter(now, &meta) {
-            return Ok(Arrived::Running(meta, now));
+        if let Some(slot) = state.enter(now, &meta) {
+            return Ok(Arrived::Running(meta, now, slot));
         }
         let waiter = Arc::new(Waiter::default());
         state.ledger.enqueue(meta.class, 1);
         self.core.push(&mut state, meta, Arc::clone(&waiter));
+        self.core.start_beside_free_place(state, now);
         Ok(Arrived::Waiting(Place { gate: self.clone(), meta, waiter }))
     }
 
     #[inline]
-    fn permit(&self, meta: &Meta, started: Timestamp) -> Permit {
+    fn permit(&self, meta: &Meta, started: Timestamp, slot: Slot) -> Permit {
         let (gate, end) = (self.clone(), self.core.knobs.end(meta, started));
         let begun = Begun::one(meta);
-        Permit { gate, begun, started, end, timed: true, outcome: Outcome::Terminated }
+        let outcome = Outcome::Terminated;
+        Permit { gate, begun, slot, started, end, timed: true, answered: None, outcome }
     }
 
     /// The gate at this instant.
@@ -264,6 +277,27 @@ impl Permit {
         self.timed = false;
     }
 
+    /// Gives the place to others while the caller waits for somebody else than what the gate
+    /// protects, such as its own client. That time counts neither as service nor as response.
+    pub fn suspend(&mut self) {
+        self.gate.core.suspend(self.slot);
+    }
+
+    /// Takes the place again at once, be it one more than there are. Without effect if it was
+    /// not given up.
+    pub fn resume(&mut self) {
+        self.gate.core.resume(self.slot);
+    }
+
+    /// The first data of a stream is out: this is its answer, and its response time ends here.
+    /// It keeps its place to the end.
+    pub fn first_data(&mut self) {
+        let core = &self.gate.core;
+        let now = core.clock.now();
+        self.answered = Some(now);
+        core.first_data(now, &self.begun);
+    }
+
     /// When the caller was let through.
     pub fn started(&self) -> Timestamp {
         self.started
@@ -287,13 +321,14 @@ impl Drop for Permit {
         let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
         let outcome = if unwinding { Outcome::Failed } else { self.outcome };
         let core = &self.gate.core;
-        let ended = Ended { started: self.started, outcome, timed: self.timed };
-        core.finish(core.clock.now(), &[self.begun], ended);
+        let Self { started, timed, answered, .. } = *self;
+        let ended = Ended { timed, answered, ..Ended::now(started, outcome) };
+        core.finish_served(core.clock.now(), self.slot, &self.begun, ended);
     }
 }
 
 enum Arrived {
-    Running(Meta, Timestamp),
+    Running(Meta, Timestamp, Slot),
     Waiting(Place),
 }
 
@@ -318,7 +353,7 @@ struct Waiting {
 enum WaitState {
     #[default]
     Queued,
-    Started(Timestamp),
+    Started(Timestamp, Slot),
     Discarded(Discard),
     /// The waiter took its answer, or left.
     Over,
@@ -332,7 +367,7 @@ impl Place {
                 waiting.waker = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            WaitState::Started(started) => Ok(self.gate.permit(&self.meta, started)),
+            WaitState::Started(started, slot) => Ok(self.gate.permit(&self.meta, started, slot)),
             WaitState::Discarded(Discard::Closed) => Err(Refused::Closed),
             WaitState::Discarded(_) => Err(Refused::Dropped),
             WaitState::Over => unreachable!("polled after it was ready"),
@@ -354,10 +389,10 @@ impl Drop for Place {
             std::mem::replace(&mut waiting.state, WaitState::Over)
         };
         match last {
-            WaitState::Queued => state.abandon(&self.meta),
-            WaitState::Started(started) => {
+            WaitState::Queued => state.abandon(self.gate.core.clock.now(), &self.meta),
+            WaitState::Started(started, slot) => {
                 drop(state);
-                drop(self.gate.permit(&self.meta, started));
+                drop(self.gate.permit(&self.meta, started, slot));
             }
             WaitState::Discarded(_) | WaitState::Over => {}
         }
@@ -377,7 +412,9 @@ impl Item for Arc<Waiter> {
 
     fn leaving(&self, how: Leaving) {
         self.0.lock().state = match how {
-            Leaving::Started(now) => WaitState::Started(now),
+            Leaving::Started(now, slot) => {
+                WaitState::Started(now, slot.expect("a caller runs under a permit"))
+            }
             Leaving::Discarded(why) => WaitState::Discarded(why),
         };
     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! offered = rejected + completed + dropped + terminated + failed + inside
-//! inside  = queued + running
+//! inside  = queued + running + parked + suspended
 //! ```
 //!
 //! The outcomes and what is inside are counted apart, each where it happens, so
@@ -46,14 +46,23 @@ pub struct Accounts {
     pub failed: u64,
     /// In the queue now.
     pub queued: u64,
-    /// Being worked on now.
+    /// Being worked on now, each holding a place.
     pub running: u64,
+    /// Being worked on for so long that they hold no place any more.
+    pub parked: u64,
+    /// Waiting for their own callers, without a place.
+    pub suspended: u64,
 }
 
 impl Accounts {
     /// Events that are in the stage now.
     pub fn inside(&self) -> u64 {
-        self.queued + self.running
+        self.queued + self.in_service()
+    }
+
+    /// Events that have started and not ended, whether they hold a place or not.
+    pub fn in_service(&self) -> u64 {
+        self.running + self.parked + self.suspended
     }
 
     /// Whether every event offered is accounted for exactly once.
@@ -73,7 +82,16 @@ impl AddAssign for Accounts {
         self.failed += other.failed;
         self.queued += other.queued;
         self.running += other.running;
+        self.parked += other.parked;
+        self.suspended += other.suspended;
     }
+}
+
+/// Why an event in service holds no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aside {
+    Parked,
+    Suspended,
 }
 
 /// The running accounts, kept under the stage's lock.
@@ -86,6 +104,8 @@ pub(crate) struct Ledger {
     reserved: Vec<u32>,
     queued_total: u32,
     running_total: u32,
+    /// Events that have started and hold no place: parked or suspended ones.
+    aside_total: u32,
 }
 
 impl Ledger {
@@ -97,6 +117,7 @@ impl Ledger {
             reserved: vec![0; classes],
             queued_total: 0,
             running_total: 0,
+            aside_total: 0,
         }
     }
 
@@ -173,6 +194,30 @@ impl Ledger {
         *ended += u64::from(count);
     }
 
+    /// A running event gives up its place.
+    pub(crate) fn set_aside(&mut self, class: ClassId, why: Aside) {
+        self.running[class.index()] -= 1;
+        self.running_total -= 1;
+        self.aside_total += 1;
+        *self.aside(class, why) += 1;
+    }
+
+    /// An event that had given up its place has it again, be it one too many.
+    pub(crate) fn bring_back(&mut self, class: ClassId, why: Aside) {
+        *self.aside(class, why) -= 1;
+        self.aside_total -= 1;
+        self.running[class.index()] += 1;
+        self.running_total += 1;
+    }
+
+    fn aside(&mut self, class: ClassId, why: Aside) -> &mut u64 {
+        let counts = &mut self.counts[class.index()];
+        match why {
+            Aside::Parked => &mut counts.parked,
+            Aside::Suspended => &mut counts.suspended,
+        }
+    }
+
     fn stop(&mut self, class: ClassId, count: u32) -> &mut Accounts {
         self.running[class.index()] -= count;
         self.running_total -= count;
@@ -193,6 +238,11 @@ impl Ledger {
 
     pub(crate) fn running(&self) -> u32 {
         self.running_total
+    }
+
+    /// Events that have started and not ended.
+    pub(crate) fn in_service(&self) -> u32 {
+        self.running_total + self.aside_total
     }
 
     pub(crate) fn backlog(&self, workers: Concurrency) -> Backlog<'_> {

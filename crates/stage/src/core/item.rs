@@ -2,6 +2,7 @@
 
 use tamarisk_control::Timestamp;
 
+use super::in_service::Slot;
 use crate::queue::Queued;
 
 /// Something that waits in a stage's queue.
@@ -29,7 +30,8 @@ pub(crate) trait Item: Send + Sized {
 /// How an item leaves the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
-    Started(Timestamp),
+    /// To run; under a permit, in this slot.
+    Started(Timestamp, Option<Slot>),
     Discarded(Discard),
 }
 

@@ -68,7 +68,7 @@ mod tests {
     fn an_event_ends_at_its_deadline_or_at_its_limit_whichever_comes_first() {
         let knobs = Knobs::new(1);
         let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(100));
-        let meta = |deadline| Meta { entered: now, deadline, flow: 0, cost: 1, class };
+        let meta = |deadline| Meta { entered: now, deadline, flow: 0, kind: 0, cost: 1, class };
         let due = Timestamp::from_nanos(500);
         assert_eq!(knobs.end(&meta(Timestamp::MAX), now), Timestamp::MAX);
         knobs.set_limit(class, Some(Duration::from_nanos(300)));

@@ -7,6 +7,7 @@
 //! before, and events that are discarded are destroyed after.
 
 mod governor;
+mod in_service;
 mod item;
 mod knobs;
 mod ruling;
@@ -20,8 +21,9 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, BatchSize, ClassId, Classes, Concurrency, Decision, Knobs as Settings,
-    PredictGateTrim, Ratio, Reading, Reason, Rejection, Ruling, SlowLaws, Target, Timestamp,
+    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision,
+    Knobs as Settings, PredictGateTrim, Ratio, Reading, Reason, Rejection, Ruling, SlowLaws,
+    Target, Timestamp,
 };
 use tokio::sync::Notify;
 
@@ -36,6 +38,8 @@ use crate::queue::{Lease, Meta, Queue, Queued, Run};
 
 use governor::TICK;
 pub(crate) use governor::{Governed, govern};
+use in_service::InService;
+pub(crate) use in_service::Slot;
 use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
 pub(crate) use knobs::Knobs;
@@ -83,6 +87,7 @@ impl<T: Item> Core<T> {
             chosen: config.chosen,
             bounds: config.workers,
             promised: config.classes.clone(),
+            in_service: InService::default(),
             running_most: 0,
             observer: Observer::new(now, config.classes.len()),
             phase: Phase::Open,
@@ -121,6 +126,7 @@ impl<T: Item> Core<T> {
             class: self.classes.resolve(entry.class),
             entered: now,
             deadline: entry.due.resolve(now),
+            kind: entry.kind,
             cost: entry.cost,
             flow: entry.flow,
         }
@@ -305,6 +311,47 @@ impl<T: Item> Core<T> {
         self.settle(state, now, 0);
     }
 
+    /// Books the end of an event that ran under a permit.
+    pub(crate) fn finish_served(&self, now: Timestamp, slot: Slot, begun: &Begun, ended: Ended) {
+        let mut state = self.lock();
+        state.running_changes(now);
+        state.finish_served(now, slot, begun, ended);
+        state.follow_law();
+        self.settle(state, now, 0);
+    }
+
+    /// The caller of a running event is waited for.
+    pub(crate) fn suspend(&self, slot: Slot) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.running_changes(now);
+        state.suspend(now, slot);
+        self.settle(state, now, 0);
+    }
+
+    /// The caller of a suspended event is not waited for any more.
+    pub(crate) fn resume(&self, slot: Slot) {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        state.running_changes(now);
+        state.resume(now, slot);
+    }
+
+    /// The first data of a stream is out.
+    pub(crate) fn first_data(&self, now: Timestamp, begun: &Begun) {
+        let mut state = self.lock();
+        state.first_data(now, begun);
+        state.follow_law();
+        self.settle(state, now, 0);
+    }
+
+    /// Starts what may start, where an event has queued beside a free place.
+    pub(crate) fn start_beside_free_place(&self, state: MutexGuard<'_, State<T>>, now: Timestamp) {
+        if state.has_free_place() {
+            self.settle(state, now, 0);
+        }
+    }
+
     /// After a change: does what it means for those who wait, if anybody does.
     #[inline]
     fn settle(&self, state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
@@ -357,6 +404,7 @@ impl<T: Item> Core<T> {
         let now = self.clock.now();
         let mut state = self.lock();
         state.ledger.abort(meta.class);
+        state.tell(now, meta, Change::Dropped);
         self.settle(state, now, 1);
     }
 
@@ -396,6 +444,9 @@ impl<T: Item> Core<T> {
         let now = self.clock.now();
         let mut state = self.lock();
         let wanted = state.tick(now, cpu, &self.knobs);
+        state.running_changes(now);
+        state.park(now);
+        state.follow_law();
         let overdue = state.take_overdue(now);
         self.settle(state, now, overdue.len());
         discard(overdue, Discard::Dropped);
@@ -613,7 +664,7 @@ pub(crate) struct CoreConfig {
 
 /// What a law is told of an event that asks to enter.
 fn arrival(meta: &Meta) -> Arrival {
-    Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow, kind: 0 }
+    Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow, kind: meta.kind }
 }
 
 /// Several events as one run, if a law cannot tell them apart.
@@ -621,8 +672,8 @@ fn alike<T>(events: &[Queued<T>]) -> Option<Run> {
     let (first, others) = events.split_first()?;
     let meta = first.meta;
     let same = |other: &Queued<T>| {
-        let Meta { class, flow, deadline, .. } = other.meta;
-        (class, flow, deadline) == (meta.class, meta.flow, meta.deadline)
+        let Meta { class, flow, deadline, kind, .. } = other.meta;
+        (class, flow, deadline, kind) == (meta.class, meta.flow, meta.deadline, meta.kind)
     };
     let count = u32::try_from(events.len()).ok()?;
     (count > 1 && others.iter().all(same)).then_some(Run { meta, count })

@@ -5,16 +5,17 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{
-    Activity, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, Order, Ratio, Reason,
-    Rejection, Ruling, Timestamp, Waiting,
+    Activity, Change, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, Moved, Order,
+    Ratio, Reason, Rejection, Ruling, Timestamp, Waiting,
 };
 
 use tamarisk_control::catalogue::Laws;
 
+use super::in_service::{InService, Place, Served, Slot};
 use super::item::{Discard, Item, Leaving};
 use super::knobs::Knobs;
 use super::ruling::{Adjustment, govern};
-use crate::ledger::{Ledger, Outcome};
+use crate::ledger::{Aside, Ledger, Outcome};
 use crate::observation::{Observer, Phase};
 use crate::queue::{Lease, Meta, Queue, Queued};
 
@@ -30,6 +31,8 @@ pub(crate) struct State<T> {
     pub(super) bounds: RangeInclusive<u32>,
     /// The classes with the targets that they have now.
     pub(super) promised: Classes,
+    /// What runs under permits.
+    pub(super) in_service: InService,
     /// The most events that ran at once since the last tick.
     pub(super) running_most: u32,
     pub(super) observer: Observer,
@@ -51,12 +54,13 @@ pub(crate) struct State<T> {
 pub(crate) struct Begun {
     pub(crate) entered: Timestamp,
     pub(crate) class: ClassId,
+    pub(crate) kind: u64,
     pub(crate) count: u32,
 }
 
 impl Begun {
     pub(crate) fn one(meta: &Meta) -> Self {
-        Self { entered: meta.entered, class: meta.class, count: 1 }
+        Self { entered: meta.entered, class: meta.class, kind: meta.kind, count: 1 }
     }
 }
 
@@ -67,6 +71,17 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// Whether their times say something of the stage.
     pub(crate) timed: bool,
+    /// How long they were suspended, in nanoseconds.
+    pub(crate) suspended: u64,
+    /// When the answer was out, if that was before the end: the first data of a stream.
+    pub(crate) answered: Option<Timestamp>,
+}
+
+impl Ended {
+    /// All of the time since `started` was service.
+    pub(crate) fn now(started: Timestamp, outcome: Outcome) -> Self {
+        Self { started, outcome, timed: true, suspended: 0, answered: None }
+    }
 }
 
 impl<T: Item> State<T> {
@@ -86,7 +101,7 @@ impl<T: Item> State<T> {
     ) -> Option<Queued<T>> {
         loop {
             let order = self.order(now);
-            let queued = self.queue.pop(lease, order)?;
+            let queued = self.pop(lease, order)?;
             if queued.item.is_gone() {
                 self.gone -= 1;
                 continue;
@@ -98,13 +113,31 @@ impl<T: Item> State<T> {
                 && law.on_dequeue(now, &waiting(meta), &backlog) == Dequeue::Run;
             if of_use {
                 self.ledger.start(class, 1);
-                queued.item.leaving(Leaving::Started(now));
+                let slot = T::BRINGS_WORKER.then(|| self.in_service.begin(now, meta));
+                queued.item.leaving(Leaving::Started(now, slot));
                 return Some(queued);
             }
             self.ledger.drop_queued(class);
+            self.tell(now, &queued.meta, Change::Dropped);
             queued.item.leaving(Leaving::Discarded(Discard::Dropped));
             discarded.push(queued);
         }
+    }
+
+    fn pop(&mut self, lease: Lease, order: Order) -> Option<Queued<T>> {
+        let Self { queue, ruling, ledger, workers, .. } = self;
+        let (law, backlog) = (ruling.admission(), ledger.backlog(*workers));
+        queue.pop(lease, order, |meta| {
+            law.may_start(meta.class, meta.kind, &backlog).then(|| law.due(&waiting(meta)))
+        })
+    }
+
+    /// Tells the law that an event has left the queue without running.
+    pub(crate) fn tell(&mut self, now: Timestamp, meta: &Meta, change: Change) {
+        let Meta { class, kind, entered, .. } = *meta;
+        let moved = Moved { class, kind, change, time: now.since(entered) };
+        let backlog = self.ledger.backlog(self.workers);
+        self.ruling.admission_mut().on_move(now, &moved, &backlog);
     }
 
     /// Moves up to `most` events that are next, of one class and all worth running, to
@@ -127,7 +160,7 @@ impl<T: Item> State<T> {
         self.ledger.start(meta.class, run.count);
         let taken = batch.len();
         self.queue.pop_run(run, batch);
-        batch.range(taken..).for_each(|queued| queued.item.leaving(Leaving::Started(now)));
+        batch.range(taken..).for_each(|queued| queued.item.leaving(Leaving::Started(now, None)));
         true
     }
 
@@ -154,42 +187,126 @@ impl<T: Item> State<T> {
     }
 
     /// Whether an event that arrives now need not queue.
-    pub(crate) fn has_place(&self) -> bool {
-        self.ledger.queued() == 0 && self.ledger.running() < self.workers.get()
+    pub(crate) fn has_place(&self, meta: &Meta) -> bool {
+        self.ledger.queued() == 0 && self.has_free_place() && {
+            let backlog = self.ledger.backlog(self.workers);
+            self.ruling.admission().may_start(meta.class, meta.kind, &backlog)
+        }
+    }
+
+    pub(crate) fn has_free_place(&self) -> bool {
+        self.ledger.running() < self.workers.get()
     }
 
     /// Lets an admitted event run at once if it need not queue.
-    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> bool {
-        let free = self.has_place();
-        if free {
+    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> Option<Slot> {
+        self.has_place(meta).then(|| {
             self.running_changes(now);
             self.ledger.enter(meta.class);
+            self.in_service.begin(now, meta)
+        })
+    }
+
+    /// The caller of a running event is waited for: others may have its place.
+    pub(super) fn suspend(&mut self, now: Timestamp, slot: Slot) {
+        let served = self.in_service.get_mut(slot);
+        if served.place == Place::Held {
+            let moved = moved(served, Change::Suspended, served.service(now));
+            served.place = Place::Suspended(now);
+            self.ledger.set_aside(moved.class, Aside::Suspended);
+            self.tell_moved(now, &moved);
         }
-        free
+    }
+
+    /// A suspended event goes on, without queueing.
+    pub(super) fn resume(&mut self, now: Timestamp, slot: Slot) {
+        let served = self.in_service.get_mut(slot);
+        if let Place::Suspended(since) = served.place {
+            let moved = moved(served, Change::Resumed, served.service(now));
+            served.suspended += now.nanos_since(since);
+            served.place = Place::Held;
+            self.ledger.bring_back(moved.class, Aside::Suspended);
+            self.tell_moved(now, &moved);
+        }
+    }
+
+    /// The first data of a stream is out.
+    pub(super) fn first_data(&mut self, now: Timestamp, begun: &Begun) {
+        let Begun { class, kind, entered, .. } = *begun;
+        self.tell_moved(
+            now,
+            &Moved { class, kind, change: Change::FirstData, time: now.since(entered) },
+        );
+    }
+
+    /// Takes the places of those that have been in service for longer than the law learns from.
+    pub(super) fn park(&mut self, now: Timestamp) {
+        let law = self.ruling.admission();
+        for served in self.in_service.park(now, |served| law.park_after(served.class, served.kind))
+        {
+            self.ledger.set_aside(served.class, Aside::Parked);
+            self.tell_moved(now, &moved(&served, Change::Parked, served.service(now)));
+        }
+    }
+
+    fn tell_moved(&mut self, now: Timestamp, moved: &Moved) {
+        let backlog = self.ledger.backlog(self.workers);
+        self.ruling.admission_mut().on_move(now, moved, &backlog);
+    }
+
+    /// An event that ran under a permit has ended.
+    pub(super) fn finish_served(
+        &mut self,
+        now: Timestamp,
+        slot: Slot,
+        begun: &Begun,
+        mut ended: Ended,
+    ) {
+        self.resume(now, slot);
+        let served = self.in_service.end(slot);
+        ended.suspended = served.suspended;
+        match served.place {
+            Place::Held | Place::Suspended(_) => self.finish(now, begun, ended),
+            Place::Parked => {
+                self.ledger.bring_back(begun.class, Aside::Parked);
+                self.ledger.finish(begun.class, ended.outcome, 1);
+                self.observe_end(now, begun, ended);
+                self.tell_moved(now, &moved(&served, Change::ParkedEnded, served.service(now)));
+            }
+        }
     }
 
     #[inline]
     pub(crate) fn finish(&mut self, now: Timestamp, begun: &Begun, ended: Ended) {
-        let Begun { entered, class, count } = *begun;
+        let Begun { class, kind, count, .. } = *begun;
         self.ledger.finish(class, ended.outcome, count);
+        let [service, response] = self.observe_end(now, begun, ended);
         let ending = match ended.outcome {
             _ if !ended.timed => Ending::Untimed,
             Outcome::Completed => Ending::Completed,
             Outcome::Terminated => Ending::Terminated,
             Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,
         };
-        let (service, response) = (now.nanos_since(ended.started), now.nanos_since(entered));
-        if ending == Ending::Completed {
-            self.observer.record(class, service, response, count);
-        }
-        let [service, response] = [service, response].map(Duration::from_nanos);
-        let finished = Finished { class, service, response, ending, kind: 0 };
+        let finished = Finished { class, service, response, ending, kind };
         let (law, backlog) = (self.ruling.admission_mut(), self.ledger.backlog(self.workers));
         if count == 1 {
             law.on_finish(now, &finished, &backlog);
         } else {
             law.on_finish_all(now, &finished, count, &backlog);
         }
+    }
+
+    /// Keeps the times of events that have ended: those of service and response.
+    fn observe_end(&mut self, now: Timestamp, begun: &Begun, ended: Ended) -> [Duration; 2] {
+        let own = |since: Timestamp, until: Timestamp| {
+            until.nanos_since(since).saturating_sub(ended.suspended)
+        };
+        let service = own(ended.started, now);
+        let response = own(begun.entered, ended.answered.unwrap_or(now));
+        if ended.timed && ended.outcome == Outcome::Completed {
+            self.observer.record(begun.class, service, response, begun.count);
+        }
+        [service, response].map(Duration::from_nanos)
     }
 
     pub(super) fn tick(&mut self, now: Timestamp, cpu: Option<Ratio>, knobs: &Knobs) -> Adjustment {
@@ -232,16 +349,18 @@ impl<T: Item> State<T> {
         self.gone -= gone.len();
         for queued in &overdue {
             self.ledger.drop_queued(queued.meta.class);
+            self.tell(now, &queued.meta, Change::Dropped);
             queued.item.leaving(Leaving::Discarded(Discard::Dropped));
         }
         overdue
     }
 
     /// The sender of a queued item has left.
-    pub(crate) fn abandon(&mut self, meta: &Meta) {
+    pub(crate) fn abandon(&mut self, now: Timestamp, meta: &Meta) {
         /// Sweeping costs a pass over the queue: not more often than this.
         const GONE_MIN: usize = 64;
         self.ledger.drop_queued(meta.class);
+        self.tell(now, meta, Change::Abandoned);
         self.gone += 1;
         if self.gone > GONE_MIN && self.gone > self.queue.len() / 2 {
             self.gone -= self.queue.extract(|queued| queued.item.is_gone()).len();
@@ -308,11 +427,16 @@ impl<T: Item> State<T> {
 
     /// A reserved place keeps a stage from being empty until it is closed.
     pub(super) fn is_empty(&self) -> bool {
-        (self.ledger.queued() == 0 || self.is_closed()) && self.ledger.running() == 0
+        (self.ledger.queued() == 0 || self.is_closed()) && self.ledger.in_service() == 0
     }
 }
 
 /// What a law is told of a queued event.
 fn waiting(meta: &Meta) -> Waiting {
-    Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline(), kind: 0 }
+    Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline(), kind: meta.kind }
+}
+
+/// What a law is told of an event in service.
+fn moved(served: &Served, change: Change, time: Duration) -> Moved {
+    Moved { class: served.class, kind: served.kind, change, time }
 }

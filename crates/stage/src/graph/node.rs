@@ -131,7 +131,7 @@ impl<E: Send + 'static> AnyNode for Declared<E> {
 
     fn inside(&self) -> u64 {
         let state = self.door.core.lock();
-        state.ledger.queued() as u64 + u64::from(state.ledger.running())
+        state.ledger.queued() as u64 + u64::from(state.ledger.in_service())
     }
 
     fn set_targets(&self, targets: &[(ClassId, Target)]) {

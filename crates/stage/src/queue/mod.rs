@@ -1,5 +1,6 @@
 //! The queue before a stage, and the order in which it is served.
 
+mod due;
 mod fair;
 mod levels;
 mod partitioned;
@@ -9,6 +10,7 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{ClassId, Classes, Order, Timestamp};
 
+use due::Due;
 use fair::Fair;
 use levels::Levels;
 pub(crate) use partitioned::Lease;
@@ -33,6 +35,10 @@ pub enum Discipline {
     /// Each [`flow`](crate::Entry::flow) in turn, charged by cost, so that one
     /// client's burst delays that client (start-time fair queueing).
     FairByFlow,
+    /// Classes of higher priority first; within a priority, what the admission law says is
+    /// due first among the [kinds](crate::Entry::kind) that it lets start now. Where the law
+    /// asks for it, newest first.
+    EarliestDue,
 }
 
 /// What the queue knows of an event.
@@ -42,6 +48,7 @@ pub(crate) struct Meta {
     /// [`Timestamp::MAX`] if there is none.
     pub(crate) deadline: Timestamp,
     pub(crate) flow: u64,
+    pub(crate) kind: u64,
     pub(crate) cost: u32,
     pub(crate) class: ClassId,
 }
@@ -70,6 +77,7 @@ pub(crate) enum Queue<T> {
     Levels { levels: Levels<T>, adaptive: bool },
     Shortest(Shortest<T>),
     Fair(Fair<T>),
+    Due(Due<T>),
     Partitioned(Partitioned<T>),
 }
 
@@ -85,6 +93,7 @@ impl<T> Queue<T> {
             }
             Discipline::ShortestFirst => Self::Shortest(Shortest::default()),
             Discipline::FairByFlow => Self::Fair(Fair::default()),
+            Discipline::EarliestDue => Self::Due(Due::new(classes)),
         }
     }
 
@@ -100,6 +109,7 @@ impl<T> Queue<T> {
             Self::Levels { levels, .. } => levels.push(queued),
             Self::Shortest(heap) => heap.push(queued),
             Self::Fair(fair) => fair.push(queued),
+            Self::Due(due) => due.push(queued),
             Self::Partitioned(partitions) => partitions.push(queued),
         }
     }
@@ -108,7 +118,7 @@ impl<T> Queue<T> {
     pub(crate) fn push_all(&mut self, queued: Vec<Queued<T>>) {
         match self {
             Self::Levels { levels, .. } => levels.push_all(queued),
-            Self::Shortest(_) | Self::Fair(_) | Self::Partitioned(_) => {
+            Self::Shortest(_) | Self::Fair(_) | Self::Due(_) | Self::Partitioned(_) => {
                 queued.into_iter().for_each(|queued| self.push(queued));
             }
         }
@@ -126,7 +136,7 @@ impl<T> Queue<T> {
             Self::Levels { levels, adaptive } if !adaptive || order == Order::OldestFirst => {
                 levels.next_run(most, stays)
             }
-            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) | Self::Partitioned(_) => None,
+            _ => None,
         }
     }
 
@@ -142,19 +152,27 @@ impl<T> Queue<T> {
     pub(crate) fn lease(&mut self) -> Option<Lease> {
         match self {
             Self::Partitioned(partitions) => partitions.lease(),
-            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) => {
+            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) | Self::Due(_) => {
                 self.is_ready().then_some(Lease::WHOLE)
             }
         }
     }
 
-    pub(crate) fn pop(&mut self, lease: Lease, order: Order) -> Option<Queued<T>> {
+    /// The next event. Where the queue is served by due times, `due` tells them; it has none
+    /// for what may not start now.
+    pub(crate) fn pop(
+        &mut self,
+        lease: Lease,
+        order: Order,
+        due: impl Fn(&Meta) -> Option<Timestamp>,
+    ) -> Option<Queued<T>> {
         match self {
             Self::Levels { levels, adaptive } => {
                 levels.pop(if *adaptive { order } else { Order::OldestFirst })
             }
             Self::Shortest(heap) => heap.pop(),
             Self::Fair(fair) => fair.pop(),
+            Self::Due(lines) => lines.pop(order, due),
             Self::Partitioned(partitions) => partitions.pop(lease),
         }
     }
@@ -170,7 +188,9 @@ impl<T> Queue<T> {
     pub(crate) fn is_ready(&self) -> bool {
         match self {
             Self::Partitioned(partitions) => partitions.is_ready(),
-            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) => self.len() > 0,
+            Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) | Self::Due(_) => {
+                self.len() > 0
+            }
         }
     }
 
@@ -179,6 +199,7 @@ impl<T> Queue<T> {
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
         match self {
             Self::Levels { levels, .. } => levels.oldest(),
+            Self::Due(lines) => lines.oldest(),
             Self::Shortest(_) | Self::Fair(_) | Self::Partitioned(_) => None,
         }
     }
@@ -188,6 +209,7 @@ impl<T> Queue<T> {
             Self::Levels { levels, .. } => levels.len(),
             Self::Shortest(heap) => heap.len(),
             Self::Fair(fair) => fair.len(),
+            Self::Due(lines) => lines.len(),
             Self::Partitioned(partitions) => partitions.len(),
         }
     }
@@ -198,6 +220,7 @@ impl<T> Queue<T> {
             Self::Levels { levels, .. } => levels.extract(gone),
             Self::Shortest(heap) => heap.extract(gone),
             Self::Fair(fair) => fair.extract(gone),
+            Self::Due(lines) => lines.extract(gone),
             Self::Partitioned(partitions) => partitions.extract(gone),
         }
     }

@@ -20,16 +20,22 @@ fn event(item: u64, class: usize, cost: u32, flow: u64) -> Queued<u64> {
         class: ClassId::new(class),
         entered: Timestamp::from_nanos(item),
         deadline: Timestamp::MAX,
+        kind: 0,
         cost,
         flow,
     };
     Queued { meta, item }
 }
 
+/// Due as they entered, and nothing held back.
+fn as_entered(meta: &Meta) -> Option<Timestamp> {
+    Some(meta.entered)
+}
+
 fn drain(queue: &mut Queue<u64>, order: Order) -> Vec<u64> {
     let mut out = Vec::new();
     while let Some(lease) = queue.lease() {
-        out.extend(queue.pop(lease, order).map(|queued| queued.item));
+        out.extend(queue.pop(lease, order, as_entered).map(|queued| queued.item));
         queue.release(lease);
     }
     out
@@ -113,13 +119,13 @@ fn a_flow_that_was_away_has_saved_nothing_up() {
         queue.push(event(item, 0, 1, 7));
     }
     for _ in 0..50 {
-        queue.pop(Lease::WHOLE, Order::OldestFirst);
+        queue.pop(Lease::WHOLE, Order::OldestFirst, as_entered);
     }
     // The virtual clock stands at 49: flow 8 starts there, next to flow 7's 50th.
     queue.push(event(201, 0, 1, 8));
     queue.push(event(202, 0, 1, 8));
     let next: Vec<_> = (0..4)
-        .filter_map(|_| queue.pop(Lease::WHOLE, Order::OldestFirst))
+        .filter_map(|_| queue.pop(Lease::WHOLE, Order::OldestFirst, as_entered))
         .map(|queued| queued.item)
         .collect();
     assert_eq!(next, [201, 51, 202, 52]);
@@ -135,7 +141,7 @@ fn a_flow_that_queues_one_event_at_a_time_gains_nothing_by_it() {
     let mut of_flow_8 = 0;
     queue.push(event(100, 0, 2, 8));
     for _ in 0..9 {
-        let served = queue.pop(Lease::WHOLE, Order::OldestFirst).unwrap();
+        let served = queue.pop(Lease::WHOLE, Order::OldestFirst, as_entered).unwrap();
         if served.meta.flow == 8 {
             of_flow_8 += 1;
             queue.push(event(100, 0, 2, 8));
@@ -151,15 +157,15 @@ fn a_leased_partition_is_served_by_nobody_else() {
     queue.push(event(2, 0, 0, 8)); // Partition 0 again.
     queue.push(event(3, 0, 0, 5)); // Partition 1.
     let first = queue.lease().unwrap();
-    assert_eq!(queue.pop(first, Order::OldestFirst).unwrap().item, 1);
+    assert_eq!(queue.pop(first, Order::OldestFirst, as_entered).unwrap().item, 1);
     let second = queue.lease().unwrap();
-    assert_eq!(queue.pop(second, Order::OldestFirst).unwrap().item, 3);
+    assert_eq!(queue.pop(second, Order::OldestFirst, as_entered).unwrap().item, 3);
     assert_eq!(queue.lease(), None, "partition 0 still has an event, but it is leased");
     assert!(!queue.is_ready());
     queue.release(first);
     assert!(queue.is_ready());
     assert_eq!(queue.lease(), Some(first));
-    assert_eq!(queue.pop(first, Order::OldestFirst).unwrap().item, 2);
+    assert_eq!(queue.pop(first, Order::OldestFirst, as_entered).unwrap().item, 2);
 }
 
 #[test]
@@ -230,4 +236,46 @@ fn disciplines_that_sort_have_no_runs_and_take_many_one_by_one() {
         assert_eq!(run(&queue, Order::OldestFirst, 8), None);
         assert_eq!(drain(&mut queue, Order::OldestFirst).len(), 3);
     }
+}
+
+/// An event of a kind, named by when it entered.
+fn of_kind(item: u64, class: usize, kind: u64) -> Queued<u64> {
+    let Queued { mut meta, item } = event(item, class, 1, 0);
+    meta.kind = kind;
+    Queued { meta, item }
+}
+
+#[test]
+fn the_earliest_due_head_among_those_that_may_start_is_next() {
+    let mut queue = Queue::new(Discipline::EarliestDue, &classes(&[1, 0]));
+    for (item, class, kind) in [(1, 0, 7), (2, 0, 8), (3, 1, 9), (4, 0, 8), (5, 0, 7)] {
+        queue.push(of_kind(item, class, kind));
+    }
+    // Kind 7 is due 10 after it entered, the others at once; 9 may not start.
+    let due = |meta: &Meta| {
+        let after = if meta.kind == 7 { 10 } else { 0 };
+        let due = Timestamp::from_nanos(meta.entered.as_nanos() + after);
+        (meta.kind != 9).then_some(due)
+    };
+    assert_eq!(queue.oldest(), Some(Timestamp::from_nanos(1)));
+    let mut next = |order| queue.pop(Lease::WHOLE, order, due).map(|queued| queued.item);
+    let old = Order::OldestFirst;
+    assert_eq!([next(old), next(Order::NewestFirst), next(old)], [Some(2), Some(5), Some(4)]);
+    assert_eq!([next(old), next(old)], [Some(1), None]);
+    // The higher priority goes first as soon as it may.
+    queue.push(of_kind(6, 0, 7));
+    assert_eq!(queue.len(), 2);
+    let order = [3, 6].map(Some);
+    assert_eq!([0; 2].map(|_| queue.pop(Lease::WHOLE, old, as_entered).map(|q| q.item)), order);
+}
+
+#[test]
+fn more_kinds_than_lines_share_them_and_none_is_lost() {
+    let mut queue = Queue::new(Discipline::EarliestDue, &classes(&[0]));
+    (0..1000).for_each(|item| queue.push(of_kind(item, 0, item)));
+    assert_eq!(queue.extract(|queued| queued.item % 2 == 0).len(), 500);
+    assert_eq!(queue.len(), 500);
+    let mut rest = drain(&mut queue, Order::OldestFirst);
+    rest.sort_unstable();
+    assert!(rest.into_iter().eq((0..1000).filter(|item| item % 2 == 1)));
 }

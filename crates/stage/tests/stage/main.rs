@@ -13,6 +13,7 @@ mod inline;
 mod observation;
 mod panics;
 mod partitions;
+mod places;
 mod replace;
 mod reserve;
 mod resize;

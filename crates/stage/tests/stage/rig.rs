@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Class, Classes, Concurrency, Decision, Dequeue, Ending,
-    Finished, Order, Priority, Ratio, Reading, Rejection, Target, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
+    Ending, Finished, Moved, Order, Priority, Ratio, Reading, Rejection, Target, Timestamp,
+    Waiting,
 };
 use tamarisk_stage::{
     Accounts, Batch, BlockingHandler, BoxError, Clock, Context, Handler, Stage, StageBuilder,
@@ -32,6 +33,11 @@ pub(crate) struct Script {
     pub(crate) dequeues: u32,
     pub(crate) sweeps: u32,
     pub(crate) endings: Vec<Ending>,
+    pub(crate) moves: Vec<Moved>,
+    pub(crate) services: Vec<[Duration; 2]>,
+    pub(crate) park_after: Option<Duration>,
+    /// Kinds that may not start.
+    pub(crate) held_back: Vec<u64>,
     pub(crate) cpu: Option<Ratio>,
     pub(crate) promised: Option<Classes>,
 }
@@ -79,7 +85,21 @@ impl AdmissionLaw for Law {
     }
 
     fn on_finish(&mut self, _: Timestamp, finished: &Finished, _: &Backlog<'_>) {
-        self.0.lock().endings.push(finished.ending);
+        let mut script = self.0.lock();
+        script.endings.push(finished.ending);
+        script.services.push([finished.service, finished.response]);
+    }
+
+    fn on_move(&mut self, _: Timestamp, moved: &Moved, _: &Backlog<'_>) {
+        self.0.lock().moves.push(*moved);
+    }
+
+    fn park_after(&self, _: ClassId, _: u64) -> Option<Duration> {
+        self.0.lock().park_after
+    }
+
+    fn may_start(&self, _: ClassId, kind: u64, _: &Backlog<'_>) -> bool {
+        !self.0.lock().held_back.contains(&kind)
     }
 
     fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}

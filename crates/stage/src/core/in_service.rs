@@ -1,0 +1,105 @@
+//! The events that callers run under a permit: since when, and whether they hold a place.
+
+use std::time::Duration;
+
+use tamarisk_control::{ClassId, Timestamp};
+
+use crate::queue::Meta;
+
+/// How many events of a stage may be parked at once. Each may keep a connection open; with
+/// the 20,000 files that systems commonly allow, half of them are left for others.
+const PARKED_MAX: u32 = 4096;
+
+/// A position in [`InService`]; it belongs to one permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(u32);
+
+/// Whether an event in service holds one of the stage's places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It does.
+    Held,
+    /// It has been in service for too long to count.
+    Parked,
+    /// Its caller is waited for, since this instant.
+    Suspended(Timestamp),
+}
+
+/// What a slot knows of its event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    pub(crate) class: ClassId,
+    pub(crate) kind: u64,
+    pub(crate) started: Timestamp,
+    pub(crate) place: Place,
+    /// How long it was suspended before, in nanoseconds.
+    pub(crate) suspended: u64,
+}
+
+impl Served {
+    /// How long it has been worked on.
+    pub(crate) fn service(&self, now: Timestamp) -> Duration {
+        let until = match self.place {
+            Place::Suspended(since) => since,
+            Place::Held | Place::Parked => now,
+        };
+        Duration::from_nanos(until.nanos_since(self.started).saturating_sub(self.suspended))
+    }
+}
+
+/// All events in service under a permit, at most as many as there are permits.
+#[derive(Debug, Default)]
+pub(crate) struct InService {
+    slots: Vec<Option<Served>>,
+    free: Vec<u32>,
+    parked: u32,
+}
+
+impl InService {
+    /// An event starts, holding a place.
+    #[inline]
+    pub(crate) fn begin(&mut self, now: Timestamp, meta: &Meta) -> Slot {
+        let Meta { class, kind, .. } = *meta;
+        let served = Served { class, kind, started: now, place: Place::Held, suspended: 0 };
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = Some(served);
+            return Slot(index);
+        }
+        self.slots.push(Some(served));
+        Slot(self.slots.len() as u32 - 1)
+    }
+
+    /// An event ends: what was known of it.
+    #[inline]
+    pub(crate) fn end(&mut self, slot: Slot) -> Served {
+        let served = self.slots[slot.0 as usize].take().expect("a slot is ended once");
+        self.free.push(slot.0);
+        self.parked -= u32::from(served.place == Place::Parked);
+        served
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> &mut Served {
+        self.slots[slot.0 as usize].as_mut().expect("a slot is taken until it is ended")
+    }
+
+    /// Parks what holds a place and has been in service for longer than `limit` says;
+    /// returns each.
+    pub(crate) fn park(
+        &mut self,
+        now: Timestamp,
+        limit: impl Fn(&Served) -> Option<Duration>,
+    ) -> Vec<Served> {
+        let mut parked = Vec::new();
+        let held = self.slots.iter_mut().flatten().filter(|served| served.place == Place::Held);
+        for served in held {
+            if self.parked < PARKED_MAX
+                && limit(served).is_some_and(|limit| served.service(now) > limit)
+            {
+                served.place = Place::Parked;
+                self.parked += 1;
+                parked.push(*served);
+            }
+        }
+        parked
+    }
+}

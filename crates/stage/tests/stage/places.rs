@@ -1,0 +1,134 @@
+//! Places of a gate that events give up while they run.
+
+use std::time::Duration;
+
+use tamarisk_control::{Change, Ending};
+use tamarisk_stage::{Accounts, Discipline, Entry, Gate, GatePermit};
+use tokio::time::advance;
+
+use crate::rig::{Law, described, settle};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn gate(workers: u32) -> (Gate, Law) {
+    let law = Law::default();
+    let described = described("gate").workers(workers).law(law.clone());
+    (described.discipline(Discipline::EarliestDue).gate().unwrap(), law)
+}
+
+fn accounts(gate: &Gate) -> Accounts {
+    let total = gate.observe().total();
+    assert!(total.balance(), "{total:?}");
+    total
+}
+
+fn enter(gate: &Gate) -> GatePermit {
+    gate.try_enter(Entry::new()).unwrap()
+}
+
+/// What has become of places, in order.
+fn changes(law: &Law) -> Vec<Change> {
+    law.script().moves.iter().map(|moved| moved.change).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_for_too_long_gives_up_its_place_and_is_accounted_for_to_its_end() {
+    let (gate, law) = gate(1);
+    law.script().park_after = Some(250 * MS);
+    let long = enter(&gate);
+    let waiting = tokio::spawn({
+        let gate = gate.clone();
+        async move { gate.enter(Entry::new()).await.unwrap() }
+    });
+    advance(150 * MS).await;
+    settle().await;
+    assert_eq!((accounts(&gate).running, accounts(&gate).queued), (1, 1));
+    advance(200 * MS).await;
+    let next = waiting.await.unwrap();
+    let now = accounts(&gate);
+    assert_eq!((now.parked, now.running, now.inside()), (1, 1, 2));
+
+    long.complete();
+    assert_eq!(changes(&law), [Change::Parked, Change::ParkedEnded]);
+    assert!(law.script().endings.is_empty(), "it held no place that could become free");
+    next.complete();
+    let now = accounts(&gate);
+    assert_eq!((now.completed, now.inside()), (2, 0));
+    assert_eq!(law.script().endings, [Ending::Completed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_event_lets_others_in_and_its_pause_is_no_service() {
+    let (gate, law) = gate(1);
+    let mut slow = enter(&gate);
+    advance(10 * MS).await;
+    slow.suspend();
+    slow.suspend();
+    let other = enter(&gate);
+    assert_eq!((accounts(&gate).suspended, accounts(&gate).running), (1, 1));
+    advance(1000 * MS).await;
+    slow.resume();
+    assert_eq!(accounts(&gate).running, 2, "it does not queue again");
+    advance(20 * MS).await;
+    slow.complete();
+    assert_eq!(law.script().services, [[30 * MS, 30 * MS]]);
+    assert_eq!(changes(&law), [Change::Suspended, Change::Resumed]);
+    other.complete();
+
+    let mut leaves = enter(&gate);
+    leaves.suspend();
+    drop(leaves);
+    let now = accounts(&gate);
+    assert_eq!((now.terminated, now.completed, now.inside()), (1, 2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_is_answered_by_its_first_data_and_keeps_its_place() {
+    let (gate, law) = gate(1);
+    let mut stream = enter(&gate);
+    advance(40 * MS).await;
+    stream.first_data();
+    advance(1000 * MS).await;
+    assert_eq!(accounts(&gate).running, 1);
+    stream.complete();
+    assert_eq!(law.script().services, [[1040 * MS, 40 * MS]]);
+    assert_eq!(law.script().moves[0].time, 40 * MS);
+    let seen = gate.observe().classes[0].response.unwrap();
+    assert!(seen.max < 45 * MS, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_start_is_passed_over_and_starts_when_it_may() {
+    let (gate, law) = gate(2);
+    law.script().held_back = vec![7];
+    let held = gate.clone();
+    let held = tokio::spawn(async move { held.enter(Entry::new().kind(7)).await.unwrap() });
+    settle().await;
+    assert_eq!((accounts(&gate).queued, accounts(&gate).running), (1, 0));
+    let other = gate.enter(Entry::new().kind(8)).await.unwrap();
+    assert_eq!((accounts(&gate).queued, accounts(&gate).running), (1, 1));
+    law.script().held_back.clear();
+    other.complete();
+    held.await.unwrap().complete();
+    assert_eq!(accounts(&gate).completed, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_law_is_told_of_whoever_leaves_the_queue() {
+    let (gate, law) = gate(1);
+    let first = enter(&gate);
+    let wait = |entry: Entry| {
+        let gate = gate.clone();
+        tokio::spawn(async move { gate.enter(entry).await })
+    };
+    let leaves = wait(Entry::new());
+    let late = wait(Entry::new().timeout(50 * MS));
+    settle().await;
+    leaves.abort();
+    assert!(leaves.await.is_err_and(|error| error.is_cancelled()));
+    advance(60 * MS).await;
+    first.complete();
+    assert!(late.await.is_ok_and(|entered| entered.is_err()));
+    assert_eq!(changes(&law), [Change::Abandoned, Change::Dropped]);
+    assert_eq!(accounts(&gate).dropped, 2);
+}
