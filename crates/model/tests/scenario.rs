@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-use tamarisk_control::PerSecond;
 use tamarisk_control::catalogue::Laws;
+use tamarisk_control::{PerSecond, Ratio};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
-    Client, Discipline, Distribution, Heed, Load, Profile, Resource, Route, Simulation, Speed, Step,
+    Client, Discipline, Distribution, Heed, KindAt, Load, Profile, Resource, Route, Simulation,
+    Speed, Step,
 };
 
 /// The example of the module's own documentation.
@@ -48,6 +49,16 @@ fn the_documented_example_says_all_there_is_to_say() {
         ]
     );
     assert_eq!(web.routes, [Route { to: "db".into(), probability: 0.3 }]);
+    let kinds: Vec<_> = scenario.kinds.iter().map(|kind| (&*kind.name, &*kind.class)).collect();
+    assert_eq!(kinds, [("report", "plain"), ("poll", "gold"), ("stream", "gold")]);
+    assert_eq!((web.lost.get(), web.answer_time), (0.001, s(30)));
+    assert_eq!(web.outages, [(s(40), s(45))]);
+    assert_eq!(web.pauses, [(s(50), s(51))]);
+    let lasting =
+        |name: &str, time| KindAt::new(name).steps([Step::own(Distribution::Constant(time))]);
+    let report = KindAt { lost: Ratio::new(0.01).ok(), ..lasting("report", ms(800)) };
+    let stream = lasting("stream", s(10)).first_data(Distribution::Exponential(ms(50)));
+    assert_eq!(web.kinds, [report, lasting("poll", s(25)).without_worker(), stream]);
     let gold = Step::own(Distribution::Exponential(ms(2)));
     assert_eq!(web.service_of, [("gold".to_owned(), vec![gold])]);
     assert_eq!(web.routes_of, [("gold".to_owned(), vec![])]);
@@ -78,7 +89,10 @@ fn the_documented_example_says_all_there_is_to_say() {
     let rate = Profile::constant(100.0).spike(s(10), s(20), 1000.0).ramp(s(30), s(40), 500.0);
     let gaps = Distribution::Erlang { stages: 4, mean: s(1) };
     assert_eq!(crowd.load, Load::Open { rate: rate.step(s(50), 100.0), gaps });
-    assert_eq!(crowd.mix, [("gold".to_owned(), 0.2), ("plain".to_owned(), 0.8)]);
+    let mix = [("gold", 0.2), ("plain", 0.7), ("report", 0.05), ("poll", 0.03), ("stream", 0.02)];
+    assert_eq!(crowd.mix, mix.map(|(name, share)| (name.to_owned(), share)));
+    assert_eq!(crowd.greedy.map(Ratio::get), Some(0.5));
+    assert_eq!(crowd.leaves, Some(Distribution::Exponential(s(5))));
     assert_eq!((crowd.flows, crowd.patience), (100, Some(s(2))));
     assert_eq!((crowd.retry.attempts_max, crowd.retry.pause_max), (3, s(30)));
     assert_eq!((crowd.retry.growth, crowd.retry.heed), (2.0, Heed::RetryAfter));
@@ -128,7 +142,7 @@ fn the_examples_are_sound_and_can_be_simulated() {
         Simulation::new(&file.scenario).unwrap();
         count += 1;
     }
-    assert_eq!(count, 19);
+    assert_eq!(count, 39);
 }
 
 #[test]

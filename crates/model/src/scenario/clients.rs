@@ -13,17 +13,24 @@ use crate::sim::{Client, Distribution, Heed, Load, Profile, Retry};
 
 const CLIENT: &[&str] = &[
     "enter", "open", "closed", "sessions", "trace", "gaps", "changes", "stay", "think", "mix",
-    "flows", "patience", "retry",
+    "flows", "greedy", "patience", "leaves", "retry",
 ];
 const CHANGE: &[&str] = &["step", "ramp", "spike", "at", "from", "until"];
 const RETRY: &[&str] = &["attempts", "pause", "growth", "most", "heed"];
+
+/// What a mix may name.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) classes: &'a [&'a str],
+    pub(super) kinds: &'a [&'a str],
+}
 
 pub(super) fn client(
     name: String,
     key: Range<usize>,
     value: &Value<'_>,
     stages: &[&str],
-    classes: &[&str],
+    names: Names<'_>,
     files: Files<'_>,
 ) -> Result<(Client, ClientPlace), Fault> {
     let section = Section::new(value, CLIENT, |_| false)?;
@@ -37,11 +44,15 @@ pub(super) fn client(
         load: span(&["open", "closed", "sessions", "trace"]),
         changes: span(&["changes", "open", "closed", "sessions"]),
         mix: span(&["mix"]),
+        greedy: span(&["greedy"]),
+        leaves: span(&["leaves"]),
     };
-    let (load, flows) = load(&section, classes, files)?;
+    let (load, flows) = load(&section, names.classes, files)?;
     let mut client = Client::new(name, entry(&section, stages)?, load);
-    client.mix = section.read("mix", |value| mix(value, classes))?.unwrap_or_default();
+    client.mix = section.read("mix", |value| mix(value, names))?.unwrap_or_default();
     client.flows = section.read("flows", whole)?.unwrap_or(flows);
+    client.greedy = section.read("greedy", values::ratio)?;
+    client.leaves = section.read("leaves", |value| distribution(value, files))?;
     client.patience = section.read("patience", values::duration)?;
     client.retry = section.read("retry", |value| retry(value, files))?.unwrap_or_else(Retry::never);
     Ok((client, place))
@@ -92,7 +103,7 @@ fn load(section: &Section<'_>, classes: &[&str], files: Files<'_>) -> Result<(Lo
             let recorded = |value: &Value<'_>| files.recorded(value, classes);
             let (load, of_the_trace) = section.require(kind, "\"live.trace\"", recorded)?;
             flows = of_the_trace;
-            (load, &["gaps", "changes", "stay", "think", "mix", "flows"][..])
+            (load, &["gaps", "changes", "stay", "think", "mix", "flows", "greedy"][..])
         }
         _ => (Load::Closed { users: users(section)?, think: think()? }, &["gaps", "stay"][..]),
     };
@@ -183,11 +194,13 @@ fn users(section: &Section<'_>) -> Result<Vec<(Duration, u32)>, Fault> {
     Ok(users)
 }
 
-fn mix(value: &Value<'_>, classes: &[&str]) -> Result<Vec<(String, f64)>, Fault> {
+fn mix(value: &Value<'_>, names: Names<'_>) -> Result<Vec<(String, f64)>, Fault> {
     let shares = Section::tables(value)?.into_iter().map(|(key, value)| {
         let class: &str = key.get_ref();
-        if !classes.contains(&class) {
-            return Err(values::not_one_of(key.span(), "class", class, classes));
+        if !names.classes.contains(&class) && !names.kinds.contains(&class) {
+            let all: Vec<_> = names.classes.iter().chain(names.kinds).copied().collect();
+            let what = if names.kinds.is_empty() { "class" } else { "class or kind" };
+            return Err(values::not_one_of(key.span(), what, class, &all));
         }
         Ok((class.to_owned(), values::ratio(value)?.get()))
     });

@@ -105,6 +105,15 @@ impl File {
             let expected = "expected the same for all classes";
             return Err(no_form(&place.key, "its classes are served differently", expected));
         }
+        let is_uniform = stage.kinds.is_empty() && stage.lost == Ratio::ZERO;
+        if !is_uniform || !stage.outages.is_empty() || !stage.pauses.is_empty() {
+            let expected = "expected no kinds, pauses, outages or lost replies";
+            return Err(no_form(&place.key, "not all its work is alike", expected));
+        }
+        if stage.workers == Stage::UNLIMITED {
+            let expected = "expected a number of them";
+            return Err(no_form(&place.workers, "its workers are unlimited", expected));
+        }
         if stage.stretch != Profile::constant(1.0) {
             return Err(no_form(&place.slow, "its service changes", "expected none of it"));
         }

@@ -4,10 +4,16 @@ use tamarisk_control::catalogue::{Laws, Named};
 use tamarisk_control::{Classes, Strain};
 use tamarisk_settings::{Fault, Section, laws};
 
+use super::stages::UNLIMITED;
+
 /// The laws that the section of a stage names. A mere number of workers is none.
 pub(super) fn laws(section: &Section<'_>, classes: &Classes) -> Result<Laws, Fault> {
     let laws = laws::read(|key| {
-        section.value(key).filter(|value| key != "workers" || !value.get_ref().is_integer())
+        section.value(key).filter(|value| {
+            let value = value.get_ref();
+            let is_number = value.is_integer() || value.as_str() == Some(UNLIMITED);
+            key != "workers" || !is_number
+        })
     })?;
     if !is_guarded(&laws)
         && let Some((rules, name)) = first_in_need(&laws, classes)

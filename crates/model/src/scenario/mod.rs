@@ -13,6 +13,12 @@
 //!
 //! [classes.plain]
 //!
+//! [kinds.report]                       # what laws tell apart besides; requests of one kind take about as long
+//! class = "plain"                      # the first class by default
+//!
+//! [kinds.poll]
+//! [kinds.stream]
+//!
 //! [resources.processor]                # what stages share
 //! cores = 4                            # in equal parts, or …
 //! [resources.table]
@@ -23,9 +29,9 @@
 //! period_seconds = 0.5                 # a constant of its own
 //!
 //! [stages.web]
-//! workers = 8
+//! workers = 8                          # or "unlimited"
 //! queue = 100000                       # places; a million by default
-//! discipline = "priority"              # or "fifo" (the default), "adaptive-lifo"
+//! discipline = "priority"              # or "fifo" (the default), "adaptive-lifo", "earliest-due"
 //! service = [{ exponential = "5ms" }, { on = "processor", constant = "2ms" }]
 //! cores = 2                            # which its workers share; with `knee = 16` they contend, and
 //!                                      # with `penalty = { threads = 20, free = 15, loss = 0.2 }` each
@@ -33,6 +39,23 @@
 //! slow = [{ from = "20s", until = "30s", times = 5 }]
 //! to = { db = 0.3 }                    # the rest leaves
 //! admission = "predict-gate-trim"      # laws as `protect`'s file names them; by default none
+//!
+//! lost = 0.001                         # the share of which no reply comes: they use no worker, and …
+//! answer_time = "30s"                  # … have failed after this time; 60s by default
+//! outages = [{ from = "40s", until = "45s" }] # everything that is sent then is lost
+//! pauses = [{ from = "50s", until = "51s" }]  # all its own work stands still, and goes on after
+//!
+//! [stages.web.kinds.report]            # what is different for it; else it is as its class
+//! service = "800ms"
+//! lost = 0.01
+//!
+//! [stages.web.kinds.poll]
+//! service = "25s"
+//! worker = false                       # it uses none
+//!
+//! [stages.web.kinds.stream]            # its response time ends at the first data, which comes so long
+//! service = "10s"                      # after it has a worker; it keeps that for all its service
+//! first_data = { exponential = "50ms" }
 //!
 //! [stages.web.classes.gold]            # what is different for it
 //! service = { exponential = "2ms" }
@@ -59,9 +82,11 @@
 //!     { ramp = "500/s", from = "30s", until = "40s" },
 //!     { step = "100/s", at = "50s" },
 //! ]
-//! mix = { gold = 0.2, plain = 0.8 }    # the first class by default
+//! mix = { gold = 0.2, plain = 0.7, report = 0.05, poll = 0.03, stream = 0.02 } # classes and kinds; the first class by default
 //! flows = 100
-//! patience = "2s"
+//! greedy = 0.5                         # the share of the first flow; as the others by default
+//! patience = "2s"                      # after that it is not started any more; laws know of it
+//! leaves = { exponential = "5s" }      # the client leaves, of which nobody knows before
 //! retry = { attempts = 3, pause = { exponential = "1s" }, growth = 2, most = "30s", heed = true }
 //!
 //! [clients.users]                      # closed: each waits for its answer, and thinks

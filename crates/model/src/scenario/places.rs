@@ -12,6 +12,7 @@ pub(super) struct Places {
     duration: Range<usize>,
     batches: Range<usize>,
     pub(super) global: Range<usize>,
+    pub(super) kinds: Range<usize>,
     /// In the scenario's order.
     pub(super) stages: Vec<StagePlace>,
     /// In the scenario's order.
@@ -29,6 +30,9 @@ pub(super) struct StagePlace {
     pub(super) slow: Range<usize>,
     pub(super) batch_cost: Range<usize>,
     pub(super) clean_up: Range<usize>,
+    pub(super) outages: Range<usize>,
+    pub(super) pauses: Range<usize>,
+    pub(super) kinds: Range<usize>,
     /// For all classes, and for those that differ.
     pub(super) routes: Vec<(Option<String>, Range<usize>)>,
 }
@@ -41,6 +45,8 @@ pub(super) struct ClientPlace {
     pub(super) load: Range<usize>,
     pub(super) changes: Range<usize>,
     pub(super) mix: Range<usize>,
+    pub(super) greedy: Range<usize>,
+    pub(super) leaves: Range<usize>,
 }
 
 impl StagePlace {
@@ -53,7 +59,14 @@ impl StagePlace {
 
 impl Places {
     pub(super) const fn new(duration: Range<usize>, batches: Range<usize>) -> Self {
-        Self { duration, batches, global: 0..0, stages: Vec::new(), clients: Vec::new() }
+        Self {
+            duration,
+            batches,
+            global: 0..0,
+            kinds: 0..0,
+            stages: Vec::new(),
+            clients: Vec::new(),
+        }
     }
 
     /// The mistake that the simulator found, at its place.
@@ -73,6 +86,9 @@ impl Places {
             InvalidScenario::Stage { stage, problem } => self.stage_fault(stage, problem, message),
             InvalidScenario::Client { client, problem } => {
                 self.client_fault(client, problem, message)
+            }
+            InvalidScenario::SameName(_) => {
+                Fault::new(self.kinds.clone(), message, "expected another name")
             }
             _ => Fault::new(0..0, message, "expected another scenario"),
         }
@@ -95,6 +111,13 @@ impl Places {
             StageProblem::Speed(_) => (place.speed.clone(), "expected another speed"),
             StageProblem::BatchCost(_) => (place.batch_cost.clone(), "expected another time"),
             StageProblem::CleanUp(_) => (place.clean_up.clone(), "expected another time"),
+            StageProblem::FirstData(_) => (place.kinds.clone(), "expected another time"),
+            StageProblem::Spans("pauses") => {
+                (place.pauses.clone(), "expected spans in the order of time")
+            }
+            StageProblem::Spans(_) => {
+                (place.outages.clone(), "expected spans in the order of time")
+            }
             StageProblem::Stretch(_) => {
                 (place.slow.clone(), "expected times in order, and finite numbers")
             }
@@ -112,6 +135,11 @@ impl Places {
             ClientProblem::Rate(_) | ClientProblem::Users => {
                 (place.changes.clone(), "expected changes in the order of time")
             }
+            ClientProblem::Greedy => {
+                (place.greedy.clone(), "needs `open = \"100/s\"` and for example `flows = 100`")
+            }
+            ClientProblem::Leaves(_) => (place.leaves.clone(), "expected another time"),
+            ClientProblem::Unleaving => (place.leaves.clone(), "needs `open = \"100/s\"`"),
             _ => (place.key.clone(), "expected other clients"),
         };
         Fault::new(span, message, expected)

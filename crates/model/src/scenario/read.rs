@@ -5,11 +5,12 @@ use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 
+use super::clients::Names;
 use super::files::Files;
 use super::places::Places;
 use super::stages::Known;
 use super::{clients, stages};
-use crate::sim::{Scenario, Simulation};
+use crate::sim::{Kind, Scenario, Simulation};
 
 const FILE: &[&str] = &[
     "duration",
@@ -17,11 +18,13 @@ const FILE: &[&str] = &[
     "batches",
     "p90",
     "classes",
+    "kinds",
     "resources",
     "global",
     "stages",
     "clients",
 ];
+const KIND: &[&str] = &["class"];
 const CLASS: &[&str] = &["priority", "weight", "p90"];
 
 /// The priority of classes that state none: there is room before and behind.
@@ -50,6 +53,10 @@ pub(super) fn file(
         scenario.global = Some(tamarisk_settings::laws::global(value)?);
         places.global = value.span();
     }
+    if let Some(value) = file.value("kinds") {
+        scenario.kinds = kinds(value, &scenario.classes)?;
+        places.kinds = value.span();
+    }
     let mut laws = Vec::new();
     let tables = file.require("stages", "{ web = { workers = 8, … } }", Section::tables)?;
     let named = tables.iter().map(|(key, _)| values::key_name(key));
@@ -60,7 +67,10 @@ pub(super) fn file(
     let resources = scenario.resources.iter().map(|resource| resource.name.clone());
     let resources: Vec<_> = resources.collect();
     let resources: Vec<_> = resources.iter().map(|name: &String| &**name).collect();
+    let kinds = scenario.kinds.clone();
+    let kinds: Vec<_> = kinds.iter().map(|kind| &*kind.name).collect();
     let known = Known {
+        kinds: kinds.clone(),
         classes: classes.clone(),
         resources,
         stages: stage_names.clone(),
@@ -76,15 +86,28 @@ pub(super) fn file(
         places.stages.push(read.place);
     }
     let tables = file.require("clients", "{ crowd = { open = \"100/s\" } }", Section::tables)?;
+    let names = Names { classes: &classes, kinds: &kinds };
     for (key, value) in tables {
         let name = values::key_name(key)?;
-        let (client, place) =
-            clients::client(name, key.span(), value, &stage_names, &classes, files)?;
+        let (client, place) = clients::client(name, key.span(), value, &stage_names, names, files)?;
         scenario.clients.push(client);
         places.clients.push(place);
     }
     Simulation::new(&scenario).map_err(|error| places.fault(&error))?;
     Ok((scenario, laws, places))
+}
+
+fn kinds(value: &Value<'_>, classes: &Classes) -> Result<Vec<Kind>, Fault> {
+    let names: Vec<_> = classes.iter().map(|(_, class)| &*class.name).collect();
+    let kinds = Section::tables(value)?.into_iter().map(|(key, value)| {
+        let section = Section::new(value, KIND, |_| false)?;
+        let class = section.read("class", |value| values::one_of(value, "class", &names))?;
+        Ok(Kind {
+            name: values::key_name(key)?,
+            class: names[class.unwrap_or(ClassId::DEFAULT.index())].to_owned(),
+        })
+    });
+    kinds.collect()
 }
 
 fn classes(file: &Section<'_>) -> Result<Classes, Fault> {

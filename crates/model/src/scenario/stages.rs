@@ -1,6 +1,7 @@
 //! What stages are, and what they share.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use tamarisk_settings::{Fault, Section, Value, values};
 
@@ -8,7 +9,7 @@ use super::distributions;
 use super::files::Files;
 use super::laws::laws;
 use super::places::StagePlace;
-use crate::sim::{Discipline, Profile, Resource, Route, Speed, Stage, Step};
+use crate::sim::{Discipline, KindAt, Profile, Resource, Route, Speed, Stage, Step};
 use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{Classes, Ratio};
 
@@ -31,22 +32,31 @@ const STAGE: &[&str] = &[
     "degradable",
     "termination",
     "clean_up",
+    "kinds",
+    "lost",
+    "outages",
+    "answer_time",
+    "pauses",
 ];
 const OF_CLASS: &[&str] = &["service", "to"];
+const OF_KIND: &[&str] = &["service", "worker", "first_data", "lost"];
+const SPAN: &[&str] = &["from", "until"];
 const PENALTY: &[&str] = &["threads", "free", "loss"];
 /// The keys of a speed; the first that is there stands for it.
 const SPEED: [&str; 3] = ["cores", "knee", "penalty"];
 const SLOW: &[&str] = &["from", "until", "times"];
 const RESOURCE: &[&str] = &["cores", "connections"];
-const DISCIPLINES: [(&str, Discipline); 3] = [
+const DISCIPLINES: [(&str, Discipline); 4] = [
     ("fifo", Discipline::Fifo),
     ("priority", Discipline::Priority),
     ("adaptive-lifo", Discipline::AdaptiveLifo),
+    ("earliest-due", Discipline::EarliestDue),
 ];
 
 /// The names that a stage may use.
 pub(super) struct Known<'a> {
     pub(super) classes: Vec<&'a str>,
+    pub(super) kinds: Vec<&'a str>,
     pub(super) resources: Vec<&'a str>,
     pub(super) stages: Vec<&'a str>,
     /// What classes are promised.
@@ -95,6 +105,9 @@ pub(super) fn stage(
         slow: span("slow"),
         batch_cost: span("batch_cost"),
         clean_up: span("clean_up"),
+        outages: span("outages"),
+        pauses: span("pauses"),
+        kinds: span("kinds"),
         routes: vec![(None, span("to"))],
     };
     let steps = |value| steps(value, known);
@@ -114,6 +127,11 @@ pub(super) fn stage(
         batch_cost: section.read("batch_cost", values::duration)?.unwrap_or_default(),
         degradable: section.read("degradable", values::ratio)?.unwrap_or(Ratio::ONE),
         clean_up: section.read("clean_up", values::duration)?.unwrap_or_default(),
+        kinds: Vec::new(),
+        lost: section.read("lost", values::ratio)?.unwrap_or(Ratio::ZERO),
+        outages: section.read("outages", spans)?.unwrap_or_default(),
+        answer_time: section.read("answer_time", values::duration)?.unwrap_or(Stage::ANSWER_TIME),
+        pauses: section.read("pauses", spans)?.unwrap_or_default(),
     };
     if let Some(queue) = section.read("queue", whole)? {
         stage.capacity = queue;
@@ -134,6 +152,21 @@ pub(super) fn stage(
             stage.routes_of.push((class, own));
         }
     }
+    for (key, value) in section.read("kinds", Section::tables)?.unwrap_or_default() {
+        let kind: &str = key.get_ref();
+        if !known.kinds.contains(&kind) {
+            return Err(values::not_one_of(key.span(), "kind", kind, &known.kinds));
+        }
+        let section = Section::new(value, OF_KIND, |_| false)?;
+        stage.kinds.push(KindAt {
+            kind: kind.to_owned(),
+            service: section.read("service", steps)?,
+            needs_worker: section.read("worker", values::yes)?.unwrap_or(true),
+            first_data: section
+                .read("first_data", |value| distributions::distribution(value, known.files))?,
+            lost: section.read("lost", values::ratio)?,
+        });
+    }
     Ok(Read { stage, laws, place })
 }
 
@@ -141,9 +174,15 @@ pub(super) fn stage(
 fn workers(section: &Section<'_>, laws: &Laws, classes: &Classes) -> Result<u32, Fault> {
     match laws.workers.as_ref().map(|law| law.make(classes)) {
         Some(Ok(law)) => Ok(law.range().start().get()),
-        _ => section.require("workers", "8", whole),
+        _ => section.require("workers", "8", |value| match value.get_ref().as_str() {
+            Some(UNLIMITED) => Ok(Stage::UNLIMITED),
+            _ => whole(value),
+        }),
     }
 }
+
+/// How a stage says that nobody waits for a worker there.
+pub(super) const UNLIMITED: &str = "unlimited";
 
 /// A whole number from 1 to a billion.
 pub(super) fn whole(value: &Value<'_>) -> Result<u32, Fault> {
@@ -213,6 +252,14 @@ fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
     Ok(spans
         .into_iter()
         .fold(profile, |profile, (from, until, times)| profile.spike(from, until, times)))
+}
+
+fn spans(value: &Value<'_>) -> Result<Vec<(Duration, Duration)>, Fault> {
+    values::list(value, |value| {
+        let section = Section::new(value, SPAN, |_| false)?;
+        let time = |key| section.require(key, "\"20s\"", values::duration);
+        Ok((time("from")?, time("until")?))
+    })
 }
 
 fn steps(value: &Value<'_>, known: &Known<'_>) -> Result<Vec<Step>, Fault> {

@@ -1,7 +1,7 @@
 //! Batches: what a worker takes at once, and how it comes from one event to the next.
 
 use super::engine::Run;
-use super::job::NOBODY;
+use super::job::{NOBODY, Phase};
 use super::stage::Next;
 use super::watch::Watch;
 
@@ -23,6 +23,7 @@ impl<W: Watch> Run<'_, W> {
         for _ in 0..more {
             match self.stages[stage].take_along(self.now, &self.jobs, plan) {
                 Some(Next::Run(id)) => {
+                    self.jobs[id].phase = Phase::Held;
                     self.jobs[last].follower = id;
                     last = id;
                 }
@@ -41,8 +42,8 @@ impl<W: Watch> Run<'_, W> {
             let id = next;
             let job = &mut self.jobs[id];
             let stage = job.stage as usize;
-            job.step = self.plan.stages[stage].first_step[job.class.index()];
-            if self.stages[stage].begin_held(self.now, job) {
+            job.step = self.plan.stages[stage].first_step[job.sort as usize];
+            if self.stages[stage].begin_held(self.now, id, job) {
                 self.note_start(id);
                 return Some(id);
             }

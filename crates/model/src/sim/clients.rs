@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::engine::{Event, Run, round};
-use super::job::{Job, NOBODY};
-use super::plan::{ClientPlan, LoadPlan, Renewal};
+use super::job::{Job, NOBODY, Phase};
+use super::plan::{ClientPlan, LoadPlan, Renewal, Sort};
 use super::random::Stream;
 use super::scenario::Heed;
 use super::watch::{Outcome, Watch};
@@ -71,7 +71,7 @@ impl<W: Watch> Run<'_, W> {
         let mut behaviour = Stream::from_state(run.stream.next());
         match &plan.load {
             LoadPlan::Open(renewal) | LoadPlan::Sessions { starts: renewal, .. } => {
-                let flow = if plan.flows > 1 { behaviour.below(plan.flows) } else { 0 };
+                let flow = plan.draw_flow(&mut behaviour);
                 let mut job = new_job(client, plan.flow_first + flow, behaviour);
                 job.renew(plan);
                 self.schedule_arrival(client, renewal);
@@ -84,6 +84,8 @@ impl<W: Watch> Run<'_, W> {
                 let mut job = new_job(client, plan.flow_first + arrival.flow, behaviour);
                 job.renew(plan);
                 job.class = arrival.class;
+                job.kind = 0;
+                job.sort = arrival.class.index() as u32;
                 job.recorded = arrival.service.map_or(u64::MAX, nanos);
                 if let Some(at) = next {
                     self.at(at, Event::Arrival(client));
@@ -152,7 +154,7 @@ impl<W: Watch> Run<'_, W> {
     #[inline]
     pub(super) fn client_told(&mut self, id: u32, outcome: Outcome, retry_after: Duration) {
         let plan = &self.plan.clients[self.jobs[id].client as usize];
-        if outcome != Outcome::Completed && plan.retry.attempts_max > 0 {
+        if outcome != Outcome::Completed && plan.retry.attempts_max > 0 && !self.jobs[id].is_left {
             if self.jobs[id].attempts < plan.retry.attempts_max {
                 self.retry(id, plan, retry_after);
                 return;
@@ -202,11 +204,28 @@ impl<W: Watch> Run<'_, W> {
     }
 }
 
+impl ClientPlan {
+    #[inline]
+    fn draw_flow(&self, random: &mut Stream) -> u32 {
+        if self.flows == 1 {
+            return 0;
+        }
+        match self.greedy {
+            None => random.below(self.flows),
+            Some(share) if random.uniform() < share => 0,
+            Some(_) => 1 + random.below(self.flows - 1),
+        }
+    }
+}
+
 impl Job {
     /// Makes it the client's next request.
     #[inline]
     fn renew(&mut self, plan: &ClientPlan) {
-        self.class = *plan.mix.draw(&mut self.behaviour);
+        let Sort { class, kind, index } = *plan.mix.draw(&mut self.behaviour);
+        self.class = class;
+        self.kind = kind;
+        self.sort = index;
         self.seed = self.behaviour.next();
         self.draws = Stream::from_state(self.seed);
         self.attempts = 0;
@@ -227,7 +246,12 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         recorded: u64::MAX,
         due: u64::MAX,
         limit: u64::MAX,
+        leaves: u64::MAX,
+        first_data: u64::MAX,
+        visit: 0,
         class: tamarisk_control::ClassId::DEFAULT,
+        kind: 0,
+        sort: 0,
         stage: 0,
         client,
         flow,
@@ -235,6 +259,10 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         attempts: 0,
         follower: NOBODY,
         at_entry: true,
+        phase: Phase::Away,
+        has_worker: false,
+        is_lost: false,
+        is_left: false,
     }
 }
 

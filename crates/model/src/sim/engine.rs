@@ -9,10 +9,12 @@ use tamarisk_control::{AdmissionLaw, GlobalLaw, Open, Rejection, Timestamp};
 use super::calendar::Calendar;
 use super::clients::ClientRun;
 use super::global::GlobalRun;
+use super::governor::Moves;
 use super::invalid::InvalidScenario;
-use super::job::{Job, Jobs, NOBODY};
+use super::job::{Job, Jobs, NOBODY, Phase};
 use super::ledger::Ledger;
-use super::plan::{EXIT, Place, Plan};
+use super::plan::{EXIT, NextIs, Place, Plan};
+use super::random::Stream;
 use super::report::Report;
 use super::resource::ResourceRun;
 use super::ruling::Ruled;
@@ -76,7 +78,8 @@ impl Simulation {
             clients: (0..plan.clients.len()).map(|index| ClientRun::new(seed, index)).collect(),
             ledger: Ledger::new(plan),
             global: plan.global_run().expect("it was tried when the plan was made"),
-            overdue: Vec::new(),
+            visits: 0,
+            moves: Moves::default(),
             watch: (),
         }
     }
@@ -97,8 +100,9 @@ pub struct Run<'a, W> {
     pub(super) clients: Box<[ClientRun]>,
     pub(super) ledger: Ledger,
     pub(super) global: Option<GlobalRun>,
-    /// Kept for its memory.
-    overdue: Vec<u32>,
+    /// Stays of requests at stages so far.
+    visits: u64,
+    moves: Moves,
     watch: W,
 }
 
@@ -119,6 +123,12 @@ pub(super) enum Event {
     Limit(u32),
     /// A worker is done with an event that was ended early.
     CleanedUp(u32),
+    /// A reply that never comes may be given up.
+    AnswerTime(u32),
+    /// The first data of a stream may be out.
+    FirstData(u32),
+    /// A client may leave.
+    Leave(u32),
     /// The governors tick.
     Tick,
     /// A second has passed.
@@ -143,6 +153,9 @@ impl Event {
             Self::Mark => (7, 0),
             Self::Limit(job) => (8, job),
             Self::CleanedUp(job) => (9, job),
+            Self::AnswerTime(job) => (10, job),
+            Self::FirstData(job) => (11, job),
+            Self::Leave(job) => (12, job),
         };
         debug_assert!(of_whom >> OF_WHOM_BITS == 0, "jobs and parts are bounded");
         kind << OF_WHOM_BITS | of_whom
@@ -161,10 +174,16 @@ impl Event {
             6 => Self::Second,
             7 => Self::Mark,
             8 => Self::Limit(of_whom),
-            _ => Self::CleanedUp(of_whom),
+            9 => Self::CleanedUp(of_whom),
+            10 => Self::AnswerTime(of_whom),
+            11 => Self::FirstData(of_whom),
+            _ => Self::Leave(of_whom),
         }
     }
 }
+
+/// Where the draws begin that decide when clients leave: retries draw below it.
+const DEPARTURES: u64 = 1 << 40;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -212,7 +231,7 @@ impl<'a, W: Watch> Run<'a, W> {
     /// With `watch` told of all that happens.
     pub fn watch<V: Watch>(self, watch: V) -> Run<'a, V> {
         let Self { plan, seed, now, calendar, jobs, offered, .. } = self;
-        let Self { stages, resources, clients, ledger, global, overdue, .. } = self;
+        let Self { stages, resources, clients, ledger, global, visits, moves, .. } = self;
         Run {
             plan,
             seed,
@@ -225,7 +244,8 @@ impl<'a, W: Watch> Run<'a, W> {
             clients,
             ledger,
             global,
-            overdue,
+            visits,
+            moves,
             watch,
         }
     }
@@ -267,6 +287,9 @@ impl<'a, W: Watch> Run<'a, W> {
             Event::Users(client) => self.change_users(client),
             Event::Limit(id) => self.limit_reached(id),
             Event::CleanedUp(id) => self.end_early(id),
+            Event::AnswerTime(id) => self.answer_time_over(id),
+            Event::FirstData(id) => self.first_data_due(id),
+            Event::Leave(id) => self.client_leaves(id),
             Event::Tick => self.tick(),
             Event::Second => {
                 self.ledger.second();
@@ -290,13 +313,14 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     #[inline]
-    fn see(&mut self, id: u32, what: What) {
+    pub(super) fn see(&mut self, id: u32, what: What) {
         let job = &self.jobs[id];
         self.watch.see(&Seen {
             at: Timestamp::from_nanos(self.now),
             number: job.number,
             stage: job.stage,
             class: job.class,
+            kind: u64::from(job.kind),
             flow: job.flow,
             what,
         });
@@ -314,6 +338,15 @@ impl<'a, W: Watch> Run<'a, W> {
         job.deadline = client.patience.map_or(u64::MAX, |patience| self.now + patience);
         job.stage = client.entry;
         job.at_entry = true;
+        job.is_left = false;
+        if let Some(leaves) = &client.leaves {
+            let mut random = Stream::derived(job.seed, DEPARTURES | u64::from(job.attempts));
+            let after = round(leaves.sample(&mut random));
+            job.leaves = self.now.saturating_add(after);
+            let at = job.leaves;
+            self.at(at, Event::Leave(id));
+        }
+        let job = &self.jobs[id];
         self.ledger.offer(job.class, job.flow);
         let class = job.class;
         self.see(id, What::Offered);
@@ -331,8 +364,11 @@ impl<'a, W: Watch> Run<'a, W> {
         let job = &mut self.jobs[id];
         job.stage = stage;
         job.entered = self.now;
+        job.first_data = u64::MAX;
+        self.visits += 1;
+        job.visit = self.visits;
         let plan = &self.plan.stages[stage as usize];
-        job.step = plan.first_step[job.class.index()] - plan.steps_of_batch;
+        job.step = plan.first_step[job.sort as usize] - plan.steps_of_batch;
         let entered = self.stages[stage as usize].enter(self.now, id, job, plan);
         if let Some(global) = &mut self.global
             && job.at_entry
@@ -342,7 +378,14 @@ impl<'a, W: Watch> Run<'a, W> {
         }
         match entered {
             Entered::Runs => self.start(id),
-            Entered::Waits => self.see(id, What::Queued),
+            Entered::Waits => {
+                self.jobs[id].phase = Phase::Queued;
+                self.see(id, What::Queued);
+                if self.plan.stages[stage as usize].next_is == NextIs::EarliestDue {
+                    // The law may have left it a place that others may not have.
+                    self.dispatch(stage);
+                }
+            }
             Entered::Refused(rejection) => self.refuse(id, rejection),
         }
     }
@@ -356,8 +399,12 @@ impl<'a, W: Watch> Run<'a, W> {
     #[inline]
     fn start(&mut self, id: u32) {
         self.note_start(id);
-        if self.stages[self.jobs[id].stage as usize].finds_worker(id) {
-            self.begin_step(id);
+        let stage = self.jobs[id].stage as usize;
+        if self.plan.stages[stage].upstream.is_some() && self.starts_without_worker(id) {
+            return;
+        }
+        if self.stages[stage].finds_worker(id) {
+            self.begin_with_worker(id);
         }
     }
 
@@ -365,12 +412,28 @@ impl<'a, W: Watch> Run<'a, W> {
     pub(super) fn note_start(&mut self, id: u32) {
         let job = &mut self.jobs[id];
         job.started = self.now;
+        job.phase = Phase::Running;
         let stage = job.stage as usize;
         if let Some(end) = self.stages[stage].end_of(self.now, job) {
             job.limit = end;
             self.at(end, Event::Limit(id));
         }
         self.see(id, What::Started);
+    }
+
+    /// An event that has found a worker begins.
+    #[inline]
+    fn begin_with_worker(&mut self, id: u32) {
+        self.jobs[id].has_worker = true;
+        self.begin_service(id);
+    }
+
+    #[inline]
+    pub(super) fn begin_service(&mut self, id: u32) {
+        if self.plan.stages[self.jobs[id].stage as usize].upstream.is_some() {
+            self.expect_first_data(id);
+        }
+        self.begin_step(id);
     }
 
     #[inline]
@@ -399,7 +462,8 @@ impl<'a, W: Watch> Run<'a, W> {
     #[inline]
     pub(super) fn begin_alone(&mut self, id: u32) {
         let work = self.work(id);
-        let due = self.now.saturating_add(round(work));
+        let pauses = &self.plan.stages[self.jobs[id].stage as usize].pauses;
+        let due = pauses.after(self.now, round(work));
         self.jobs[id].due = due;
         self.at(due, Event::StepDone(id));
     }
@@ -410,7 +474,7 @@ impl<'a, W: Watch> Run<'a, W> {
         let job = &self.jobs[id];
         let stage = &self.plan.stages[job.stage as usize];
         let mut times = self.stages[job.stage as usize].times;
-        if times < 1.0 && job.step < stage.first_step[job.class.index()] {
+        if times < 1.0 && job.step < stage.first_step[job.sort as usize] {
             // What a batch costs does not fall with the quality.
             times = 1.0;
         }
@@ -428,8 +492,8 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     fn at_first_step(&self, id: u32) -> bool {
-        let Job { at_entry, stage, class, step, .. } = self.jobs[id];
-        at_entry && step == self.plan.stages[stage as usize].first_step[class.index()]
+        let Job { at_entry, stage, sort, step, .. } = self.jobs[id];
+        at_entry && step == self.plan.stages[stage as usize].first_step[sort as usize]
     }
 
     pub(super) fn schedule(&mut self, resource: u32) {
@@ -479,6 +543,11 @@ impl<'a, W: Watch> Run<'a, W> {
     #[inline]
     fn finish_stage(&mut self, id: u32) {
         let job = &mut self.jobs[id];
+        if job.is_left {
+            // What was done is of use to nobody.
+            self.end_early(id);
+            return;
+        }
         let plan = &self.plan.stages[job.stage as usize];
         let next = *plan.next[job.class.index()].draw(&mut job.draws);
         if let Some(global) = &mut self.global {
@@ -501,32 +570,36 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// An event that ran has ended at its stage.
     #[inline(always)]
-    fn end_at_stage(&mut self, id: u32, outcome: Outcome) {
+    pub(super) fn end_at_stage(&mut self, id: u32, outcome: Outcome) {
         let job = &mut self.jobs[id];
         let stage = job.stage;
         job.at_entry = false;
         job.limit = u64::MAX;
         self.stages[stage as usize].finish(self.now, job, outcome);
+        job.phase = Phase::Away;
+        job.has_worker = false;
+        job.is_lost = false;
         self.see(id, What::Ended(outcome));
         if self.jobs[id].follower != NOBODY
             && let Some(next) = self.begin_follower(id)
         {
-            self.begin_step(next);
+            self.stages[stage as usize].keep_worker();
+            self.begin_with_worker(next);
         }
         self.begin_behind(stage);
         self.dispatch(stage);
     }
 
     #[inline]
-    fn begin_behind(&mut self, stage: u32) {
+    pub(super) fn begin_behind(&mut self, stage: u32) {
         while let Some(next) = self.stages[stage as usize].take_behind() {
-            self.begin_step(next);
+            self.begin_with_worker(next);
         }
     }
 
     /// Lets as many run as there are places.
     #[inline]
-    fn dispatch(&mut self, stage: u32) {
+    pub(super) fn dispatch(&mut self, stage: u32) {
         let plan = &self.plan.stages[stage as usize];
         while let Some(next) = self.stages[stage as usize].next(self.now, &self.jobs, plan) {
             match next {
@@ -540,6 +613,7 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     pub(super) fn drop_queued(&mut self, id: u32) {
+        self.jobs[id].phase = Phase::Away;
         self.see(id, What::Ended(Outcome::Dropped));
         self.leave(id, Outcome::Dropped, None);
     }
@@ -547,17 +621,20 @@ impl<'a, W: Watch> Run<'a, W> {
     fn tick(&mut self) {
         self.at(self.now + self.plan.tick, Event::Tick);
         for stage in 0..self.stages.len() {
-            let mut overdue = std::mem::take(&mut self.overdue);
+            let mut moves = std::mem::take(&mut self.moves);
             let plan = &self.plan.stages[stage];
-            if self.stages[stage].tick(self.now, &self.jobs, plan, &mut overdue) {
+            if self.stages[stage].tick(self.now, &mut self.jobs, plan, &mut moves) {
                 self.tell_knobs(stage);
+            }
+            for id in moves.parked.drain(..) {
+                self.see(id, What::Parked);
             }
             self.begin_behind(stage as u32);
             self.dispatch(stage as u32);
-            for id in overdue.drain(..) {
+            for id in moves.overdue.drain(..) {
                 self.drop_queued(id);
             }
-            self.overdue = overdue;
+            self.moves = moves;
         }
         if let Some(global) = &mut self.global {
             global.tick(self.now, &mut self.stages);
@@ -571,10 +648,11 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// A request has ended altogether, and its client does what it does then.
     #[inline]
-    fn leave(&mut self, id: u32, outcome: Outcome, rejection: Option<Rejection>) {
+    pub(super) fn leave(&mut self, id: u32, outcome: Outcome, rejection: Option<Rejection>) {
         self.see(id, What::Left(outcome));
-        let job = &self.jobs[id];
-        let response = self.now - job.arrived;
+        let job = &mut self.jobs[id];
+        job.leaves = u64::MAX;
+        let response = job.first_data.min(self.now) - job.arrived;
         self.ledger.leave(job.class, job.flow, outcome, response);
         let retry_after = rejection.and_then(|rejection| rejection.retry_after);
         self.client_told(id, outcome, retry_after.unwrap_or(Duration::ZERO));
@@ -586,7 +664,7 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// Every request is in exactly one place.
     fn balances(&self) -> bool {
-        self.stages.iter().all(StageRun::balances)
+        self.stages.iter().zip(&self.plan.stages).all(|(stage, plan)| stage.balances(plan))
             && self.ledger.classes.iter().enumerate().all(|(class, tally)| {
                 let inside: u64 = self.stages.iter().map(|stage| stage.inside.of(class)).sum();
                 tally.counts.offered == tally.counts.ended() + inside

@@ -2,30 +2,39 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{Activity, ClassId, Dequeue, Ratio, Timestamp};
+use tamarisk_control::{Activity, Change, ClassId, Dequeue, Ratio, Timestamp};
 
 use super::job::Jobs;
 use super::plan::StagePlan;
 use super::stage::{StageRun, waiting};
 use super::tally::Counts;
 
+/// Those whose place a tick has changed. Kept for its memory.
+#[derive(Default)]
+pub(super) struct Moves {
+    /// Out of the queue.
+    pub(super) overdue: Vec<u32>,
+    pub(super) parked: Vec<u32>,
+}
+
 impl StageRun {
     /// The governor's tick: the one place where laws are given the time, and where
     /// those that turn the slower knobs belong. What has become overdue in the queue
-    /// is put into `overdue`. Whether a knob has changed.
+    /// and what is parked is put into `moves`. Whether a knob has changed.
     pub(super) fn tick(
         &mut self,
         now: u64,
-        jobs: &Jobs,
+        jobs: &mut Jobs,
         plan: &StagePlan,
-        overdue: &mut Vec<u32>,
+        moves: &mut Moves,
     ) -> bool {
         self.tell_cpu(now);
         let at = Timestamp::from_nanos(now);
         self.ruling.admission_mut().on_tick(at, &self.inside.backlog());
         let changed = self.govern(now, plan);
         self.follow_law();
-        self.take_overdue(now, jobs, overdue);
+        self.take_overdue(now, jobs, &mut moves.overdue);
+        self.park(now, jobs, &mut moves.parked);
         changed
     }
 
@@ -77,21 +86,19 @@ impl StageRun {
         let first = overdue.len();
         let (at, backlog) = (Timestamp::from_nanos(now), self.inside.backlog());
         let law = self.ruling.admission_mut();
-        for line in &mut self.lines {
-            line.retain(|&id| {
-                let job = &jobs[id];
-                let stays =
-                    job.deadline > now && law.on_sweep(at, &waiting(job), &backlog) == Dequeue::Run;
-                if !stays {
-                    overdue.push(id);
-                }
-                stays
-            });
-        }
+        self.lines.retain(|id| {
+            let job = &jobs[id];
+            let stays =
+                job.deadline > now && law.on_sweep(at, &waiting(job), &backlog) == Dequeue::Run;
+            if !stays {
+                overdue.push(id);
+            }
+            stays
+        });
         for &id in &overdue[first..] {
-            let class = jobs[id].class;
-            self.inside.unqueue(now, class);
-            self.classes[class.index()].counts.dropped += 1;
+            let job = &jobs[id];
+            self.inside.unqueue(now, job.class);
+            self.drop_event(now, job, Change::Dropped);
         }
     }
 }

@@ -10,9 +10,12 @@ pub(super) struct Inside {
     queued_of: Box<[u32]>,
     /// Out of the queue and not ended, also if still to be begun.
     running_of: Box<[u32]>,
+    /// Running without a place.
+    parked_of: Box<[u32]>,
     pub(super) queued: Level,
     /// Begun.
     pub(super) running: Level,
+    pub(super) parked: Level,
     /// In a worker's batch, and not begun.
     to_begin: u32,
     /// The most that ran at once since the laws were asked last.
@@ -25,8 +28,10 @@ impl Inside {
             workers,
             queued_of: vec![0; classes].into(),
             running_of: vec![0; classes].into(),
+            parked_of: vec![0; classes].into(),
             queued: Level::default(),
             running: Level::default(),
+            parked: Level::default(),
             to_begin: 0,
             running_most: 0,
         }
@@ -78,6 +83,19 @@ impl Inside {
         self.running.down(now);
     }
 
+    /// A running event gives up its place.
+    pub(super) fn park(&mut self, now: u64, class: ClassId) {
+        self.finish(now, class);
+        self.parked_of[class.index()] += 1;
+        self.parked.up(now);
+    }
+
+    /// An event without a place ends.
+    pub(super) fn finish_parked(&mut self, now: u64, class: ClassId) {
+        self.parked_of[class.index()] -= 1;
+        self.parked.down(now);
+    }
+
     /// An event comes out of the queue into a batch.
     pub(super) fn hold(&mut self, class: ClassId) {
         self.running_of[class.index()] += 1;
@@ -98,7 +116,7 @@ impl Inside {
 
     /// Those of one class.
     pub(super) fn of(&self, class: usize) -> u64 {
-        u64::from(self.queued_of[class] + self.running_of[class])
+        u64::from(self.queued_of[class] + self.running_of[class] + self.parked_of[class])
     }
 
     /// Workers of `crew` that had nothing to do since this was asked last.
@@ -107,11 +125,16 @@ impl Inside {
         crew.saturating_sub(most)
     }
 
-    /// Totals are those of the classes, and nobody waits for nothing.
+    /// Totals are those of the classes.
     pub(super) fn balances(&self) -> bool {
-        let Self { workers, queued, running, to_begin, .. } = self;
+        let Self { queued, running, parked, to_begin, .. } = self;
         queued.now == self.queued_of.iter().sum()
             && running.now + to_begin == self.running_of.iter().sum()
-            && (queued.now == 0 || running.now >= workers.get())
+            && parked.now == self.parked_of.iter().sum()
+    }
+
+    /// Whether a queued event could have a place.
+    pub(super) fn waits_beside_free_place(&self) -> bool {
+        self.queued.now > 0 && self.running.now < self.workers.get()
     }
 }

@@ -33,6 +33,17 @@ pub enum InvalidScenario {
         /// The name.
         name: String,
     },
+    /// One name for a class and a kind.
+    #[error("kind {0:?} has the name of a class")]
+    SameName(String),
+    /// A kind of a class that does not exist.
+    #[error("kind {kind:?}: there is no class {class:?}")]
+    KindOfUnknownClass {
+        /// The kind.
+        kind: String,
+        /// The name that is none.
+        class: String,
+    },
     /// Warm-up and measured time together are too long, or nothing is measured.
     #[error(
         "a warm-up and a duration of {0:?} together: there must be something to measure, \
@@ -105,6 +116,15 @@ pub enum StageProblem {
     /// What a batch costs.
     #[error("its batch cost: {0}")]
     BatchCost(InvalidDistribution),
+    /// What it says of a kind of requests that does not exist.
+    #[error("there is no kind {0:?}")]
+    UnknownKind(String),
+    /// When the first data of a stream is out.
+    #[error("the first data of a kind: {0}")]
+    FirstData(InvalidDistribution),
+    /// Times in which it pauses, or in which all is lost.
+    #[error("its {0} must each end after they begin, and before the next one begins")]
+    Spans(&'static str),
     /// How long an event that was ended early keeps its worker.
     #[error("its clean-up: {0}")]
     CleanUp(InvalidDistribution),
@@ -185,6 +205,15 @@ pub enum ClientProblem {
     /// A deadline that has passed when the request comes.
     #[error("it has no patience at all")]
     NoPatience,
+    /// When they leave.
+    #[error("when its clients leave: {0}")]
+    Leaves(InvalidDistribution),
+    /// Clients that wait for an answer before they go on, and leave.
+    #[error("clients that wait for an answer before they go on cannot leave")]
+    Unleaving,
+    /// A greedy flow among no others.
+    #[error("a greedy flow needs an open load and at least 2 flows")]
+    Greedy,
     /// Sessions that go on for ever are a closed load.
     #[error("its sessions never leave: they are users of a closed load")]
     NeverLeaves,

@@ -33,7 +33,17 @@ pub(super) struct Job {
     pub(super) due: u64,
     /// When it is ended if it still runs; else [`u64::MAX`].
     pub(super) limit: u64,
+    /// When its client leaves if it still waits for its answer; else [`u64::MAX`].
+    pub(super) leaves: u64,
+    /// When the first data of a stream is out, once that is known; else [`u64::MAX`].
+    pub(super) first_data: u64,
+    /// Of its stay at its present stage: no two stays have the same.
+    pub(super) visit: u64,
     pub(super) class: ClassId,
+    /// As laws see it; 0 if it is of no kind.
+    pub(super) kind: u32,
+    /// Of its class and kind together: the place of its services, routes and lines in plans.
+    pub(super) sort: u32,
     pub(super) stage: u32,
     pub(super) client: u32,
     pub(super) flow: u32,
@@ -45,6 +55,26 @@ pub(super) struct Job {
     pub(super) follower: u32,
     /// Whether it has not yet been served at the stage it came in by.
     pub(super) at_entry: bool,
+    pub(super) phase: Phase,
+    /// Whether one of the workers of its stage is its own.
+    pub(super) has_worker: bool,
+    /// Whether its reply will never come.
+    pub(super) is_lost: bool,
+    /// Whether its client has left while it ran.
+    pub(super) is_left: bool,
+}
+
+/// Where a job is at its stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// At none, or refused there.
+    Away,
+    Queued,
+    /// In a worker's batch, and not begun.
+    Held,
+    Running,
+    /// Running without a place.
+    Parked,
 }
 
 /// No job has this index.

@@ -63,6 +63,7 @@ pub(super) struct StageBase {
     pub(super) classes: Vec<Counts>,
     pub(super) queued: i128,
     pub(super) running: i128,
+    pub(super) parked: i128,
     /// Of workers, batch and quality.
     pub(super) knobs: [f64; 3],
 }
@@ -171,6 +172,7 @@ impl Ledger {
                 classes: stage.classes.iter().map(|tally| tally.counts).collect(),
                 queued: area(&stage.inside.queued),
                 running: area(&stage.inside.running),
+                parked: area(&stage.inside.parked),
                 knobs: stage.courses.areas(now),
             });
             stage.reasons.clear();

@@ -77,8 +77,8 @@
 //!
 //! # Modules, in reading order
 //! `scenario`, `distribution`, `profile`, `speed`: what is simulated. `plan`,
-//! `invalid`: whether it can be. `engine`, `batch`, `termination`: what happens. `stage`, `inside`,
-//! `ruling`, `governor`, `resource`, `clients`, `global`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
+//! `invalid`: whether it can be. `engine`, `batch`, `upstream`, `termination`: what happens.
+//! `stage`, `lines`, `inside`, `ruling`, `governor`, `resource`, `clients`, `global`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
 //! `tally`, `confidence`, `report`, `watch`: what is seen of it.
 
 mod batch;
@@ -93,6 +93,7 @@ mod inside;
 mod invalid;
 mod job;
 mod ledger;
+mod lines;
 mod plan;
 mod profile;
 mod random;
@@ -104,6 +105,7 @@ mod speed;
 mod stage;
 mod tally;
 mod termination;
+mod upstream;
 mod watch;
 
 pub use confidence::Estimate;
@@ -116,8 +118,8 @@ pub use report::{
     ClassReport, Durations, GlobalReport, GlobalStageReport, Report, StageClassReport, StageReport,
 };
 pub use scenario::{
-    BATCHES_MAX, Client, Discipline, Heed, Load, Resource, ResourceKind, Retry, Route, Scenario,
-    Stage, Step, TraceArrival,
+    BATCHES_MAX, Client, Discipline, Heed, Kind, KindAt, Load, Resource, ResourceKind, Retry,
+    Route, Scenario, Stage, Step, TraceArrival,
 };
 pub use speed::{InvalidSpeed, Speed};
 pub use tally::Counts;

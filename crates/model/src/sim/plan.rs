@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_control::catalogue::Named;
-use tamarisk_control::{ClassId, Classes, Concurrency, GlobalLaw};
+use tamarisk_control::{ClassId, Classes, Concurrency, GlobalLaw, Ratio};
 
 use super::calendar::NANOS_MAX;
 use super::distribution::{Distribution, InvalidDistribution, Sampler, Shares, add_up};
@@ -13,10 +13,11 @@ use super::global::GlobalRun;
 use super::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 use super::profile::{Curve, Profile};
 use super::scenario::{
-    BATCHES_MAX, Client, Discipline, Heed, Load, Resource, ResourceKind, Retry, Route, Scenario,
-    Stage, Step, TraceArrival,
+    BATCHES_MAX, Client, Discipline, Heed, KindAt, Load, Resource, ResourceKind, Retry, Route,
+    Scenario, Stage, Step, TraceArrival,
 };
 use super::speed::Speed;
+use super::upstream::{SortPlan, Spans, UpstreamPlan};
 
 /// Stages, resources or groups of clients: more than any service has.
 const PARTS_MAX: usize = 1000;
@@ -36,7 +37,7 @@ pub(super) struct Plan {
     pub(super) stages: Box<[StagePlan]>,
     /// Of all stages and classes, in one list.
     pub(super) steps: Box<[StepPlan]>,
-    pub(super) resources: Box<[ResourceKind]>,
+    pub(super) resources: Box<[ResourcePlan]>,
     pub(super) clients: Box<[ClientPlan]>,
     pub(super) flows: u32,
     /// Nanoseconds, as all times here.
@@ -52,11 +53,17 @@ pub(super) struct StagePlan {
     pub(super) name: String,
     pub(super) workers: Concurrency,
     pub(super) capacity: u32,
-    pub(super) adaptive: bool,
-    /// The place in line of each class, most important first.
-    pub(super) level_of_class: Box<[usize]>,
+    pub(super) next_is: NextIs,
+    /// In which line events of each sort wait.
+    pub(super) line_of_sort: Box<[usize]>,
+    /// The priority of each line, most important first.
+    pub(super) level_of_line: Box<[usize]>,
     pub(super) stretch: Option<Curve>,
-    /// For each class, the first of its steps in [`Plan::steps`]. If a batch costs something,
+    /// While these last, its work stands still.
+    pub(super) pauses: Spans,
+    /// What is special about what stands behind it.
+    pub(super) upstream: Option<UpstreamPlan>,
+    /// For each sort of events, the first of its steps in [`Plan::steps`]. If a batch costs something,
     /// that is the step before it.
     pub(super) first_step: Box<[u32]>,
     /// How many steps before that the first event of a batch begins: one or none.
@@ -69,6 +76,34 @@ pub(super) struct StagePlan {
     pub(super) tells_flows: bool,
     /// For each class, where it goes next.
     pub(super) next: Box<[Shares<u32>]>,
+}
+
+/// Which of a stage's queued events is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextIs {
+    /// The oldest of the first priority that has any.
+    Oldest,
+    /// The oldest or the newest of the first priority that has any.
+    AsLawSays,
+    /// Of the first priority in which any may start, the one that is due first.
+    EarliestDue,
+}
+
+/// What requests are told apart by: their class alone, or their kind too.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sort {
+    pub(super) class: ClassId,
+    /// As laws see it.
+    pub(super) kind: u32,
+    /// Its place: classes come first, then kinds.
+    pub(super) index: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ResourcePlan {
+    pub(super) kind: ResourceKind,
+    /// While these last, nothing is done.
+    pub(super) pauses: Spans,
 }
 
 #[derive(Clone, Debug)]
@@ -89,12 +124,15 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct ClientPlan {
     pub(super) entry: u32,
-    pub(super) mix: Shares<ClassId>,
+    pub(super) mix: Shares<Sort>,
     pub(super) load: LoadPlan,
     pub(super) flow_first: u32,
     pub(super) flows: u32,
+    /// The share of the first flow, if it is not as the others.
+    pub(super) greedy: Option<f64>,
     pub(super) retry: RetryPlan,
     pub(super) patience: Option<u64>,
+    pub(super) leaves: Option<Sampler>,
 }
 
 #[derive(Clone, Debug)]
@@ -139,11 +177,13 @@ impl Plan {
                 resource: resource.name.clone(),
                 problem,
             })?;
-            resources.push(resource.kind.clone());
+            let pauses = Spans::default();
+            resources.push(ResourcePlan { kind: resource.kind.clone(), pauses });
         }
+        let sorts = sorts(scenario)?;
         let (mut stages, mut steps) = (Vec::new(), Vec::new());
         for stage in &scenario.stages {
-            let plan = StagePlan::new(stage, scenario, &mut resources, &mut steps)
+            let plan = StagePlan::new(stage, scenario, &sorts, &mut resources, &mut steps)
                 .map_err(|problem| InvalidScenario::Stage { stage: stage.name.clone(), problem })?;
             stages.push(plan);
         }
@@ -152,7 +192,7 @@ impl Plan {
         let mut clients = Vec::new();
         let mut flows = 0;
         for client in &scenario.clients {
-            let plan = ClientPlan::new(client, scenario, flows).map_err(|problem| {
+            let plan = ClientPlan::new(client, scenario, &sorts, flows).map_err(|problem| {
                 InvalidScenario::Client { client: client.name.clone(), problem }
             })?;
             flows += plan.flows;
@@ -251,17 +291,24 @@ impl StagePlan {
     fn new(
         stage: &Stage,
         scenario: &Scenario,
-        resources: &mut Vec<ResourceKind>,
+        sorts: &[Sort],
+        resources: &mut Vec<ResourcePlan>,
         steps: &mut Vec<StepPlan>,
     ) -> Result<Self, StageProblem> {
         if stage.workers == 0 {
             return Err(StageProblem::NoWorkers);
         }
         stage.speed.check(stage.workers).map_err(StageProblem::Speed)?;
-        let own = match &stage.speed {
+        let spans = |spans: &[(Duration, Duration)], what| {
+            let spans = spans.iter().map(|&(from, until)| (nanos(from), nanos(until)));
+            Spans::new(spans).ok_or(StageProblem::Spans(what))
+        };
+        let pauses = spans(&stage.pauses, "pauses")?;
+        let own_place = match &stage.speed {
             Speed::Full => Place::Own,
             speed => {
-                resources.push(ResourceKind::Shared(speed.clone()));
+                let kind = ResourceKind::Shared(speed.clone());
+                resources.push(ResourcePlan { kind, pauses: pauses.clone() });
                 Place::Shared(resources.len() as u32 - 1)
             }
         };
@@ -271,26 +318,46 @@ impl StagePlan {
         let constant = |time| Distribution::Constant(time).sampler();
         let batch_cost = constant(stage.batch_cost).map_err(StageProblem::BatchCost)?;
         constant(stage.clean_up).map_err(StageProblem::CleanUp)?;
-        let batch_cost = StepPlan { place: own, work: batch_cost, is_last: false };
+        let batch_cost = StepPlan { place: own_place, work: batch_cost, is_last: false };
         let steps_of_batch = u32::from(!stage.batch_cost.is_zero());
+        for own in &stage.kinds {
+            if !scenario.kinds.iter().any(|kind| kind.name == own.kind) {
+                return Err(StageProblem::UnknownKind(own.kind.clone()));
+            }
+        }
         let (mut first_step, mut next) = (Vec::new(), Vec::new());
-        for (_, class) in scenario.classes.iter() {
+        for sort in sorts {
+            let class = &scenario.classes.iter().nth(sort.class.index()).expect("it is one").1;
             let of = stage.service_of.iter().find(|(name, _)| *name == class.name);
-            let service = of.map_or(&stage.service, |(_, service)| service);
-            let of = stage.routes_of.iter().find(|(name, _)| *name == class.name);
-            let routes = of.map_or(&stage.routes, |(_, routes)| routes);
+            let of_class = of.map_or(&stage.service, |(_, service)| service);
+            let own = kind_at(stage, scenario, sort).and_then(|own| own.service.as_ref());
             steps.extend((0..steps_of_batch).map(|_| batch_cost.clone()));
             first_step.push(steps.len() as u32);
-            steps.extend(plan_steps(service, &class.name, own, scenario)?);
+            let service = own.unwrap_or(of_class);
+            steps.extend(plan_steps(service, &class.name, own_place, scenario)?);
+        }
+        for (_, class) in scenario.classes.iter() {
+            let of = stage.routes_of.iter().find(|(name, _)| *name == class.name);
+            let routes = of.map_or(&stage.routes, |(_, routes)| routes);
             next.push(plan_routes(routes, &class.name, scenario)?);
         }
+        let outages = spans(&stage.outages, "outages")?;
+        let levels = levels(&scenario.classes, stage.discipline);
+        let (line_of_sort, level_of_line) = lines(sorts, &levels, stage.discipline);
         let stretch = stage.stretch.curve().map_err(StageProblem::Stretch)?;
         Ok(Self {
             name: stage.name.clone(),
             workers: Concurrency::new(stage.workers),
             capacity: stage.capacity,
-            adaptive: stage.discipline == Discipline::AdaptiveLifo,
-            level_of_class: levels(&scenario.classes, stage.discipline),
+            next_is: match stage.discipline {
+                Discipline::Fifo | Discipline::Priority => NextIs::Oldest,
+                Discipline::AdaptiveLifo => NextIs::AsLawSays,
+                Discipline::EarliestDue => NextIs::EarliestDue,
+            },
+            line_of_sort,
+            level_of_line,
+            pauses,
+            upstream: plan_upstream(stage, scenario, sorts, outages)?,
             stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
             first_step: first_step.into(),
             steps_of_batch,
@@ -299,10 +366,6 @@ impl StagePlan {
             tells_flows: tells_flows(scenario),
             next: next.into(),
         })
-    }
-
-    pub(super) fn levels(&self) -> usize {
-        self.level_of_class.iter().max().map_or(1, |most| most + 1)
     }
 }
 
@@ -386,6 +449,78 @@ fn plan_routes(
     Ok(Shares::new(shares))
 }
 
+/// Classes, and then kinds.
+fn sorts(scenario: &Scenario) -> Result<Vec<Sort>, InvalidScenario> {
+    check_names("kind", scenario.kinds.iter().map(|kind| &kind.name))?;
+    let classes = scenario.classes.iter().map(|(class, _)| (class, 0));
+    let mut sorts: Vec<_> = classes.collect();
+    for (index, kind) in scenario.kinds.iter().enumerate() {
+        if class_named(&kind.name, &scenario.classes).is_some() {
+            return Err(InvalidScenario::SameName(kind.name.clone()));
+        }
+        let class = class_named(&kind.class, &scenario.classes);
+        let unknown = || InvalidScenario::KindOfUnknownClass {
+            kind: kind.name.clone(),
+            class: kind.class.clone(),
+        };
+        sorts.push((class.ok_or_else(unknown)?, index as u32 + 1));
+    }
+    let sort = |(index, (class, kind))| Sort { class, kind, index };
+    Ok((0u32..).zip(sorts).map(sort).collect())
+}
+
+/// What is different for the kind of `sort` at `stage`.
+fn kind_at<'a>(stage: &'a Stage, scenario: &Scenario, sort: &Sort) -> Option<&'a KindAt> {
+    let kind = &scenario.kinds[sort.kind.checked_sub(1)? as usize];
+    stage.kinds.iter().find(|own| own.kind == kind.name)
+}
+
+fn plan_upstream(
+    stage: &Stage,
+    scenario: &Scenario,
+    sorts: &[Sort],
+    outages: Spans,
+) -> Result<Option<UpstreamPlan>, StageProblem> {
+    let mut plans = Vec::new();
+    for sort in sorts {
+        let own = kind_at(stage, scenario, sort);
+        let first_data = own.and_then(|own| own.first_data.as_ref());
+        let first_data = first_data.map(Distribution::sampler).transpose();
+        plans.push(SortPlan {
+            needs_worker: own.is_none_or(|own| own.needs_worker),
+            first_data: first_data.map_err(StageProblem::FirstData)?,
+            lost: own.and_then(|own| own.lost).unwrap_or(stage.lost).get(),
+        });
+    }
+    let plain =
+        |sort: &SortPlan| sort.needs_worker && sort.first_data.is_none() && sort.lost == 0.0;
+    if outages.is_empty() && plans.iter().all(plain) {
+        return Ok(None);
+    }
+    let answer_time = nanos(stage.answer_time);
+    Ok(Some(UpstreamPlan { sorts: plans.into(), outages, answer_time }))
+}
+
+/// In which line each sort waits, and of which level each line is.
+fn lines(
+    sorts: &[Sort],
+    level_of_class: &[usize],
+    discipline: Discipline,
+) -> (Box<[usize]>, Box<[usize]>) {
+    let level = |sort: &Sort| level_of_class[sort.class.index()];
+    if discipline != Discipline::EarliestDue {
+        let count = level_of_class.iter().max().map_or(1, |most| most + 1);
+        return (sorts.iter().map(level).collect(), (0..count).collect());
+    }
+    let mut order: Vec<usize> = (0..sorts.len()).collect();
+    order.sort_by_key(|&sort| level(&sorts[sort]));
+    let mut line_of_sort = vec![0; sorts.len()];
+    for (line, &sort) in order.iter().enumerate() {
+        line_of_sort[sort] = line;
+    }
+    (line_of_sort.into(), order.iter().map(|&sort| level(&sorts[sort])).collect())
+}
+
 fn levels(classes: &Classes, discipline: Discipline) -> Box<[usize]> {
     if discipline == Discipline::Fifo {
         return vec![0; classes.len()].into();
@@ -423,7 +558,12 @@ fn check_exits(scenario: &Scenario, stages: &[StagePlan]) -> Result<(), InvalidS
 }
 
 impl ClientPlan {
-    fn new(client: &Client, scenario: &Scenario, flow_first: u32) -> Result<Self, ClientProblem> {
+    fn new(
+        client: &Client,
+        scenario: &Scenario,
+        sorts: &[Sort],
+        flow_first: u32,
+    ) -> Result<Self, ClientProblem> {
         let entry = stage_named(&client.entry, scenario)
             .ok_or_else(|| ClientProblem::UnknownStage(client.entry.clone()))?;
         let load = LoadPlan::new(client, scenario)?;
@@ -439,27 +579,46 @@ impl ClientPlan {
         if client.patience.is_some_and(|patience| patience.is_zero()) {
             return Err(ClientProblem::NoPatience);
         }
+        let leaves = client.leaves.as_ref().map(Distribution::sampler).transpose();
+        let leaves = leaves.map_err(ClientProblem::Leaves)?;
+        let waits = matches!(load, LoadPlan::Sessions { .. } | LoadPlan::Closed { .. });
+        if waits && leaves.is_some() {
+            return Err(ClientProblem::Unleaving);
+        }
+        if client.greedy.is_some() && (flows < 2 || !matches!(load, LoadPlan::Open(_))) {
+            return Err(ClientProblem::Greedy);
+        }
         Ok(Self {
             entry,
-            mix: plan_mix(client, scenario)?,
+            mix: plan_mix(client, scenario, sorts)?,
             load,
             flow_first,
             flows,
             retry: RetryPlan::new(&client.retry)?,
             patience: client.patience.map(nanos),
+            leaves,
+            greedy: client.greedy.map(Ratio::get),
         })
     }
 }
 
-fn plan_mix(client: &Client, scenario: &Scenario) -> Result<Shares<ClassId>, ClientProblem> {
+fn plan_mix(
+    client: &Client,
+    scenario: &Scenario,
+    sorts: &[Sort],
+) -> Result<Shares<Sort>, ClientProblem> {
     if client.mix.is_empty() {
-        return Ok(Shares::new([(1.0, ClassId::DEFAULT)]));
+        return Ok(Shares::new([(1.0, sorts[0])]));
     }
     let mut shares = Vec::new();
     for (name, share) in &client.mix {
-        let class = class_named(name, &scenario.classes)
-            .ok_or_else(|| ClientProblem::UnknownClass(name.clone()))?;
-        shares.push((*share, class));
+        let kind = scenario.kinds.iter().position(|kind| kind.name == *name);
+        let index = match kind {
+            Some(kind) => Some(scenario.classes.len() + kind),
+            None => class_named(name, &scenario.classes).map(ClassId::index),
+        };
+        let index = index.ok_or_else(|| ClientProblem::UnknownClass(name.clone()))?;
+        shares.push((*share, sorts[index]));
     }
     let probabilities: Vec<f64> = shares.iter().map(|share| share.0).collect();
     add_up(&probabilities).map_err(ClientProblem::Shares)?;

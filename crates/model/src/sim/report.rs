@@ -93,6 +93,8 @@ pub struct StageReport {
     pub quality: f64,
     /// How many it had at work, on average over time.
     pub running: f64,
+    /// How many it had running without a place.
+    pub parked: f64,
     /// How many it had in the queue.
     pub queued: f64,
     /// Why it refused how many.
@@ -227,6 +229,7 @@ fn stage_reports<W>(run: &Run<'_, W>) -> Vec<StageReport> {
         batch: (stage.courses.batch.area(run.plan.end) - base.knobs[1]) / span,
         quality: (stage.courses.quality.area(run.plan.end) - base.knobs[2]) / span,
         running: mean(stage.inside.running.area(run.plan.end), base.running),
+        parked: mean(stage.inside.parked.area(run.plan.end), base.parked),
         queued: mean(stage.inside.queued.area(run.plan.end), base.queued),
         rejections: stage.reasons.clone(),
         classes: stage_class_reports(run.plan, stage, base),

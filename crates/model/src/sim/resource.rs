@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::plan::ResourcePlan;
 use super::scenario::ResourceKind;
 use super::speed::Speed;
+use super::upstream::Spans;
 
 #[derive(Debug)]
 pub(super) enum ResourceRun {
@@ -13,9 +15,11 @@ pub(super) enum ResourceRun {
 }
 
 impl ResourceRun {
-    pub(super) fn new(kind: &ResourceKind) -> Self {
-        match kind {
-            ResourceKind::Shared(speed) => Self::Shared(Shared::new(speed.clone())),
+    pub(super) fn new(plan: &ResourcePlan) -> Self {
+        match &plan.kind {
+            ResourceKind::Shared(speed) => {
+                Self::Shared(Shared::new(speed.clone(), plan.pauses.clone()))
+            }
             ResourceKind::Pool(connections) => {
                 Self::Pool(Pool { free: *connections, waiting: VecDeque::new() })
             }
@@ -30,6 +34,8 @@ impl ResourceRun {
 #[derive(Debug)]
 pub(super) struct Shared {
     speed: Speed,
+    /// Nothing is done in these.
+    pauses: Spans,
     /// What each has got, in nanoseconds of work; and when that was.
     served: f64,
     at: u64,
@@ -42,8 +48,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn new(speed: Speed) -> Self {
-        Self { speed, served: 0.0, at: 0, jobs: BinaryHeap::new(), came: 0, scheduled: u64::MAX }
+    fn new(speed: Speed, pauses: Spans) -> Self {
+        let jobs = BinaryHeap::new();
+        Self { speed, pauses, served: 0.0, at: 0, jobs, came: 0, scheduled: u64::MAX }
     }
 
     /// Takes on `job` with so much work, in nanoseconds.
@@ -103,7 +110,7 @@ impl Shared {
             return None;
         }
         // A fraction of a nanosecond takes all of it.
-        let end = self.at.saturating_add((left / speed).ceil() as u64);
+        let end = self.pauses.after(self.at, (left / speed).ceil() as u64);
         Some(end.max(now))
     }
 
@@ -112,7 +119,7 @@ impl Shared {
     }
 
     fn serve_with(&mut self, now: u64, running: u32) {
-        self.served += (now - self.at) as f64 * self.speed.of_each(running);
+        self.served += self.pauses.outside(self.at, now) as f64 * self.speed.of_each(running);
         self.at = now;
     }
 }
@@ -156,7 +163,7 @@ mod tests {
 
     /// Runs jobs of (coming, work) through one resource; when each ends.
     fn ends(speed: Speed, jobs: &[(u64, f64)]) -> Vec<u64> {
-        let mut shared = Shared::new(speed);
+        let mut shared = Shared::new(speed, Spans::default());
         let mut ends = vec![0; jobs.len()];
         let mut coming = jobs.iter().enumerate().peekable();
         let mut calendar = std::collections::BTreeSet::new();

@@ -16,6 +16,8 @@ use super::speed::Speed;
 pub struct Scenario {
     /// What requests are told apart by; their targets are for the whole way through.
     pub classes: Classes,
+    /// What laws tell apart besides.
+    pub kinds: Vec<Kind>,
     /// Where they go.
     pub stages: Vec<Stage>,
     /// What stages share.
@@ -44,6 +46,7 @@ impl Scenario {
     pub fn new(classes: Classes, duration: Duration) -> Self {
         Self {
             classes,
+            kinds: Vec::new(),
             stages: Vec::new(),
             resources: Vec::new(),
             clients: Vec::new(),
@@ -53,6 +56,13 @@ impl Scenario {
             batches: 20,
             tick: Duration::from_millis(100),
         }
+    }
+
+    /// With one more kind of requests, of the class named `class`.
+    #[must_use]
+    pub fn kind(mut self, name: impl Into<String>, class: impl Into<String>) -> Self {
+        self.kinds.push(Kind { name: name.into(), class: class.into() });
+        self
     }
 
     /// With one more stage.
@@ -91,6 +101,16 @@ impl Scenario {
     }
 }
 
+/// A kind of requests: those of one kind take about as long. Laws see the place of the kind in
+/// the scenario, counted from 1, and 0 for requests of no kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// What mixes and stages call it; no class has the same name.
+    pub name: String,
+    /// The name of its class.
+    pub class: String,
+}
+
 /// A stage: a queue, workers, a service, and where events go from here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
@@ -124,12 +144,31 @@ pub struct Stage {
     pub degradable: Ratio,
     /// How long a worker is kept by an event that was ended early.
     pub clean_up: Duration,
+    /// What is different for kinds of requests.
+    pub kinds: Vec<KindAt>,
+    /// Of which share of what is sent to its workers no reply ever comes: it uses no worker, and
+    /// has failed after [`answer_time`](Self::answer_time).
+    pub lost: Ratio,
+    /// From when until when everything that is sent to its workers is lost in that way.
+    pub outages: Vec<(Duration, Duration)>,
+    /// For how long a reply is waited for that never comes.
+    pub answer_time: Duration,
+    /// From when until when its work stands still; it goes on after. Work on resources that
+    /// stages share goes on meanwhile.
+    pub pauses: Vec<(Duration, Duration)>,
 }
 
 impl Stage {
     /// The places in the queue of a stage that states none: far more than fits into any
     /// target, and not much memory (150 MB).
     pub const CAPACITY: u32 = 1_000_000;
+
+    /// For how long a stage that states nothing waits for a reply that never comes, as the
+    /// proxy does.
+    pub const ANSWER_TIME: Duration = Duration::from_secs(60);
+
+    /// So many workers that nobody waits for one: as many as requests can be inside.
+    pub const UNLIMITED: u32 = 1 << 24;
 
     /// A first-in-first-out stage that works on each event for a time drawn from
     /// `service`, and from which events leave.
@@ -148,6 +187,11 @@ impl Stage {
             batch_cost: Duration::ZERO,
             degradable: Ratio::ONE,
             clean_up: Duration::ZERO,
+            kinds: Vec::new(),
+            lost: Ratio::ZERO,
+            outages: Vec::new(),
+            answer_time: Self::ANSWER_TIME,
+            pauses: Vec::new(),
         }
     }
 
@@ -222,6 +266,41 @@ impl Stage {
         self
     }
 
+    /// With this difference for a kind of requests.
+    #[must_use]
+    pub fn kind(mut self, own: KindAt) -> Self {
+        self.kinds.push(own);
+        self
+    }
+
+    /// With this share of replies that never come.
+    #[must_use]
+    pub fn lost(mut self, lost: Ratio) -> Self {
+        self.lost = lost;
+        self
+    }
+
+    /// With one more time in which everything is lost.
+    #[must_use]
+    pub fn outage(mut self, from: Duration, until: Duration) -> Self {
+        self.outages.push((from, until));
+        self
+    }
+
+    /// Waiting so long for replies that never come.
+    #[must_use]
+    pub fn answer_time(mut self, answer_time: Duration) -> Self {
+        self.answer_time = answer_time;
+        self
+    }
+
+    /// With one more time in which its work stands still.
+    #[must_use]
+    pub fn pause(mut self, from: Duration, until: Duration) -> Self {
+        self.pauses.push((from, until));
+        self
+    }
+
     /// With these routes for events of the class named `class`.
     #[must_use]
     pub fn routes_of(mut self, class: impl Into<String>, routes: impl Into<Vec<Route>>) -> Self {
@@ -242,6 +321,56 @@ pub enum Discipline {
     /// Classes of higher priority first; within a priority, from the end that the
     /// admission law names.
     AdaptiveLifo,
+    /// Classes of higher priority first; within a priority, of the kinds that the admission
+    /// law lets start, the one whose first event it says is due first. If none of a
+    /// priority may start, the next priority is looked at.
+    EarliestDue,
+}
+
+/// What is different for a kind of requests at a stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KindAt {
+    /// The name of the kind.
+    pub kind: String,
+    /// What it is served by; as its class if that is not said.
+    pub service: Option<Vec<Step>>,
+    /// Whether it needs a worker. What needs none, as a long poll, begins at once and takes its
+    /// time.
+    pub needs_worker: bool,
+    /// A stream: so long after it has a worker its first data is out, which ends its
+    /// response time; it keeps the worker for its whole service.
+    pub first_data: Option<Distribution>,
+    /// Of which share no reply ever comes; as the stage says if that is not said.
+    pub lost: Option<Ratio>,
+}
+
+impl KindAt {
+    /// A kind that is as its class is.
+    pub fn new(kind: impl Into<String>) -> Self {
+        let kind = kind.into();
+        Self { kind, service: None, needs_worker: true, first_data: None, lost: None }
+    }
+
+    /// Served by these steps.
+    #[must_use]
+    pub fn steps(mut self, steps: impl Into<Vec<Step>>) -> Self {
+        self.service = Some(steps.into());
+        self
+    }
+
+    /// Without a worker.
+    #[must_use]
+    pub fn without_worker(mut self) -> Self {
+        self.needs_worker = false;
+        self
+    }
+
+    /// A stream whose first data is out so long after it has a worker.
+    #[must_use]
+    pub fn first_data(mut self, after: Distribution) -> Self {
+        self.first_data = Some(after);
+        self
+    }
 }
 
 /// One part of a service.
@@ -312,7 +441,8 @@ pub struct Client {
     pub name: String,
     /// The stage that its requests enter by.
     pub entry: String,
-    /// Of which class they are, by name, with their shares. Empty: all of the first.
+    /// Of which class or kind they are, by name, with their shares. Empty: all of the first
+    /// class, and of no kind.
     pub mix: Vec<(String, f64)>,
     /// When they come.
     pub load: Load,
@@ -325,6 +455,13 @@ pub struct Client {
     /// What has passed it is not started any more; what runs is ended where there is a
     /// termination law.
     pub patience: Option<Duration>,
+    /// After how long the client leaves, without a word before. If its request is still queued
+    /// it is taken out, and counted as dropped; if it runs, the stage goes on to its end, and it
+    /// counts as terminated. Not for clients that wait for an answer before they go on.
+    pub leaves: Option<Distribution>,
+    /// Which share of the requests the first flow sends, if it is not as the others. Open
+    /// clients only.
+    pub greedy: Option<Ratio>,
 }
 
 impl Client {
@@ -338,6 +475,8 @@ impl Client {
             flows: 1,
             retry: Retry::never(),
             patience: None,
+            leaves: None,
+            greedy: None,
         }
     }
 
@@ -346,7 +485,7 @@ impl Client {
         Self::new(name, entry, Load::poisson(Profile::constant(per_second)))
     }
 
-    /// With `share` of the requests of the class named `class`.
+    /// With `share` of the requests of the class or kind named `class`.
     #[must_use]
     pub fn class(mut self, class: impl Into<String>, share: f64) -> Self {
         self.mix.push((class.into(), share));
@@ -364,6 +503,20 @@ impl Client {
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
+        self
+    }
+
+    /// Leaving after so long.
+    #[must_use]
+    pub fn leaves(mut self, after: Distribution) -> Self {
+        self.leaves = Some(after);
+        self
+    }
+
+    /// With the first of the flows sending this share of the requests.
+    #[must_use]
+    pub fn greedy(mut self, share: Ratio) -> Self {
+        self.greedy = Some(share);
         self
     }
 

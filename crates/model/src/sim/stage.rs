@@ -10,16 +10,20 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, ClassId, Decision, Dequeue, Ending, Finished, Knobs, Order, Reason, Rejection, Ruling,
-    Timestamp, Waiting,
+    Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, Knobs, Moved, Reason, Rejection,
+    Ruling, Timestamp, Waiting,
 };
 
 use super::inside::Inside;
-use super::job::{Job, Jobs};
-use super::plan::StagePlan;
+use super::job::{Job, Jobs, Phase};
+use super::lines::Lines;
+use super::plan::{NextIs, StagePlan};
 use super::ruling::Ruled;
 use super::tally::{Counts, Course, Times};
 use super::watch::Outcome;
+
+/// As many events may be parked at a time as in a live stage.
+const PARKED_MAX: u32 = 1_024;
 
 pub(super) struct StageRun {
     pub(super) ruling: Ruling,
@@ -31,8 +35,13 @@ pub(super) struct StageRun {
     pub(super) times: f64,
     /// How long events of each class may run, in nanoseconds; empty if nobody ends them.
     pub(super) limits: Box<[u64]>,
-    /// One for each priority, most important first.
-    pub(super) lines: Box<[VecDeque<u32>]>,
+    pub(super) lines: Lines,
+    /// Whether events may be parked: the law names a limit of its own.
+    parks: bool,
+    /// Those that began, with their visits, until a tick finds that they run no more.
+    begun: Vec<(u32, u64)>,
+    /// Workers that have an event.
+    busy: u32,
     /// Let through by a law with a limit of its own, and waiting for a worker.
     behind: VecDeque<u32>,
     pub(super) classes: Box<[StageTally]>,
@@ -90,18 +99,26 @@ impl StageRun {
             },
             times: 1.0,
             limits: vec![u64::MAX; if terminates { classes } else { 0 }].into(),
-            lines: vec![VecDeque::new(); plan.levels()].into(),
+            lines: Lines::new(plan),
+            parks: false,
+            begun: Vec::new(),
+            busy: 0,
             behind: VecDeque::new(),
             classes: vec![StageTally::default(); classes].into(),
             reasons: Vec::new(),
             cpu_told: (0, 0),
         };
         stage.follow_law();
+        stage.parks = stage.names_limit();
         stage
     }
 
     pub(super) fn follow_law(&mut self) {
         self.inside.workers = self.ruling.admission().places(self.knobs.workers);
+    }
+
+    fn names_limit(&self) -> bool {
+        self.ruling.admission().concurrency().is_some()
     }
 
     #[inline]
@@ -113,13 +130,18 @@ impl StageRun {
             self.count_refusal(class, rejection.reason, has_place);
             return Entered::Refused(rejection);
         }
-        if has_place {
-            self.start(now, class, 0);
+        if has_place && (plan.next_is != NextIs::EarliestDue || self.may_start(job)) {
+            self.start(now, id, job);
             return Entered::Runs;
         }
         self.inside.queue(now, class);
-        self.lines[plan.level_of_class[class.index()]].push_back(id);
+        self.lines.push(id, job, plan);
         Entered::Waits
+    }
+
+    fn may_start(&self, job: &Job) -> bool {
+        let (kind, backlog) = (u64::from(job.kind), self.inside.backlog());
+        self.ruling.admission().may_start(job.class, kind, &backlog)
     }
 
     #[inline]
@@ -132,7 +154,8 @@ impl StageRun {
         }
         // For laws zero is who is not known.
         let flow = if plan.tells_flows { u64::from(job.flow) + 1 } else { 0 };
-        let arrival = Arrival { class: job.class, deadline: deadline(job), flow, kind: 0 };
+        let kind = u64::from(job.kind);
+        let arrival = Arrival { class: job.class, deadline: deadline(job), flow, kind };
         let now = Timestamp::from_nanos(now);
         match self.ruling.admission_mut().on_arrival(now, &arrival, &self.inside.backlog()) {
             Decision::Admit => Ok(()),
@@ -149,8 +172,7 @@ impl StageRun {
         }
         let next = self.take(now, jobs, plan)?;
         if let Next::Run(id) = next {
-            let job = &jobs[id];
-            self.start(now, job.class, now - job.entered);
+            self.start(now, id, &jobs[id]);
         }
         Some(next)
     }
@@ -158,36 +180,92 @@ impl StageRun {
     /// Takes the next event out of the queue.
     #[inline(always)]
     fn take(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
-        let order = if plan.adaptive {
-            let heads = self.lines.iter().filter_map(VecDeque::front);
-            let oldest = heads.map(|&id| jobs[id].entered).min().unwrap_or(now);
-            self.ruling.admission().order(Duration::from_nanos(now - oldest))
-        } else {
-            Order::OldestFirst
-        };
-        let line = self.lines.iter_mut().find(|line| !line.is_empty())?;
-        let id = match order {
-            Order::OldestFirst => line.pop_front(),
-            Order::NewestFirst => line.pop_back(),
-        }?;
-        let job = &jobs[id];
         let (at, backlog) = (Timestamp::from_nanos(now), self.inside.backlog());
         let law = self.ruling.admission_mut();
+        let id = self.lines.take(now, jobs, plan, law, &backlog)?;
+        let job = &jobs[id];
         let of_use =
             job.deadline > now && law.on_dequeue(at, &waiting(job), &backlog) == Dequeue::Run;
         self.inside.unqueue(now, job.class);
         if of_use {
             Some(Next::Run(id))
         } else {
-            self.classes[job.class.index()].counts.dropped += 1;
+            self.drop_event(now, job, Change::Dropped);
             Some(Next::Drop(id))
         }
     }
 
     #[inline]
-    fn start(&mut self, now: u64, class: ClassId, waited: u64) {
-        self.inside.start(now, class);
-        self.classes[class.index()].wait.record(waited);
+    fn start(&mut self, now: u64, id: u32, job: &Job) {
+        self.inside.start(now, job.class);
+        self.note_begun(now, id, job);
+    }
+
+    #[inline]
+    fn note_begun(&mut self, now: u64, id: u32, job: &Job) {
+        self.classes[job.class.index()].wait.record(now - job.entered);
+        if self.parks {
+            self.begun.push((id, job.visit));
+        }
+    }
+
+    /// An event that did not run is out of the queue.
+    #[cold]
+    pub(super) fn drop_event(&mut self, now: u64, job: &Job, change: Change) {
+        self.classes[job.class.index()].counts.dropped += 1;
+        self.tell_move(now, job, change, job.entered);
+    }
+
+    /// The client of an event in the queue has left.
+    pub(super) fn abandon(&mut self, now: u64, id: u32, job: &Job, plan: &StagePlan) {
+        self.lines.remove(id, job, plan);
+        self.inside.unqueue(now, job.class);
+        self.drop_event(now, job, Change::Abandoned);
+    }
+
+    /// Tells the law that an event is no longer where it has been since `since`.
+    #[cold]
+    fn tell_move(&mut self, now: u64, job: &Job, change: Change, since: u64) {
+        let moved = Moved {
+            class: job.class,
+            kind: u64::from(job.kind),
+            change,
+            time: Duration::from_nanos(now - since),
+        };
+        let (now, law) = (Timestamp::from_nanos(now), self.ruling.admission_mut());
+        law.on_move(now, &moved, &self.inside.backlog());
+        self.follow_law();
+    }
+
+    /// The first data of a stream is out.
+    pub(super) fn first_data(&mut self, now: u64, job: &Job) {
+        self.tell_move(now, job, Change::FirstData, job.entered);
+    }
+
+    /// Takes their places from those that have run for longer than the law can learn from.
+    pub(super) fn park(&mut self, now: u64, jobs: &mut Jobs, parked: &mut Vec<u32>) {
+        self.parks = self.names_limit();
+        let mut begun = std::mem::take(&mut self.begun);
+        begun.retain(|&(id, visit)| {
+            let job = &mut jobs[id];
+            if job.visit != visit || job.phase != Phase::Running {
+                return false;
+            }
+            let stays = self.inside.parked.now >= PARKED_MAX
+                || self
+                    .ruling
+                    .admission()
+                    .park_after(job.class, u64::from(job.kind))
+                    .is_none_or(|after| u128::from(now - job.started) <= after.as_nanos());
+            if !stays {
+                job.phase = Phase::Parked;
+                self.inside.park(now, job.class);
+                self.tell_move(now, job, Change::Parked, job.started);
+                parked.push(id);
+            }
+            stays
+        });
+        self.begun = begun;
     }
 
     /// How many more than one a worker takes that takes from the queue now. No more than its
@@ -214,15 +292,14 @@ impl StageRun {
     }
 
     /// The worker of an event's batch comes to it: whether it is worth beginning.
-    pub(super) fn begin_held(&mut self, now: u64, job: &Job) -> bool {
-        let tally = &mut self.classes[job.class.index()];
+    pub(super) fn begin_held(&mut self, now: u64, id: u32, job: &Job) -> bool {
         let of_use = job.deadline > now;
         if of_use {
             self.inside.begin_held(now);
-            tally.wait.record(now - job.entered);
+            self.note_begun(now, id, job);
         } else {
             self.inside.drop_held(job.class);
-            tally.counts.dropped += 1;
+            self.drop_event(now, job, Change::Dropped);
         }
         of_use
     }
@@ -238,11 +315,18 @@ impl StageRun {
     /// Whether there is a worker for an event that was just started; if not, it waits.
     #[inline]
     pub(super) fn finds_worker(&mut self, id: u32) -> bool {
-        let finds = self.working() <= self.knobs.workers.get();
-        if !finds {
+        let finds = self.busy < self.knobs.workers.get();
+        if finds {
+            self.busy += 1;
+        } else {
             self.wait_behind(id);
         }
         finds
+    }
+
+    /// A worker goes on to the next event of its batch.
+    pub(super) fn keep_worker(&mut self) {
+        self.busy += 1;
     }
 
     pub(super) fn wait_behind(&mut self, id: u32) {
@@ -252,9 +336,10 @@ impl StageRun {
     /// Who has waited for a worker, if one is free.
     #[inline]
     pub(super) fn take_behind(&mut self) -> Option<u32> {
-        if self.behind.is_empty() || self.working() >= self.knobs.workers.get() {
+        if self.behind.is_empty() || self.busy >= self.knobs.workers.get() {
             return None;
         }
+        self.busy += 1;
         self.behind.pop_front()
     }
 
@@ -265,29 +350,37 @@ impl StageRun {
         self.behind.len() < before
     }
 
-    #[inline]
-    fn working(&self) -> u32 {
-        self.inside.running.now - self.behind.len() as u32
-    }
-
     /// An event has been served, or was ended early.
     #[inline]
     pub(super) fn finish(&mut self, now: u64, job: &Job, outcome: Outcome) {
         let class = job.class;
-        self.inside.finish(now, class);
+        self.busy -= u32::from(job.has_worker);
+        let is_parked = job.phase == Phase::Parked;
+        if is_parked {
+            self.inside.finish_parked(now, class);
+        } else {
+            self.inside.finish(now, class);
+        }
+        let response = job.first_data.min(now) - job.entered;
         let tally = &mut self.classes[class.index()];
         tally.counts.end(outcome);
-        let ending = if outcome == Outcome::Completed {
-            tally.response.record(now - job.entered);
-            Ending::Completed
-        } else {
-            Ending::Terminated
+        let ending = match outcome {
+            Outcome::Completed => {
+                tally.response.record(response);
+                Ending::Completed
+            }
+            Outcome::Failed => Ending::Failed,
+            _ => Ending::Terminated,
         };
+        if is_parked {
+            self.tell_move(now, job, Change::ParkedEnded, job.started);
+            return;
+        }
         let finished = Finished {
-            kind: 0,
+            kind: u64::from(job.kind),
             class,
             service: Duration::from_nanos(now - job.started),
-            response: Duration::from_nanos(now - job.entered),
+            response: Duration::from_nanos(response),
             ending,
         };
         let (now, law) = (Timestamp::from_nanos(now), self.ruling.admission_mut());
@@ -312,15 +405,17 @@ impl StageRun {
     }
 
     /// Everyone who was offered is accounted for, and nobody waits for nothing.
-    pub(super) fn balances(&self) -> bool {
+    pub(super) fn balances(&self, plan: &StagePlan) -> bool {
         let by_class = self.classes.iter().enumerate().all(|(class, tally)| {
             tally.counts.offered == tally.counts.ended() + self.inside.of(class)
         });
-        let waiting: usize = self.lines.iter().map(VecDeque::len).sum();
+        // Where the law says who may start, others wait beside free places.
+        let may_wait = plan.next_is == NextIs::EarliestDue;
         by_class
-            && waiting == self.inside.queued.now as usize
+            && self.lines.len() == self.inside.queued.now as usize
             && self.inside.balances()
-            && (self.behind.is_empty() || self.working() >= self.knobs.workers.get())
+            && (may_wait || !self.inside.waits_beside_free_place())
+            && (self.behind.is_empty() || self.busy >= self.knobs.workers.get())
     }
 }
 
@@ -338,5 +433,5 @@ fn deadline(job: &Job) -> Option<Timestamp> {
 #[inline]
 pub(super) fn waiting(job: &Job) -> Waiting {
     let entered = Timestamp::from_nanos(job.entered);
-    Waiting { class: job.class, entered, deadline: deadline(job), kind: 0 }
+    Waiting { class: job.class, entered, deadline: deadline(job), kind: u64::from(job.kind) }
 }

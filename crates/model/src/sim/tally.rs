@@ -98,16 +98,19 @@ pub struct Counts {
     pub rejected: u64,
     /// Done.
     pub completed: u64,
-    /// Taken out of the queue: too late to be of use.
+    /// Taken out of the queue: too late to be of use, or their client had left.
     pub dropped: u64,
-    /// Ended while they ran: for longer than a law allows.
+    /// Ended while they ran, for longer than a law allows, or of no use because their client
+    /// had left.
     pub terminated: u64,
+    /// Ended without an answer: the reply never came.
+    pub failed: u64,
 }
 
 impl Counts {
     /// All that have ended; `offered` is this and what is inside.
     pub fn ended(&self) -> u64 {
-        self.rejected + self.completed + self.dropped + self.terminated
+        self.rejected + self.completed + self.dropped + self.terminated + self.failed
     }
 
     #[inline]
@@ -117,6 +120,7 @@ impl Counts {
             Outcome::Rejected(_) => self.rejected += 1,
             Outcome::Dropped => self.dropped += 1,
             Outcome::Terminated => self.terminated += 1,
+            Outcome::Failed => self.failed += 1,
         }
     }
 
@@ -128,6 +132,7 @@ impl Counts {
             completed: self.completed - earlier.completed,
             dropped: self.dropped - earlier.dropped,
             terminated: self.terminated - earlier.terminated,
+            failed: self.failed - earlier.failed,
         }
     }
 }

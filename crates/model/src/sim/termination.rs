@@ -32,6 +32,9 @@ impl<W: Watch> Run<'_, W> {
     /// Takes a job away from where its step is done.
     fn withdraw(&mut self, id: u32) {
         let due = std::mem::replace(&mut self.jobs[id].due, u64::MAX);
+        if self.jobs[id].is_lost {
+            return;
+        }
         match self.plan.steps[self.jobs[id].step as usize].place {
             Place::Own => {}
             Place::Shared(index) => {

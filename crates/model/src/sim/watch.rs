@@ -11,10 +11,12 @@ pub enum Outcome {
     Completed,
     /// Refused at the door.
     Rejected(Reason),
-    /// Taken out of the queue: too late to be of use.
+    /// Taken out of the queue: too late to be of use, or its client has left.
     Dropped,
-    /// Ended while it ran: for longer than a law allows.
+    /// Ended while it ran, for longer than a law allows, or of no use because its client had left.
     Terminated,
+    /// Ended without an answer: the reply never came.
+    Failed,
 }
 
 /// What happened to a request.
@@ -24,8 +26,12 @@ pub enum What {
     Offered,
     /// It was admitted and waits.
     Queued,
-    /// It has a worker.
+    /// It has a place.
     Started,
+    /// It has given up its place, and runs on.
+    Parked,
+    /// Its first data is out.
+    FirstData,
     /// It ended at this stage.
     Ended(Outcome),
     /// It ended altogether, at this stage.
@@ -43,6 +49,8 @@ pub struct Seen {
     pub stage: u32,
     /// The request's class.
     pub class: ClassId,
+    /// Its kind, as laws see it.
+    pub kind: u64,
     /// Its flow.
     pub flow: u32,
     /// What.
@@ -108,11 +116,13 @@ impl<W: Write> Watch for TraceWriter<W> {
         if self.failed.is_some() {
             return;
         }
-        let Seen { at, number, stage, class, flow, what } = *seen;
+        let Seen { at, number, stage, class, flow, what, .. } = *seen;
         let (verb, outcome) = match what {
             What::Offered => ("offered", None),
             What::Queued => ("queued", None),
             What::Started => ("started", None),
+            What::Parked => ("parked", None),
+            What::FirstData => ("first data", None),
             What::Ended(outcome) => ("ended", Some(outcome)),
             What::Left(outcome) => ("left", Some(outcome)),
         };
@@ -121,6 +131,7 @@ impl<W: Write> Watch for TraceWriter<W> {
             Some(Outcome::Completed) => (" completed", ""),
             Some(Outcome::Dropped) => (" dropped", ""),
             Some(Outcome::Terminated) => (" terminated", ""),
+            Some(Outcome::Failed) => (" failed", ""),
             Some(Outcome::Rejected(reason)) => (" rejected ", reason.as_str()),
         };
         let written = writeln!(
