@@ -20,6 +20,15 @@
 //! about at the head of a queue. Two liberties: all stages tick at the same instants,
 //! and laws that ask for the CPU are told of the workers as if each were a core.
 //!
+//! **Moves.** A law is told of every event that leaves the queue without running, once it is out of
+//! the backlog. At each tick what has run for longer than the law says ([`park_after`]) is parked if
+//! the law names a limit of its own: it runs on, holds no place, and is told of once more when it ends.
+//! In a stage that serves the [earliest due](Discipline::EarliestDue) first, who may not start
+//! leaves its place to others. A client that leaves takes its event out of the queue; what runs is
+//! done for nobody and holds its place until then.
+//!
+//! [`park_after`]: tamarisk_control::AdmissionLaw::park_after
+//!
 //! Over the whole network a law of another kind may stand, a [`GlobalLaw`]: asked about
 //! each request that comes in, told of all stages and of what goes between them, it
 //! sets what the stages promise.
@@ -46,7 +55,8 @@
 //! exact, means are exact, percentiles come from a histogram. Requests inside are
 //! bounded by the capacities of the queues.
 //!
-//! **Limits.** Time is in whole nanoseconds. Handlers never fail. Means over time come with confidence intervals by
+//! **Limits.** Time is in whole nanoseconds. Handlers never fail, but replies may be lost. An event
+//! that a worker takes in a batch behind another uses that worker whatever its kind. Means over time come with confidence intervals by
 //! batch means, which are honest only if a batch is much longer than the memory of
 //! the system; near saturation that is long. Replicate with other seeds, and
 //! [`Estimate::of`] the results, where in doubt.

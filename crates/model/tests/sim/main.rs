@@ -13,6 +13,7 @@ mod invalid;
 mod laws;
 mod networks;
 mod slow_laws;
+mod upstream;
 
 use std::time::Duration;
 
