@@ -240,7 +240,8 @@ pub enum Change {
     Suspended,
     /// It has its place again after it was suspended.
     Resumed,
-    /// The first data of a stream is out, which ends its response time. It keeps its place.
+    /// The first data of a stream is out, which ends its response time. It keeps its place, and
+    /// its end is [`Ending::Untimed`].
     FirstData,
 }
 

@@ -54,6 +54,7 @@
 //! - [`response_time`]: the papers' controller; [`multiclass`]: its form that refuses lower classes first.
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
 //! - [`opaque_upstream`]: its form for a proxy.
+//! - [`work_limit`]: the law for a proxy, which counts work and not requests.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
 //! - [`fair`]: models, pole placement and droppers, and the laws made of them.
 //! - [`global`]: what a law over a graph of stages is told and what it answers.
@@ -89,6 +90,7 @@ mod timestamp;
 pub mod token_bucket;
 mod units;
 mod with_dropper;
+pub mod work_limit;
 
 pub use admission::{
     AdmissionLaw, Arrival, Backlog, Change, Decision, Dequeue, Ending, Finished, Moved, Order,
@@ -126,3 +128,4 @@ pub use timestamp::Timestamp;
 pub use token_bucket::TokenBucket;
 pub use units::{BatchSize, Concurrency, OutOfRange, PerSecond, Ratio};
 pub use with_dropper::WithDropper;
+pub use work_limit::{InvalidWorkLimit, WorkLimit, WorkLimitBuilder};

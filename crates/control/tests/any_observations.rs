@@ -270,6 +270,11 @@ proptest! {
     }
 
     #[test]
+    fn work_limit_stays_in_its_ranges(operations in operations()) {
+        check(|classes| Box::new(WorkLimit::new(classes)), &operations);
+    }
+
+    #[test]
     fn response_time_stays_in_its_ranges(operations in operations()) {
         check(|classes| Box::new(ResponseTime::new(classes)), &operations);
     }

@@ -50,6 +50,10 @@ impl AdmissionLaw for Changing {
         self.law.on_dequeue(now, waiting, backlog)
     }
     fn order(&self, head_age: Duration) -> Order { self.law.order(head_age) }
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        self.law.on_move(now, moved, backlog);
+    }
+    fn due(&self, waiting: &Waiting) -> Timestamp { self.law.due(waiting) }
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.law.on_finish(now, finished, backlog);
     }

@@ -13,8 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{
-    AdmissionLaw, Change, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target,
-    Timestamp,
+    AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target, Timestamp,
 };
 
 use crate::builder::{BuildError, StageBuilder};
@@ -125,12 +124,7 @@ impl Gate {
             state.reject(&meta, &rejection);
             return Err(rejection);
         }
-        let Some(slot) = state.enter(now, &meta) else {
-            let taken = Rejection::new(Reason::QueueFull);
-            state.tell(now, &meta, Change::Dropped);
-            state.reject(&meta, &taken);
-            return Err(taken);
-        };
+        let slot = state.enter(now, &meta);
         drop(state);
         Ok(self.permit(&meta, now, slot))
     }
@@ -183,11 +177,14 @@ impl Gate {
         let now = self.core.clock.now();
         let meta = self.core.meta(now, entry);
         let mut state = self.core.lock();
+        // Asked before the law counts it among those that run.
+        let has_place = state.has_place(&meta);
         if let Err(rejection) = self.core.decide(&mut state, now, &meta) {
             state.reject(&meta, &rejection);
             return Err(rejection);
         }
-        if let Some(slot) = state.enter(now, &meta) {
+        if has_place {
+            let slot = state.enter(now, &meta);
             return Ok(Arrived::Running(meta, now, slot));
         }
         let waiter = Arc::new(Waiter::default());
@@ -295,7 +292,7 @@ impl Permit {
         let core = &self.gate.core;
         let now = core.clock.now();
         self.answered = Some(now);
-        core.first_data(now, &self.begun);
+        core.first_data(now, self.slot);
     }
 
     /// When the caller was let through.

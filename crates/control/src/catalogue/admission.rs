@@ -6,7 +6,7 @@ use crate::{
     AdaptiveLifo, AdmissionLaw, Allowance, Bouncer, Classes, Codel, Concurrency, CpuShedding,
     Dagor, Gradient2, MinRttGradient, MovingDropper, OpaqueUpstream, Open, PerSecond, PiShedding,
     PredictGateTrim, RateLimit, Ratio, Red, ResponseTime, SelectiveDropper, SelfTuning,
-    ServiceCodel, Threshold, Vegas,
+    ServiceCodel, Threshold, Vegas, WorkLimit,
 };
 
 type Made = Result<Box<dyn AdmissionLaw>, String>;
@@ -44,6 +44,15 @@ pub const ADMISSION: &[AdmissionEntry] = &[
             knob("limit_max_count", "in flight at most", 32_768.0, 1.0, 1e6),
         ],
         make: opaque_upstream,
+    },
+    AdmissionEntry {
+        name: "work-limit",
+        summary: "for an upstream whose workers cannot be seen: limits the work in flight, by kind",
+        knobs: &[
+            knob("limit_initial_count", "in flight while nothing is known", 16.0, 1.0, 32_768.0),
+            knob("limit_max_count", "in flight at most", 32_768.0, 1.0, 1e6),
+        ],
+        make: work_limit,
     },
     plain("open", "admits everything", |_, _| Ok(Box::new(Open))),
     AdmissionEntry {
@@ -203,6 +212,13 @@ fn opaque_upstream(classes: &Classes, values: &[f64]) -> Made {
     build(law.build())
 }
 
+fn work_limit(classes: &Classes, values: &[f64]) -> Made {
+    let law = WorkLimit::builder(classes)
+        .limit_initial(Concurrency::new(values[0] as u32))
+        .limit_max(Concurrency::new(values[1] as u32));
+    build(law.build())
+}
+
 fn rate_limit(_: &Classes, values: &[f64]) -> Made {
     build(RateLimit::total(Allowance { rate: rate(values[0])?, burst: values[1] as u32 }))
 }
@@ -265,6 +281,11 @@ mod tests {
             .limit_initial(Concurrency::new(values[0] as u32))
             .limit_max(Concurrency::new(values[1] as u32));
         alike(&law, &OpaqueUpstream::builder(&classes));
+        let values = listed("work-limit");
+        let law = WorkLimit::builder(&classes)
+            .limit_initial(Concurrency::new(values[0] as u32))
+            .limit_max(Concurrency::new(values[1] as u32));
+        alike(&law, &WorkLimit::builder(&classes));
         alike(&papers(&classes, &listed("response-time")), &ResponseTime::builder(&classes));
         let values = listed("pi");
         let law = SelfTuning::builder(&classes, Form::Pi)

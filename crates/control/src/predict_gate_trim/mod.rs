@@ -65,10 +65,10 @@
 //! within some ten intervals of half a target from the beginning of an overload.
 
 mod builder;
-mod class_shares;
-mod clients;
-mod fair_share;
-mod gate;
+pub(crate) mod class_shares;
+pub(crate) mod clients;
+pub(crate) mod fair_share;
+pub(crate) mod gate;
 mod level;
 mod reserve;
 mod service_model;

@@ -24,8 +24,8 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tamarisk_control::{
-    Activity, AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Ending,
-    Finished, Knobs, Order, Ratio, Reason, Timestamp, Waiting,
+    Activity, AdmissionLaw, Arrival, Backlog, Change, ClassId, Concurrency, Decision, Dequeue,
+    Ending, Finished, Knobs, Moved, Order, Ratio, Reason, Timestamp, Waiting,
 };
 
 use governed::{Governor, Ungoverned, plain};
@@ -338,7 +338,13 @@ impl<'a> Simulation<'a> {
             self.queued[class.index()] -= 1;
             match verdict {
                 Dequeue::Run => self.start(id),
-                Dequeue::Drop => self.end(id, Outcome::Dropped),
+                Dequeue::Drop => {
+                    let time = self.now.since(self.stories[id].entered);
+                    let moved = Moved { class, kind: 0, change: Change::Dropped, time };
+                    let backlog = self::backlog(&self.queued, &self.running, self.limit());
+                    self.governor.admission().on_move(self.now, &moved, &backlog);
+                    self.end(id, Outcome::Dropped);
+                }
             }
         }
     }
@@ -347,8 +353,17 @@ impl<'a> Simulation<'a> {
         let line = self.queue.values_mut().find(|line| !line.is_empty())?;
         let oldest = *line.front()?;
         let head_age = self.now.since(self.stories[oldest].entered);
-        match self.governor.admission().order(head_age) {
-            Order::OldestFirst => line.pop_front(),
+        let law = self.governor.admission();
+        match law.order(head_age) {
+            Order::OldestFirst => {
+                let due = |&id: &usize| {
+                    let Story { record, entered, .. } = &self.stories[id];
+                    let (class, entered) = (record.class, *entered);
+                    law.due(&Waiting { class, entered, deadline: None, kind: 0 })
+                };
+                let first = (0..line.len()).min_by_key(|&at| due(&line[at]))?;
+                line.remove(first)
+            }
             Order::NewestFirst => line.pop_back(),
         }
     }

@@ -87,6 +87,42 @@ pub fn eighty_percent() -> Scenario {
     }
 }
 
+/// An application that is not overloaded: as many at once as come, pages of 20 ms and so many
+/// reports of 800 ms a second, all with a target of 200 ms.
+pub fn idle_application(reports: f64) -> Scenario {
+    let rate = 100.0 + reports;
+    Scenario {
+        workload: Workload {
+            classes: classes(vec![class("page", 200, 0), class("report", 200, 0)]),
+            mix: vec![
+                (100.0 / rate, Service::Constant(0.02)),
+                (reports / rate, Service::Constant(0.8)),
+            ],
+            clients: Clients::Strangers,
+            phases: vec![poisson(0.0, rate)],
+            until_seconds: 60.0,
+        },
+        upstream: Upstream::steady(10_000),
+        measured: (0.0, 60.0),
+    }
+}
+
+/// 8 workers of 40 ms (exponential) at `times` their capacity, with a target of `target_ms`,
+/// from the first instant on.
+pub fn workers_of_40_ms(times: f64, target_ms: u64) -> Scenario {
+    Scenario {
+        workload: Workload {
+            classes: classes(vec![class("call", target_ms, 0)]),
+            mix: vec![(1.0, Service::Exponential(0.04))],
+            clients: Clients::Strangers,
+            phases: vec![poisson(0.0, times * 200.0)],
+            until_seconds: 40.0,
+        },
+        upstream: Upstream::steady(8),
+        measured: (5.0, 40.0),
+    }
+}
+
 /// 400 workers of 0.4 s (exponential), target 3 s, at `times` the capacity of
 /// 1000 a second from the first instant on.
 pub fn wide(times: f64) -> Scenario {

@@ -126,11 +126,13 @@ impl StageRun {
         let class = job.class;
         let has_place = self.inside.has_place();
         self.classes[class.index()].counts.offered += 1;
+        // Asked before the law counts it among those that run.
+        let starts = has_place && self.may_start(job);
         if let Err(rejection) = self.decide(now, job, plan) {
             self.count_refusal(class, rejection.reason, has_place);
             return Entered::Refused(rejection);
         }
-        if has_place && (plan.next_is != NextIs::EarliestDue || self.may_start(job)) {
+        if starts {
             self.start(now, id, job);
             return Entered::Runs;
         }
@@ -239,7 +241,7 @@ impl StageRun {
 
     /// The first data of a stream is out.
     pub(super) fn first_data(&mut self, now: u64, job: &Job) {
-        self.tell_move(now, job, Change::FirstData, job.entered);
+        self.tell_move(now, job, Change::FirstData, job.started);
     }
 
     /// Takes their places from those that have run for longer than the law can learn from.
@@ -367,7 +369,7 @@ impl StageRun {
         let ending = match outcome {
             Outcome::Completed => {
                 tally.response.record(response);
-                Ending::Completed
+                if job.first_data < now { Ending::Untimed } else { Ending::Completed }
             }
             Outcome::Failed => Ending::Failed,
             _ => Ending::Terminated,

@@ -338,9 +338,9 @@ impl<T: Item> Core<T> {
     }
 
     /// The first data of a stream is out.
-    pub(crate) fn first_data(&self, now: Timestamp, begun: &Begun) {
+    pub(crate) fn first_data(&self, now: Timestamp, slot: Slot) {
         let mut state = self.lock();
-        state.first_data(now, begun);
+        state.first_data(now, slot);
         state.follow_law();
         self.settle(state, now, 0);
     }

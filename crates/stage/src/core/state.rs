@@ -198,13 +198,11 @@ impl<T: Item> State<T> {
         self.ledger.running() < self.workers.get()
     }
 
-    /// Lets an admitted event run at once if it need not queue.
-    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> Option<Slot> {
-        self.has_place(meta).then(|| {
-            self.running_changes(now);
-            self.ledger.enter(meta.class);
-            self.in_service.begin(now, meta)
-        })
+    /// Lets an admitted event run at once that had a place before the law was asked.
+    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> Slot {
+        self.running_changes(now);
+        self.ledger.enter(meta.class);
+        self.in_service.begin(now, meta)
     }
 
     /// The caller of a running event is waited for: others may have its place.
@@ -231,12 +229,10 @@ impl<T: Item> State<T> {
     }
 
     /// The first data of a stream is out.
-    pub(super) fn first_data(&mut self, now: Timestamp, begun: &Begun) {
-        let Begun { class, kind, entered, .. } = *begun;
-        self.tell_moved(
-            now,
-            &Moved { class, kind, change: Change::FirstData, time: now.since(entered) },
-        );
+    pub(super) fn first_data(&mut self, now: Timestamp, slot: Slot) {
+        let served = self.in_service.get_mut(slot);
+        let moved = moved(served, Change::FirstData, served.service(now));
+        self.tell_moved(now, &moved);
     }
 
     /// Takes the places of those that have been in service for longer than the law learns from.
@@ -282,7 +278,7 @@ impl<T: Item> State<T> {
         self.ledger.finish(class, ended.outcome, count);
         let [service, response] = self.observe_end(now, begun, ended);
         let ending = match ended.outcome {
-            _ if !ended.timed => Ending::Untimed,
+            _ if !ended.timed || ended.answered.is_some() => Ending::Untimed,
             Outcome::Completed => Ending::Completed,
             Outcome::Terminated => Ending::Terminated,
             Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,

@@ -1,0 +1,597 @@
+//! How many may be in flight: the search for the useful number.
+//!
+//! With a_k answers a second of kind k and its unhurried service ŝ_k, X = Σ a_k · ŝ_k is how
+//! many the upstream is busy with, and φ = Σ responses ÷ Σ ŝ how many times as long as
+//! unhurried they take. More in flight than X wait in the upstream.
+//!
+//! *Free.* Without evidence that the upstream is full the limit only guards against a step:
+//! it leaves room above what is in flight, and whoever finds it reached while answers are
+//! unhurried makes it grow at once.
+//!
+//! *Full.* If places run out and answers take clearly longer, the limit is lowered step by
+//! step. Each step is a trial. With L₁ < L₂ the limits before and after it, in either order,
+//! ```text
+//! f = ½ + ½ · (ln X₁/X₂ − ln φ₁/φ₂) ÷ ln L₁/L₂
+//! ```
+//! is 1 if the work follows the limit, so that nobody waited at the lower one, and 0 if only
+//! the wait does. While it is below ½, the search goes on downwards; at the first step that
+//! costs work it goes back. What was seen there is the unhurried service.
+//!
+//! *Held.* From then on L = X + m: as many as are busy, and a margin m, by which the upstream
+//! always has somebody to go on with. Trials of a higher limit come often, for they cost
+//! nothing but a longer wait, those of a lower one seldom.
+
+use super::kept_places;
+use super::kinds::Kinds;
+use super::promises::{Late, Promises};
+use super::window::{History, Pool, Window};
+
+/// Places in flight leave so much room above the most of late while the upstream is free …
+const HEADROOM: f64 = 1.25;
+/// … and so many places more.
+const HEADROOM_PLACES: f64 = 4.0;
+/// Reached, the limit of a free upstream grows by this factor, …
+const GROWTH: f64 = 2.0;
+/// … if so many answers to requests since it last grew …
+const GROWTH_ANSWERS: f64 = 8.0;
+/// … took at most so many times their unhurried service, …
+const GROWTH_HURRY: f64 = 1.2;
+/// … or less than this share of what can be promised: then a queue in the upstream does no harm.
+const HARMLESS: f64 = 0.2;
+
+/// A window ends after so many answers of equal work …
+const WINDOW: f64 = 48.0;
+/// … or after a second or a response, with so few.
+const WINDOW_FEW: f64 = 4.0;
+
+/// An upstream is taken for full only if answers take so many standard errors more …
+const SURE: f64 = 2.5;
+/// … than so many times their unhurried service.
+const SURE_HURRY: f64 = 1.15;
+/// Answers matter that take more than this share of what can be promised.
+const LATE: f64 = 0.5;
+
+/// A step of the search lowers the limit to so much of it, …
+const SEARCH_STEP: f64 = 0.62;
+/// or further, towards so many times what it would be held at, but not below this, …
+const SEARCH_AIM: f64 = 1.2;
+const SEARCH_STEP_MOST: f64 = 0.2;
+/// … a trial afterwards to this, or raises it to that.
+const DOWN: f64 = 0.7;
+const UP: f64 = 1.35;
+/// A trial is decided after so many answers of equal work, in a search after half of them.
+const TRIAL: f64 = 160.0;
+/// Above this f the work follows the limit.
+const FOLLOWS: f64 = 0.6;
+/// Below it only the wait does: in a search, and afterwards, when it should not start anew.
+const WAITS: f64 = 0.5;
+const WAITS_SURELY: f64 = 0.3;
+/// Windows between trials upwards, and downwards at first and at most.
+const UP_EVERY: u32 = 10;
+const DOWN_EVERY: u32 = 16;
+const DOWN_EVERY_MAX: u32 = 256;
+/// While answers are late, they come so many times as often.
+const DOWN_WHEN_LATE: u32 = 8;
+/// Below this share of the promise nothing is gained by shorter waits in the upstream.
+const LATE_LEAST: f64 = 0.1;
+/// But answers that take so many times their unhurried service may mean that this is not known.
+const HURRIED: f64 = 2.0;
+
+/// m: at least half a place and this share of X, …
+const MARGIN_MIN: f64 = 0.08;
+/// … and as many as wait for this share of what the strictest promise leaves, …
+const MARGIN_WAIT: f64 = 0.15;
+/// … but no more than this share of X.
+const MARGIN_MAX: f64 = 0.35;
+/// If it turns out to have room, a held limit grows by this factor at a time.
+const HELD_GROWTH: f64 = 1.2;
+/// The upstream has room if answers take less than so many times their unhurried service.
+const UNHURRIED: f64 = 1.1;
+
+/// While the first answers already show a queue, as many are let through as make a response
+/// of this share of the promise.
+const FIRST_AIM: f64 = 0.4;
+
+/// The limit, and what is known to choose it by. Times are in seconds.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    limit: f64,
+    limit_initial: f64,
+    limit_max: f64,
+    mode: Mode,
+    /// The limit that the present one is compared with.
+    trial: Option<f64>,
+    history: History,
+    window: Window,
+    /// Answers before this instant are to requests under the limit before.
+    settled: f64,
+    /// X and answers a second, as they were last.
+    work: f64,
+    rate: f64,
+    windows: u32,
+    up_at: u32,
+    lowered_at: u32,
+    down_every: u32,
+    unpressed: u32,
+    grown: f64,
+    grown_answers: f64,
+    grown_hurry: f64,
+    grown_late: f64,
+    most: Most,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Not known to be full.
+    Free,
+    /// Full, and the least useful limit is still to be found.
+    Searching,
+    /// Full, at the least useful limit.
+    Held,
+}
+
+/// An answer, as the search is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered {
+    pub(super) row: usize,
+    pub(super) sent: f64,
+    pub(super) took: f64,
+    /// In flight before it came.
+    pub(super) in_flight: f64,
+    /// Somebody waited for its place.
+    pub(super) pressed: bool,
+}
+
+impl Search {
+    pub(super) fn new(rows: usize, limit_initial: f64, limit_max: f64) -> Self {
+        let mut history = History::new(rows);
+        let mut window = history.spare();
+        window.begin(0.0, limit_initial);
+        Self {
+            limit: limit_initial,
+            limit_initial,
+            limit_max,
+            mode: Mode::Free,
+            trial: None,
+            history,
+            window,
+            settled: 0.0,
+            work: 0.0,
+            rate: 0.0,
+            windows: 0,
+            up_at: 0,
+            lowered_at: 0,
+            down_every: DOWN_EVERY,
+            unpressed: 0,
+            grown: -1.0,
+            grown_answers: 0.0,
+            grown_hurry: 0.0,
+            grown_late: 0.0,
+            most: Most::default(),
+        }
+    }
+
+    pub(super) fn limit(&self) -> f64 {
+        self.limit
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.mode != Mode::Free
+    }
+
+    /// Seconds of unhurried service that the upstream gets through in a second, once it has
+    /// been seen to be full.
+    pub(super) fn drain(&self) -> Option<f64> {
+        match self.mode {
+            _ if self.work <= 0.0 => None,
+            Mode::Free => None,
+            Mode::Searching | Mode::Held => Some(self.work),
+        }
+    }
+
+    /// Takes nothing for a measurement that was under way.
+    pub(super) fn interrupt(&mut self, now: f64) {
+        self.begin_window(now);
+    }
+
+    /// Learns from an answer.
+    pub(super) fn on_answer(
+        &mut self,
+        now: f64,
+        answered: Answered,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) {
+        let Answered { row, sent, took, in_flight, pressed } = answered;
+        self.most.observe(now, in_flight);
+        if sent > self.grown {
+            let each = kinds.row(row).service.unhurried().unwrap_or(took);
+            self.grown_answers += 1.0;
+            self.grown_hurry += (took / each.max(f64::MIN_POSITIVE)).min(5.0);
+            self.grown_late += took / promises.kept(kinds.row(row));
+            if self.grown_answers >= 32.0 {
+                self.grown_answers /= 2.0;
+                self.grown_hurry /= 2.0;
+                self.grown_late /= 2.0;
+            }
+        }
+        if now >= self.settled {
+            self.window.add(row, took, pressed);
+        }
+        if pressed && in_flight + 1.0 > self.limit {
+            self.let_go(now);
+        }
+        self.end_window_if_due(now, in_flight, kinds, promises);
+    }
+
+    /// Lets time pass with so many in flight.
+    pub(super) fn on_tick(
+        &mut self,
+        now: f64,
+        in_flight: f64,
+        pressed: bool,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) {
+        self.most.observe(now, in_flight);
+        if pressed && in_flight + 1.0 > self.limit {
+            self.let_go(now);
+        }
+        self.end_window_if_due(now, in_flight, kinds, promises);
+    }
+
+    /// The first answers show a queue that has grown to `response` seconds.
+    pub(super) fn queue_shows(
+        &mut self,
+        now: f64,
+        response: f64,
+        kinds: &Kinds,
+        promises: &Promises,
+    ) {
+        let strictest = kinds
+            .iter()
+            .filter(|(row, _)| self.window.answers[*row].count > 0.0)
+            .map(|(_, kind)| promises.kept(kind))
+            .fold(f64::INFINITY, f64::min);
+        if self.mode != Mode::Free || strictest.is_infinite() || response < LATE * strictest {
+            return;
+        }
+        let length = now - self.window.began;
+        let seen = Window { length, ..self.window.clone() };
+        let Some(seen) = History::pool(kinds, std::iter::once(&seen)) else { return };
+        self.mode = Mode::Held;
+        self.history.clear();
+        (self.work, self.rate) = (seen.work, seen.rate);
+        (self.up_at, self.lowered_at) = (self.windows + 6, self.windows);
+        let aim = seen.rate * FIRST_AIM * strictest;
+        self.set(now, (1.1 * seen.work + 0.5).max(aim), response);
+    }
+
+    // Free → Free: the limit was reached, and nothing speaks for a queue.
+    fn let_go(&mut self, now: f64) {
+        let unhurried = self.grown_hurry < GROWTH_HURRY * self.grown_answers
+            || self.grown_late < HARMLESS * self.grown_answers;
+        if self.mode == Mode::Free && self.grown_answers >= GROWTH_ANSWERS && unhurried {
+            self.limit =
+                (GROWTH * self.limit).max(self.limit + HEADROOM_PLACES).min(self.limit_max);
+            self.expect_growth(now);
+        }
+    }
+
+    fn expect_growth(&mut self, now: f64) {
+        (self.grown, self.grown_answers) = (now, 0.0);
+        (self.grown_hurry, self.grown_late) = (0.0, 0.0);
+    }
+
+    fn end_window_if_due(
+        &mut self,
+        now: f64,
+        in_flight: f64,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) {
+        /// Windows are at least this long: answers that come in bursts say nothing of a rate.
+        const LENGTH_MIN: f64 = 0.1;
+        let window = &mut self.window;
+        let length = now - window.began;
+        if window.count < WINDOW_FEW || length < LENGTH_MIN {
+            return;
+        }
+        let response = window.response_in_flight();
+        if length < response || (window.count < WINDOW && length < response.max(1.0)) {
+            return;
+        }
+        window.length = length;
+        let Some(seen) = History::pool(kinds, std::iter::once(&*window)) else { return };
+        if seen.answers >= WINDOW || length >= response.max(1.0) {
+            self.end_window(now, in_flight, seen, kinds, promises);
+        }
+    }
+
+    fn end_window(
+        &mut self,
+        now: f64,
+        in_flight: f64,
+        seen: Pool,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) {
+        self.windows = self.windows.wrapping_add(1);
+        kept_places::adjust(now, self.limit as u32, kinds, &self.window, promises);
+        let pressed = self.window.is_pressed();
+        let response = self.window.seconds / self.window.count;
+        let late = promises.latest(kinds, &self.window);
+        let hurried = late.hurried > LATE;
+        if self.mode == Mode::Free {
+            let error = SURE * (kinds.spread() / seen.answers.max(1.0)).sqrt();
+            let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
+            (self.work, self.rate) = (seen.work, seen.rate);
+            if sure && pressed && late.hurried > HARMLESS {
+                // Free → Searching: places have run out, and answers take longer.
+                self.mode = Mode::Searching;
+                self.trial = None;
+                self.history.clear();
+                self.down_every = DOWN_EVERY;
+                self.remember(now, seen, response, kinds, promises);
+            } else if sure && hurried {
+                // Late with places left: no more than there are now.
+                let most = in_flight.max(1.1 * self.window.seconds / self.window.length);
+                self.limit = self.limit.min(most).max(HEADROOM_PLACES);
+                self.expect_growth(now);
+                self.begin_window(now);
+            } else {
+                let room = HEADROOM * self.most.get() + HEADROOM_PLACES;
+                if self.limit > room {
+                    self.limit = (0.9 * self.limit).max(room).max(self.limit_initial);
+                }
+                self.begin_window(now);
+            }
+            return;
+        }
+        if !pressed && !hurried {
+            self.unpressed += 1;
+            if self.unpressed >= 2 {
+                // Searching, Held → Free: there were places that nobody took.
+                self.mode = Mode::Free;
+                self.trial = None;
+                self.history.clear();
+                self.expect_growth(now);
+            }
+            self.begin_window(now);
+            return;
+        }
+        self.unpressed = 0;
+        self.remember(now, seen, response, kinds, promises);
+    }
+
+    /// Keeps the window, and decides by it and those before it.
+    fn remember(
+        &mut self,
+        now: f64,
+        seen: Pool,
+        response: f64,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) {
+        /// Windows of so many seconds ago may be of another service.
+        const KEPT: f64 = 10.0;
+        let spread = kinds.spread();
+        let margin = self.margin(kinds, promises);
+        let in_flight = self.window.response_in_flight();
+        let pressed = self.window.is_pressed();
+        let Late { any: late, hurried } = promises.latest(kinds, &self.window);
+        let spare = self.history.spare();
+        self.history.push(std::mem::replace(&mut self.window, spare));
+        self.history.forget_before(now - (KEPT * spread).max(20.0 * response));
+        let most = (6.0 * spread) as usize;
+        let here = History::pool(kinds, self.history.near(self.limit, most)).unwrap_or(seen);
+        if let Some(before) = self.trial {
+            match self.judge(before, here, most, response, spread, kinds) {
+                Verdict::Open => return self.begin_window(now),
+                Verdict::Follows => {
+                    self.history.clear();
+                    return self.set(now, self.limit.max(before), in_flight);
+                }
+                Verdict::Back => return self.set(now, before, in_flight),
+                Verdict::Stay => {}
+            }
+        }
+        (self.work, self.rate) = (here.work, here.rate);
+        let room = (margin * here.rate).min(MARGIN_MAX * here.work);
+        let aim = here.work + room.max(0.5 + MARGIN_MIN * here.work);
+        let limit = self.limit;
+        let tried = here.answers >= TRIAL.min(4.0 * here.rate);
+        if self.mode == Mode::Searching {
+            if limit <= 1.0 || (late < LATE_LEAST && here.hurry < HURRIED) {
+                self.mode = Mode::Held;
+            } else if here.answers >= 40.0 || here.length > 2.0 {
+                self.trial = Some(limit);
+                let step = (SEARCH_AIM * aim).clamp(SEARCH_STEP_MOST * limit, SEARCH_STEP * limit);
+                return self.set(now, step.min(limit - 1.0), in_flight);
+            } else {
+                return self.begin_window(now);
+            }
+        }
+        if here.hurry < UNHURRIED && pressed && here.answers >= WINDOW {
+            self.set(now, (HELD_GROWTH * limit).max(limit + 1.0), response);
+        } else if (self.windows >= self.up_at
+            || hurried > LATE && self.lowers(late, hurried, here.hurry))
+            && tried
+            && pressed
+        {
+            self.trial = Some(limit);
+            self.up_at = self.windows + UP_EVERY;
+            if self.lowers(late, hurried, here.hurry) && limit > 1.5 {
+                self.lowered_at = self.windows;
+                self.set(now, (DOWN * limit).floor().min(limit - 1.0), in_flight);
+            } else {
+                self.set(now, (UP * limit).ceil().max(limit + 1.0), response);
+            }
+        } else if (late > LATE_LEAST || here.hurry > HURRIED)
+            && aim < 0.8 * limit
+            && self.windows >= self.lowered_at + self.down_every / DOWN_WHEN_LATE
+        {
+            self.trial = Some(limit);
+            self.lowered_at = self.windows;
+            self.set(now, (DOWN * limit).floor().min(limit - 1.0), in_flight);
+        } else if (aim - limit).abs() > (0.12 * limit).max(0.6)
+            && aim >= 0.8 * limit
+            && (aim < limit || here.hurry >= UNHURRIED)
+        {
+            self.set(now, aim.min(1.5 * limit), response);
+        } else {
+            self.begin_window(now);
+        }
+    }
+
+    /// Whether the present limit is better than the one before, or it is too early to tell.
+    fn judge(
+        &mut self,
+        before: f64,
+        here: Pool,
+        most: usize,
+        response: f64,
+        spread: f64,
+        kinds: &mut Kinds,
+    ) -> Verdict {
+        let Some(there) = History::pool(kinds, self.history.near(before, most)) else {
+            self.trial = None;
+            return Verdict::Stay;
+        };
+        let lowered = here.limit < there.limit;
+        let (low, high) = if lowered { (here, there) } else { (there, here) };
+        let step = (high.limit / low.limit).ln();
+        if step < 0.15 {
+            self.trial = None;
+            return Verdict::Stay;
+        }
+        let work = (low.work / high.work).ln();
+        let follows = 0.5 - 0.5 * (work - (low.hurry / high.hurry).ln()) / step;
+        let error = (spread * (1.0 / here.answers + 1.0 / there.answers)).sqrt() / step;
+        let searching = self.mode == Mode::Searching;
+        let needed = TRIAL * spread * if searching { 0.5 } else { 1.0 };
+        let clear = (follows - 0.5).abs() > (1.6 * error).max(0.15)
+            && here.answers >= (24.0 * spread).min(4.0 + 8.0 * here.length)
+            && (searching || follows > 0.5);
+        let long = here.answers >= 8.0 && here.length >= (4.0 * spread).max(4.0 * response);
+        if here.answers < needed && !clear && !long {
+            return Verdict::Open;
+        }
+        self.trial = None;
+        let lower_limit = if lowered { self.limit } else { before };
+        if follows > if lowered && searching { WAITS } else { FOLLOWS } {
+            if follows > FOLLOWS {
+                // Nobody waited at the lower limit.
+                self.measure(lower_limit, most, searching, kinds);
+            }
+            if lowered {
+                self.mode = Mode::Held;
+                self.rest_from_lowering();
+            } else {
+                self.up_at = self.windows + 1;
+            }
+            return Verdict::Follows;
+        }
+        if !lowered {
+            return Verdict::Back;
+        }
+        if searching || follows < WAITS_SURELY {
+            self.mode = Mode::Searching;
+            self.down_every = DOWN_EVERY;
+            for row in 0..kinds.iter().count() {
+                let answers = History::answers(row, self.history.near(lower_limit, most));
+                if answers.count >= ANSWERS_MEASURED {
+                    kinds.row_mut(row).service.at_most(answers.seconds / answers.count);
+                }
+            }
+        } else {
+            self.mode = Mode::Held;
+            self.rest_from_lowering();
+        }
+        Verdict::Stay
+    }
+
+    fn measure(&self, limit: f64, most: usize, anew: bool, kinds: &mut Kinds) {
+        for row in 0..kinds.iter().count() {
+            let answers = History::answers(row, self.history.near(limit, most));
+            if answers.count >= ANSWERS_MEASURED {
+                let mean = answers.seconds / answers.count;
+                kinds.row_mut(row).service.measured(mean, answers.count, anew);
+            }
+        }
+    }
+
+    fn rest_from_lowering(&mut self) {
+        self.down_every = (2 * self.down_every).min(DOWN_EVERY_MAX);
+    }
+
+    /// Whether it is time for a trial of a lower limit: the later answers are, the sooner.
+    fn lowers(&self, late: f64, hurried: f64, hurry: f64) -> bool {
+        let every = if hurried > LATE { self.down_every / DOWN_WHEN_LATE } else { self.down_every };
+        (late > LATE_LEAST || hurry > HURRIED) && self.windows >= self.lowered_at + every
+    }
+
+    /// How long those may wait in the upstream that are beyond the margin's least, in seconds.
+    fn margin(&self, kinds: &Kinds, promises: &Promises) -> f64 {
+        let present = kinds.iter().filter(|(row, _)| self.window.answers[*row].count > 0.0);
+        let left = present.filter_map(|(_, kind)| {
+            let unhurried = kind.service.unhurried()?;
+            Some((promises.kept(kind) - unhurried).max(0.0))
+        });
+        let left = left.fold(f64::INFINITY, f64::min);
+        if left.is_finite() { MARGIN_WAIT * left } else { 0.0 }
+    }
+
+    /// Another limit, the effect of which shows after `settle` seconds.
+    fn set(&mut self, now: f64, limit: f64, settle: f64) {
+        self.limit = limit.round().clamp(1.0, self.limit_max);
+        self.settled = now + settle;
+        self.begin_window(now + settle);
+    }
+
+    fn begin_window(&mut self, from: f64) {
+        self.window.begin(from.max(self.settled), self.limit);
+    }
+}
+
+/// So many answers of a kind make a measurement of it.
+const ANSWERS_MEASURED: f64 = 16.0;
+
+enum Verdict {
+    /// It is too early to tell.
+    Open,
+    /// The work follows the limit: the higher one is the better.
+    Follows,
+    /// More in flight only waits: the limit was better before.
+    Back,
+    /// The present limit may stay.
+    Stay,
+}
+
+/// The most in flight in the last ten seconds.
+#[derive(Clone, Debug, Default)]
+struct Most {
+    seconds: [f64; 10],
+    at: u64,
+}
+
+impl Most {
+    fn observe(&mut self, now: f64, in_flight: f64) {
+        let second = now as u64;
+        let passed = second.saturating_sub(self.at).min(10);
+        for step in 0..passed {
+            self.seconds[((second - step) % 10) as usize] = 0.0;
+        }
+        self.at = self.at.max(second);
+        let most = &mut self.seconds[(self.at % 10) as usize];
+        *most = most.max(in_flight);
+    }
+
+    fn get(&self) -> f64 {
+        self.seconds.iter().copied().fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,69 @@
+//! Streams: answers that keep their place for as long as they flow.
+//!
+//! A stream is promised the time to its first data, and that shows at once whether the upstream
+//! had a place for it: one whose first data does not come waits there. So the places of an
+//! upstream need no search: as many as flow, and one that waits to be the next.
+
+use super::kinds::Kind;
+
+/// One stream that waits for its first data for so many times as long as usual …
+const WAITS_HURRY: f64 = 4.0;
+/// … and for this share of the promise shows that all places are taken.
+const WAITS_SHARE: f64 = 0.25;
+/// While nothing shows that, so many may wait for their first data, and as many as this share
+/// of those that flow.
+const WAITING_MIN: u32 = 2;
+const WAITING_SHARE: u32 = 4;
+/// What is usual reaches back over so many streams.
+const RECENT: f64 = 16.0;
+
+/// What is known of the streams of an upstream. Times are in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Streams {
+    /// Until then no more than one may wait for its first data.
+    full_until: f64,
+    length: f64,
+    ended: f64,
+    gap: f64,
+}
+
+impl Streams {
+    /// How many of a kind may wait for their first data at once.
+    pub(super) fn waiting_max(&self, now: f64, flowing: u32) -> u32 {
+        if now < self.full_until { 1 } else { WAITING_MIN.max(flowing / WAITING_SHARE) }
+    }
+
+    /// A look at those of a kind that wait, of which `promise` seconds are promised.
+    pub(super) fn observe(&mut self, now: f64, kind: &Kind, promise: f64) {
+        let Some(flowing) = kind.flowing else { return };
+        let waiting = kind.running.saturating_sub(flowing);
+        let usual = kind.service.unhurried().unwrap_or(0.0);
+        let mean_age = kind.ages(now) / f64::from(waiting.max(1));
+        if waiting > 0 && mean_age > (WAITS_HURRY * usual).max(WAITS_SHARE * promise) {
+            self.full_until = now + self.length.max(promise);
+        }
+    }
+
+    /// A stream that had its first data has ended after `service` seconds.
+    pub(super) fn on_end(&mut self, now: f64, service: f64) {
+        let weight = if self.ended == 0.0 { 1.0 } else { 1.0 / RECENT };
+        self.length += weight * (service - self.length);
+        if self.ended > 0.0 {
+            let gap = now - self.ended;
+            let weight = if self.gap == 0.0 { 1.0 } else { 1.0 / RECENT };
+            self.gap += weight * (gap - self.gap);
+        }
+        self.ended = now;
+    }
+
+    /// How long it takes until so many have ended, if that is known. While all places are
+    /// taken and none has ended, the next end is as far away as the promise.
+    pub(super) fn wait(&self, now: f64, ahead: u32, promise: f64) -> Option<f64> {
+        let is_full = now < self.full_until;
+        match (self.gap > 0.0, is_full) {
+            (true, _) => Some(f64::from(ahead) * self.gap),
+            (false, true) => Some(f64::from(ahead) * promise),
+            (false, false) => None,
+        }
+    }
+}
