@@ -9,7 +9,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::Priority;
 use tamarisk_control::catalogue::Laws;
 use tamarisk_http::config;
-use tamarisk_http::proxy::HostHeader;
+use tamarisk_http::proxy::{HostHeader, RequestBuffering};
 use tamarisk_http::status::TokenSource;
 
 const FULL: &str = r#"
@@ -29,6 +29,7 @@ connections = 1000
 url = "http://127.0.0.1:3000"
 host = "upstream"
 answer_time = "2m"
+request_buffering = "off"
 
 [upstreams.blog]
 url = "http://[::1]:4000"
@@ -74,6 +75,7 @@ fn a_file_says_all_there_is_to_say() {
     assert_eq!(shop.origin.to_string(), "http://127.0.0.1:3000");
     assert_eq!(shop.host_header, HostHeader::Upstream);
     assert_eq!(shop.answer_time, Duration::from_secs(120));
+    assert_eq!(shop.request_buffering, RequestBuffering::Off);
     assert_eq!(blog.name, "blog");
 
     let promised = |options: &tamarisk_http::protect::UpstreamOptions| -> Vec<_> {

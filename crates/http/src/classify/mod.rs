@@ -10,10 +10,12 @@
 //! (`/%61dmin`) gets the class of what it spelled, so classes are for sharing a
 //! service out, never for guarding it.
 
+mod client;
 mod condition;
 mod routes;
 mod timeout;
 
+pub(crate) use client::network_of;
 pub use condition::Condition;
 pub use routes::{Choice, ClassRule, HostPattern, Route, Routes};
 pub(crate) use timeout::timeout;

@@ -27,6 +27,7 @@
 //! host = "client"                       # or "upstream", or a name of its own
 //! connect_time = "5s"
 //! answer_time = "60s"
+//! request_buffering = "memory-and-file" # or "off": bodies are passed on as they come
 //! admission = "predict-gate-trim"       # "opaque-upstream" by default
 //! workers = 32                          # only where the admission law sets no limit
 //!

@@ -14,8 +14,8 @@ use crate::protect::UpstreamOptions;
 
 /// What may be said of such a service, besides where it is and its target.
 #[rustfmt::skip]
-pub const PROXIED_KEYS: [&str; 10] = [
-    "host", "connect_time", "answer_time", "classes",
+pub const PROXIED_KEYS: [&str; 11] = [
+    "host", "connect_time", "answer_time", "request_buffering", "classes",
     "admission", "dropping", "workers", "batching", "quality", "termination",
 ];
 

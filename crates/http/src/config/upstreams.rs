@@ -10,11 +10,11 @@ use tamarisk_settings::{Fault, Section, Value};
 
 use super::{laws, values};
 use crate::protect::UpstreamOptions;
-use crate::proxy::{HostHeader, Origin};
+use crate::proxy::{HostHeader, Origin, RequestBuffering};
 
 #[rustfmt::skip]
 const UPSTREAM: &[&str] = &[
-    "url", "host", "connect_time", "answer_time",
+    "url", "host", "connect_time", "answer_time", "request_buffering",
     "admission", "dropping", "workers", "batching", "quality", "termination",
 ];
 
@@ -25,6 +25,7 @@ pub(super) struct Upstream {
     origin: Origin,
     host_header: HostHeader,
     times: [Option<Duration>; 2],
+    request_buffering: RequestBuffering,
     laws: Laws,
     pub(super) classes: Vec<Class>,
     pub(super) weights: Vec<(ClassId, Weight)>,
@@ -87,6 +88,9 @@ impl Upstream {
                 section.read("connect_time", values::duration)?,
                 section.read("answer_time", values::duration)?,
             ],
+            request_buffering: section
+                .read("request_buffering", values::request_buffering)?
+                .unwrap_or_default(),
             classes: Vec::new(),
             weights: Vec::new(),
         })
@@ -119,6 +123,7 @@ impl Upstream {
         let [connect_time, answer_time] = self.times;
         options.connect_time = connect_time.unwrap_or(options.connect_time);
         options.answer_time = answer_time.unwrap_or(options.answer_time);
+        options.request_buffering = self.request_buffering;
         options.laws = self.laws;
         Ok(options)
     }

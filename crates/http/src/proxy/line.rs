@@ -53,6 +53,9 @@ pub enum LineError {
     /// The client's request body broke off.
     #[error("the request body ended early")]
     Client(#[source] ClientBodyError),
+    /// The file that the request body was buffered in cannot be read.
+    #[error("the buffered request body cannot be read")]
+    Disk(#[source] io::Error),
 }
 
 impl From<Malformed> for LineError {
@@ -189,7 +192,7 @@ impl Line {
                 match body.poll_part(&mut self.output, cx) {
                     Poll::Ready(Ok(true)) => {}
                     Poll::Ready(Ok(false)) => self.sending = None,
-                    Poll::Ready(Err(error)) => return Err(LineError::Client(error)),
+                    Poll::Ready(Err(error)) => return Err(error),
                     Poll::Pending => starved = true,
                 }
             }

@@ -1,7 +1,8 @@
 //! The proxy: every request through a gate, then to its upstream.
 //!
-//! Bodies stream both ways. A request holds its permit from its admission until its
-//! answer is ready; a client that leaves cancels what the upstream does for it,
+//! A place in the gate stands for the upstream's work. So a request's body is read before the
+//! request asks for its place, unless it is configured to stream, and the place is held
+//! until the answer is ready. A client that leaves cancels what the upstream does for it,
 //! because dropping the request drops the connection that it is on.
 //!
 //! One [`Proxy`] serves one core: its connections to the upstreams are its own. The
@@ -11,16 +12,19 @@ mod answer;
 mod answer_body;
 mod answer_head;
 mod body;
+mod budget;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod hop_by_hop;
+mod intake;
 mod line;
 mod output;
 mod pool;
 mod request_body;
 mod request_head;
 mod request_id;
+mod spool;
 mod trouble;
 mod upstream;
 
@@ -32,6 +36,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
 use hyper::service::{Service, service_fn};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -40,16 +45,21 @@ use tamarisk_stage::{Entry, GatePermit};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use self::answer_head::AnswerHead;
+use self::intake::Each;
+use self::request_body::RequestBody;
+use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
 use self::upstream::{Answered, Outgoing, Reach};
-use crate::classify::{self, Choice, Routes};
+use crate::classify::{self, Choice, Routes, network_of};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
 use crate::server::{AtHand, ClientBody, Ordinary, Tunnel};
 
 pub use body::ProxyBody;
+pub use budget::{Bounds, Budget, Held};
 pub use forwarded::{Peer, Scheme};
+pub use intake::RequestBuffering;
 pub use line::LineError;
 pub(crate) use upstream::host_and_port;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
@@ -68,6 +78,8 @@ pub struct Site {
     pub trusted: Vec<IpNet>,
     /// How clients come here, which upstreams are told.
     pub scheme: Scheme,
+    /// What clients may take up.
+    pub budget: Budget,
 }
 
 /// One core's proxy.
@@ -75,6 +87,7 @@ pub struct Proxy {
     routes: Routes,
     trusted: Vec<IpNet>,
     scheme: Scheme,
+    budget: Budget,
     reaches: Vec<Arc<Reach>>,
     ids: RequestIds,
 }
@@ -104,6 +117,7 @@ impl Proxy {
             routes: site.routes.clone(),
             trusted: site.trusted.clone(),
             scheme: site.scheme,
+            budget: site.budget.clone(),
             reaches: site.upstreams.iter().map(reach).collect(),
             ids: RequestIds::default(),
         });
@@ -185,6 +199,10 @@ impl Proxy {
             return Trouble::Method.answer(form(&head));
         }
         let reach = &self.reaches[choice.upstream];
+        let (length, body) = match self.receive(peer, reach, &mut head, body).await {
+            Ok(received) => received,
+            Err(trouble) => return trouble.answer(form(&head)),
+        };
         let mut entry = Entry::new().class(choice.class);
         if let Some(timeout) = classify::timeout(&head.headers) {
             entry = entry.timeout(timeout);
@@ -194,7 +212,8 @@ impl Proxy {
             Err(refused) => return refusal::refused(&refused, form(&head)),
         };
         let accept = head.headers.get(ACCEPT).cloned();
-        match self.pass(peer, reach, &mut head, body, permit).await {
+        let request = Received { head: &mut head, length, body };
+        match self.pass(peer, reach, request, permit).await {
             Ok(answer) => answer,
             Err(trouble) => trouble.answer(Form::accepted(accept.as_ref())),
         }
@@ -209,17 +228,38 @@ impl Proxy {
         self.routes.choose(&head.method, host, head.uri.path(), &head.headers, client)
     }
 
+    /// The body of a request: all of it, if there is one and it is to be buffered.
+    async fn receive(
+        &self,
+        peer: &Peer,
+        reach: &Reach,
+        head: &mut Parts,
+        body: ClientBody,
+    ) -> Result<(BodyLength, Option<RequestBody>), Trouble> {
+        let is_buffered = !body.is_end_stream()
+            && reach.upstream.request_buffering == RequestBuffering::MemoryAndFile
+            && !is_grpc(&head.headers);
+        if !is_buffered {
+            return Ok(request_body::of(body, &head.headers));
+        }
+        let client = network_of(self.client(peer, &head.headers));
+        let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
+        let account = self.budget.account(client);
+        // Boxed, for most requests have no body.
+        let body = Box::pin(intake::read(body, account, Each { memory, max })).await?;
+        Ok(request_body::of_buffered(body, &mut head.headers))
+    }
+
     /// Passes a request that was let in to its upstream, and the answer back.
     async fn pass(
         &self,
         peer: &Peer,
         reach: &Arc<Reach>,
-        head: &mut Parts,
-        body: ClientBody,
+        request: Received<'_>,
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, Trouble> {
+        let Received { head, length, body } = request;
         let client = head.extensions.remove::<OnUpgrade>();
-        let (length, body) = request_body::of(body, &head.headers);
         let clock = reach.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
         let (time, over) = match left {
@@ -249,6 +289,13 @@ impl Proxy {
             }
         }
     }
+}
+
+/// A request whose body is there, or goes on as it comes.
+struct Received<'a> {
+    head: &'a mut Parts,
+    length: BodyLength,
+    body: Option<RequestBody>,
 }
 
 /// The answer of an upstream as the client gets it.
@@ -293,6 +340,17 @@ fn with_head(head: AnswerHead, body: ProxyBody) -> Response<ProxyBody> {
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"text/event-stream")
+}
+
+/// Whether either side may speak before the other has ended.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"application/grpc")
+}
+
+fn is_of_type(headers: &HeaderMap, name: &[u8]) -> bool {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    content_type.is_some_and(|value| value.starts_with(b"text/event-stream"))
+    content_type
+        .and_then(|value| value.get(..name.len()))
+        .is_some_and(|start| start.eq_ignore_ascii_case(name))
 }

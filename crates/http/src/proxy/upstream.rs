@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::answer_head::AnswerHead;
 use super::forwarded::Peer;
+use super::intake::RequestBuffering;
 use super::line::{Line, LineError};
 use super::pool::Pool;
 use super::request_body::RequestBody;
@@ -31,6 +32,7 @@ pub struct Upstream {
     authority: HeaderValue,
     pub(super) host_header: HostHeader,
     pub(super) gate: Gate,
+    pub(super) request_buffering: RequestBuffering,
     connect_time: Duration,
     pub(super) answer_time: Duration,
     /// Requests carry how well they are to be served.
@@ -129,6 +131,7 @@ impl Upstream {
                 .expect("an authority is visible characters"),
             host_header: HostHeader::default(),
             gate,
+            request_buffering: RequestBuffering::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
             tells_quality: Arc::default(),
@@ -139,6 +142,13 @@ impl Upstream {
     #[must_use]
     pub fn host_header(mut self, host: HostHeader) -> Self {
         self.host_header = host;
+        self
+    }
+
+    /// Whether it gets request bodies only when they have come to their ends.
+    #[must_use]
+    pub fn request_buffering(mut self, buffering: RequestBuffering) -> Self {
+        self.request_buffering = buffering;
         self
     }
 
