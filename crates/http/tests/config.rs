@@ -9,6 +9,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::Priority;
 use tamarisk_control::catalogue::Laws;
 use tamarisk_http::config;
+use tamarisk_http::protect::UpstreamOptions;
 use tamarisk_http::proxy::{HostHeader, RequestBuffering};
 use tamarisk_http::status::TokenSource;
 
@@ -29,7 +30,6 @@ connections = 1000
 url = "http://127.0.0.1:3000"
 host = "upstream"
 answer_time = "2m"
-request_buffering = "off"
 
 [upstreams.blog]
 url = "http://[::1]:4000"
@@ -75,7 +75,6 @@ fn a_file_says_all_there_is_to_say() {
     assert_eq!(shop.origin.to_string(), "http://127.0.0.1:3000");
     assert_eq!(shop.host_header, HostHeader::Upstream);
     assert_eq!(shop.answer_time, Duration::from_secs(120));
-    assert_eq!(shop.request_buffering, RequestBuffering::Off);
     assert_eq!(blog.name, "blog");
 
     let promised = |options: &tamarisk_http::protect::UpstreamOptions| -> Vec<_> {
@@ -180,6 +179,31 @@ fn wrong(valid: &str, replaced: &str, line: usize, expected: &[&str]) {
     for part in expected {
         assert!(shown.contains(part), "{part:?} in {shown}");
     }
+}
+
+/// A file with `more` about its only upstream.
+fn upstream(more: &str) -> Result<UpstreamOptions, config::ConfigError> {
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a]\nurl = \"http://127.0.0.1:1\"\n{more}"
+    );
+    config::parse("a.toml", &file).map(|mut options| options.upstreams.remove(0))
+}
+
+#[test]
+fn request_bodies_are_buffered_or_streamed() {
+    let buffering = |more: &str| upstream(more).unwrap().request_buffering;
+    assert_eq!(buffering(""), RequestBuffering::MemoryAndFile);
+    assert_eq!(
+        buffering("request_buffering = \"memory-and-file\""),
+        RequestBuffering::MemoryAndFile
+    );
+    assert_eq!(buffering("request_buffering = \"off\""), RequestBuffering::Off);
+    let error =
+        format!("{:?}", miette::Report::new(upstream("request_buffering = \"on\"").unwrap_err()));
+    assert!(
+        error.contains("a.toml:5") && error.contains("\"memory-and-file\" or \"off\""),
+        "{error}"
+    );
 }
 
 #[test]

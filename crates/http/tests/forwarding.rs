@@ -331,23 +331,6 @@ async fn answers_stream_as_they_come() {
 }
 
 #[tokio::test]
-async fn an_event_stream_leaves_the_gate_after_its_head() {
-    let router = Router::new().route(
-        "/",
-        get(async || {
-            let silence = futures_util::stream::pending::<Result<&'static str, std::io::Error>>();
-            ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(silence))
-        }),
-    );
-    let front = front(axum(router).await).await;
-    let mut client = TcpStream::connect(front.local_addr()).await.unwrap();
-    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-    read_until(&mut client, "\r\n\r\n").await;
-    let accounts = front.gates()[0].observe().total();
-    assert_eq!((accounts.completed, accounts.inside()), (1, 0));
-}
-
-#[tokio::test]
 async fn kept_connections_are_used_again() {
     let upstream = Recorder::ok().await;
     let front = front(upstream.address).await;

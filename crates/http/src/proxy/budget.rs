@@ -6,10 +6,12 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use super::abandoned::Count;
+use super::unread::{Answer, Answers, Counted, Unread};
 use crate::guard::Limits;
 
 /// The bounds of a [`Budget`].
@@ -23,6 +25,8 @@ pub struct Bounds {
     pub client: Held,
     /// What all clients may hold together.
     pub total: Held,
+    /// Answers under way that are longer than what comes with their heads.
+    pub answers: Answers,
 }
 
 /// What request bodies take up while they are buffered.
@@ -38,7 +42,8 @@ pub struct Held {
 
 impl Default for Bounds {
     /// 64 KiB of a body in memory and 1 GiB of it at all; 4 MiB of memory, 2 GiB of disk and 100
-    /// files for a client; 64 MiB, 8 GiB and 512 files for all.
+    /// files for a client; 64 MiB, 8 GiB and 512 files for all; 1024 long answers under way to a
+    /// client and 8192 to all.
     fn default() -> Self {
         Self {
             // Forms, JSON and most of what is posted is shorter.
@@ -49,6 +54,8 @@ impl Default for Bounds {
             client: Held { memory: 4 << 20, file: 2 << 30, files: 100 },
             // Half of the descriptors that are kept beside those of the connections.
             total: Held { memory: 64 << 20, file: 8 << 30, files: 512 },
+            // As many as there are connections in most places. One client may be a large office.
+            answers: Answers { client: 1024, total: 8192 },
         }
     }
 }
@@ -74,6 +81,8 @@ pub struct Budget(Arc<Shared>);
 struct Shared {
     bounds: Bounds,
     state: Mutex<State>,
+    unread: Unread,
+    abandoned: Count,
 }
 
 #[derive(Debug, Default)]
@@ -86,7 +95,7 @@ struct State {
 impl Budget {
     /// One with these bounds, of which nothing is held.
     pub fn new(bounds: Bounds) -> Self {
-        Self(Arc::new(Shared { bounds, state: Mutex::default() }))
+        Self(Arc::new(Shared { bounds, ..Shared::default() }))
     }
 
     /// What is held now.
@@ -96,6 +105,16 @@ impl Budget {
 
     pub(super) fn bounds(&self) -> &Bounds {
         &self.0.bounds
+    }
+
+    /// Counts an answer under way to `client`.
+    pub(super) fn count_answer(&self, client: IpAddr, answer: Weak<dyn Answer>) -> Counted {
+        self.0.unread.count(client, answer, self.0.bounds.answers)
+    }
+
+    /// Requests whose clients have left.
+    pub(super) fn abandoned(&self) -> &Count {
+        &self.0.abandoned
     }
 
     /// An account for one request of `client`, of nothing so far.
@@ -120,7 +139,7 @@ impl Account {
     /// Holds `wanted` from now on, and nothing else; `false` if there is no room for it, and then
     /// all stays as it was.
     pub(super) fn hold(&mut self, wanted: Held) -> bool {
-        let Shared { bounds, state } = &*self.budget.0;
+        let Shared { bounds, state, .. } = &*self.budget.0;
         let mut state = state.lock();
         let State { total, clients } = &mut *state;
         let of_client = clients.get(&self.client).copied().unwrap_or_default();

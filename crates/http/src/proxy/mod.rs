@@ -8,11 +8,13 @@
 //! One [`Proxy`] serves one core: its connections to the upstreams are its own. The
 //! gates are shared by all cores.
 
+mod abandoned;
 mod answer;
 mod answer_body;
 mod answer_head;
 mod body;
 mod budget;
+mod delivery;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
@@ -26,6 +28,7 @@ mod request_head;
 mod request_id;
 mod spool;
 mod trouble;
+mod unread;
 mod upstream;
 
 use std::convert::Infallible;
@@ -45,12 +48,13 @@ use tamarisk_stage::{Entry, GatePermit};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use self::answer_head::AnswerHead;
+use self::delivery::Way;
 use self::intake::Each;
 use self::request_body::RequestBody;
 use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
-use self::upstream::{Answered, Outgoing, Reach};
+use self::upstream::{Answered, Failed, Outgoing, Reach};
 use crate::classify::{self, Choice, Routes, network_of};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
@@ -61,6 +65,7 @@ pub use budget::{Bounds, Budget, Held};
 pub use forwarded::{Peer, Scheme};
 pub use intake::RequestBuffering;
 pub use line::LineError;
+pub use unread::Answers;
 pub(crate) use upstream::host_and_port;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
 
@@ -96,8 +101,7 @@ impl Proxy {
     /// A proxy for `site`, with no connections yet. As long as it is there, a task on this
     /// core closes those that have long been idle.
     pub fn start(site: &Site) -> Arc<Self> {
-        let reach = |upstream: &Arc<Upstream>| Arc::new(Reach::new(Arc::clone(upstream)));
-        Self::new(site, reach)
+        Self::new(site, |upstream| fresh(site, upstream))
     }
 
     /// The same for another site, on the same core; upstreams that both have keep their
@@ -107,7 +111,7 @@ impl Proxy {
             let known = |reach: &&Arc<Reach>| Arc::ptr_eq(&reach.upstream, upstream);
             match self.reaches.iter().find(known) {
                 Some(reach) => Arc::clone(reach),
-                None => Arc::new(Reach::new(Arc::clone(upstream))),
+                None => fresh(site, upstream),
             }
         })
     }
@@ -199,7 +203,8 @@ impl Proxy {
             return Trouble::Method.answer(form(&head));
         }
         let reach = &self.reaches[choice.upstream];
-        let (length, body) = match self.receive(peer, reach, &mut head, body).await {
+        let client = network_of(self.client(peer, &head.headers));
+        let (length, body) = match self.receive(client, reach, &mut head, body).await {
             Ok(received) => received,
             Err(trouble) => return trouble.answer(form(&head)),
         };
@@ -212,7 +217,7 @@ impl Proxy {
             Err(refused) => return refusal::refused(&refused, form(&head)),
         };
         let accept = head.headers.get(ACCEPT).cloned();
-        let request = Received { head: &mut head, length, body };
+        let request = Received { head: &mut head, length, body, client };
         match self.pass(peer, reach, request, permit).await {
             Ok(answer) => answer,
             Err(trouble) => trouble.answer(Form::accepted(accept.as_ref())),
@@ -231,7 +236,7 @@ impl Proxy {
     /// The body of a request: all of it, if there is one and it is to be buffered.
     async fn receive(
         &self,
-        peer: &Peer,
+        client: IpAddr,
         reach: &Reach,
         head: &mut Parts,
         body: ClientBody,
@@ -242,7 +247,6 @@ impl Proxy {
         if !is_buffered {
             return Ok(request_body::of(body, &head.headers));
         }
-        let client = network_of(self.client(peer, &head.headers));
         let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
         let account = self.budget.account(client);
         // Boxed, for most requests have no body.
@@ -258,8 +262,8 @@ impl Proxy {
         request: Received<'_>,
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, Trouble> {
-        let Received { head, length, body } = request;
-        let client = head.extensions.remove::<OnUpgrade>();
+        let Received { head, length, body, client } = request;
+        let upgrading = head.extensions.remove::<OnUpgrade>();
         let clock = reach.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
         let (time, over) = match left {
@@ -267,18 +271,19 @@ impl Proxy {
             _ => (reach.upstream.answer_time, Trouble::Silent),
         };
         let quality = reach.upstream.quality(&permit);
-        let request = Outgoing { head, length, body, time, quality };
+        let request = Outgoing { head, length, body, time, quality, permit };
         match reach.exchange(peer, &self.ids, request).await {
             Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
-                let (Some(client), Some(_)) = (client, &answered.wish) else {
-                    permit.fail();
+                let (Some(upgrading), Some(_)) = (upgrading, &answered.wish) else {
+                    answered.permit.fail();
                     return Err(Trouble::Broken);
                 };
-                permit.complete();
-                Ok(switch(answered, client))
+                Ok(switch(answered, upgrading))
             }
-            Ok(answered) => Ok(deliver(answered, reach, permit)),
-            Err(trouble) => {
+            Ok(answered) => {
+                Ok(deliver(answered, Way { reach, budget: &self.budget, client }).await)
+            }
+            Err(Failed { trouble, permit }) => {
                 let trouble = if trouble == Trouble::Silent { over } else { trouble };
                 match trouble {
                     // The client's doing: it says little about the upstream.
@@ -291,28 +296,35 @@ impl Proxy {
     }
 }
 
+fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<Reach> {
+    Arc::new(Reach::new(Arc::clone(upstream), site.budget.abandoned().clone()))
+}
+
 /// A request whose body is there, or goes on as it comes.
 struct Received<'a> {
     head: &'a mut Parts,
     length: BodyLength,
     body: Option<RequestBody>,
+    client: IpAddr,
 }
 
 /// The answer of an upstream as the client gets it.
-fn deliver(answered: Answered, reach: &Arc<Reach>, permit: GatePermit) -> Response<ProxyBody> {
-    let Answered { head, line, .. } = answered;
+async fn deliver(answered: Answered, way: Way<'_>) -> Response<ProxyBody> {
+    let Answered { head, line, permit, .. } = answered;
     let failed = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
     let mut hold = Hold::new(permit, failed);
-    if is_event_stream(&head.headers) {
-        hold.ends();
+    if is_stream(&head.headers) {
+        hold.streams();
     }
-    with_head(head, ProxyBody::passing(line, Arc::clone(reach), hold))
+    let body = ProxyBody::passing(line, hold, way).await;
+    with_head(head, body)
 }
 
 /// The answer that changes the protocol. What follows on either connection goes
 /// to the other one, once the client's has taken this answer.
 fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
-    let Answered { mut head, line, .. } = answered;
+    let Answered { mut head, line, permit, .. } = answered;
+    permit.complete();
     let upgrade = head.upgrade.take();
     let mut answer = with_head(head, ProxyBody::from(""));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -339,8 +351,9 @@ fn with_head(head: AnswerHead, body: ProxyBody) -> Response<ProxyBody> {
     answer
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    is_of_type(headers, b"text/event-stream")
+/// Whether an answer comes little by little, for as long as it likes.
+fn is_stream(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"text/event-stream") || is_grpc(headers)
 }
 
 /// Whether either side may speak before the other has ended.

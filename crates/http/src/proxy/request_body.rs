@@ -97,6 +97,11 @@ impl RequestBody {
         self.expected = None;
     }
 
+    /// Whether it is the client who lets us wait for the next part, if that is not there.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.expected.is_none() && matches!(self.source, Source::Client(_))
+    }
+
     /// Puts its next part into `output`. Ready with whether another one may follow.
     pub(super) fn poll_part(
         &mut self,

@@ -37,7 +37,7 @@ impl Trouble {
         match error {
             LineError::Late => Self::Silent,
             LineError::Client(error) => Self::Client(error.violation()),
-            LineError::Ended | LineError::Malformed => Self::Broken,
+            LineError::Ended | LineError::Malformed | LineError::Unread => Self::Broken,
             LineError::Disk(_) => Self::Disk,
         }
     }

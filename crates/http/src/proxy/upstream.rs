@@ -14,6 +14,7 @@ use tamarisk_stage::{Gate, GatePermit};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
+use super::abandoned::{self, Count, Work};
 use super::answer_head::AnswerHead;
 use super::forwarded::Peer;
 use super::intake::RequestBuffering;
@@ -182,6 +183,11 @@ impl Upstream {
         self.tells_quality.load(Ordering::Relaxed).then(|| permit.quality())
     }
 
+    /// How long it may go on with what nobody waits for any more.
+    pub(super) fn time_for_nobody(&self) -> Duration {
+        self.answer_time.min(abandoned::TIME_MAX)
+    }
+
     /// The gate before it.
     pub fn gate(&self) -> &Gate {
         &self.gate
@@ -195,6 +201,8 @@ impl Upstream {
 /// One core's way to an upstream.
 pub(super) struct Reach {
     pub(super) upstream: Arc<Upstream>,
+    /// Requests whose clients have left, of all upstreams.
+    pub(super) abandoned: Count,
     pool: Pool,
 }
 
@@ -207,6 +215,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) time: Duration,
     /// How well it is to be served, if the upstream is to know.
     pub(super) quality: Option<Ratio>,
+    /// Its place.
+    pub(super) permit: GatePermit,
 }
 
 /// An answer that has begun.
@@ -216,11 +226,18 @@ pub(super) struct Answered {
     pub(super) line: Box<Line>,
     /// The upstream was asked to change to these protocols.
     pub(super) wish: Option<HeaderValue>,
+    pub(super) permit: GatePermit,
+}
+
+/// Why there is no answer, and the place that was taken for it.
+pub(super) struct Failed {
+    pub(super) trouble: Trouble,
+    pub(super) permit: GatePermit,
 }
 
 impl Reach {
-    pub(super) fn new(upstream: Arc<Upstream>) -> Self {
-        Self { upstream, pool: Pool::default() }
+    pub(super) fn new(upstream: Arc<Upstream>, abandoned: Count) -> Self {
+        Self { upstream, abandoned, pool: Pool::default() }
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -233,28 +250,40 @@ impl Reach {
         from: &Peer,
         ids: &RequestIds,
         request: Outgoing<'_>,
-    ) -> Result<Answered, Trouble> {
-        let Outgoing { head, length, body, mut time, quality } = request;
+    ) -> Result<Answered, Failed> {
+        let Outgoing { head, length, body, mut time, quality, permit } = request;
         let way = Way { from, to: &self.upstream, ids, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut line, kept) = match self.pool.take() {
             Some(line) => (line, true),
-            None => (self.connect(&mut time).await?, false),
+            None => match self.connect(&mut time).await {
+                Ok(line) => (line, false),
+                Err(trouble) => return Err(Failed { trouble, permit }),
+            },
         };
         let wish = line.begin(to_head, body, |out| way.write_head(out, head, length));
         // The request's fields have been written: their map serves for the answer's.
         let mut spare = std::mem::take(&mut head.headers);
         spare.clear();
-        let answered = match line.answer(time, &mut spare).await {
-            Err(LineError::Ended) if can_repeat && kept && line.is_silent() => {
-                let stale = std::mem::replace(&mut line, self.connect(&mut time).await?);
-                line.begin_again(*stale);
-                line.answer(time, &mut spare).await
+        let mut work = Work::new(line, permit, self);
+        let mut answered = work.answer(time, &mut spare).await;
+        if let Err(LineError::Ended) = answered
+            && can_repeat
+            && kept
+            && work.is_silent()
+        {
+            match self.connect(&mut time).await {
+                Ok(line) => work.begin_again(line),
+                Err(trouble) => return Err(Failed { trouble, permit: work.done().1 }),
             }
-            answered => answered,
-        };
-        Ok(Answered { head: answered.map_err(|error| Trouble::of(&error))?, line, wish })
+            answered = work.answer(time, &mut spare).await;
+        }
+        let (line, permit) = work.done();
+        match answered {
+            Ok(head) => Ok(Answered { head, line, wish, permit }),
+            Err(error) => Err(Failed { trouble: Trouble::of(&error), permit }),
+        }
     }
 
     /// Takes back a connection whose answer has been read.
