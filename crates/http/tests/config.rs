@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::Priority;
 use tamarisk_control::catalogue::Laws;
+use tamarisk_http::classify::Client;
 use tamarisk_http::config;
 use tamarisk_http::protect::UpstreamOptions;
 use tamarisk_http::proxy::{HostHeader, RequestBuffering};
@@ -204,6 +205,41 @@ fn request_bodies_are_buffered_or_streamed() {
         error.contains("a.toml:5") && error.contains("\"memory-and-file\" or \"off\""),
         "{error}"
     );
+}
+
+#[test]
+fn clients_are_addresses_headers_or_cookies() {
+    let client = |more: &str| upstream(more).unwrap().client;
+    assert_eq!(client(""), Client::Address);
+    assert_eq!(client("client = \"address\""), Client::Address);
+    let key = "x-api-key".parse().unwrap();
+    assert_eq!(client("client = { header = \"X-Api-Key\" }"), Client::Header(key));
+    let session = Client::Cookie("session".to_owned());
+    assert_eq!(client("client = { cookie = \"session\" }"), session);
+    for wrong in [
+        "\"name\"",
+        "{ header = \"a\", cookie = \"b\" }",
+        "{}",
+        "{ header = \"a b\" }",
+        "{ path = \"/\" }",
+    ] {
+        let error = upstream(&format!("client = {wrong}")).unwrap_err();
+        let error = format!("{:?}", miette::Report::new(error));
+        assert!(error.contains("a.toml:5"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn answers_of_a_route_may_be_streams() {
+    let text = "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a]\nurl = \"http://127.0.0.1:1\"\n\
+        [[routes]]\nname = \"chat\"\npath = \"/chat\"\nstreams = true\n[[routes]]\nname = \"rest\"\n";
+    let options = config::parse("a.toml", text).unwrap();
+    let streams = |path: &str| {
+        let client = || "192.0.2.1".parse().unwrap();
+        let (method, headers) = (http::Method::GET, http::HeaderMap::new());
+        options.routes.choose(&method, || None, path, &headers, client).unwrap().streams
+    };
+    assert!(streams("/chat/1") && !streams("/other"));
 }
 
 #[test]

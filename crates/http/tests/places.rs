@@ -15,8 +15,11 @@ use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{
-    OneByOne, any_port, axum, exchange, proxy, proxy_to, read_until, streaming_proxy, within,
+    OneByOne, any_port, axum, exchange, options, proxy, proxy_to, read_until, streaming_proxy,
+    within,
 };
+use tamarisk_http::classify::{Route, Routes};
+use tamarisk_http::protect;
 use tamarisk_http::proxy::{Answers, Bounds, Budget, Upstream};
 use tamarisk_http::server::DrainTrigger;
 use tamarisk_stage::{Accounts, Gate, StageBuilder};
@@ -267,6 +270,30 @@ async fn a_stream_holds_its_place_until_its_end() {
     until(&manual.gate, |accounts| accounts.inside() == 0).await;
     let accounts = manual.gate.observe().total();
     assert_eq!((accounts.completed, accounts.balance()), (1, true), "{accounts:?}");
+}
+
+#[tokio::test]
+async fn the_answers_of_a_route_are_streams_if_it_says_so() {
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let mut options = options(listener.local_addr().unwrap());
+    let streams = Route { streams: true, ..Route::everything(0) };
+    options.routes = Routes::new(vec![streams]);
+    let front = protect::start(options).await.unwrap();
+    let mut client = TcpStream::connect(front.local_addr()).await.unwrap();
+    client.write_all(GET.as_bytes()).await.unwrap();
+    let (mut upstream, _) = within(listener.accept()).await.unwrap();
+    read_until(&mut upstream, "\r\n\r\n").await;
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n";
+    upstream.write_all(head.as_bytes()).await.unwrap();
+    // Far more than makes another answer ready.
+    upstream.write_all(&[b'x'; 300_000]).await.unwrap();
+    read_until(&mut client, "\r\n\r\n").await;
+    within(client.read_exact(&mut vec![0; 300_000])).await.unwrap();
+    assert_eq!(front.gates()[0].observe().total().running, 1);
+    upstream.write_all(&vec![b'x'; 700_000]).await.unwrap();
+    within(client.read_exact(&mut vec![0; 700_000])).await.unwrap();
+    until(&front.gates()[0], |accounts| accounts.completed == 1).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use http::{HeaderValue, Method};
 use ipnet::IpNet;
 use tamarisk_settings::values::parsed;
 pub(super) use tamarisk_settings::values::{
-    count, duration, key_name, list, name, one_of, priority, size, text, weight,
+    count, duration, key_name, list, name, one_of, priority, size, text, weight, yes,
 };
 use tamarisk_settings::{Fault, Value};
 

@@ -137,6 +137,7 @@ impl UpstreamOptions {
             .connect_time(self.connect_time)
             .answer_time(self.answer_time)
             .request_buffering(self.request_buffering)
+            .client(self.client.clone())
             .tells_quality(self.laws.quality.is_some());
         Ok(Arc::new(upstream))
     }

@@ -8,7 +8,7 @@ use tamarisk_control::{Classes, Target};
 use tamarisk_stage::BuildError;
 use tamarisk_trace::Recorder;
 
-use crate::classify::{Route, Routes};
+use crate::classify::{Client, Route, Routes};
 use crate::proxy::{HostHeader, Origin, RequestBuffering};
 use crate::server::Server;
 use crate::status::TokenSource;
@@ -57,6 +57,8 @@ pub struct UpstreamOptions {
     pub answer_time: Duration,
     /// Whether request bodies are read before their requests are let in.
     pub request_buffering: RequestBuffering,
+    /// How its clients are told apart.
+    pub client: Client,
     /// Who records what its law is told and decides, if anybody does.
     pub recorder: Option<Recorder>,
     /// The laws before it; where none is chosen for admission, `opaque-upstream`.
@@ -106,6 +108,7 @@ impl UpstreamOptions {
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
             request_buffering: RequestBuffering::default(),
+            client: Client::default(),
             recorder: None,
             laws: Laws::new(),
         }
@@ -121,7 +124,7 @@ impl UpstreamOptions {
         let times = |options: &Self| (options.connect_time, options.answer_time);
         (&self.name, &self.origin, &self.host_header)
             == (&other.name, &other.origin, &other.host_header)
-            && self.request_buffering == other.request_buffering
+            && (self.request_buffering, &self.client) == (other.request_buffering, &other.client)
             && times(self) == times(other)
             && self.laws == other.laws
             && classes == other.classes

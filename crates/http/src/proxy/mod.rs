@@ -1,9 +1,9 @@
 //! The proxy: every request through a gate, then to its upstream.
 //!
 //! A place in the gate stands for the upstream's work. So a request's body is read before the
-//! request asks for its place, unless it is configured to stream, and the place is held
-//! until the answer is ready. A client that leaves cancels what the upstream does for it,
-//! because dropping the request drops the connection that it is on.
+//! request asks for its place, unless it is configured to stream; and the answer is read until
+//! it counts as ready, whether the client takes it or not. A client that leaves does not take
+//! its place with it: that is free when the upstream has answered, or closed its connection.
 //!
 //! One [`Proxy`] serves one core: its connections to the upstreams are its own. The
 //! gates are shared by all cores.
@@ -55,7 +55,7 @@ use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
 use self::upstream::{Answered, Failed, Outgoing, Reach};
-use crate::classify::{self, Choice, Routes, network_of};
+use crate::classify::{self, Choice, Routes, kind_of, network_of};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
 use crate::server::{AtHand, ClientBody, Ordinary, Tunnel};
@@ -208,7 +208,9 @@ impl Proxy {
             Ok(received) => received,
             Err(trouble) => return trouble.answer(form(&head)),
         };
-        let mut entry = Entry::new().class(choice.class);
+        let kind = kind_of(&head.method, head.uri.path());
+        let entry = Entry::new().class(choice.class).kind(kind);
+        let mut entry = reach.upstream.client.mark(entry, &head.headers, client);
         if let Some(timeout) = classify::timeout(&head.headers) {
             entry = entry.timeout(timeout);
         }
@@ -217,7 +219,7 @@ impl Proxy {
             Err(refused) => return refusal::refused(&refused, form(&head)),
         };
         let accept = head.headers.get(ACCEPT).cloned();
-        let request = Received { head: &mut head, length, body, client };
+        let request = Received { head: &mut head, length, body, client, streams: choice.streams };
         match self.pass(peer, reach, request, permit).await {
             Ok(answer) => answer,
             Err(trouble) => trouble.answer(Form::accepted(accept.as_ref())),
@@ -262,7 +264,7 @@ impl Proxy {
         request: Received<'_>,
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, Trouble> {
-        let Received { head, length, body, client } = request;
+        let Received { head, length, body, client, streams } = request;
         let upgrading = head.extensions.remove::<OnUpgrade>();
         let clock = reach.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
@@ -281,7 +283,8 @@ impl Proxy {
                 Ok(switch(answered, upgrading))
             }
             Ok(answered) => {
-                Ok(deliver(answered, Way { reach, budget: &self.budget, client }).await)
+                let way = Way { reach, budget: &self.budget, client };
+                Ok(deliver(answered, streams, way).await)
             }
             Err(Failed { trouble, permit }) => {
                 let trouble = if trouble == Trouble::Silent { over } else { trouble };
@@ -306,14 +309,16 @@ struct Received<'a> {
     length: BodyLength,
     body: Option<RequestBody>,
     client: IpAddr,
+    /// Its answer comes little by little.
+    streams: bool,
 }
 
 /// The answer of an upstream as the client gets it.
-async fn deliver(answered: Answered, way: Way<'_>) -> Response<ProxyBody> {
+async fn deliver(answered: Answered, streams: bool, way: Way<'_>) -> Response<ProxyBody> {
     let Answered { head, line, permit, .. } = answered;
     let failed = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
     let mut hold = Hold::new(permit, failed);
-    if is_stream(&head.headers) {
+    if streams || is_stream(&head.headers) {
         hold.streams();
     }
     let body = ProxyBody::passing(line, hold, way).await;

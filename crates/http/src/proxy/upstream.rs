@@ -24,6 +24,7 @@ use super::request_body::RequestBody;
 use super::request_head::{BodyLength, Way};
 use super::request_id::RequestIds;
 use super::trouble::Trouble;
+use crate::classify::Client;
 
 /// A service behind the proxy, and the gate before it.
 #[derive(Clone)]
@@ -34,6 +35,7 @@ pub struct Upstream {
     pub(super) host_header: HostHeader,
     pub(super) gate: Gate,
     pub(super) request_buffering: RequestBuffering,
+    pub(super) client: Client,
     connect_time: Duration,
     pub(super) answer_time: Duration,
     /// Requests carry how well they are to be served.
@@ -133,6 +135,7 @@ impl Upstream {
             host_header: HostHeader::default(),
             gate,
             request_buffering: RequestBuffering::default(),
+            client: Client::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
             tells_quality: Arc::default(),
@@ -150,6 +153,13 @@ impl Upstream {
     #[must_use]
     pub fn request_buffering(mut self, buffering: RequestBuffering) -> Self {
         self.request_buffering = buffering;
+        self
+    }
+
+    /// How its clients are told apart.
+    #[must_use]
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = client;
         self
     }
 
