@@ -44,8 +44,7 @@ async fn noted(client: Client, requests: &[(&str, &str)]) -> Vec<(u64, u64)> {
             format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n");
         assert!(exchange(address, request).await.ends_with("ok"));
     }
-    let noted = noted.lock().clone();
-    noted
+    noted.lock().clone()
 }
 
 #[tokio::test]

@@ -255,6 +255,26 @@ async fn an_upstream_that_never_answers_who_has_left_is_waited_for_no_longer_tha
 }
 
 #[tokio::test]
+async fn an_answer_just_as_long_as_is_read_ahead_ends_though_nobody_reads_it() {
+    let manual = Manual::start().await;
+    let mut client = http2(manual.address, 0).await;
+    let asked = tokio::spawn(async move { client.send_request(request("/")).await.unwrap() });
+    let (mut upstream, _) = within(manual.listener.accept()).await.unwrap();
+    read_until(&mut upstream, "\r\n\r\n").await;
+    upstream
+        .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000\r\n")
+        .await
+        .unwrap();
+    upstream.write_all(&[b'x'; 64 << 10]).await.unwrap();
+    let answer = within(asked).await.unwrap();
+    sleep(A_WHILE).await;
+    assert_eq!(manual.gate.observe().total().running, 1);
+    upstream.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+    until(&manual.gate, |accounts| accounts.completed == 1).await;
+    drop(answer);
+}
+
+#[tokio::test]
 async fn a_stream_holds_its_place_until_its_end() {
     let manual = Manual::start().await;
     let (mut client, mut upstream) = manual.asked(GET).await;

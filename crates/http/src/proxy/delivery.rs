@@ -184,10 +184,15 @@ impl Answer for Shared {
 
     fn close(&self) {
         let mut state = self.state.lock();
-        let before = match &state.stage {
-            Stage::Driven | Stage::Handed(_) => state.end(Some(LineError::Unread)),
-            Stage::Over(_) | Stage::Left => return,
+        let is_taken = match &state.stage {
+            Stage::Driven | Stage::Handed(_) => false,
+            Stage::Over(_) => state.frames.is_empty(),
+            Stage::Left => true,
         };
+        if is_taken {
+            return;
+        }
+        let before = state.end(Some(LineError::Unread));
         let frames = std::mem::take(&mut state.frames);
         let waiting = [state.driver.take(), state.reader.take()];
         drop(state);
@@ -294,8 +299,8 @@ impl Driver {
             Some(driver) => driver.clone_from(cx.waker()),
             none => *none = Some(cx.waker().clone()),
         }
-        // Only a stream goes on beyond that.
-        let is_full = state.frames.bytes() >= READY_BYTES;
+        // Other answers are ready by then.
+        let is_full = self.hold.is_stream() && state.frames.bytes() >= READY_BYTES;
         drop(state);
         self.hold.set_suspended(is_full);
         if is_full { Next::Wait } else { Next::Read }
