@@ -12,7 +12,7 @@ use crate::deadline::Deadline;
 /// After so much of its body an answer counts as ready: from here on its pace
 /// is the client's and the network's. It is what hyper takes in without waiting
 /// for the client, so a slow client never holds a place.
-const READY_BYTES: usize = 64 * 1024;
+pub(crate) const READY_BYTES: usize = 64 * 1024;
 
 /// An answer that is not ready so long after its body first paused is a stream (of
 /// events, say): it leaves the gate, and its time says nothing.
@@ -21,15 +21,50 @@ const STREAM_TIME: Duration = Duration::from_secs(5);
 /// A permit, from the head of an answer to the moment it counts as ready.
 pub(crate) struct Hold {
     permit: Option<GatePermit>,
-    /// The answer says by its status that the upstream did not do its work.
-    failed: bool,
+    end: End,
+    /// What it is, if it is held to its end.
+    stream: Option<Stream>,
     bytes: usize,
     patience: Deadline,
 }
 
+/// What the end of an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The upstream did its work.
+    Done,
+    /// It did not, by the status of the answer.
+    Failed,
+    /// Nothing: nobody waited for it.
+    Abandoned,
+}
+
+/// How far a stream is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stream {
+    has_data: bool,
+    is_suspended: bool,
+}
+
 impl Hold {
     pub(crate) fn new(permit: GatePermit, failed: bool) -> Self {
-        Self { permit: Some(permit), failed, bytes: 0, patience: Deadline::default() }
+        let end = if failed { End::Failed } else { End::Done };
+        let (permit, patience) = (Some(permit), Deadline::default());
+        Self { permit, end, stream: None, bytes: 0, patience }
+    }
+
+    /// It is a stream: it is answered with its first data, and holds its place to its end.
+    pub(crate) fn streams(&mut self) {
+        self.stream = Some(Stream::default());
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Whether the answer is not ready.
+    pub(crate) fn is_held(&self) -> bool {
+        self.permit.is_some()
     }
 
     /// Follows what a poll of the answer's body has brought.
@@ -50,22 +85,49 @@ impl Hold {
 
     /// The answer is ready.
     pub(crate) fn ends(&mut self) {
-        match self.permit.take() {
-            Some(permit) if self.failed => permit.fail(),
-            Some(permit) => permit.complete(),
-            None => {}
+        if let Some(permit) = self.permit.take() {
+            match self.end {
+                End::Done => permit.complete(),
+                End::Failed => permit.fail(),
+                End::Abandoned => drop(permit),
+            }
+        }
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(crate) fn abandon(&mut self) {
+        self.end = End::Abandoned;
+    }
+
+    /// Whether it is the client that a stream waits for.
+    pub(crate) fn set_suspended(&mut self, suspended: bool) {
+        if let (Some(stream), Some(permit)) = (&mut self.stream, &mut self.permit)
+            && stream.is_suspended != suspended
+        {
+            stream.is_suspended = suspended;
+            if suspended { permit.suspend() } else { permit.resume() }
         }
     }
 
     fn passes(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > READY_BYTES {
-            self.ends();
+        let Some(stream) = &mut self.stream else {
+            self.bytes = self.bytes.saturating_add(bytes);
+            if self.bytes > READY_BYTES {
+                self.ends();
+            }
+            return;
+        };
+        if !stream.has_data && bytes > 0 {
+            stream.has_data = true;
+            if let Some(permit) = &mut self.permit {
+                permit.first_data();
+            }
         }
     }
 
     fn waits(&mut self, cx: &mut Context<'_>) {
         if self.permit.is_some()
+            && self.stream.is_none()
             && self.patience.poll_over(STREAM_TIME, cx).is_ready()
             && let Some(mut permit) = self.permit.take()
         {
@@ -75,8 +137,9 @@ impl Hold {
     }
 
     fn breaks(&mut self) {
-        if let Some(permit) = self.permit.take() {
-            permit.fail();
+        if self.end != End::Abandoned {
+            self.end = End::Failed;
         }
+        self.ends();
     }
 }

@@ -8,8 +8,10 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::Priority;
 use tamarisk_control::catalogue::Laws;
+use tamarisk_http::classify::Client;
 use tamarisk_http::config;
-use tamarisk_http::proxy::HostHeader;
+use tamarisk_http::protect::UpstreamOptions;
+use tamarisk_http::proxy::{HostHeader, RequestBuffering};
 use tamarisk_http::status::TokenSource;
 
 const FULL: &str = r#"
@@ -178,6 +180,66 @@ fn wrong(valid: &str, replaced: &str, line: usize, expected: &[&str]) {
     for part in expected {
         assert!(shown.contains(part), "{part:?} in {shown}");
     }
+}
+
+/// A file with `more` about its only upstream.
+fn upstream(more: &str) -> Result<UpstreamOptions, config::ConfigError> {
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a]\nurl = \"http://127.0.0.1:1\"\n{more}"
+    );
+    config::parse("a.toml", &file).map(|mut options| options.upstreams.remove(0))
+}
+
+#[test]
+fn request_bodies_are_buffered_or_streamed() {
+    let buffering = |more: &str| upstream(more).unwrap().request_buffering;
+    assert_eq!(buffering(""), RequestBuffering::MemoryAndFile);
+    assert_eq!(
+        buffering("request_buffering = \"memory-and-file\""),
+        RequestBuffering::MemoryAndFile
+    );
+    assert_eq!(buffering("request_buffering = \"off\""), RequestBuffering::Off);
+    let error =
+        format!("{:?}", miette::Report::new(upstream("request_buffering = \"on\"").unwrap_err()));
+    assert!(
+        error.contains("a.toml:5") && error.contains("\"memory-and-file\" or \"off\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn clients_are_addresses_headers_or_cookies() {
+    let client = |more: &str| upstream(more).unwrap().client;
+    assert_eq!(client(""), Client::Address);
+    assert_eq!(client("client = \"address\""), Client::Address);
+    let key = "x-api-key".parse().unwrap();
+    assert_eq!(client("client = { header = \"X-Api-Key\" }"), Client::Header(key));
+    let session = Client::Cookie("session".to_owned());
+    assert_eq!(client("client = { cookie = \"session\" }"), session);
+    for wrong in [
+        "\"name\"",
+        "{ header = \"a\", cookie = \"b\" }",
+        "{}",
+        "{ header = \"a b\" }",
+        "{ path = \"/\" }",
+    ] {
+        let error = upstream(&format!("client = {wrong}")).unwrap_err();
+        let error = format!("{:?}", miette::Report::new(error));
+        assert!(error.contains("a.toml:5"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn answers_of_a_route_may_be_streams() {
+    let text = "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a]\nurl = \"http://127.0.0.1:1\"\n\
+        [[routes]]\nname = \"chat\"\npath = \"/chat\"\nstreams = true\n[[routes]]\nname = \"rest\"\n";
+    let options = config::parse("a.toml", text).unwrap();
+    let streams = |path: &str| {
+        let client = || "192.0.2.1".parse().unwrap();
+        let (method, headers) = (http::Method::GET, http::HeaderMap::new());
+        options.routes.choose(&method, || None, path, &headers, client).unwrap().streams
+    };
+    assert!(streams("/chat/1") && !streams("/other"));
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! A client that leaves gives up its place, whatever it still owed.
+//!
+//! Request bodies are streamed here: buffered ones are owed by nobody who is in the queue.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod support;
@@ -16,7 +18,7 @@ use http_body_util::BodyExt;
 use hyper::service::service_fn;
 use parking_lot::Mutex;
 use socket2::SockRef;
-use support::{OneByOne, axum, proxy, read_until, within};
+use support::{OneByOne, axum, read_until, streaming_proxy, within};
 use tamarisk_http::server::{ClientBody, DrainTrigger, Ordinary, Server};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,7 +105,7 @@ impl Busy {
             format!("{} bytes.", body.map_or(0, |body| body.to_bytes().len()))
         }));
         let gate = StageBuilder::new("narrow").law(OneByOne).gate().unwrap();
-        let (address, drain) = proxy(axum(router).await, &gate).await;
+        let (address, drain) = streaming_proxy(axum(router).await, &gate).await;
         let mut first = TcpStream::connect(address).await.unwrap();
         first.write_all(b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         within(holds(&gate, 1)).await;
@@ -311,7 +313,7 @@ async fn an_answer_that_has_begun_is_brought_to_its_end() {
 async fn who_leaves_an_upload_that_is_stuck_cancels_it() {
     let deaf = TcpListener::bind(support::any_port()).await.unwrap();
     let gate = StageBuilder::new("narrow").law(OneByOne).gate().unwrap();
-    let (address, _drain) = proxy(deaf.local_addr().unwrap(), &gate).await;
+    let (address, _drain) = streaming_proxy(deaf.local_addr().unwrap(), &gate).await;
     let mut client = TcpStream::connect(address).await.unwrap();
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n";
     client.write_all(head).await.unwrap();

@@ -12,8 +12,7 @@ use axum::routing::post;
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use support::{Nginx, axum, curl, front, options, read_until, within};
-use tamarisk_http::protect;
+use support::{Nginx, axum, curl, front, read_until, streaming_front, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -228,7 +227,7 @@ fn resident_mib() -> usize {
 async fn an_upload_that_the_upstream_does_not_read_makes_the_client_wait() {
     const LENGTH: usize = 64 << 20;
     let listener = TcpListener::bind(support::any_port()).await.unwrap();
-    let front = protect::start(options(listener.local_addr().unwrap())).await.unwrap();
+    let front = streaming_front(listener.local_addr().unwrap()).await;
     let mut client = TcpStream::connect(front.local_addr()).await.unwrap();
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n");
     client.write_all(head.as_bytes()).await.unwrap();

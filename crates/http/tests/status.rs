@@ -12,6 +12,7 @@ use serde_json::Value;
 use support::{Recorder, any_port, curl, exchange, options, within};
 use tamarisk_http::guard::Limits;
 use tamarisk_http::protect::{self, Running};
+use tamarisk_http::proxy::RequestBuffering;
 use tamarisk_http::server::DrainTrigger;
 use tamarisk_http::status::{self, Board};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,6 +21,8 @@ use tokio::net::TcpStream;
 async fn shown() -> (Running, String) {
     let mut options = options(Recorder::ok().await.address);
     options.status = Some(any_port());
+    // A request without its body is under way.
+    options.upstreams[0].request_buffering = RequestBuffering::Off;
     let running = protect::start(options).await.unwrap();
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     for _ in 0..3 {

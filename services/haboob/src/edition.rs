@@ -100,6 +100,7 @@ impl Edition {
                 upstreams,
                 trusted: options.trusted.clone(),
                 scheme: options.scheme,
+                budget: before.map_or_else(Default::default, |before| before.proxy.budget.clone()),
             },
             log,
             folders,

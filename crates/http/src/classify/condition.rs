@@ -49,9 +49,18 @@ pub(super) fn is_below(path: &str, prefix: &str) -> bool {
 }
 
 fn has_cookie(headers: &HeaderMap, name: &str, value: Option<&str>) -> bool {
+    cookies(headers, name).any(|held| value.is_none_or(|value| held == value))
+}
+
+/// The value of the cookie of this name.
+pub(super) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    cookies(headers, name).next()
+}
+
+fn cookies<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.any(|(key, held)| key.trim() == name && value.is_none_or(|value| held.trim() == value))
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.filter(move |(key, _)| key.trim() == name).map(|(_, held)| held.trim())
 }
 
 #[cfg(test)]

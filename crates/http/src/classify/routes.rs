@@ -24,6 +24,8 @@ pub struct Route {
     pub classes: Vec<ClassRule>,
     /// The class of those that fit none of them.
     pub otherwise: ClassId,
+    /// Its answers come little by little, whatever their type says.
+    pub streams: bool,
 }
 
 /// When a request of a route is of a class: when any of the conditions holds.
@@ -51,6 +53,8 @@ pub struct Choice {
     pub upstream: usize,
     /// The class at that upstream's gate.
     pub class: ClassId,
+    /// The answer comes little by little.
+    pub streams: bool,
 }
 
 impl Routes {
@@ -96,6 +100,7 @@ impl Route {
             upstream,
             classes: Vec::new(),
             otherwise: ClassId::DEFAULT,
+            streams: false,
         }
     }
 
@@ -108,7 +113,7 @@ impl Route {
             let rule = self.classes.iter().find(|rule| rule.any.iter().any(holds));
             rule.map_or(self.otherwise, |rule| rule.class)
         };
-        Choice { upstream: self.upstream, class }
+        Choice { upstream: self.upstream, class, streams: self.streams }
     }
 
     fn takes<'h>(&self, method: &Method, host: impl Fn() -> Option<&'h str>, path: &str) -> bool {

@@ -27,6 +27,8 @@
 //! host = "client"                       # or "upstream", or a name of its own
 //! connect_time = "5s"
 //! answer_time = "60s"
+//! request_buffering = "memory-and-file" # or "off": bodies are passed on as they come
+//! client = { header = "X-Api-Key" }     # or { cookie = "…" }; by address by default
 //! admission = "predict-gate-trim"       # "opaque-upstream" by default
 //! workers = 32                          # only where the admission law sets no limit
 //!
@@ -52,6 +54,7 @@
 //! methods = ["GET"]
 //! upstream = "shop"                     # may be left out if there is one only
 //! classes = ["paying"]                  # all of them by default
+//! streams = true                        # its answers are streams; false by default
 //! p90 = "1s"
 //!
 //! [[routes]]
@@ -70,6 +73,12 @@
 //! that name: alone, or as `law` in a table with some of the law's constants. With a
 //! quality law each request carries its factor to the upstream, as `X-Quality: 0.42`; at
 //! 1 everything is wanted.
+//!
+//! `client` says how the clients of a service are told apart where its capacity is shared out:
+//! by address (that of the client behind `trusted_proxies`; an IPv6 network of 64 bits is one
+//! client), or by a header or a cookie, where a request that has none counts by its address.
+//! The answers of a route with `streams`, and those of the types `text/event-stream` and
+//! `application/grpc`, keep their places to their ends, and are promised their first data.
 //!
 //! A mistake is shown where it stands, with what was expected there; an unknown key
 //! is a mistake.

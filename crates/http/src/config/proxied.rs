@@ -14,8 +14,8 @@ use crate::protect::UpstreamOptions;
 
 /// What may be said of such a service, besides where it is and its target.
 #[rustfmt::skip]
-pub const PROXIED_KEYS: [&str; 10] = [
-    "host", "connect_time", "answer_time", "classes",
+pub const PROXIED_KEYS: [&str; 13] = [
+    "host", "connect_time", "answer_time", "request_buffering", "client", "streams", "classes",
     "admission", "dropping", "workers", "batching", "quality", "termination",
 ];
 
@@ -47,7 +47,11 @@ impl Proxied<'_> {
         let definition = RouteDefinition {
             name: String::new(),
             span,
-            route: Route { path, ..Route::everything(0) },
+            route: Route {
+                path,
+                streams: section.read("streams", values::yes)?.unwrap_or_default(),
+                ..Route::everything(0)
+            },
             target: target::of(section)?,
             classes: section.read("classes", named)?,
         };

@@ -11,7 +11,8 @@ use super::upstreams::Upstream;
 use super::values;
 use crate::classify::{ClassRule, Route};
 
-const ROUTE: &[&str] = &["name", "path", "host", "methods", "upstream", "classes", "p90"];
+const ROUTE: &[&str] =
+    &["name", "path", "host", "methods", "upstream", "classes", "streams", "p90"];
 
 /// A route, before its classes are those of its upstream.
 pub(super) struct RouteDefinition {
@@ -67,6 +68,7 @@ fn route(
             upstream,
             classes: Vec::new(),
             otherwise: ClassId::DEFAULT,
+            streams: section.read("streams", values::yes)?.unwrap_or_default(),
         },
         target: target::of(&section)?,
         classes: section.read("classes", named)?,

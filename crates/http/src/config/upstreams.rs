@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Weight};
-use tamarisk_settings::values::not_one_of;
+use tamarisk_settings::values::{not_one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::{laws, values};
+use crate::classify::Client;
 use crate::protect::UpstreamOptions;
-use crate::proxy::{HostHeader, Origin};
+use crate::proxy::{HostHeader, Origin, RequestBuffering};
 
 #[rustfmt::skip]
 const UPSTREAM: &[&str] = &[
-    "url", "host", "connect_time", "answer_time",
+    "url", "host", "connect_time", "answer_time", "request_buffering", "client",
     "admission", "dropping", "workers", "batching", "quality", "termination",
 ];
+
+const CLIENT: &str = "\"address\", { header = \"…\" } or { cookie = \"…\" }";
 
 /// An upstream, and the classes that its routes have brought so far.
 pub(super) struct Upstream {
@@ -25,6 +28,8 @@ pub(super) struct Upstream {
     origin: Origin,
     host_header: HostHeader,
     times: [Option<Duration>; 2],
+    request_buffering: RequestBuffering,
+    client: Client,
     laws: Laws,
     pub(super) classes: Vec<Class>,
     pub(super) weights: Vec<(ClassId, Weight)>,
@@ -67,6 +72,25 @@ pub(super) fn upstreams(
     Ok(upstreams)
 }
 
+/// How clients are told apart: `"address"`, or what names them.
+fn client(value: &Value<'_>) -> Result<Client, Fault> {
+    if value.get_ref().as_str().is_some() {
+        let address = |text: &str| (text == "address").then_some(Client::Address);
+        return parsed(value, CLIENT, address);
+    }
+    let section = Section::new(value, &["header", "cookie"], |_| false)?;
+    let header = section.read("header", values::header_name)?;
+    let cookie = section.read("cookie", values::name)?;
+    match (header, cookie) {
+        (Some(name), None) => Ok(Client::Header(name)),
+        (None, Some(name)) => Ok(Client::Cookie(name)),
+        _ => {
+            let message = "one client is named by one header or by one cookie";
+            Err(Fault::new(value.span(), message, format!("expected {CLIENT}")))
+        }
+    }
+}
+
 impl Upstream {
     /// What `section` says of a service, and `sections`, itself among them, of its laws;
     /// `url` is the key of the place that it is at.
@@ -87,6 +111,10 @@ impl Upstream {
                 section.read("connect_time", values::duration)?,
                 section.read("answer_time", values::duration)?,
             ],
+            request_buffering: section
+                .read("request_buffering", values::request_buffering)?
+                .unwrap_or_default(),
+            client: section.read("client", client)?.unwrap_or_default(),
             classes: Vec::new(),
             weights: Vec::new(),
         })
@@ -119,6 +147,8 @@ impl Upstream {
         let [connect_time, answer_time] = self.times;
         options.connect_time = connect_time.unwrap_or(options.connect_time);
         options.answer_time = answer_time.unwrap_or(options.answer_time);
+        options.request_buffering = self.request_buffering;
+        options.client = self.client;
         options.laws = self.laws;
         Ok(options)
     }

@@ -9,12 +9,12 @@ use http::{HeaderValue, Method};
 use ipnet::IpNet;
 use tamarisk_settings::values::parsed;
 pub(super) use tamarisk_settings::values::{
-    count, duration, key_name, list, name, one_of, priority, size, text, weight,
+    count, duration, key_name, list, name, one_of, priority, size, text, weight, yes,
 };
 use tamarisk_settings::{Fault, Value};
 
 use crate::classify::HostPattern;
-use crate::proxy::{HostHeader, Origin, host_and_port};
+use crate::proxy::{HostHeader, Origin, RequestBuffering, host_and_port};
 
 /// An address and a port.
 ///
@@ -49,6 +49,14 @@ pub(super) fn host_header(value: &Value<'_>) -> Result<HostHeader, Fault> {
         "client" => Some(HostHeader::Client),
         "upstream" => Some(HostHeader::Upstream),
         name => Some(HostHeader::Fixed(HeaderValue::from_str(host(name)?.as_str()).ok()?)),
+    })
+}
+
+pub(super) fn request_buffering(value: &Value<'_>) -> Result<RequestBuffering, Fault> {
+    parsed(value, "\"memory-and-file\" or \"off\"", |text| match text {
+        "memory-and-file" => Some(RequestBuffering::MemoryAndFile),
+        "off" => Some(RequestBuffering::Off),
+        _ => None,
     })
 }
 

@@ -25,7 +25,7 @@ impl Limits {
         // [RFC9112 §3] asks for at least 8000 octets.
         request_line_max: 8 * 1024,
         head_max: 32 * 1024,
-        // A body is streamed, never gathered: its length costs no memory.
+        // A long body costs no memory: it is streamed, or buffered in a file.
         body_max: None,
         head_time: Duration::from_secs(10),
         stall_time: Duration::from_secs(60),

@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use options::{Options, UpstreamOptions};
 pub use reload::Reloaded;
 
-use crate::proxy::{Proxy, Scheme, Site, Upstream};
+use crate::proxy::{Bounds, Budget, Proxy, Scheme, Site, Upstream};
 use crate::server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Token, TokenSource};
 use crate::tls::Handshakes;
@@ -75,6 +75,7 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
         upstreams: upstreams.clone(),
         trusted: options.trusted.clone(),
         scheme: if options.tls.is_some() { Scheme::Https } else { Scheme::Http },
+        budget: Budget::new(Bounds::of(options.server.limits_of_clients())),
     };
     let (trigger, drain) = DrainTrigger::new();
     let handshakes = options.handshakes()?;
@@ -135,6 +136,8 @@ impl UpstreamOptions {
             .host_header(self.host_header.clone())
             .connect_time(self.connect_time)
             .answer_time(self.answer_time)
+            .request_buffering(self.request_buffering)
+            .client(self.client.clone())
             .tells_quality(self.laws.quality.is_some());
         Ok(Arc::new(upstream))
     }

@@ -8,8 +8,8 @@ use tamarisk_control::{Classes, Target};
 use tamarisk_stage::BuildError;
 use tamarisk_trace::Recorder;
 
-use crate::classify::{Route, Routes};
-use crate::proxy::{HostHeader, Origin};
+use crate::classify::{Client, Route, Routes};
+use crate::proxy::{HostHeader, Origin, RequestBuffering};
 use crate::server::Server;
 use crate::status::TokenSource;
 use crate::tls::{Handshakes, Tls};
@@ -55,6 +55,10 @@ pub struct UpstreamOptions {
     pub connect_time: Duration,
     /// The longest wait for the head of an answer.
     pub answer_time: Duration,
+    /// Whether request bodies are read before their requests are let in.
+    pub request_buffering: RequestBuffering,
+    /// How its clients are told apart.
+    pub client: Client,
     /// Who records what its law is told and decides, if anybody does.
     pub recorder: Option<Recorder>,
     /// The laws before it; where none is chosen for admission, `opaque-upstream`.
@@ -103,6 +107,8 @@ impl UpstreamOptions {
             host_header: HostHeader::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
+            request_buffering: RequestBuffering::default(),
+            client: Client::default(),
             recorder: None,
             laws: Laws::new(),
         }
@@ -118,6 +124,7 @@ impl UpstreamOptions {
         let times = |options: &Self| (options.connect_time, options.answer_time);
         (&self.name, &self.origin, &self.host_header)
             == (&other.name, &other.origin, &other.host_header)
+            && (self.request_buffering, &self.client) == (other.request_buffering, &other.client)
             && times(self) == times(other)
             && self.laws == other.laws
             && classes == other.classes

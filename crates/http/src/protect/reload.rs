@@ -82,6 +82,8 @@ impl Running {
             ("host", now.host_header == new.host_header),
             ("connect_time", now.connect_time == new.connect_time),
             ("answer_time", now.answer_time == new.answer_time),
+            ("request_buffering", now.request_buffering == new.request_buffering),
+            ("client", now.client == new.client),
         ];
         let differs = same.iter().filter(|(_, same)| !same);
         reloaded.needs_restart.extend(differs.map(|(key, _)| format!("{key} of {name:?}")));

@@ -1,36 +1,63 @@
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::delivery::{Delivery, Frames, Rest, Way, length};
 use super::line::{Line, LineError};
-use super::upstream::Reach;
-use crate::hold::Hold;
+use crate::hold::{Hold, READY_BYTES};
+
+/// Of an answer that is no longer than this nothing is counted: it is what a connection to
+/// an upstream reads at first.
+const SHORT_BYTES: usize = 8 * 1024;
 
 /// The body of an answer: the upstream's, passed on as it comes, or one of ours.
 pub struct ProxyBody(Source);
 
 enum Source {
     Fixed(&'static str),
-    Upstream(Passage),
+    /// All of it is there.
+    Whole {
+        frames: Frames,
+        left: Option<u64>,
+    },
+    /// It is long, or has not come to its end.
+    Delivery {
+        delivery: Box<Delivery>,
+        left: Option<u64>,
+    },
 }
 
-/// An answer on its way, with what it takes up until its end.
-struct Passage {
-    line: Option<Box<Line>>,
-    reach: Arc<Reach>,
-    hold: Hold,
+/// How far an answer is that has been read as far as it goes without waiting.
+enum Ahead {
+    Whole,
+    Part,
+    Broken(LineError),
 }
 
 impl ProxyBody {
-    /// The body of the answer on `line`, which goes back to the pool of `reach`
-    /// when the body has been read to its end.
-    pub(super) fn passing(line: Box<Line>, reach: Arc<Reach>, hold: Hold) -> Self {
-        let mut passage = Passage { line: Some(line), reach, hold };
-        passage.finish_if_done();
-        Self(Source::Upstream(passage))
+    /// The body of the answer on `line`, which goes back to its pool when the body has been read
+    /// to its end. What has come of it is read here and now: whether the client takes it
+    /// is not the upstream's business.
+    pub(super) async fn passing(mut line: Box<Line>, mut hold: Hold, way: Way<'_>) -> Self {
+        let left = line.left();
+        let mut frames = Frames::default();
+        let read = |cx: &mut Context<'_>| read_ahead(&mut line, &mut hold, &mut frames, cx);
+        let rest = match poll_once(read).await {
+            Ahead::Whole => {
+                way.reach.give_back(line);
+                if frames.bytes() <= SHORT_BYTES {
+                    return Self(Source::Whole { frames, left });
+                }
+                Rest::None
+            }
+            Ahead::Part => Rest::Line(line),
+            Ahead::Broken(error) => Rest::Error(error),
+        };
+        let delivery = Box::new(Delivery::start(frames, rest, hold, &way));
+        Self(Source::Delivery { delivery, left })
     }
 
     /// Whether it is a message of ours, and nothing that the upstream has said.
@@ -39,33 +66,42 @@ impl ProxyBody {
     }
 }
 
-impl From<&'static str> for ProxyBody {
-    fn from(text: &'static str) -> Self {
-        Self(Source::Fixed(text))
+async fn poll_once<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> T {
+    let mut poll = Some(poll);
+    poll_fn(|cx| Poll::Ready(poll.take().expect("it is ready at once")(cx))).await
+}
+
+/// Reads an answer as far as it goes without waiting, and no further than it counts.
+fn read_ahead(
+    line: &mut Line,
+    hold: &mut Hold,
+    frames: &mut Frames,
+    cx: &mut Context<'_>,
+) -> Ahead {
+    loop {
+        if line.left() == Some(0) {
+            hold.ends();
+            return Ahead::Whole;
+        }
+        if !hold.is_held() || frames.bytes() >= READY_BYTES {
+            return Ahead::Part;
+        }
+        let polled = line.poll_frame(cx);
+        if polled.is_pending() {
+            return Ahead::Part;
+        }
+        hold.follow(&polled, cx);
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => frames.push(frame),
+            Poll::Ready(Some(Err(error))) => return Ahead::Broken(error),
+            Poll::Ready(None) | Poll::Pending => {}
+        }
     }
 }
 
-impl Passage {
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
-        let Some(line) = &mut self.line else { return Poll::Ready(None) };
-        let polled = line.poll_frame(cx);
-        self.hold.follow(&polled, cx);
-        match &polled {
-            Poll::Pending => {}
-            Poll::Ready(Some(Err(_))) => self.line = None,
-            Poll::Ready(_) => self.finish_if_done(),
-        }
-        polled
-    }
-
-    fn finish_if_done(&mut self) {
-        if let Some(line) = self.line.take_if(|line| line.left() == Some(0)) {
-            self.hold.ends();
-            self.reach.give_back(line);
-        }
+impl From<&'static str> for ProxyBody {
+    fn from(text: &'static str) -> Self {
+        Self(Source::Fixed(text))
     }
 }
 
@@ -77,31 +113,36 @@ impl Body for ProxyBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
-        match &mut self.get_mut().0 {
-            Source::Fixed("") => Poll::Ready(None),
+        let (polled, left) = match &mut self.get_mut().0 {
+            Source::Fixed("") => return Poll::Ready(None),
             Source::Fixed(text) => {
                 let bytes = Bytes::from_static(std::mem::take(text).as_bytes());
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            Source::Upstream(passage) => passage.poll_frame(cx),
+            Source::Whole { frames, left } => (Poll::Ready(frames.pop().map(Ok)), left),
+            Source::Delivery { delivery, left } => (delivery.poll_frame(cx), left),
+        };
+        if let (Some(left), Poll::Ready(Some(Ok(frame)))) = (left, &polled) {
+            *left = left.saturating_sub(length(frame) as u64);
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Source::Fixed(text) => text.is_empty(),
-            Source::Upstream(passage) => passage.line.is_none(),
+            Source::Whole { frames, .. } => frames.is_empty(),
+            Source::Delivery { left, .. } => *left == Some(0),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Source::Fixed(text) => SizeHint::with_exact(text.len() as u64),
-            Source::Upstream(passage) => match passage.line.as_ref().map(|line| line.left()) {
-                Some(None) => SizeHint::default(),
-                Some(Some(left)) => SizeHint::with_exact(left),
-                None => SizeHint::with_exact(0),
-            },
+            Source::Whole { frames, .. } if frames.is_empty() => SizeHint::with_exact(0),
+            Source::Whole { left, .. } | Source::Delivery { left, .. } => {
+                left.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
         }
     }
 }

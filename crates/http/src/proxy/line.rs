@@ -10,21 +10,27 @@
 //! written again when a kept connection turns out to be dead; `100 Continue` passed on
 //! when it comes; and an answer that is read while the request is still being sent.
 
+use std::future::poll_fn;
 use std::io;
+use std::net::Shutdown;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
+use socket2::SockRef;
+use tamarisk_stage::GatePermit;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
 use super::answer::AnswerReader;
 use super::answer_head::{AnswerHead, Malformed};
+use super::is_stream;
 use super::output::Output;
 use super::request_body::RequestBody;
 use crate::deadline::Deadline;
+use crate::hold::READY_BYTES;
 use crate::server::ClientBodyError;
 
 /// A connection to an upstream.
@@ -33,6 +39,8 @@ pub(super) struct Line {
     receiving: AnswerReader,
     output: Output,
     sending: Option<RequestBody>,
+    /// All that the client has sent of its body is passed on, and there is more to come.
+    waits_for_client: bool,
     /// Some byte of the answer has come.
     heard: bool,
     deadline: Deadline,
@@ -53,6 +61,12 @@ pub enum LineError {
     /// The client's request body broke off.
     #[error("the request body ended early")]
     Client(#[source] ClientBodyError),
+    /// The file that the request body was buffered in cannot be read.
+    #[error("the buffered request body cannot be read")]
+    Disk(#[source] io::Error),
+    /// The client did not read, and there are too many such answers.
+    #[error("too many answers are waiting for their clients")]
+    Unread,
 }
 
 impl From<Malformed> for LineError {
@@ -68,6 +82,7 @@ impl Line {
             receiving: AnswerReader::new(),
             output: Output::default(),
             sending: None,
+            waits_for_client: false,
             heard: false,
             deadline: Deadline::default(),
         }
@@ -111,15 +126,35 @@ impl Line {
 
     /// The head of the answer, if it comes in `time`. Its fields go into `spare`,
     /// an empty map.
+    ///
+    /// While all that the client has sent of its body is passed on and more of it is to come, the
+    /// place is given back, and the time stands still.
     pub(super) async fn answer(
         &mut self,
         time: Duration,
         spare: &mut HeaderMap,
+        permit: &mut GatePermit,
     ) -> Result<AnswerHead, LineError> {
         self.deadline.start(time);
-        let answer = std::future::poll_fn(|cx| match self.poll_answer(spare, cx) {
-            Poll::Pending => self.deadline.poll(cx).map(|()| Err(LineError::Late)),
-            answered => answered,
+        let mut left = None;
+        let answer = poll_fn(|cx| {
+            let answered = self.poll_answer(spare, cx);
+            if answered.is_pending() && self.waits_for_client {
+                if left.is_none() {
+                    left = Some(self.deadline.left().unwrap_or(time));
+                    self.deadline.stop();
+                    permit.suspend();
+                }
+                return Poll::Pending;
+            }
+            if let Some(left) = left.take() {
+                self.deadline.start(left);
+                permit.resume();
+            }
+            match answered {
+                Poll::Pending => self.deadline.poll(cx).map(|()| Err(LineError::Late)),
+                answered => answered,
+            }
         })
         .await;
         self.deadline.stop();
@@ -174,6 +209,33 @@ impl Line {
         self.receiving.left()
     }
 
+    /// Whether the upstream has all of the request.
+    pub(super) fn has_sent_all(&self) -> bool {
+        self.sending.is_none() && self.output.is_written()
+    }
+
+    /// Tells the upstream that nobody waits for its answer.
+    pub(super) fn hang_up(&mut self) {
+        self.receiving.close();
+        // One that has closed its side needs not be told.
+        let _ = SockRef::from(&self.stream).shutdown(Shutdown::Write);
+    }
+
+    /// Reads until the answer counts as ready, or there is none.
+    pub(super) async fn outlast(&mut self) {
+        let mut spare = HeaderMap::new();
+        let begun = poll_fn(|cx| self.poll_answer(&mut spare, cx)).await;
+        let mut bytes = 0;
+        // A stream learns by the close that it may end.
+        if begun.is_ok_and(|head| !is_stream(&head.headers)) {
+            while bytes <= READY_BYTES
+                && let Some(Ok(frame)) = poll_fn(|cx| self.poll_frame(cx)).await
+            {
+                bytes += frame.data_ref().map_or(0, Bytes::len);
+            }
+        }
+    }
+
     /// The bare connection after an upgrade, and what was read beyond its head.
     pub(super) fn into_stream(self) -> (TcpStream, Bytes) {
         (self.stream, self.receiving.into_rest())
@@ -181,21 +243,30 @@ impl Line {
 
     /// Sends what can be sent. If that is not all, whatever is missing will wake us.
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), LineError> {
+        self.waits_for_client = false;
         loop {
             let mut starved = self.sending.is_none();
+            let mut waits = false;
             if let Some(body) = &mut self.sending
                 && self.output.has_room()
             {
                 match body.poll_part(&mut self.output, cx) {
                     Poll::Ready(Ok(true)) => {}
                     Poll::Ready(Ok(false)) => self.sending = None,
-                    Poll::Ready(Err(error)) => return Err(LineError::Client(error)),
-                    Poll::Pending => starved = true,
+                    Poll::Ready(Err(error)) => return Err(error),
+                    Poll::Pending => {
+                        starved = true;
+                        waits = body.waits_for_client();
+                    }
                 }
             }
             match self.output.poll_write(&mut self.stream, cx) {
                 Poll::Ready(Ok(())) if !starved => {}
-                Poll::Ready(Ok(())) | Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(())) => {
+                    self.waits_for_client = waits;
+                    return Ok(());
+                }
+                Poll::Pending => return Ok(()),
                 // The upstream wants no more of it; it may have said why.
                 Poll::Ready(Err(_)) => {
                     self.receiving.close();

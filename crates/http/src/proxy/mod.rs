@@ -1,27 +1,34 @@
 //! The proxy: every request through a gate, then to its upstream.
 //!
-//! Bodies stream both ways. A request holds its permit from its admission until its
-//! answer is ready; a client that leaves cancels what the upstream does for it,
-//! because dropping the request drops the connection that it is on.
+//! A place in the gate stands for the upstream's work. So a request's body is read before the
+//! request asks for its place, unless it is configured to stream; and the answer is read until
+//! it counts as ready, whether the client takes it or not. A client that leaves does not take
+//! its place with it: that is free when the upstream has answered, or closed its connection.
 //!
 //! One [`Proxy`] serves one core: its connections to the upstreams are its own. The
 //! gates are shared by all cores.
 
+mod abandoned;
 mod answer;
 mod answer_body;
 mod answer_head;
 mod body;
+mod budget;
+mod delivery;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod hop_by_hop;
+mod intake;
 mod line;
 mod output;
 mod pool;
 mod request_body;
 mod request_head;
 mod request_id;
+mod spool;
 mod trouble;
+mod unread;
 mod upstream;
 
 use std::convert::Infallible;
@@ -32,6 +39,7 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
 use hyper::service::{Service, service_fn};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -40,17 +48,24 @@ use tamarisk_stage::{Entry, GatePermit};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use self::answer_head::AnswerHead;
+use self::delivery::Way;
+use self::intake::Each;
+use self::request_body::RequestBody;
+use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
-use self::upstream::{Answered, Outgoing, Reach};
-use crate::classify::{self, Choice, Routes};
+use self::upstream::{Answered, Failed, Outgoing, Reach};
+use crate::classify::{self, Choice, Routes, kind_of, network_of};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
 use crate::server::{AtHand, ClientBody, Ordinary, Tunnel};
 
 pub use body::ProxyBody;
+pub use budget::{Bounds, Budget, Held};
 pub use forwarded::{Peer, Scheme};
+pub use intake::RequestBuffering;
 pub use line::LineError;
+pub use unread::Answers;
 pub(crate) use upstream::host_and_port;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
 
@@ -68,6 +83,8 @@ pub struct Site {
     pub trusted: Vec<IpNet>,
     /// How clients come here, which upstreams are told.
     pub scheme: Scheme,
+    /// What clients may take up.
+    pub budget: Budget,
 }
 
 /// One core's proxy.
@@ -75,6 +92,7 @@ pub struct Proxy {
     routes: Routes,
     trusted: Vec<IpNet>,
     scheme: Scheme,
+    budget: Budget,
     reaches: Vec<Arc<Reach>>,
     ids: RequestIds,
 }
@@ -83,8 +101,7 @@ impl Proxy {
     /// A proxy for `site`, with no connections yet. As long as it is there, a task on this
     /// core closes those that have long been idle.
     pub fn start(site: &Site) -> Arc<Self> {
-        let reach = |upstream: &Arc<Upstream>| Arc::new(Reach::new(Arc::clone(upstream)));
-        Self::new(site, reach)
+        Self::new(site, |upstream| fresh(site, upstream))
     }
 
     /// The same for another site, on the same core; upstreams that both have keep their
@@ -94,7 +111,7 @@ impl Proxy {
             let known = |reach: &&Arc<Reach>| Arc::ptr_eq(&reach.upstream, upstream);
             match self.reaches.iter().find(known) {
                 Some(reach) => Arc::clone(reach),
-                None => Arc::new(Reach::new(Arc::clone(upstream))),
+                None => fresh(site, upstream),
             }
         })
     }
@@ -104,6 +121,7 @@ impl Proxy {
             routes: site.routes.clone(),
             trusted: site.trusted.clone(),
             scheme: site.scheme,
+            budget: site.budget.clone(),
             reaches: site.upstreams.iter().map(reach).collect(),
             ids: RequestIds::default(),
         });
@@ -185,7 +203,14 @@ impl Proxy {
             return Trouble::Method.answer(form(&head));
         }
         let reach = &self.reaches[choice.upstream];
-        let mut entry = Entry::new().class(choice.class);
+        let client = network_of(self.client(peer, &head.headers));
+        let (length, body) = match self.receive(client, reach, &mut head, body).await {
+            Ok(received) => received,
+            Err(trouble) => return trouble.answer(form(&head)),
+        };
+        let kind = kind_of(&head.method, head.uri.path());
+        let entry = Entry::new().class(choice.class).kind(kind);
+        let mut entry = reach.upstream.client.mark(entry, &head.headers, client);
         if let Some(timeout) = classify::timeout(&head.headers) {
             entry = entry.timeout(timeout);
         }
@@ -194,7 +219,8 @@ impl Proxy {
             Err(refused) => return refusal::refused(&refused, form(&head)),
         };
         let accept = head.headers.get(ACCEPT).cloned();
-        match self.pass(peer, reach, &mut head, body, permit).await {
+        let request = Received { head: &mut head, length, body, client, streams: choice.streams };
+        match self.pass(peer, reach, request, permit).await {
             Ok(answer) => answer,
             Err(trouble) => trouble.answer(Form::accepted(accept.as_ref())),
         }
@@ -209,17 +235,37 @@ impl Proxy {
         self.routes.choose(&head.method, host, head.uri.path(), &head.headers, client)
     }
 
+    /// The body of a request: all of it, if there is one and it is to be buffered.
+    async fn receive(
+        &self,
+        client: IpAddr,
+        reach: &Reach,
+        head: &mut Parts,
+        body: ClientBody,
+    ) -> Result<(BodyLength, Option<RequestBody>), Trouble> {
+        let is_buffered = !body.is_end_stream()
+            && reach.upstream.request_buffering == RequestBuffering::MemoryAndFile
+            && !is_grpc(&head.headers);
+        if !is_buffered {
+            return Ok(request_body::of(body, &head.headers));
+        }
+        let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
+        let account = self.budget.account(client);
+        // Boxed, for most requests have no body.
+        let body = Box::pin(intake::read(body, account, Each { memory, max })).await?;
+        Ok(request_body::of_buffered(body, &mut head.headers))
+    }
+
     /// Passes a request that was let in to its upstream, and the answer back.
     async fn pass(
         &self,
         peer: &Peer,
         reach: &Arc<Reach>,
-        head: &mut Parts,
-        body: ClientBody,
+        request: Received<'_>,
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, Trouble> {
-        let client = head.extensions.remove::<OnUpgrade>();
-        let (length, body) = request_body::of(body, &head.headers);
+        let Received { head, length, body, client, streams } = request;
+        let upgrading = head.extensions.remove::<OnUpgrade>();
         let clock = reach.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
         let (time, over) = match left {
@@ -227,18 +273,20 @@ impl Proxy {
             _ => (reach.upstream.answer_time, Trouble::Silent),
         };
         let quality = reach.upstream.quality(&permit);
-        let request = Outgoing { head, length, body, time, quality };
+        let request = Outgoing { head, length, body, time, quality, permit };
         match reach.exchange(peer, &self.ids, request).await {
             Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
-                let (Some(client), Some(_)) = (client, &answered.wish) else {
-                    permit.fail();
+                let (Some(upgrading), Some(_)) = (upgrading, &answered.wish) else {
+                    answered.permit.fail();
                     return Err(Trouble::Broken);
                 };
-                permit.complete();
-                Ok(switch(answered, client))
+                Ok(switch(answered, upgrading))
             }
-            Ok(answered) => Ok(deliver(answered, reach, permit)),
-            Err(trouble) => {
+            Ok(answered) => {
+                let way = Way { reach, budget: &self.budget, client };
+                Ok(deliver(answered, streams, way).await)
+            }
+            Err(Failed { trouble, permit }) => {
                 let trouble = if trouble == Trouble::Silent { over } else { trouble };
                 match trouble {
                     // The client's doing: it says little about the upstream.
@@ -251,21 +299,37 @@ impl Proxy {
     }
 }
 
+fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<Reach> {
+    Arc::new(Reach::new(Arc::clone(upstream), site.budget.abandoned().clone()))
+}
+
+/// A request whose body is there, or goes on as it comes.
+struct Received<'a> {
+    head: &'a mut Parts,
+    length: BodyLength,
+    body: Option<RequestBody>,
+    client: IpAddr,
+    /// Its answer comes little by little.
+    streams: bool,
+}
+
 /// The answer of an upstream as the client gets it.
-fn deliver(answered: Answered, reach: &Arc<Reach>, permit: GatePermit) -> Response<ProxyBody> {
-    let Answered { head, line, .. } = answered;
+async fn deliver(answered: Answered, streams: bool, way: Way<'_>) -> Response<ProxyBody> {
+    let Answered { head, line, permit, .. } = answered;
     let failed = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
     let mut hold = Hold::new(permit, failed);
-    if is_event_stream(&head.headers) {
-        hold.ends();
+    if streams || is_stream(&head.headers) {
+        hold.streams();
     }
-    with_head(head, ProxyBody::passing(line, Arc::clone(reach), hold))
+    let body = ProxyBody::passing(line, hold, way).await;
+    with_head(head, body)
 }
 
 /// The answer that changes the protocol. What follows on either connection goes
 /// to the other one, once the client's has taken this answer.
 fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
-    let Answered { mut head, line, .. } = answered;
+    let Answered { mut head, line, permit, .. } = answered;
+    permit.complete();
     let upgrade = head.upgrade.take();
     let mut answer = with_head(head, ProxyBody::from(""));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -292,7 +356,19 @@ fn with_head(head: AnswerHead, body: ProxyBody) -> Response<ProxyBody> {
     answer
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+/// Whether an answer comes little by little, for as long as it likes.
+fn is_stream(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"text/event-stream") || is_grpc(headers)
+}
+
+/// Whether either side may speak before the other has ended.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    is_of_type(headers, b"application/grpc")
+}
+
+fn is_of_type(headers: &HeaderMap, name: &[u8]) -> bool {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    content_type.is_some_and(|value| value.starts_with(b"text/event-stream"))
+    content_type
+        .and_then(|value| value.get(..name.len()))
+        .is_some_and(|start| start.eq_ignore_ascii_case(name))
 }

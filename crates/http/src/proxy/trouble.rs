@@ -1,4 +1,4 @@
-use http::header::CONNECTION;
+use http::header::{CONNECTION, RETRY_AFTER};
 use http::{HeaderValue, Response};
 
 use super::body::ProxyBody;
@@ -23,6 +23,12 @@ pub(super) enum Trouble {
     Overdue,
     /// The client's request body broke off, or turned out to be malformed.
     Client(Option<Violation>),
+    /// The request body is longer than what is buffered.
+    TooLong,
+    /// This client, or all of them, have as many request bodies buffered as they may.
+    Crowded,
+    /// The request body cannot be kept in a file.
+    Disk,
 }
 
 impl Trouble {
@@ -31,17 +37,23 @@ impl Trouble {
         match error {
             LineError::Late => Self::Silent,
             LineError::Client(error) => Self::Client(error.violation()),
-            LineError::Ended | LineError::Malformed => Self::Broken,
+            LineError::Ended | LineError::Malformed | LineError::Unread => Self::Broken,
+            LineError::Disk(_) => Self::Disk,
         }
     }
 
     pub(super) fn answer(self, form: Form) -> Response<ProxyBody> {
-        let Self::Client(violation) = self else { return self.message().answer(form) };
         let mut answer = self.message().answer(form);
-        if let Some(violation) = violation {
+        if let Self::Client(Some(violation)) = self {
             *answer.status_mut() = violation.status();
         }
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        if matches!(self, Self::Crowded | Self::Disk) {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        // The rest of the body is not read.
+        if matches!(self, Self::Client(_) | Self::TooLong | Self::Crowded | Self::Disk) {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         answer
     }
 
@@ -55,6 +67,9 @@ impl Trouble {
             Self::Silent => message!(GATEWAY_TIMEOUT, 504, "silent", "the service behind this proxy did not answer in time"),
             Self::Overdue => message!(GATEWAY_TIMEOUT, 504, "overdue", "the deadline that the request itself set has passed"),
             Self::Client(_) => message!(BAD_REQUEST, 400, "body", "the request body was malformed, too large or too slow"),
+            Self::TooLong => message!(PAYLOAD_TOO_LARGE, 413, "too_long", "the request body is longer than what this proxy buffers"),
+            Self::Crowded => message!(SERVICE_UNAVAILABLE, 503, "bodies", "too many request bodies are being received; try again later"),
+            Self::Disk => message!(SERVICE_UNAVAILABLE, 503, "disk", "the request body cannot be buffered: the disk failed or is full"),
         }
     }
 }

@@ -14,14 +14,17 @@ use tamarisk_stage::{Gate, GatePermit};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
+use super::abandoned::{self, Count, Work};
 use super::answer_head::AnswerHead;
 use super::forwarded::Peer;
+use super::intake::RequestBuffering;
 use super::line::{Line, LineError};
 use super::pool::Pool;
 use super::request_body::RequestBody;
 use super::request_head::{BodyLength, Way};
 use super::request_id::RequestIds;
 use super::trouble::Trouble;
+use crate::classify::Client;
 
 /// A service behind the proxy, and the gate before it.
 #[derive(Clone)]
@@ -31,6 +34,8 @@ pub struct Upstream {
     authority: HeaderValue,
     pub(super) host_header: HostHeader,
     pub(super) gate: Gate,
+    pub(super) request_buffering: RequestBuffering,
+    pub(super) client: Client,
     connect_time: Duration,
     pub(super) answer_time: Duration,
     /// Requests carry how well they are to be served.
@@ -129,6 +134,8 @@ impl Upstream {
                 .expect("an authority is visible characters"),
             host_header: HostHeader::default(),
             gate,
+            request_buffering: RequestBuffering::default(),
+            client: Client::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
             tells_quality: Arc::default(),
@@ -139,6 +146,20 @@ impl Upstream {
     #[must_use]
     pub fn host_header(mut self, host: HostHeader) -> Self {
         self.host_header = host;
+        self
+    }
+
+    /// Whether it gets request bodies only when they have come to their ends.
+    #[must_use]
+    pub fn request_buffering(mut self, buffering: RequestBuffering) -> Self {
+        self.request_buffering = buffering;
+        self
+    }
+
+    /// How its clients are told apart.
+    #[must_use]
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = client;
         self
     }
 
@@ -172,6 +193,11 @@ impl Upstream {
         self.tells_quality.load(Ordering::Relaxed).then(|| permit.quality())
     }
 
+    /// How long it may go on with what nobody waits for any more.
+    pub(super) fn time_for_nobody(&self) -> Duration {
+        self.answer_time.min(abandoned::TIME_MAX)
+    }
+
     /// The gate before it.
     pub fn gate(&self) -> &Gate {
         &self.gate
@@ -185,6 +211,8 @@ impl Upstream {
 /// One core's way to an upstream.
 pub(super) struct Reach {
     pub(super) upstream: Arc<Upstream>,
+    /// Requests whose clients have left, of all upstreams.
+    pub(super) abandoned: Count,
     pool: Pool,
 }
 
@@ -197,6 +225,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) time: Duration,
     /// How well it is to be served, if the upstream is to know.
     pub(super) quality: Option<Ratio>,
+    /// Its place.
+    pub(super) permit: GatePermit,
 }
 
 /// An answer that has begun.
@@ -206,11 +236,18 @@ pub(super) struct Answered {
     pub(super) line: Box<Line>,
     /// The upstream was asked to change to these protocols.
     pub(super) wish: Option<HeaderValue>,
+    pub(super) permit: GatePermit,
+}
+
+/// Why there is no answer, and the place that was taken for it.
+pub(super) struct Failed {
+    pub(super) trouble: Trouble,
+    pub(super) permit: GatePermit,
 }
 
 impl Reach {
-    pub(super) fn new(upstream: Arc<Upstream>) -> Self {
-        Self { upstream, pool: Pool::default() }
+    pub(super) fn new(upstream: Arc<Upstream>, abandoned: Count) -> Self {
+        Self { upstream, abandoned, pool: Pool::default() }
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -223,28 +260,40 @@ impl Reach {
         from: &Peer,
         ids: &RequestIds,
         request: Outgoing<'_>,
-    ) -> Result<Answered, Trouble> {
-        let Outgoing { head, length, body, mut time, quality } = request;
+    ) -> Result<Answered, Failed> {
+        let Outgoing { head, length, body, mut time, quality, permit } = request;
         let way = Way { from, to: &self.upstream, ids, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut line, kept) = match self.pool.take() {
             Some(line) => (line, true),
-            None => (self.connect(&mut time).await?, false),
+            None => match self.connect(&mut time).await {
+                Ok(line) => (line, false),
+                Err(trouble) => return Err(Failed { trouble, permit }),
+            },
         };
         let wish = line.begin(to_head, body, |out| way.write_head(out, head, length));
         // The request's fields have been written: their map serves for the answer's.
         let mut spare = std::mem::take(&mut head.headers);
         spare.clear();
-        let answered = match line.answer(time, &mut spare).await {
-            Err(LineError::Ended) if can_repeat && kept && line.is_silent() => {
-                let stale = std::mem::replace(&mut line, self.connect(&mut time).await?);
-                line.begin_again(*stale);
-                line.answer(time, &mut spare).await
+        let mut work = Work::new(line, permit, self);
+        let mut answered = work.answer(time, &mut spare).await;
+        if let Err(LineError::Ended) = answered
+            && can_repeat
+            && kept
+            && work.is_silent()
+        {
+            match self.connect(&mut time).await {
+                Ok(line) => work.begin_again(line),
+                Err(trouble) => return Err(Failed { trouble, permit: work.done().1 }),
             }
-            answered => answered,
-        };
-        Ok(Answered { head: answered.map_err(|error| Trouble::of(&error))?, line, wish })
+            answered = work.answer(time, &mut spare).await;
+        }
+        let (line, permit) = work.done();
+        match answered {
+            Ok(head) => Ok(Answered { head, line, wish, permit }),
+            Err(error) => Err(Failed { trouble: Trouble::of(&error), permit }),
+        }
     }
 
     /// Takes back a connection whose answer has been read.

@@ -104,6 +104,11 @@ impl Default for Server {
 }
 
 impl Server {
+    /// What clients may send, and how long they may take.
+    pub fn limits_of_clients(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Whether both serve by the same limits.
     pub fn is_like(&self, other: &Self) -> bool {
         let limits = |server: &Self| (server.idle_time, server.connections_max);

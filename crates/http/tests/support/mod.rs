@@ -15,7 +15,7 @@ use tamarisk_control::{
 };
 use tamarisk_http::classify::{Route, Routes};
 use tamarisk_http::protect::{self, Options, Running};
-use tamarisk_http::proxy::{Proxy, Scheme, Site, Upstream};
+use tamarisk_http::proxy::{Budget, Proxy, RequestBuffering, Scheme, Site, Upstream};
 use tamarisk_http::server::{DrainTrigger, Server};
 use tamarisk_stage::Gate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,6 +47,13 @@ pub(crate) async fn front(upstream: SocketAddr) -> Running {
     protect::start(options(upstream)).await.unwrap()
 }
 
+/// The same, where request bodies are passed on as they come.
+pub(crate) async fn streaming_front(upstream: SocketAddr) -> Running {
+    let mut options = options(upstream);
+    options.upstreams[0].request_buffering = RequestBuffering::Off;
+    protect::start(options).await.unwrap()
+}
+
 /// Admits everyone, one at a time.
 pub(crate) struct OneByOne;
 
@@ -73,11 +80,27 @@ impl AdmissionLaw for OneByOne {
 /// A proxy with a gate of one's own, on the test's runtime.
 pub(crate) async fn proxy(upstream: SocketAddr, gate: &Gate) -> (SocketAddr, DrainTrigger) {
     let origin = format!("http://{upstream}").parse().unwrap();
+    proxy_to(Upstream::new(&origin, gate.clone()), Budget::default()).await
+}
+
+/// The same, where request bodies are passed on as they come.
+pub(crate) async fn streaming_proxy(
+    upstream: SocketAddr,
+    gate: &Gate,
+) -> (SocketAddr, DrainTrigger) {
+    let origin = format!("http://{upstream}").parse().unwrap();
+    let upstream = Upstream::new(&origin, gate.clone()).request_buffering(RequestBuffering::Off);
+    proxy_to(upstream, Budget::default()).await
+}
+
+/// A proxy for one upstream, on the test's runtime.
+pub(crate) async fn proxy_to(upstream: Upstream, budget: Budget) -> (SocketAddr, DrainTrigger) {
     let site = Site {
         routes: Routes::new(vec![Route::everything(0)]),
-        upstreams: vec![Arc::new(Upstream::new(&origin, gate.clone()))],
+        upstreams: vec![Arc::new(upstream)],
         trusted: Vec::new(),
         scheme: Scheme::Http,
+        budget,
     };
     let proxy = Proxy::start(&site);
     let listener = TcpListener::bind(any_port()).await.unwrap();

@@ -67,8 +67,9 @@
 //! stands. Names are compared decoded and whole. The host's own `root` is its route `/`;
 //! `index`, `listing`, `hidden` and `cache_control` of a host are also those of its routes.
 //! A proxied service is told the path as the client has sent it, and besides `p90` and
-//! `classes` takes `name`, `host`, `connect_time`, `answer_time` and laws by name, as
-//! `[upstreams.…]` of `protect` does.
+//! `classes` takes `name`, `host`, `connect_time`, `answer_time`,
+//! `request_buffering`, `client`, `streams` and laws by name, as `[upstreams.…]` and
+//! `[[routes]]` of `protect` do.
 //!
 //! **Errors** are answered with the pages of the host's root, with the status that they are
 //! for; answers of proxied services are passed on as they are.

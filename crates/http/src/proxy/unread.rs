@@ -1,0 +1,149 @@
+//! The long answers that are under way to clients, and the bound on them.
+//!
+//! Each takes up to 64 KiB of memory and perhaps a connection to the upstream, for as long as its
+//! client likes to read. If there are too many, the client with the most of them loses
+//! the one of which it has taken nothing for longest.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use slab::Slab;
+use tokio::time::Instant;
+
+/// The most long answers under way at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// To one client.
+    pub client: usize,
+    /// To all clients together.
+    pub total: usize,
+}
+
+/// An answer that can be broken off.
+pub(super) trait Answer: Send + Sync {
+    /// When the client last took something of it.
+    fn last_taken(&self) -> Instant;
+
+    /// Lets go of the upstream, and of what has come from it.
+    fn close(&self);
+}
+
+/// All of them; clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Unread(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Those who have any.
+    clients: HashMap<IpAddr, Slab<Weak<dyn Answer>>>,
+    total: usize,
+}
+
+/// One that is counted, until this is dropped.
+pub(super) struct Counted {
+    unread: Unread,
+    client: IpAddr,
+    key: usize,
+}
+
+impl Unread {
+    /// Counts `answer`, which goes to `client`. If it is one too many, another one is broken off.
+    pub(super) fn count(
+        &self,
+        client: IpAddr,
+        answer: Weak<dyn Answer>,
+        bounds: Answers,
+    ) -> Counted {
+        let mut state = self.0.lock();
+        let of_client = state.clients.entry(client).or_default();
+        let key = of_client.insert(answer);
+        let is_greedy = of_client.len() > bounds.client;
+        state.total += 1;
+        let too_many = if is_greedy {
+            state.clients.get(&client)
+        } else if state.total > bounds.total {
+            state.clients.values().max_by_key(|answers| answers.len())
+        } else {
+            None
+        };
+        let stalest = too_many.and_then(|answers| {
+            let alive = answers.iter().filter_map(|(_, answer)| answer.upgrade());
+            alive.min_by_key(|answer| answer.last_taken())
+        });
+        drop(state);
+        if let Some(answer) = stalest {
+            answer.close();
+        }
+        Counted { unread: self.clone(), client, key }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut state = self.unread.0.lock();
+        state.total -= 1;
+        let of_client = state.clients.get_mut(&self.client).expect("it has this one");
+        drop(of_client.remove(self.key));
+        if of_client.is_empty() {
+            state.clients.remove(&self.client);
+        }
+    }
+}
+
+impl std::fmt::Debug for Unread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unread").field("total", &self.0.lock().total).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Taken(Instant, AtomicBool);
+
+    impl Answer for Taken {
+        fn last_taken(&self) -> Instant {
+            self.0
+        }
+
+        fn close(&self) {
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+
+    const BOUNDS: Answers = Answers { client: 2, total: 3 };
+
+    /// Answers to these clients, last taken so many seconds ago; which of them are closed.
+    fn closed(answers: &[(u8, u64)]) -> Vec<usize> {
+        let (unread, now) = (Unread::default(), Instant::now());
+        let taken =
+            |ago: &u64| Arc::new(Taken(now - Duration::from_secs(*ago), AtomicBool::new(false)));
+        let made: Vec<_> = answers.iter().map(|(_, ago)| taken(ago)).collect();
+        let counted: Vec<_> = answers
+            .iter()
+            .zip(&made)
+            .map(|((client, _), answer)| {
+                let answer: Arc<dyn Answer> = Arc::clone(answer) as _;
+                unread.count(IpAddr::from([192, 0, 2, *client]), Arc::downgrade(&answer), BOUNDS)
+            })
+            .collect();
+        assert_eq!(unread.0.lock().total, answers.len());
+        drop(counted);
+        let state = unread.0.lock();
+        assert!(state.clients.is_empty() && state.total == 0);
+        (0..made.len()).filter(|index| made[*index].1.load(Ordering::Relaxed)).collect()
+    }
+
+    #[test]
+    fn the_stalest_answer_of_the_greediest_client_is_broken_off() {
+        assert!(closed(&[(1, 9), (2, 9), (2, 8)]).is_empty());
+        assert_eq!(closed(&[(1, 7), (1, 8), (1, 9)]), [2]);
+        assert_eq!(closed(&[(1, 9), (2, 5), (2, 6), (3, 9)]), [2]);
+    }
+}
