@@ -5,6 +5,7 @@ pub mod core_share;
 pub mod file_set;
 pub mod load;
 pub mod process;
+pub mod real_traffic;
 pub mod wrk;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,89 @@
+//! The proxies that stand before the upstream.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::situations::Situation;
+use crate::process::{Scratch, Server, free_address, nginx};
+
+/// nginx is given a core by [`nginx`]; the upstream and the clients use what is left.
+const NGINX_CORE: usize = 0;
+/// Where the upstream has no limit, the others are given one that bounds nothing.
+const UNLIMITED: usize = 10_000;
+
+/// Which proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// `tamarisk protect`, told the target and what the situation's file says.
+    Tamarisk,
+    /// nginx with `limit_conn`, told how many workers there are.
+    Nginx,
+    /// HAProxy with `maxconn` and a queue of the target's length, told how many workers there are.
+    Haproxy,
+}
+
+impl Front {
+    /// Starts it before `upstream`; `tamarisk` is our command.
+    ///
+    /// # Errors
+    /// As for [`Server::start`], and if its file cannot be written.
+    pub fn start(
+        self,
+        scratch: &Scratch,
+        tamarisk: &Path,
+        situation: &Situation,
+        upstream: SocketAddr,
+    ) -> Result<Server> {
+        let workers = situation.upstream.workers.unwrap_or(UNLIMITED);
+        match self {
+            Self::Tamarisk => protect(scratch, tamarisk, situation, upstream),
+            Self::Nginx => nginx(scratch, "front", NGINX_CORE, |address| {
+                format!(
+                    "limit_conn_zone $server_name zone=all:1m; limit_conn_status 503;\n\
+                     upstream back {{ server {upstream}; keepalive 256; }}\n\
+                     server {{ listen {address}; server_name all; location / {{\n\
+                     limit_conn all {}; proxy_buffering off;\n\
+                     proxy_pass http://back; proxy_http_version 1.1;\n\
+                     proxy_set_header Connection \"\"; }} }}",
+                    2 * workers
+                )
+            }),
+            Self::Haproxy => {
+                let address = free_address()?;
+                let config = scratch.write(
+                    "haproxy.cfg",
+                    &format!(
+                        "global\n  nbthread 1\n\
+                         defaults\n  mode http\n  option http-keep-alive\n  http-reuse always\n\
+                         \x20 timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
+                         \x20 timeout queue {}\n\
+                         frontend front\n  bind {address}\n  default_backend back\n\
+                         backend back\n  server upstream {upstream} maxconn {workers}\n",
+                        situation.p90
+                    ),
+                )?;
+                Server::start_anywhere(&["haproxy", "-db", "-f", &config], address)
+            }
+        }
+    }
+}
+
+fn protect(
+    scratch: &Scratch,
+    tamarisk: &Path,
+    situation: &Situation,
+    upstream: SocketAddr,
+) -> Result<Server> {
+    let address = free_address()?;
+    let config = scratch.write(
+        "protect.toml",
+        &format!(
+            "listen = \"{address}\"\np90 = \"{}\"\n[upstreams.app]\nurl = \"http://{upstream}\"\n{}",
+            situation.p90, situation.config
+        ),
+    )?;
+    let command = tamarisk.display().to_string();
+    Server::start_anywhere(&[&command, "protect", "--config", &config], address)
+}
