@@ -183,12 +183,12 @@ fn a_recorded_overload_replays_to_the_same_decisions_and_to_other_laws() {
     assert_eq!(replay["differences"], 0, "{replay}");
     assert_eq!((&replay["gap"], &replay["ended"]), (&Value::Null, &true.into()), "{replay}");
     assert!(replay["compared"].as_u64().unwrap() > 2000, "{replay}");
-    assert_eq!(replay["law"], "opaque-upstream");
+    assert_eq!(replay["law"], "work-limit");
 
     let others = json(&["sim", "replay", trace, "--law", "open,codel", "--workers", "4"]);
     let laws = others["laws"].as_array().unwrap();
     let names: Vec<_> = laws.iter().map(|law| law["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["opaque-upstream", "open", "codel"]);
+    assert_eq!(names, ["work-limit", "open", "codel"]);
     let offered = |law: usize| &laws[law]["classes"][0]["offered"]["mean"];
     assert_eq!(offered(0), offered(2));
 

@@ -211,7 +211,7 @@ fn mistakes_are_shown_where_they_stand() {
     check(
         &[&compare[..], &["open,closed"]].concat(),
         2,
-        "there are: predict-gate-trim, opaque-upstream, open,",
+        "there are: predict-gate-trim, opaque-upstream, work-limit, open,",
     );
     let split = ["model", "scenarios/slow-database.toml", "--split"];
     check(&[&split[..], &["dp"]].concat(), 2, "there is no stage \"dp\"; there are: front");

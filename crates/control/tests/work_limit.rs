@@ -71,12 +71,10 @@ fn an_upstream_that_suffers_from_concurrency_is_spared() {
 #[test]
 fn a_target_below_the_service_means_best_effort() {
     let scenario = scenarios::workers_of_40_ms(3.0, 20);
-    for seed in SEEDS {
+    let shares = SEEDS.map(|seed| {
         let mut law = WorkLimit::new(&scenario.workload.classes);
         let records = run(&mut law, &scenario, seed);
         let done = records.iter().filter(|record| record.outcome == Outcome::Completed).count();
-        let share = done as f64 / (200.0 * 40.0);
-        assert!(share > 0.8, "seed {seed}: {share:.3} of the capacity answered");
         let mut out_of_reach = 0.0;
         law.readings(&mut |reading| {
             if reading.name == "target_out_of_reach_ratio" {
@@ -84,7 +82,10 @@ fn a_target_below_the_service_means_best_effort() {
             }
         });
         assert!(out_of_reach > 0.9, "{out_of_reach}");
-    }
+        done as f64 / (200.0 * 40.0)
+    });
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    assert!(mean > 0.85 && shares.iter().all(|share| *share > 0.7), "{shares:?}");
     check_refused(&scenarios::workers_of_40_ms(0.5, 20), 0.005);
 }
 

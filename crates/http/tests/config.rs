@@ -362,7 +362,7 @@ fn laws_that_cannot_be_are_shown_where_they_stand() {
             "constants that go together",
         ),
         ("batching = \"fixed\"", "requests to an upstream cannot be batched"),
-        ("workers = 8", "opaque-upstream itself decides how many requests are in flight"),
+        ("workers = 8", "work-limit itself decides how many requests are in flight"),
         ("admission = \"codel\"", "add for example `workers = 32`"),
         ("admission = \"codel\"\nworkers = 0", "a number of workers from 1 to 32768"),
         ("dropping = \"red\"", "there is no dropping law \"red\""),

@@ -140,7 +140,7 @@ async fn targets_and_laws_of_new_options_change_under_load_and_every_request_is_
         assert_eq!((seen.law, seen.workers), ("predict-gate-trim", 4));
         tokio::time::sleep(Duration::from_millis(30)).await;
         running.reload(&options);
-        assert_eq!(running.gates()[0].observe().law, "opaque-upstream");
+        assert_eq!(running.gates()[0].observe().law, "work-limit");
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     let answers = crowd.stop().await;

@@ -47,7 +47,7 @@ async fn json_tells_every_stages_accounts_times_and_knobs() {
     assert_eq!(class["accounts"]["completed"], 3);
     assert_eq!(class["response"]["count"], 3);
     assert!(class["response"]["p90_seconds"].as_f64().unwrap() < 10.0);
-    assert_eq!(stage["law"]["name"], "opaque-upstream");
+    assert_eq!(stage["law"]["name"], "work-limit");
     assert!(!stage["law"]["readings"].as_array().unwrap().is_empty());
 }
 

@@ -8,7 +8,7 @@ use super::runs::{Results, Runs};
 use super::series::{ClassSeries, Row};
 
 const HEAD: &str = "law,class,from_seconds,to_seconds,offered,completed,in_time,rejected,dropped,\
-                    percentile_seconds,terminated";
+                    percentile_seconds,terminated,failed";
 
 /// A row for each interval of each class under each arrangement. Behind the columns that are
 /// always there come those of what slow laws set, where there are any.
@@ -41,10 +41,21 @@ pub(super) fn csv(runs: &Runs, results: &[Results]) -> String {
 }
 
 fn columns(row: &Row) -> String {
-    let Row { from, to, offered, good, completed, rejected, dropped, terminated, percentile } = row;
+    let Row {
+        from,
+        to,
+        offered,
+        good,
+        completed,
+        rejected,
+        dropped,
+        terminated,
+        failed,
+        percentile,
+    } = row;
     let percentile = shown(*percentile);
     format!(
-        "{from},{to},{offered},{completed},{good},{rejected},{dropped},{percentile},{terminated}"
+        "{from},{to},{offered},{completed},{good},{rejected},{dropped},{percentile},{terminated},{failed}"
     )
 }
 

@@ -14,9 +14,16 @@ pub(super) struct Series {
     interval: u64,
     end: u64,
     /// When those who are inside came.
-    inside: HashMap<u64, u64>,
+    inside: HashMap<u64, Came>,
     pub(super) classes: Vec<ClassSeries>,
     pub(super) stages: Vec<StageSeries>,
+}
+
+/// When somebody came, and was answered if that was before the end.
+#[derive(Clone, Copy)]
+struct Came {
+    at: u64,
+    answered: Option<u64>,
 }
 
 /// The same of one class.
@@ -49,6 +56,7 @@ pub(super) struct Row {
     pub(super) rejected: u64,
     pub(super) dropped: u64,
     pub(super) terminated: u64,
+    pub(super) failed: u64,
     /// The target's percentile of the response times, in seconds.
     pub(super) percentile: Option<f64>,
 }
@@ -81,18 +89,25 @@ impl Series {
         match seen.what {
             What::Offered => {
                 class.now.offered += 1;
-                self.inside.insert(seen.number, at);
+                self.inside.insert(seen.number, Came { at, answered: None });
             }
             What::Left(outcome) => {
                 let came = self.inside.remove(&seen.number);
+                let response = came.map_or(0, |came| came.answered.unwrap_or(at) - came.at);
                 match outcome {
                     Outcome::Rejected(_) => class.now.rejected += 1,
                     Outcome::Dropped => class.now.dropped += 1,
                     Outcome::Terminated => class.now.terminated += 1,
-                    Outcome::Completed => class.complete(at - came.unwrap_or(at)),
+                    Outcome::Completed => class.complete(response),
+                    Outcome::Failed => class.now.failed += 1,
                 }
             }
-            What::Queued | What::Started | What::Ended(_) => {}
+            What::FirstData => {
+                if let Some(came) = self.inside.get_mut(&seen.number) {
+                    came.answered = Some(at);
+                }
+            }
+            What::Queued | What::Started | What::Parked | What::Ended(_) => {}
         }
     }
 

@@ -47,7 +47,7 @@ pub const ADMISSION: &[AdmissionEntry] = &[
     },
     AdmissionEntry {
         name: "work-limit",
-        summary: "for an upstream whose workers cannot be seen: limits the work in flight, by kind",
+        summary: "the default before an upstream: limits the work in flight, by kind",
         knobs: &[
             knob("limit_initial_count", "in flight while nothing is known", 16.0, 1.0, 32_768.0),
             knob("limit_max_count", "in flight at most", 32_768.0, 1.0, 1e6),

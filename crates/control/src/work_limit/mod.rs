@@ -69,7 +69,7 @@ const QUEUE_STREAMS: f64 = 0.9;
 /// While nothing has come back the queue is bounded by so many times the limit.
 const QUEUE_UNKNOWN: f64 = 16.0;
 /// While the upstream is not known to be full, an event may wait for this share, …
-const QUEUE_FREE: f64 = 0.5;
+const QUEUE_FREE: f64 = 0.9;
 /// … and the limit is expected to double so often meanwhile, at most.
 const DOUBLINGS_MAX: f64 = 7.0;
 /// A kind is due after so many times its unhurried service, or at its target.

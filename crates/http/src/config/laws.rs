@@ -9,7 +9,7 @@ use tamarisk_settings::laws::KEYS;
 use tamarisk_settings::{Fault, Section, Value, laws};
 
 /// The law of an upstream for which none is chosen.
-const DEFAULT: &str = "opaque-upstream";
+const DEFAULT: &str = "work-limit";
 
 /// The laws that the sections about the stage `name` choose together.
 pub(super) fn read(name: &str, sections: &[&Section<'_>]) -> Result<Laws, Fault> {

@@ -29,7 +29,7 @@
 //! answer_time = "60s"
 //! request_buffering = "memory-and-file" # or "off": bodies are passed on as they come
 //! client = { header = "X-Api-Key" }     # or { cookie = "…" }; by address by default
-//! admission = "predict-gate-trim"       # "opaque-upstream" by default
+//! admission = "predict-gate-trim"       # "work-limit" by default
 //! workers = 32                          # only where the admission law sets no limit
 //!
 //! [stage.shop]                          # more about the same: laws alone

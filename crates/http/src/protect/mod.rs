@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_stage::{BuildError, Gate, StageBuilder, StageObservation};
+use tamarisk_stage::{BuildError, Discipline, Gate, StageBuilder, StageObservation};
 use tamarisk_trace::Recorder;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -127,6 +127,7 @@ impl UpstreamOptions {
     /// [`BuildError`] if a gate cannot be made of the laws.
     pub fn start(&self) -> Result<Arc<Upstream>, BuildError> {
         let gate = StageBuilder::new(&self.name).classes(self.classes.clone());
+        let gate = gate.discipline(Discipline::EarliestDue);
         let gate = match &self.recorder {
             Some(recorder) => recorded(gate, self, recorder)?,
             None => gate.laws(self.ruling()),

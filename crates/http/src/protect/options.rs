@@ -61,7 +61,7 @@ pub struct UpstreamOptions {
     pub client: Client,
     /// Who records what its law is told and decides, if anybody does.
     pub recorder: Option<Recorder>,
-    /// The laws before it; where none is chosen for admission, `opaque-upstream`.
+    /// The laws before it; where none is chosen for admission, `work-limit`.
     pub laws: Laws,
 }
 
@@ -133,7 +133,7 @@ impl UpstreamOptions {
     /// The laws before it, that for admission among them.
     pub(super) fn ruling(&self) -> Laws {
         let mut laws = self.laws.clone();
-        let default = || admission("opaque-upstream").expect("it is listed").named();
+        let default = || admission("work-limit").expect("it is listed").named();
         laws.admission.get_or_insert_with(default);
         laws
     }
