@@ -11,9 +11,12 @@ use tamarisk_control::{Ratio, Target, parse_duration};
 use tamarisk_http::config::{self, ConfigError};
 use tamarisk_http::protect::{self, Options, Running};
 use tamarisk_http::proxy::Origin;
+use tamarisk_stage::Gate;
 
+mod out_of_reach;
 mod recording;
 
+use self::out_of_reach::OutOfReach;
 use self::recording::Recordings;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::reload::reload;
@@ -107,10 +110,16 @@ impl Protect {
             recordings.announce();
             let mut end = std::pin::pin!(asked_to_end());
             let mut watch = std::pin::pin!(recordings.watch());
+            let mut out_of_reach = OutOfReach::default();
+            let mut looks = tokio::time::interval(out_of_reach::EVERY);
             loop {
                 tokio::select! {
                     () = &mut end => break,
                     () = &mut watch => {}
+                    now = looks.tick() => {
+                        let seen: Vec<_> = running.gates().iter().map(Gate::observe).collect();
+                        out_of_reach.look(now, &seen).iter().for_each(|line| eprintln!("{line}"));
+                    }
                     () = read_again.asked() => {
                         reload(self.options(), |options| {
                             Ok::<_, Infallible>(running.reload(options))

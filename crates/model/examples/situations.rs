@@ -361,7 +361,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cells = all(&places, &asked);
     let laws = asked.laws.iter().map(|law| law.name);
     println!(
-        "| situation | what | bar |{} |",
+        "| situation | what | bar |{}",
         laws.map(|law| format!(" {law} |")).collect::<String>()
     );
     println!("|{}", " --- |".repeat(3 + asked.laws.len()));

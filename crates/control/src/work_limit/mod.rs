@@ -277,7 +277,7 @@ impl WorkLimit {
         }
         let (full, spread) = (self.search.is_full(), self.kinds.spread());
         let kind = self.kinds.row_mut(row);
-        let answer = Answer { sent, took, ages: kind.ages(now) };
+        let answer = Answer { sent, took, ages: kind.ages(now), running: f64::from(kind.running) };
         let queue = kind.service.learn(answer, full, spread);
         let unhurried = kind.service.unhurried().unwrap_or(took);
         let out_of_reach = f64::from(u8::from(unhurried > self.promises.target(kind)));
@@ -285,8 +285,11 @@ impl WorkLimit {
         if kind.flowing.is_some() {
             return;
         }
-        if let Some(response) = queue {
-            self.search.queue_shows(now, response, &self.kinds, &self.promises);
+        // What a kind waits for may be others.
+        let most = self.kinds.row(row).running + 1 > self.in_flight(backlog) / 2;
+        if let Some(response) = queue.filter(|_| most) {
+            let in_flight = f64::from(self.in_flight(backlog));
+            self.search.queue_shows(now, response, in_flight, &self.kinds, &self.promises);
         }
         let in_flight = f64::from(self.in_flight(backlog) + 1);
         let pressed = backlog.queued_total > 0 || in_flight + 1.0 > self.search.limit();
@@ -334,6 +337,8 @@ impl AdmissionLaw for WorkLimit {
     }
 
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
+        // As the stage was told when it asked, of the same instant and the same row.
+        let may_start = self.may_start(arrival.class, arrival.kind, backlog);
         self.now = secs(now);
         let row = self.kinds.arrive(now, arrival.class, arrival.kind);
         let kind = self.kinds.row(row);
@@ -341,7 +346,7 @@ impl AdmissionLaw for WorkLimit {
         if arrival.deadline.is_some_and(|deadline| deadline <= now) {
             return Decision::Reject(Rejection::new(Reason::PredictedLate));
         }
-        if backlog.has_idle_worker() && self.row_may_start(row) {
+        if backlog.has_idle_worker() && may_start {
             self.sharing.observe(now, 0.0);
             self.sharing.charge(now, class, arrival.flow, work);
             self.start(now, row, backlog);

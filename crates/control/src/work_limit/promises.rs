@@ -49,8 +49,8 @@ impl Promises {
 
     /// The response that can be promised to a kind: its target, or more if it takes longer.
     pub(super) fn kept(&self, kind: &Kind) -> f64 {
-        let unhurried = kind.service.unhurried().unwrap_or(0.0);
-        self.target(kind).max(BEST_EFFORT * unhurried)
+        let service = kind.service.known().unwrap_or(0.0);
+        self.target(kind).max(BEST_EFFORT * service)
     }
 
     /// How long a kind may wait, after what its service leaves of its promise.

@@ -91,6 +91,8 @@ const UNHURRIED: f64 = 1.1;
 /// While the first answers already show a queue, as many are let through as make a response
 /// of this share of the promise.
 const FIRST_AIM: f64 = 0.4;
+/// But of those in flight no fewer than this share: the first answers may be mistaken.
+const FIRST_LEAST: f64 = 0.25;
 
 /// The limit, and what is known to choose it by. Times are in seconds.
 #[derive(Clone, Debug)]
@@ -249,6 +251,7 @@ impl Search {
         &mut self,
         now: f64,
         response: f64,
+        in_flight: f64,
         kinds: &Kinds,
         promises: &Promises,
     ) {
@@ -268,7 +271,8 @@ impl Search {
         (self.work, self.rate) = (seen.work, seen.rate);
         (self.up_at, self.lowered_at) = (self.windows + 6, self.windows);
         let aim = seen.rate * FIRST_AIM * strictest;
-        self.set(now, (1.1 * seen.work + 0.5).max(aim), response);
+        let least = FIRST_LEAST * in_flight;
+        self.set(now, (1.1 * seen.work + 0.5).max(aim).max(least), response);
     }
 
     // Free → Free: the limit was reached, and nothing speaks for a queue.
@@ -477,7 +481,7 @@ impl Search {
         let clear = (follows - 0.5).abs() > (1.6 * error).max(0.15)
             && here.answers >= (24.0 * spread).min(4.0 + 8.0 * here.length)
             && (searching || follows > 0.5);
-        let long = here.answers >= 8.0 && here.length >= (4.0 * spread).max(4.0 * response);
+        let long = here.answers >= 8.0 && here.length >= (2.0 * spread).max(3.0 * response);
         if here.answers < needed && !clear && !long {
             return Verdict::Open;
         }

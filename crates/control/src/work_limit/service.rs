@@ -67,12 +67,19 @@ pub(crate) struct Answer {
     pub(crate) sent: f64,
     pub(crate) took: f64,
     pub(crate) ages: f64,
+    /// How many those are.
+    pub(crate) running: f64,
 }
 
 impl Service {
     /// How long one takes where nobody waits, if any has come back.
     pub(crate) fn unhurried(&self) -> Option<f64> {
         self.unhurried
+    }
+
+    /// The same, once there are enough answers to rely on it.
+    pub(crate) fn known(&self) -> Option<f64> {
+        self.unhurried.filter(|_| self.count >= FIRST)
     }
 
     /// How long the recent ones took, their wait in the upstream included; 0 if none has.
@@ -113,8 +120,10 @@ impl Service {
     fn learn_first(&mut self, answer: Answer) -> Option<f64> {
         let mean = self.first.add(answer);
         // Those that are still there count as far as they have come, or the first to come
-        // back, which are the short ones, would speak for all.
-        self.unhurried = Some(mean + answer.ages / self.first.count);
+        // back, which may be the short ones, would speak for all.
+        // Where all take equally long, those are half through on average.
+        let excess = (answer.ages - answer.running * mean / 2.0).max(0.0);
+        self.unhurried = Some(mean + excess / self.first.count);
         let at_start = self.first.queue_grows(mean)?;
         self.unhurried = Some(at_start);
         Some(

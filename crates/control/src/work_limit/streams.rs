@@ -6,9 +6,8 @@
 
 use super::kinds::Kind;
 
-/// One stream that waits for its first data for so many times as long as usual …
-const WAITS_HURRY: f64 = 4.0;
-/// … and for this share of the promise shows that all places are taken.
+/// Streams that wait for their first data for longer than usual, and for longer than this share
+/// of the promise, show that all places are taken.
 const WAITS_SHARE: f64 = 0.25;
 /// While nothing shows that, so many may wait for their first data, and as many as this share
 /// of those that flow.
@@ -39,7 +38,7 @@ impl Streams {
         let waiting = kind.running.saturating_sub(flowing);
         let usual = kind.service.unhurried().unwrap_or(0.0);
         let mean_age = kind.ages(now) / f64::from(waiting.max(1));
-        if waiting > 0 && mean_age > (WAITS_HURRY * usual).max(WAITS_SHARE * promise) {
+        if waiting > 0 && mean_age > usual.max(WAITS_SHARE * promise) {
             self.full_until = now + self.length.max(promise);
         }
     }

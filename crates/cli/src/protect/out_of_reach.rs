@@ -1,0 +1,73 @@
+//! Tells the operator of targets that cannot be kept however few requests there are.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tamarisk_stage::StageObservation;
+use tokio::time::Instant;
+
+/// The gates are looked at this often.
+pub(super) const EVERY: Duration = Duration::from_secs(10);
+/// Of one upstream the same is said again after so long.
+const AGAIN: Duration = Duration::from_secs(600);
+/// More than the requests that a promise of a p90 leaves out.
+const SHARE: f64 = 0.1;
+/// What the law calls the share.
+const READING: &str = "target_out_of_reach_ratio";
+
+/// What has been said, and when.
+#[derive(Default)]
+pub(super) struct OutOfReach {
+    said: HashMap<String, Instant>,
+}
+
+impl OutOfReach {
+    /// A line for each upstream of which something is to be said now.
+    pub(super) fn look(&mut self, now: Instant, gates: &[StageObservation]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for gate in gates {
+            let share = gate.readings.iter().find(|reading| reading.name == READING);
+            let Some(share) = share.map(|reading| reading.value).filter(|share| *share > SHARE)
+            else {
+                continue;
+            };
+            let said = self.said.get(&gate.name);
+            if said.is_none_or(|said| now - *said >= AGAIN) {
+                self.said.insert(gate.name.clone(), now);
+                lines.push(format!(
+                    "Target out of reach: {:.0} % of the requests to {:?} take longer than their \
+                     target even when nothing else is under way. They are answered as soon as \
+                     possible; state a longer target for them (--p90, or `p90` of their route).",
+                    100.0 * share,
+                    gate.name
+                ));
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_said_once_in_ten_minutes() {
+        let gate = tamarisk_stage::StageBuilder::new("app").gate().unwrap();
+        let observed = |value: f64| {
+            let mut seen = gate.observe();
+            seen.readings.push(tamarisk_stage::LawReading {
+                name: READING.into(),
+                class: None,
+                value,
+            });
+            [seen]
+        };
+        let (mut told, start) = (OutOfReach::default(), Instant::now());
+        assert!(told.look(start, &observed(0.05)).is_empty());
+        let lines = told.look(start, &observed(0.13));
+        assert!(lines[0].contains("13 % of the requests to \"app\""), "{lines:?}");
+        assert!(told.look(start + AGAIN / 2, &observed(0.13)).is_empty());
+        assert_eq!(told.look(start + AGAIN, &observed(0.13)).len(), 1);
+    }
+}
