@@ -6,7 +6,7 @@ use crate::Classes;
 
 /// Service that takes longer than its target cannot be had within it. Then the answer is
 /// given as soon as can be: within so many times the unhurried service.
-const BEST_EFFORT: f64 = 1.5;
+const BEST_EFFORT: f64 = 3.0;
 
 /// A kind that takes more than so many targets is none that the target was meant for: nobody
 /// learns from its long stay what others will take.
@@ -49,7 +49,8 @@ impl Promises {
 
     /// The response that can be promised to a kind: its target, or more if it takes longer.
     pub(super) fn kept(&self, kind: &Kind) -> f64 {
-        let service = kind.service.known().unwrap_or(0.0);
+        // The first data of a stream says nothing of service, but of whether there is a place.
+        let service = kind.service.known().filter(|_| kind.flowing.is_none()).unwrap_or(0.0);
         self.target(kind).max(BEST_EFFORT * service)
     }
 

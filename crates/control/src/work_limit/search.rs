@@ -210,7 +210,8 @@ impl Search {
     ) {
         let Answered { row, sent, took, in_flight, pressed } = answered;
         self.most.observe(now, in_flight);
-        if sent > self.grown {
+        // The very first answers make the unhurried service: they cannot show that it is one.
+        if sent > self.grown && kinds.row(row).service.is_compared() {
             let each = kinds.row(row).service.unhurried().unwrap_or(took);
             self.grown_answers += 1.0;
             self.grown_hurry += (took / each.max(f64::MIN_POSITIVE)).min(5.0);

@@ -7,6 +7,8 @@
 
 /// The first answers are taken for unhurried until there are so many.
 const FIRST: u32 = 24;
+/// After so many there is something to compare others with.
+const FIRST_COMPARED: u32 = 8;
 /// That the first answers take longer the later they were sent is a queue, if the slope is so
 /// many times its standard error, …
 const SLOPE_SURE: f64 = 2.5;
@@ -80,6 +82,11 @@ impl Service {
     /// The same, once there are enough answers to rely on it.
     pub(crate) fn known(&self) -> Option<f64> {
         self.unhurried.filter(|_| self.count >= FIRST)
+    }
+
+    /// Whether there were answers before the latest that it can be compared with.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.count > FIRST_COMPARED
     }
 
     /// How long the recent ones took, their wait in the upstream included; 0 if none has.

@@ -361,6 +361,10 @@ impl<'a> Simulation<'a> {
                     let (class, entered) = (record.class, *entered);
                     law.due(&Waiting { class, entered, deadline: None, kind: 0 })
                 };
+                // Most laws leave the order as it is, and some let a queue grow very long.
+                if due(&oldest) == self.stories[oldest].entered {
+                    return line.pop_front();
+                }
                 let first = (0..line.len()).min_by_key(|&at| due(&line[at]))?;
                 line.remove(first)
             }

@@ -13,7 +13,7 @@ use super::governor::Moves;
 use super::invalid::InvalidScenario;
 use super::job::{Job, Jobs, NOBODY, Phase};
 use super::ledger::Ledger;
-use super::plan::{EXIT, NextIs, Place, Plan};
+use super::plan::{EXIT, Place, Plan};
 use super::random::Stream;
 use super::report::Report;
 use super::resource::ResourceRun;
@@ -381,10 +381,8 @@ impl<'a, W: Watch> Run<'a, W> {
             Entered::Waits => {
                 self.jobs[id].phase = Phase::Queued;
                 self.see(id, What::Queued);
-                if self.plan.stages[stage as usize].next_is == NextIs::EarliestDue {
-                    // The law may have left it a place that others may not have.
-                    self.dispatch(stage);
-                }
+                // The law may have left it a place that others may not have.
+                self.dispatch(stage);
             }
             Entered::Refused(rejection) => self.refuse(id, rejection),
         }
