@@ -89,6 +89,10 @@ const TRIM_MIN: f64 = 0.1;
 
 /// How long clients wait is learned over so many of those that left.
 const LEAVERS: f64 = 16.0;
+/// Whoever waits for this share of it might have left as well, …
+const PATIENCE_NEAR: f64 = 0.8;
+/// … and it counts if more than this share of those did.
+const LEAVING_MOST: f64 = 0.5;
 
 /// Holds the work in flight to an upstream near the least that keeps it busy.
 #[derive(Clone, Debug)]
@@ -107,6 +111,8 @@ pub struct WorkLimit {
     /// How long clients wait before they leave, in seconds, and how many have been seen to.
     patience: f64,
     leavers: f64,
+    /// Of those that waited nearly so long, the share that left.
+    leaving: f64,
     /// The share of answers whose kind takes longer than its target.
     out_of_reach: f64,
     streams_running: u32,
@@ -140,6 +146,7 @@ impl WorkLimit {
             refused: false,
             patience: f64::INFINITY,
             leavers: 0.0,
+            leaving: 0.0,
             out_of_reach: 0.0,
             streams_running: 0,
             now: 0.0,
@@ -225,7 +232,7 @@ impl WorkLimit {
             return None;
         }
         let service = kind.service.recent();
-        let kept = self.promises.kept(kind).min(self.patience);
+        let kept = self.promises.kept(kind).min(self.of_use());
         let left = match arrival.deadline {
             Some(deadline) => deadline.since(now).as_secs_f64().min(kept),
             None => kept,
@@ -324,6 +331,20 @@ impl WorkLimit {
         self.leavers = (self.leavers + 1.0).min(LEAVERS);
         let known = if self.patience.is_finite() { self.patience } else { waited };
         self.patience = known + (waited - known) / self.leavers;
+        self.leaving += (1.0 - self.leaving) / LEAVERS;
+    }
+
+    /// A client has waited so long and is served.
+    fn stayed(&mut self, waited: f64) {
+        if waited >= PATIENCE_NEAR * self.patience {
+            self.leaving -= self.leaving / LEAVERS;
+        }
+    }
+
+    /// How long an answer is of use, in seconds: as long as most clients wait. That a few leave
+    /// early says nothing of the others.
+    fn of_use(&self) -> f64 {
+        if self.leaving > LEAVING_MOST { self.patience } else { f64::INFINITY }
     }
 }
 
@@ -369,6 +390,7 @@ impl AdmissionLaw for WorkLimit {
             let row = self.kinds.find(waiting.class, waiting.kind);
             let kind = self.kinds.row_mut(row);
             kind.queued = kind.queued.saturating_sub(1);
+            self.stayed(now.since(waiting.entered).as_secs_f64());
             self.start(now, row, backlog);
         }
         verdict
@@ -378,7 +400,7 @@ impl AdmissionLaw for WorkLimit {
         let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
         let waited = now.since(waiting.entered).as_secs_f64();
         let kept = self.promises.kept(kind);
-        let late = waited + kind.service.recent().min(0.7 * kept) > kept.min(self.patience);
+        let late = waited + kind.service.recent().min(0.7 * kept) > kept.min(self.of_use());
         if late && waited > WAITED_MIN { Dequeue::Drop } else { Dequeue::Run }
     }
 

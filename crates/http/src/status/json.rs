@@ -92,6 +92,8 @@ struct Totals {
     failed: u64,
     queued: u64,
     running: u64,
+    parked: u64,
+    suspended: u64,
 }
 
 #[derive(Serialize)]
@@ -220,6 +222,8 @@ impl From<Accounts> for Totals {
             failed: accounts.failed,
             queued: accounts.queued,
             running: accounts.running,
+            parked: accounts.parked,
+            suspended: accounts.suspended,
         }
     }
 }

@@ -60,6 +60,22 @@ fn events(text: &mut Text, stages: &[StageObservation]) {
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.accounts.running as f64);
     }
+    text.family(
+        "tamarisk_parked",
+        "gauge",
+        "Events worked on for so long that they hold no place any more.",
+    );
+    for (stage, class) in classes(stages) {
+        text.of_class(stage, class, class.accounts.parked as f64);
+    }
+    text.family(
+        "tamarisk_suspended",
+        "gauge",
+        "Events that wait for their own clients, without a place.",
+    );
+    for (stage, class) in classes(stages) {
+        text.of_class(stage, class, class.accounts.suspended as f64);
+    }
 }
 
 fn capacity(text: &mut Text, stages: &[StageObservation]) {
