@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{ClassId, Classes, Order, Timestamp};
 
-use super::{Meta, Queued, split};
+use super::{Meta, Queued, by_priority, split};
 
 /// Lines of one priority. Kinds beyond so many share lines: then one that may not start
 /// holds up those behind it.
@@ -29,14 +29,12 @@ struct Line<T> {
 
 impl<T> Due<T> {
     pub(super) fn new(classes: &Classes) -> Self {
-        let mut priorities: Vec<_> = classes.iter().map(|(_, class)| class.priority).collect();
-        priorities.sort_unstable();
-        priorities.dedup();
-        let level_of_class = classes
-            .iter()
-            .map(|(_, class)| priorities.partition_point(|&other| other < class.priority))
-            .collect();
-        Self { levels: priorities.iter().map(|_| Vec::new()).collect(), level_of_class, len: 0 }
+        let (count, level_of_class) = by_priority(classes);
+        Self {
+            levels: std::iter::repeat_with(Vec::new).take(count).collect(),
+            level_of_class,
+            len: 0,
+        }
     }
 
     pub(super) fn push(&mut self, queued: Queued<T>) {

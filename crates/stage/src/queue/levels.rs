@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{ClassId, Classes, Order, Timestamp};
 
-use super::{Queued, Run, split};
+use super::{Queued, Run, by_priority, split};
 
 pub(crate) struct Levels<T> {
     levels: Vec<VecDeque<Queued<T>>>,
@@ -19,14 +19,8 @@ impl<T> Levels<T> {
     }
 
     pub(super) fn by_priority(classes: &Classes) -> Self {
-        let mut priorities: Vec<_> = classes.iter().map(|(_, class)| class.priority).collect();
-        priorities.sort_unstable();
-        priorities.dedup();
-        let level_of_class = classes
-            .iter()
-            .map(|(_, class)| priorities.partition_point(|&other| other < class.priority))
-            .collect();
-        let levels = priorities.iter().map(|_| VecDeque::new()).collect();
+        let (count, level_of_class) = by_priority(classes);
+        let levels = std::iter::repeat_with(VecDeque::new).take(count).collect();
         Self { levels, level_of_class, len: 0 }
     }
 

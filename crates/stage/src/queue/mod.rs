@@ -8,7 +8,7 @@ mod shortest;
 
 use std::collections::VecDeque;
 
-use tamarisk_control::{ClassId, Classes, Order, Timestamp};
+use tamarisk_control::{Class, ClassId, Classes, Order, Timestamp};
 
 use due::Due;
 use fair::Fair;
@@ -224,6 +224,16 @@ impl<T> Queue<T> {
             Self::Partitioned(partitions) => partitions.extract(gone),
         }
     }
+}
+
+/// How many priorities the classes have, and the level of each class, the highest first.
+fn by_priority(classes: &Classes) -> (usize, Vec<usize>) {
+    let mut priorities: Vec<_> = classes.iter().map(|(_, class)| class.priority).collect();
+    priorities.sort_unstable();
+    priorities.dedup();
+    let level = |class: &Class| priorities.partition_point(|&other| other < class.priority);
+    let levels = classes.iter().map(|(_, class)| level(class)).collect();
+    (priorities.len(), levels)
 }
 
 /// Splits `all` into those that stay and those that are `gone`.
