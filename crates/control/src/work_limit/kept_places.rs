@@ -34,6 +34,11 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// How many places it is kept to, if that is fewer than there are otherwise.
+    pub(super) fn kept_to(&self, limit: u32) -> Option<u32> {
+        self.places.filter(|places| places + 1 < limit)
+    }
+
     /// The most places, of so many that there are.
     pub(super) fn places(&self, limit: u32) -> u32 {
         self.places.map_or(limit, |places| places.min(limit.saturating_sub(1)).max(1))
@@ -69,16 +74,16 @@ enum Fares {
 /// How the kind fares that the one in `row` hurts most; `None` if it can hurt none.
 fn fares_worst(row: usize, kinds: &Kinds, window: &Window, promises: &Promises) -> Option<Fares> {
     let long = kinds.row(row).service.unhurried()?;
+    let priority = promises.priority(kinds.row(row));
     let suffers = |short: &Kind, unhurried: f64| {
-        promises.target(short) < 2.0 * long && long > 1.5 * unhurried
+        promises.priority(short) <= priority
+            && promises.target(short) < 2.0 * long
+            && long > 1.5 * unhurried
     };
     let fares = kinds.iter().filter(|(other, _)| *other != row).filter_map(|(other, short)| {
         let unhurried = short.service.unhurried()?;
         let answers = window.answers[other];
-        if answers.count < ANSWERS_MIN || !suffers(short, unhurried) {
-            return None;
-        }
-        let mean = answers.seconds / answers.count;
+        let mean = answers.mean(ANSWERS_MIN).filter(|_| suffers(short, unhurried))?;
         let target = promises.target(short);
         let share = mean / target;
         // What it takes may never have been seen without the long work.

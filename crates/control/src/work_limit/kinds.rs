@@ -105,16 +105,17 @@ impl Kinds {
     }
 
     /// How much the number of requests understates the spread of work: the square of the
-    /// coefficient of variation, of the most varied kind, from 1 to 6. So many times as
-    /// many completions are needed to be as sure as with exponential service.
+    /// coefficient of variation, of those in flight, from 1 to 6. So many times as many
+    /// completions are needed to be as sure as with exponential service.
     pub(crate) fn spread(&self) -> f64 {
         /// Heavier tails than log-normal with a coefficient of 2.5 would need minutes.
         const SPREAD_MAX: f64 = 6.0;
-        self.rows
-            .iter()
-            .filter_map(|kind| kind.service.spread())
-            .fold(1.0, f64::max)
-            .min(SPREAD_MAX)
+        let known = self.rows.iter().filter_map(|kind| Some((kind, kind.service.spread()?)));
+        let (running, sum) = known.fold((0.0, 0.0), |(running, sum), (kind, spread)| {
+            let here = f64::from(kind.running);
+            (running + here, sum + here * spread.min(SPREAD_MAX))
+        });
+        if running > 0.0 { (sum / running).max(1.0) } else { 1.0 }
     }
 }
 

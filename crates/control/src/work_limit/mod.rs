@@ -36,6 +36,7 @@
 //! apart are one kind: the mean of a mixture stands for all of it.
 
 mod builder;
+mod curve;
 pub(crate) mod kept_places;
 pub(crate) mod kinds;
 mod promises;
@@ -158,6 +159,12 @@ impl WorkLimit {
         (self.search.limit() + 1e-9) as u32
     }
 
+    /// Whether somebody waits because the limit is reached.
+    fn is_pressed(&self) -> bool {
+        let places = self.places();
+        self.kinds.iter().any(|(_, kind)| kind.queued > 0 && kind.share.kept_to(places).is_none())
+    }
+
     fn row_may_start(&self, row: usize) -> bool {
         let kind = self.kinds.row(row);
         match kind.flowing {
@@ -177,11 +184,11 @@ impl WorkLimit {
 
     /// Seconds of work in the queue that goes before one of the kind in `row`.
     fn work_ahead(&self, row: usize) -> f64 {
-        let own = self.sharing.priority(self.kinds.row(row).class);
+        let own = self.promises.priority(self.kinds.row(row));
         let due = self.due_after(row);
         let ahead = self.kinds.iter().filter(|(other, kind)| {
             kind.queued > 0 && {
-                let priority = self.sharing.priority(kind.class);
+                let priority = self.promises.priority(kind);
                 priority < own || (priority == own && self.due_after(*other) <= due)
             }
         });
@@ -191,7 +198,7 @@ impl WorkLimit {
     }
 
     /// How long an arrival of the kind in `row` would wait, if that can be told.
-    fn wait(&self, row: usize) -> Option<f64> {
+    fn wait(&self, row: usize, backlog: &Backlog<'_>) -> Option<f64> {
         let kind = self.kinds.row(row);
         match kind.flowing {
             Some(flowing) => {
@@ -208,7 +215,16 @@ impl WorkLimit {
                         self.search.limit() * responses.clamp(0.0, DOUBLINGS_MAX).exp2()
                     }
                 };
-                Some(self.work_ahead(row) / drain)
+                // Those beyond the limit, which was higher, have to come back first.
+                let beyond = self.in_flight(backlog).saturating_sub(self.places());
+                let beyond = f64::from(beyond) * kind.service.unhurried().unwrap_or(0.0);
+                let wait = (self.work_ahead(row) + beyond) / drain;
+                // Work that is kept to some of the places has these only.
+                let own = kind.share.kept_to(self.places()).map_or(0.0, |places| {
+                    let unhurried = kind.service.unhurried().unwrap_or(0.0);
+                    f64::from(kind.queued) * unhurried / f64::from(places)
+                });
+                Some(wait.max(own))
             }
         }
     }
@@ -222,7 +238,7 @@ impl WorkLimit {
         backlog: &Backlog<'_>,
     ) -> Option<(Reason, f64)> {
         let kind = self.kinds.row(row);
-        let Some(wait) = self.wait(row) else {
+        let Some(wait) = self.wait(row, backlog) else {
             let most = QUEUE_UNKNOWN * self.search.limit();
             let is_full = f64::from(backlog.queued_total) >= most;
             return is_full.then_some((Reason::QueueFull, self.promises.kept(kind)));
@@ -239,7 +255,9 @@ impl WorkLimit {
         };
         let share = match kind.flowing {
             Some(_) => QUEUE_STREAMS,
-            None if self.search.is_full() => self.trim * QUEUE,
+            None if self.search.is_full() || kind.share.kept_to(self.places()).is_some() => {
+                self.trim * QUEUE
+            }
             None => QUEUE_FREE,
         };
         let room = self.promises.room(kind).min((kept - service).max(0.25 * kept));
@@ -258,8 +276,12 @@ impl WorkLimit {
         let seconds = secs(now);
         let kind = self.kinds.row_mut(row);
         kind.start(seconds);
-        self.streams_running += u32::from(kind.flowing.is_some());
+        let is_stream = kind.flowing.is_some();
+        self.streams_running += u32::from(is_stream);
         self.stall.on_start(seconds, backlog.running_total == 0);
+        if !is_stream {
+            self.search.on_start(seconds, row, self.in_flight(backlog) + 1);
+        }
     }
 
     /// One that held a place holds it no longer.
@@ -280,26 +302,22 @@ impl WorkLimit {
     fn learn(&mut self, now: f64, row: usize, took: f64, backlog: &Backlog<'_>) {
         let sent = now - took;
         if !self.stall.on_answer(now, sent) {
+            self.search.forget(sent, row);
             return;
         }
         let (full, spread) = (self.search.is_full(), self.kinds.spread());
         let kind = self.kinds.row_mut(row);
-        let answer = Answer { sent, took, ages: kind.ages(now), running: f64::from(kind.running) };
-        let queue = kind.service.learn(answer, full, spread);
+        let answer =
+            Answer { at: now, took, ages: kind.ages(now), running: f64::from(kind.running) };
+        kind.service.learn(answer, full, spread);
         let unhurried = kind.service.unhurried().unwrap_or(took);
         let out_of_reach = f64::from(u8::from(unhurried > self.promises.target(kind)));
         self.out_of_reach += (out_of_reach - self.out_of_reach) / f64::from(TRIM_EVERY);
         if kind.flowing.is_some() {
             return;
         }
-        // What a kind waits for may be others.
-        let most = self.kinds.row(row).running + 1 > self.in_flight(backlog) / 2;
-        if let Some(response) = queue.filter(|_| most) {
-            let in_flight = f64::from(self.in_flight(backlog));
-            self.search.queue_shows(now, response, in_flight, &self.kinds, &self.promises);
-        }
         let in_flight = f64::from(self.in_flight(backlog) + 1);
-        let pressed = backlog.queued_total > 0 || in_flight + 1.0 > self.search.limit();
+        let pressed = self.is_pressed() || in_flight + 1.0 > self.search.limit();
         let answered = Answered { row, sent, took, in_flight, pressed };
         self.search.on_answer(now, answered, &mut self.kinds, &self.promises);
     }
@@ -417,7 +435,14 @@ impl AdmissionLaw for WorkLimit {
                     self.left(time);
                 }
             }
-            Change::Parked | Change::Suspended => self.stop(row, start, false),
+            Change::Parked => {
+                self.stop(row, start, false);
+                self.search.on_parked(start, row, time);
+            }
+            Change::Suspended => {
+                self.stop(row, start, false);
+                self.search.forget(start, row);
+            }
             Change::Resumed => {
                 let kind = self.kinds.row_mut(row);
                 kind.start(start);
@@ -470,7 +495,7 @@ impl AdmissionLaw for WorkLimit {
             Ending::Untimed if self.kinds.row(row).flowing.is_some() => {
                 self.streams.on_end(seconds, took);
             }
-            Ending::Untimed | Ending::Failed => {}
+            Ending::Untimed | Ending::Failed => self.search.forget(seconds - took, row),
         }
     }
 
@@ -478,7 +503,7 @@ impl AdmissionLaw for WorkLimit {
         let seconds = secs(now);
         self.now = seconds;
         let in_flight = self.in_flight(backlog);
-        if self.stall.on_tick(seconds, in_flight) {
+        if self.stall.on_tick(seconds, &self.kinds, &self.promises) {
             self.search.interrupt(seconds);
         }
         for (_, kind) in self.kinds.iter() {
@@ -490,7 +515,7 @@ impl AdmissionLaw for WorkLimit {
             self.patience = f64::INFINITY;
         }
         if !self.stall.is_stalled() {
-            let pressed = backlog.queued_total > 0;
+            let pressed = self.is_pressed();
             let (kinds, promises) = (&mut self.kinds, &self.promises);
             self.search.on_tick(seconds, f64::from(in_flight), pressed, kinds, promises);
         }

@@ -2,7 +2,7 @@
 
 use super::kinds::{Kind, Kinds};
 use super::window::Window;
-use crate::Classes;
+use crate::{Classes, Priority};
 
 /// Service that takes longer than its target cannot be had within it. Then the answer is
 /// given as soon as can be: within so many times the unhurried service.
@@ -23,6 +23,7 @@ pub(super) struct Promises {
     targets: Box<[f64]>,
     /// Which share of answers is promised to be in time.
     percentiles: Box<[f64]>,
+    priorities: Box<[Priority]>,
 }
 
 /// How late the answers of a window were: the longest mean response of any kind, in parts of
@@ -39,7 +40,16 @@ impl Promises {
     pub(super) fn new(classes: &Classes) -> Self {
         let targets = classes.targets().map(|target| target.response_time().as_secs_f64());
         let percentiles = classes.targets().map(|target| target.at().get());
-        Self { targets: targets.collect(), percentiles: percentiles.collect() }
+        Self {
+            targets: targets.collect(),
+            percentiles: percentiles.collect(),
+            priorities: classes.iter().map(|(_, class)| class.priority).collect(),
+        }
+    }
+
+    /// Who goes first: the lower first.
+    pub(super) fn priority(&self, kind: &Kind) -> Priority {
+        self.priorities[kind.class.index()]
     }
 
     /// The target of a kind.
@@ -84,10 +94,7 @@ impl Promises {
         for (row, kind) in kinds.iter() {
             let answers = window.answers[row];
             let Some(unhurried) = kind.service.unhurried() else { continue };
-            if answers.count < ANSWERS_MIN {
-                continue;
-            }
-            let mean = answers.seconds / answers.count;
+            let Some(mean) = answers.mean(ANSWERS_MIN) else { continue };
             let share = mean / self.kept(kind);
             late.any = late.any.max(share);
             if mean > HURRIED * unhurried {

@@ -21,6 +21,7 @@
 //! always has somebody to go on with. Trials of a higher limit come often, for they cost
 //! nothing but a longer wait, those of a lower one seldom.
 
+use super::curve::Curve;
 use super::kept_places;
 use super::kinds::Kinds;
 use super::promises::{Late, Promises};
@@ -34,6 +35,10 @@ const HEADROOM_PLACES: f64 = 4.0;
 const GROWTH: f64 = 2.0;
 /// … if so many answers to requests since it last grew …
 const GROWTH_ANSWERS: f64 = 8.0;
+/// … and as many as this share of it, for the first to come back are the short ones, …
+const GROWTH_SHARE: f64 = 0.3;
+/// … of which so many are remembered, or as many as there are places, …
+const GROWN_MAX: f64 = 32.0;
 /// … took at most so many times their unhurried service, …
 const GROWTH_HURRY: f64 = 1.2;
 /// … or less than this share of what can be promised: then a queue in the upstream does no harm.
@@ -88,11 +93,11 @@ const HELD_GROWTH: f64 = 1.2;
 /// The upstream has room if answers take less than so many times their unhurried service.
 const UNHURRIED: f64 = 1.1;
 
-/// While the first answers already show a queue, as many are let through as make a response
-/// of this share of the promise.
-const FIRST_AIM: f64 = 0.4;
-/// But of those in flight no fewer than this share: the first answers may be mistaken.
-const FIRST_LEAST: f64 = 0.25;
+/// A limit that was read from a line is not so high that a response would take more than this
+/// share of the promise, if fewer are likely.
+const HELD_RESPONSE: f64 = 0.6;
+/// So many first answers are looked at one by one.
+const FIRST: u32 = 64;
 
 /// The limit, and what is known to choose it by. Times are in seconds.
 #[derive(Clone, Debug)]
@@ -103,10 +108,14 @@ pub(super) struct Search {
     mode: Mode,
     /// The limit that the present one is compared with.
     trial: Option<f64>,
+    curve: Curve,
     history: History,
     window: Window,
-    /// Answers before this instant are to requests under the limit before.
+    /// When the limit was set, and when that shows.
+    set_at: f64,
     settled: f64,
+    /// Until an answer to a request comes that was sent under the limit.
+    settling: bool,
     /// X and answers a second, as they were last.
     work: f64,
     rate: f64,
@@ -120,6 +129,7 @@ pub(super) struct Search {
     grown_hurry: f64,
     grown_late: f64,
     most: Most,
+    first_answers: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,9 +165,12 @@ impl Search {
             limit_max,
             mode: Mode::Free,
             trial: None,
+            curve: Curve::new(rows),
             history,
             window,
+            set_at: 0.0,
             settled: 0.0,
+            settling: false,
             work: 0.0,
             rate: 0.0,
             windows: 0,
@@ -170,6 +183,7 @@ impl Search {
             grown_hurry: 0.0,
             grown_late: 0.0,
             most: Most::default(),
+            first_answers: 0,
         }
     }
 
@@ -216,13 +230,27 @@ impl Search {
             self.grown_answers += 1.0;
             self.grown_hurry += (took / each.max(f64::MIN_POSITIVE)).min(5.0);
             self.grown_late += took / promises.kept(kinds.row(row));
-            if self.grown_answers >= 32.0 {
+            if self.grown_answers >= GROWN_MAX.max(self.limit) {
                 self.grown_answers /= 2.0;
                 self.grown_hurry /= 2.0;
                 self.grown_late /= 2.0;
             }
         }
-        if now >= self.settled {
+        if self.mode == Mode::Free {
+            self.curve.on_answer(sent, row, took);
+            self.first_answers += 1;
+            let first = self.first_answers < FIRST && self.first_answers.is_multiple_of(2);
+            if first
+                && took > LATE * promises.kept(kinds.row(row))
+                && self.hold_if_shown(now, took, kinds, promises)
+            {
+                return;
+            }
+        }
+        if self.settling && now >= self.settled && sent >= self.set_at {
+            self.settling = false;
+            self.begin_window(now);
+        } else if !self.settling {
             self.window.add(row, took, pressed);
         }
         if pressed && in_flight + 1.0 > self.limit {
@@ -247,40 +275,67 @@ impl Search {
         self.end_window_if_due(now, in_flight, kinds, promises);
     }
 
-    /// The first answers show a queue that has grown to `response` seconds.
-    pub(super) fn queue_shows(
+    /// A request is sent; so many are in flight with it.
+    pub(super) fn on_start(&mut self, now: f64, row: usize, in_flight: u32) {
+        if self.mode == Mode::Free {
+            self.curve.on_start(now, row, in_flight);
+        }
+    }
+
+    /// What was sent at `sent` takes more than so many seconds.
+    pub(super) fn on_parked(&mut self, sent: f64, row: usize, took: f64) {
+        if self.mode == Mode::Free {
+            self.curve.on_answer(sent, row, took);
+        }
+    }
+
+    /// What was sent at `sent` tells nothing.
+    pub(super) fn forget(&mut self, sent: f64, row: usize) {
+        if self.mode == Mode::Free {
+            self.curve.forget(sent, row);
+        }
+    }
+
+    // Free → Held: the answers show how many the upstream works at.
+    fn hold_if_shown(
         &mut self,
         now: f64,
         response: f64,
-        in_flight: f64,
-        kinds: &Kinds,
+        kinds: &mut Kinds,
         promises: &Promises,
-    ) {
-        let strictest = kinds
-            .iter()
-            .filter(|(row, _)| self.window.answers[*row].count > 0.0)
-            .map(|(_, kind)| promises.kept(kind))
-            .fold(f64::INFINITY, f64::min);
-        if self.mode != Mode::Free || strictest.is_infinite() || response < LATE * strictest {
-            return;
+    ) -> bool {
+        let Some(shown) = self.curve.busy(now, kinds) else { return false };
+        let main = self.curve.main();
+        let margin = self.margin(kinds, promises) * self.rate;
+        let limit = |busy: f64| busy + margin.min(MARGIN_MAX * busy).max(0.5 + MARGIN_MIN * busy);
+        // Too many are corrected by a trial that costs nothing, too few by one that costs work.
+        let mut busy = shown.most;
+        if let Some((unhurried, _)) = self.curve.unhurried(main, busy) {
+            let expected = unhurried * limit(busy) / busy;
+            let promise = HELD_RESPONSE * promises.kept(kinds.row(main));
+            busy = (busy * promise / expected).clamp(shown.likely, shown.most);
         }
-        let length = now - self.window.began;
-        let seen = Window { length, ..self.window.clone() };
-        let Some(seen) = History::pool(kinds, std::iter::once(&seen)) else { return };
+        for row in 0..kinds.iter().count() {
+            if let Some((mean, count)) = self.curve.unhurried(row, busy) {
+                kinds.row_mut(row).service.measured(mean, count, true);
+            }
+        }
         self.mode = Mode::Held;
         self.history.clear();
-        (self.work, self.rate) = (seen.work, seen.rate);
-        (self.up_at, self.lowered_at) = (self.windows + 6, self.windows);
-        let aim = seen.rate * FIRST_AIM * strictest;
-        let least = FIRST_LEAST * in_flight;
-        self.set(now, (1.1 * seen.work + 0.5).max(aim).max(least), response);
+        self.curve.clear();
+        self.trial = None;
+        self.work = busy;
+        (self.up_at, self.lowered_at) = (self.windows + UP_EVERY, self.windows);
+        self.set(now, limit(busy), response);
+        true
     }
 
     // Free → Free: the limit was reached, and nothing speaks for a queue.
     fn let_go(&mut self, now: f64) {
         let unhurried = self.grown_hurry < GROWTH_HURRY * self.grown_answers
             || self.grown_late < HARMLESS * self.grown_answers;
-        if self.mode == Mode::Free && self.grown_answers >= GROWTH_ANSWERS && unhurried {
+        let enough = GROWTH_ANSWERS.max(GROWTH_SHARE * self.limit);
+        if self.mode == Mode::Free && self.grown_answers >= enough && unhurried {
             self.limit =
                 (GROWTH * self.limit).max(self.limit + HEADROOM_PLACES).min(self.limit_max);
             self.expect_growth(now);
@@ -332,10 +387,16 @@ impl Search {
         let late = promises.latest(kinds, &self.window);
         let hurried = late.hurried > LATE;
         if self.mode == Mode::Free {
+            self.curve.least_hurried(now, kinds);
             let error = SURE * (kinds.spread() / seen.answers.max(1.0)).sqrt();
             let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
             (self.work, self.rate) = (seen.work, seen.rate);
-            if sure && pressed && late.hurried > HARMLESS {
+            if sure
+                && pressed
+                && late.hurried > HARMLESS
+                && self.hold_if_shown(now, response, kinds, promises)
+            {
+            } else if sure && pressed && late.hurried > HARMLESS {
                 // Free → Searching: places have run out, and answers take longer.
                 self.mode = Mode::Searching;
                 self.trial = None;
@@ -393,6 +454,12 @@ impl Search {
         self.history.push(std::mem::replace(&mut self.window, spare));
         self.history.forget_before(now - (KEPT * spread).max(20.0 * response));
         let most = (6.0 * spread) as usize;
+        for row in 0..kinds.iter().count() {
+            let answers = History::answers(row, self.history.near(self.limit, most));
+            if let Some(mean) = answers.mean(1.0) {
+                kinds.row_mut(row).service.at_most(mean, answers.count, spread);
+            }
+        }
         let here = History::pool(kinds, self.history.near(self.limit, most)).unwrap_or(seen);
         if let Some(before) = self.trial {
             match self.judge(before, here, most, response, spread, kinds) {
@@ -421,7 +488,8 @@ impl Search {
                 return self.begin_window(now);
             }
         }
-        if here.hurry < UNHURRIED && pressed && here.answers >= WINDOW {
+        let doubt = 0.5 * (spread / here.answers).sqrt();
+        if here.hurry + doubt < UNHURRIED && pressed && here.answers >= 12.0 {
             self.set(now, (HELD_GROWTH * limit).max(limit + 1.0), response);
         } else if (self.windows >= self.up_at
             || hurried > LATE && self.lowers(late, hurried, here.hurry))
@@ -463,12 +531,24 @@ impl Search {
         spread: f64,
         kinds: &mut Kinds,
     ) -> Verdict {
-        let Some(there) = History::pool(kinds, self.history.near(before, most)) else {
+        // Work by what it takes at the lower limit: it may be all that is known of service.
+        let lowered = self.limit < before;
+        let (lower, higher) = if lowered { (self.limit, before) } else { (before, self.limit) };
+        let hurry =
+            History::pool(kinds, self.history.near(lower, most)).map_or(1.0, |low| low.hurry);
+        let each = |row: usize| {
+            let answers = History::answers(row, self.history.near(lower, most));
+            let unhurried = || hurry * kinds.row(row).service.unhurried().unwrap_or(0.0);
+            answers.mean(4.0).unwrap_or_else(unhurried)
+        };
+        let rows = kinds.iter().count();
+        let [low, high] = [lower, higher]
+            .map(|limit| History::pool_by(rows, each, self.history.near(limit, most)));
+        let (Some(low), Some(high)) = (low, high) else {
             self.trial = None;
             return Verdict::Stay;
         };
-        let lowered = here.limit < there.limit;
-        let (low, high) = if lowered { (here, there) } else { (there, here) };
+        let there = if lowered { high } else { low };
         let step = (high.limit / low.limit).ln();
         if step < 0.15 {
             self.trial = None;
@@ -504,15 +584,9 @@ impl Search {
         if !lowered {
             return Verdict::Back;
         }
-        if searching || follows < WAITS_SURELY {
+        if searching || (follows < WAITS_SURELY && here.hurry > UNHURRIED) {
             self.mode = Mode::Searching;
             self.down_every = DOWN_EVERY;
-            for row in 0..kinds.iter().count() {
-                let answers = History::answers(row, self.history.near(lower_limit, most));
-                if answers.count >= ANSWERS_MEASURED {
-                    kinds.row_mut(row).service.at_most(answers.seconds / answers.count);
-                }
-            }
         } else {
             self.mode = Mode::Held;
             self.rest_from_lowering();
@@ -523,8 +597,7 @@ impl Search {
     fn measure(&self, limit: f64, most: usize, anew: bool, kinds: &mut Kinds) {
         for row in 0..kinds.iter().count() {
             let answers = History::answers(row, self.history.near(limit, most));
-            if answers.count >= ANSWERS_MEASURED {
-                let mean = answers.seconds / answers.count;
+            if let Some(mean) = answers.mean(ANSWERS_MEASURED) {
                 kinds.row_mut(row).service.measured(mean, answers.count, anew);
             }
         }
@@ -554,7 +627,7 @@ impl Search {
     /// Another limit, the effect of which shows after `settle` seconds.
     fn set(&mut self, now: f64, limit: f64, settle: f64) {
         self.limit = limit.round().clamp(1.0, self.limit_max);
-        self.settled = now + settle;
+        (self.set_at, self.settled, self.settling) = (now, now + settle, true);
         self.begin_window(now + settle);
     }
 
@@ -564,7 +637,7 @@ impl Search {
 }
 
 /// So many answers of a kind make a measurement of it.
-const ANSWERS_MEASURED: f64 = 16.0;
+const ANSWERS_MEASURED: f64 = 6.0;
 
 enum Verdict {
     /// It is too early to tell.

@@ -9,20 +9,14 @@
 const FIRST: u32 = 24;
 /// After so many there is something to compare others with.
 const FIRST_COMPARED: u32 = 8;
-/// That the first answers take longer the later they were sent is a queue, if the slope is so
-/// many times its standard error, …
-const SLOPE_SURE: f64 = 2.5;
-/// … and makes up so much of their mean. Fewer answers say nothing of a slope.
-const SLOPE_SHARE: f64 = 0.3;
-const COUNT_MIN: f64 = 4.0;
-/// The line is not believed to begin below this share of the very first answers.
-const EARLY_SHARE: f64 = 0.8;
 /// So many answers make a batch, whose mean is compared with the unhurried service …
 const BATCH: f64 = 48.0;
 /// … or twice as many while the upstream is full, for then few of them tell.
 const BATCH_FULL: f64 = 100.0;
-/// Service that has become shorter than so much of what is known is believed at once.
-const SHORTER: f64 = 0.75;
+/// It takes as long as so many of them: those that come back first are the short ones.
+const BATCH_SERVICES: f64 = 3.0;
+/// Service that has become shorter by so many standard errors is believed at once.
+const SHORTER: f64 = 3.5;
 /// Service that grew by more may be a queue, and is not learned from.
 const LONGER: f64 = 1.35;
 /// A batch moves the estimate by so much of the difference.
@@ -38,35 +32,20 @@ pub(crate) struct Service {
     unhurried: Option<f64>,
     recent: f64,
     count: u32,
-    first: First,
-    last: [f64; 4],
     mean: f64,
     square: f64,
     batch_sum: f64,
     batch_count: f64,
+    batch_began: f64,
     measured_sum: f64,
     measured_count: f64,
 }
 
-/// A line through the first answers: how long each took, over when it was sent.
-#[derive(Clone, Copy, Debug, Default)]
-struct First {
-    origin: f64,
-    count: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    xy: f64,
-    yy: f64,
-    /// The very first of them, added up.
-    early: f64,
-}
-
-/// One answer: when it was asked for, how long it took, and how long those have been in
-/// service that are still there, added up.
+/// One answer: when it came, how long it took, and how long those have been in service that are still
+/// there, added up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    pub(crate) sent: f64,
+    pub(crate) at: f64,
     pub(crate) took: f64,
     pub(crate) ages: f64,
     /// How many those are.
@@ -102,48 +81,40 @@ impl Service {
     }
 
     /// Learns from an answer; `full` says that the upstream is known to be full, `spread` how
-    /// much its work varies. Whether a queue shows in the first answers already, the last of
-    /// which took this long.
-    pub(crate) fn learn(&mut self, answer: Answer, full: bool, spread: f64) -> Option<f64> {
+    /// much its work varies.
+    pub(crate) fn learn(&mut self, answer: Answer, full: bool, spread: f64) {
         self.count = self.count.saturating_add(1);
         let count = f64::from(self.count);
         self.recent += (answer.took - self.recent) / count.min(RECENT);
         let weight = 1.0 / count.min(1000.0);
         self.mean += weight * (answer.took - self.mean);
         self.square += weight * (answer.took * answer.took - self.square);
-        self.last.rotate_left(1);
-        self.last[3] = answer.took;
-        if self.count <= FIRST {
-            return self.learn_first(answer);
+        if self.count <= FIRST && self.measured_count == 0.0 {
+            // Those that are still there count as far as they have come, or the first to come
+            // back, which may be the short ones, would speak for all. Where all take equally
+            // long, those are half through on average.
+            let excess = (answer.ages - answer.running * self.mean / 2.0).max(0.0);
+            self.unhurried = Some(self.mean + excess / count);
+            return;
+        }
+        if self.batch_count == 0.0 {
+            self.batch_began = answer.at;
         }
         self.batch_sum += answer.took;
         self.batch_count += 1.0;
-        if self.batch_count >= if full { BATCH_FULL } else { BATCH } * spread {
-            self.learn_batch(full);
+        let length = answer.at - self.batch_began;
+        let is_long = length >= BATCH_SERVICES * self.unhurried.unwrap_or(0.0);
+        if is_long && self.batch_count >= if full { BATCH_FULL } else { BATCH } * spread {
+            self.learn_batch(full, spread);
         }
-        None
     }
 
-    fn learn_first(&mut self, answer: Answer) -> Option<f64> {
-        let mean = self.first.add(answer);
-        // Those that are still there count as far as they have come, or the first to come
-        // back, which may be the short ones, would speak for all.
-        // Where all take equally long, those are half through on average.
-        let excess = (answer.ages - answer.running * mean / 2.0).max(0.0);
-        self.unhurried = Some(mean + excess / self.first.count);
-        let at_start = self.first.queue_grows(mean)?;
-        self.unhurried = Some(at_start);
-        Some(
-            self.last[4 - self.count.min(4) as usize..].iter().sum::<f64>()
-                / count_of_last(self.count),
-        )
-    }
-
-    fn learn_batch(&mut self, full: bool) {
-        let mean = self.batch_sum / self.batch_count;
+    fn learn_batch(&mut self, full: bool, spread: f64) {
+        let count = self.batch_count;
+        let mean = self.batch_sum / count;
         (self.batch_sum, self.batch_count) = (0.0, 0.0);
         let Some(unhurried) = &mut self.unhurried else { return };
-        if mean < SHORTER * *unhurried {
+        if mean < shorter(count, spread) * *unhurried {
             *unhurried = mean;
             self.measured_count = 0.0;
             self.measured_sum = 0.0;
@@ -156,8 +127,6 @@ impl Service {
     /// `anew` says that what was measured before is not to be trusted.
     pub(crate) fn measured(&mut self, mean: f64, count: f64, anew: bool) {
         let known = self.unhurried.unwrap_or(mean);
-        // One trial may be mistaken; it does not undo everything.
-        let mean = mean.min(3.0 * known);
         if anew || !(0.65..1.5).contains(&(mean / known)) {
             (self.measured_sum, self.measured_count) = (0.0, 0.0);
         }
@@ -171,9 +140,10 @@ impl Service {
         (self.batch_sum, self.batch_count) = (0.0, 0.0);
     }
 
-    /// `mean` seconds were enough, with nothing lost by it.
-    pub(crate) fn at_most(&mut self, mean: f64) {
-        if self.unhurried.is_some_and(|unhurried| mean < SHORTER * unhurried) {
+    /// `count` of them took `mean` seconds, whether somebody waited or not.
+    pub(crate) fn at_most(&mut self, mean: f64, count: f64, spread: f64) {
+        let most = shorter(count, spread) * self.unhurried.unwrap_or(0.0);
+        if mean < most {
             self.unhurried = Some(mean);
             (self.measured_sum, self.measured_count) = (0.0, 0.0);
         }
@@ -186,43 +156,7 @@ impl Service {
     }
 }
 
-fn count_of_last(count: u32) -> f64 {
-    f64::from(count.min(4))
-}
-
-impl First {
-    /// The mean with one more.
-    fn add(&mut self, Answer { sent, took, .. }: Answer) -> f64 {
-        if self.count == 0.0 {
-            self.origin = sent;
-        }
-        if self.count < COUNT_MIN {
-            self.early += took;
-        }
-        let x = sent - self.origin;
-        self.count += 1.0;
-        self.x += x;
-        self.y += took;
-        self.xx += x * x;
-        self.xy += x * took;
-        self.yy += took * took;
-        self.y / self.count
-    }
-
-    /// How long the very first would take, if a queue is seen to grow since.
-    fn queue_grows(&self, mean: f64) -> Option<f64> {
-        let n = self.count;
-        if n < COUNT_MIN {
-            return None;
-        }
-        let (x, xx) = (self.x / n, self.xx - self.x * self.x / n);
-        let (xy, yy) = (self.xy - self.x * self.y / n, self.yy - self.y * self.y / n);
-        if xx <= 0.0 {
-            return None;
-        }
-        let slope = xy / xx;
-        let error = ((yy - slope * xy).max(0.0) / (n - 2.0) / xx).sqrt();
-        let grows = slope > SLOPE_SURE * error && slope * x > SLOPE_SHARE * mean;
-        grows.then(|| (mean - slope * x).max(EARLY_SHARE * self.early / COUNT_MIN))
-    }
+/// A mean of so many that is below this share of what was thought is no chance.
+fn shorter(count: f64, spread: f64) -> f64 {
+    1.0 - SHORTER * (spread / count).sqrt()
 }

@@ -2,13 +2,18 @@
 //!
 //! A collection of garbage, a lost network, a restart: for a while nothing comes back, and then
 //! all of it late. What was in flight meanwhile says nothing of what comes after. It is told
-//! from slow service by the gaps between answers and by how long they usually take.
+//! from slow service by how many answers usually come from what is in flight.
 
-/// Nothing for so many usual gaps is a pause, …
-const GAPS: f64 = 12.0;
-/// … if it is longer than an answer usually takes, and than this, in seconds.
+use super::kinds::{Kind, Kinds};
+use super::promises::Promises;
+
+/// It is a pause if usually so many answers would have come, by what is in flight and by how many
+/// came of late, …
+const ANSWERS: f64 = 12.0;
+/// … and it is longer than so many usual responses, and than this, in seconds.
+const RESPONSES: f64 = 1.5;
 const LENGTH_MIN: f64 = 0.03;
-/// What is usual reaches back over so many answers.
+/// Of late reaches back over so many answers.
 const RECENT: f64 = 32.0;
 
 /// Times are in seconds.
@@ -16,7 +21,6 @@ const RECENT: f64 = 32.0;
 pub(super) struct Stall {
     last: f64,
     gap: Option<f64>,
-    response: f64,
     stalled: bool,
     /// What was sent before this instant was in flight in a pause.
     until: f64,
@@ -41,21 +45,26 @@ impl Stall {
             let known = self.gap.unwrap_or(gap);
             self.gap = Some(known + (gap - known) / RECENT);
         }
-        self.last = now;
-        self.stalled = false;
-        let tells = sent >= self.until;
-        if tells {
-            let took = now - sent;
-            let known = if self.response == 0.0 { took } else { self.response };
-            self.response = known + (took - known) / RECENT;
-        }
-        tells
+        (self.last, self.stalled) = (now, false);
+        sent >= self.until
     }
 
-    /// Time passes with so many in flight. Whether there is a pause.
-    pub(super) fn on_tick(&mut self, now: f64, in_flight: u32) -> bool {
-        let Some(gap) = self.gap.filter(|_| in_flight > 0) else { return false };
-        self.stalled = now - self.last > (GAPS * gap).max(self.response).max(LENGTH_MIN);
+    /// Time passes. Whether there is a pause.
+    pub(super) fn on_tick(&mut self, now: f64, kinds: &Kinds, promises: &Promises) -> bool {
+        let Some(gap) = self.gap else { return false };
+        // A stream that has no place yet sends nothing, however healthy the upstream is.
+        let tells = |kind: &Kind| kind.flowing.is_none() && kind.service.recent() > 0.0;
+        let (mut count, mut seconds, mut rate) = (0.0, 0.0, 0.0);
+        for (_, kind) in kinds.iter().filter(|(_, kind)| tells(kind)) {
+            let response = kind.service.recent().min(promises.park_after(kind));
+            let running = f64::from(kind.running);
+            count += running;
+            seconds += running * response;
+            rate += running / response;
+        }
+        let usual = (ANSWERS / rate).max(ANSWERS * gap).max(RESPONSES * seconds / count);
+        let length = usual.max(LENGTH_MIN);
+        self.stalled = count > 0.0 && now - self.last > length;
         if self.stalled {
             self.until = now;
         }

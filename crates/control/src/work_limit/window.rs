@@ -8,11 +8,19 @@ use super::kinds::Kinds;
 /// with.
 const WINDOWS_MAX: usize = 64;
 
-/// Answers of one kind in a window: how many, and their seconds added up.
+/// Answers of one kind in a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Answers {
     pub(super) count: f64,
+    /// How long they took, added up.
     pub(super) seconds: f64,
+}
+
+impl Answers {
+    /// How long one took on average, if there are so many at least.
+    pub(super) fn mean(&self, least: f64) -> Option<f64> {
+        (self.count >= least).then(|| self.seconds / self.count)
+    }
 }
 
 /// A stretch of time under one limit.
@@ -53,8 +61,9 @@ impl Window {
     }
 
     pub(super) fn add(&mut self, row: usize, seconds: f64, pressed: bool) {
-        self.answers[row].count += 1.0;
-        self.answers[row].seconds += seconds;
+        let answers = &mut self.answers[row];
+        answers.count += 1.0;
+        answers.seconds += seconds;
         self.count += 1.0;
         self.seconds += seconds;
         self.squares += seconds * seconds;
@@ -130,22 +139,33 @@ impl History {
         self.windows.iter().rev().filter(near).take(most)
     }
 
-    /// All of `windows` together; `None` if nothing came out.
+    /// All of `windows` together, by unhurried service; `None` if nothing came out.
     pub(super) fn pool<'a>(
         kinds: &Kinds,
         windows: impl Iterator<Item = &'a Window>,
     ) -> Option<Pool> {
-        let (mut length, mut limit, mut count, mut seconds) = (0.0, 0.0, 0.0, 0.0);
-        let (mut work, mut squares) = (0.0, 0.0);
+        let rows = kinds.iter().count();
+        Self::pool_by(rows, |row| kinds.row(row).service.unhurried().unwrap_or(0.0), windows)
+    }
+
+    /// All of `windows` together, where the kind in a row does so much work each.
+    pub(super) fn pool_by<'a>(
+        rows: usize,
+        each: impl Fn(usize) -> f64,
+        windows: impl Iterator<Item = &'a Window>,
+    ) -> Option<Pool> {
+        let (mut length, mut limit, mut count) = (0.0, 0.0, 0.0);
+        let (mut work, mut squares, mut seconds) = (0.0, 0.0, 0.0);
         for window in windows {
             length += window.length;
             limit += window.limit.ln() * window.length;
             count += window.count;
-            seconds += window.seconds;
-            for (row, kind) in kinds.iter() {
-                let each = kind.service.unhurried().unwrap_or(0.0);
-                work += window.answers[row].count * each;
-                squares += window.answers[row].count * each * each;
+            for row in 0..rows {
+                let each = each(row);
+                let answers = window.answers[row];
+                work += answers.count * each;
+                squares += answers.count * each * each;
+                seconds += answers.seconds;
             }
         }
         (work > 0.0 && length > 0.0).then(|| Pool {
