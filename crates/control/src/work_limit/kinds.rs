@@ -104,6 +104,11 @@ impl Kinds {
         self.rows.iter().enumerate()
     }
 
+    /// Streams whose first data is out.
+    pub(crate) fn flowing(&self) -> u32 {
+        self.rows.iter().filter_map(|kind| kind.flowing).sum()
+    }
+
     /// How much the number of requests understates the spread of work: the square of the
     /// coefficient of variation, of those in flight, from 1 to 6. So many times as many
     /// completions are needed to be as sure as with exponential service.

@@ -168,8 +168,10 @@ impl WorkLimit {
     fn row_may_start(&self, row: usize) -> bool {
         let kind = self.kinds.row(row);
         match kind.flowing {
-            Some(flowing) => {
-                kind.running.saturating_sub(flowing) < self.streams.waiting_max(self.now, flowing)
+            Some(_) => {
+                let flowing = self.kinds.flowing();
+                let waiting = self.streams_running.saturating_sub(flowing);
+                waiting < self.streams.waiting_max(self.now, flowing)
             }
             None => kind.running < kind.share.places(self.places()),
         }
@@ -506,8 +508,9 @@ impl AdmissionLaw for WorkLimit {
         if self.stall.on_tick(seconds, &self.kinds, &self.promises) {
             self.search.interrupt(seconds);
         }
+        let flowing = self.kinds.flowing();
         for (_, kind) in self.kinds.iter() {
-            self.streams.observe(seconds, kind, self.promises.kept(kind));
+            self.streams.observe(seconds, kind, flowing, self.promises.kept(kind));
         }
         // Patience that nobody loses any more is forgotten.
         self.leavers *= 0.999;

@@ -2,7 +2,9 @@
 //!
 //! A stream is promised the time to its first data, and that shows at once whether the upstream
 //! had a place for it: one whose first data does not come waits there. So the places of an
-//! upstream need no search: as many as flow, and one that waits to be the next.
+//! upstream need no search: as many as flow while one waits. From then on the next one is sent
+//! when one has ended, for what waits in the upstream cannot be withdrawn when it is late; and
+//! one more now and then, to see whether there are more places.
 
 use super::kinds::Kind;
 
@@ -19,27 +21,34 @@ const RECENT: f64 = 16.0;
 /// What is known of the streams of an upstream. Times are in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Streams {
-    /// Until then no more than one may wait for its first data.
+    /// Until then the upstream is known to have so many places for streams.
     full_until: f64,
+    places: Option<u32>,
     length: f64,
     ended: f64,
     gap: f64,
 }
 
 impl Streams {
-    /// How many of a kind may wait for their first data at once.
+    /// How many may wait for their first data at once, while so many flow.
     pub(super) fn waiting_max(&self, now: f64, flowing: u32) -> u32 {
-        if now < self.full_until { 1 } else { WAITING_MIN.max(flowing / WAITING_SHARE) }
+        match self.places {
+            Some(places) if now < self.full_until => places.saturating_sub(flowing),
+            Some(places) => (places + 1).saturating_sub(flowing).max(1),
+            None => WAITING_MIN.max(flowing / WAITING_SHARE),
+        }
     }
 
-    /// A look at those of a kind that wait, of which `promise` seconds are promised.
-    pub(super) fn observe(&mut self, now: f64, kind: &Kind, promise: f64) {
-        let Some(flowing) = kind.flowing else { return };
-        let waiting = kind.running.saturating_sub(flowing);
+    /// A look at those of a kind that wait, to which `promise` seconds are promised, while so
+    /// many of all kinds flow.
+    pub(super) fn observe(&mut self, now: f64, kind: &Kind, flowing: u32, promise: f64) {
+        let Some(own) = kind.flowing else { return };
+        let waiting = kind.running.saturating_sub(own);
         let usual = kind.service.unhurried().unwrap_or(0.0);
         let mean_age = kind.ages(now) / f64::from(waiting.max(1));
         if waiting > 0 && mean_age > usual.max(WAITS_SHARE * promise) {
             self.full_until = now + self.length.max(promise);
+            self.places = Some(flowing.max(1));
         }
     }
 
