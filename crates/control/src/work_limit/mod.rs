@@ -37,6 +37,7 @@
 
 mod builder;
 mod curve;
+mod growth;
 pub(crate) mod kept_places;
 pub(crate) mod kinds;
 mod promises;
@@ -45,6 +46,7 @@ pub(crate) mod service;
 mod sharing;
 mod stall;
 mod streams;
+mod trial;
 mod window;
 
 use std::time::Duration;

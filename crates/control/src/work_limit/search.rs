@@ -5,49 +5,33 @@
 //! unhurried they take. More in flight than X wait in the upstream.
 //!
 //! *Free.* Without evidence that the upstream is full the limit only guards against a step:
-//! it leaves room above what is in flight, and whoever finds it reached while answers are
-//! unhurried makes it grow at once.
+//! it leaves room above what is in flight, and grows at once when it is reached (`growth.rs`).
 //!
-//! *Full.* If places run out and answers take clearly longer, the limit is lowered step by
-//! step. Each step is a trial. With L₁ < L₂ the limits before and after it, in either order,
-//! ```text
-//! f = ½ + ½ · (ln X₁/X₂ − ln φ₁/φ₂) ÷ ln L₁/L₂
-//! ```
-//! is 1 if the work follows the limit, so that nobody waited at the lower one, and 0 if only
-//! the wait does. While it is below ½, the search goes on downwards; at the first step that
-//! costs work it goes back. What was seen there is the unhurried service.
+//! *Full.* If places run out and answers take clearly longer, the answers so far may show how
+//! many the upstream works at (`curve.rs`). If they do not, the limit is lowered step by step.
+//! Each step is a trial (`trial.rs`). While the work does not follow, the search goes on
+//! downwards; at the first step that costs work it goes back. What was seen there is the
+//! unhurried service.
 //!
 //! *Held.* From then on L = X + m: as many as are busy, and a margin m, by which the upstream
 //! always has somebody to go on with. Trials of a higher limit come often, for they cost
 //! nothing but a longer wait, those of a lower one seldom.
 
 use super::curve::Curve;
+use super::growth::{Growth, HARMLESS};
 use super::kept_places;
 use super::kinds::Kinds;
 use super::promises::{Late, Promises};
+use super::trial::{self, Comparison};
 use super::window::{History, Pool, Window};
-
-/// Places in flight leave so much room above the most of late while the upstream is free …
-const HEADROOM: f64 = 1.25;
-/// … and so many places more.
-const HEADROOM_PLACES: f64 = 4.0;
-/// Reached, the limit of a free upstream grows by this factor, …
-const GROWTH: f64 = 2.0;
-/// … if so many answers to requests since it last grew …
-const GROWTH_ANSWERS: f64 = 8.0;
-/// … and as many as this share of it, for the first to come back are the short ones, …
-const GROWTH_SHARE: f64 = 0.3;
-/// … of which so many are remembered, or as many as there are places, …
-const GROWN_MAX: f64 = 32.0;
-/// … took at most so many times their unhurried service, …
-const GROWTH_HURRY: f64 = 1.2;
-/// … or less than this share of what can be promised: then a queue in the upstream does no harm.
-const HARMLESS: f64 = 0.2;
 
 /// A window ends after so many answers of equal work …
 const WINDOW: f64 = 48.0;
 /// … or after a second or a response, with so few.
 const WINDOW_FEW: f64 = 4.0;
+
+/// A limit that is lowered without a search is not lower than this.
+const LIMIT_FEW: f64 = 4.0;
 
 /// An upstream is taken for full only if answers take so many standard errors more …
 const SURE: f64 = 2.5;
@@ -61,6 +45,9 @@ const SEARCH_STEP: f64 = 0.62;
 /// or further, towards so many times what it would be held at, but not below this, …
 const SEARCH_AIM: f64 = 1.2;
 const SEARCH_STEP_MOST: f64 = 0.2;
+/// … once there are so many answers of equal work, or it has been looked at for so many seconds;
+const SEARCH_ANSWERS: f64 = 40.0;
+const SEARCH_LENGTH: f64 = 2.0;
 /// … a trial afterwards to this, or raises it to that.
 const DOWN: f64 = 0.7;
 const UP: f64 = 1.35;
@@ -82,7 +69,8 @@ const LATE_LEAST: f64 = 0.1;
 /// But answers that take so many times their unhurried service may mean that this is not known.
 const HURRIED: f64 = 2.0;
 
-/// m: at least half a place and this share of X, …
+/// m: at least so many places and this share of X, …
+const MARGIN_PLACES: f64 = 0.5;
 const MARGIN_MIN: f64 = 0.08;
 /// … and as many as wait for this share of what the strictest promise leaves, …
 const MARGIN_WAIT: f64 = 0.15;
@@ -90,8 +78,14 @@ const MARGIN_WAIT: f64 = 0.15;
 const MARGIN_MAX: f64 = 0.35;
 /// If it turns out to have room, a held limit grows by this factor at a time.
 const HELD_GROWTH: f64 = 1.2;
-/// The upstream has room if answers take less than so many times their unhurried service.
+/// The upstream has room if answers take less than so many times their unhurried service, by so
+/// many of them at least.
 const UNHURRIED: f64 = 1.1;
+const ROOM_ANSWERS: f64 = 12.0;
+/// X + m is followed upwards to so many times the limit at once, and downwards to this: what is
+/// lower still has to be tried.
+const AIM_HIGH: f64 = 1.5;
+const AIM_LOW: f64 = 0.8;
 
 /// A limit that was read from a line is not so high that a response would take more than this
 /// share of the promise, if fewer are likely.
@@ -124,12 +118,22 @@ pub(super) struct Search {
     lowered_at: u32,
     down_every: u32,
     unpressed: u32,
-    grown: f64,
-    grown_answers: f64,
-    grown_hurry: f64,
-    grown_late: f64,
-    most: Most,
+    growth: Growth,
     first_answers: u32,
+}
+
+/// What the last windows under the limit say.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    here: Pool,
+    /// The mean response, and that of what is in flight.
+    response: f64,
+    in_flight: f64,
+    pressed: bool,
+    late: Late,
+    spread: f64,
+    /// What the limit would be held at.
+    aim: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,11 +182,7 @@ impl Search {
             lowered_at: 0,
             down_every: DOWN_EVERY,
             unpressed: 0,
-            grown: -1.0,
-            grown_answers: 0.0,
-            grown_hurry: 0.0,
-            grown_late: 0.0,
-            most: Most::default(),
+            growth: Growth::new(),
             first_answers: 0,
         }
     }
@@ -223,18 +223,12 @@ impl Search {
         promises: &Promises,
     ) {
         let Answered { row, sent, took, in_flight, pressed } = answered;
-        self.most.observe(now, in_flight);
+        let kind = kinds.row(row);
         // The very first answers make the unhurried service: they cannot show that it is one.
-        if sent > self.grown && kinds.row(row).service.is_compared() {
-            let each = kinds.row(row).service.unhurried().unwrap_or(took);
-            self.grown_answers += 1.0;
-            self.grown_hurry += (took / each.max(f64::MIN_POSITIVE)).min(5.0);
-            self.grown_late += took / promises.kept(kinds.row(row));
-            if self.grown_answers >= GROWN_MAX.max(self.limit) {
-                self.grown_answers /= 2.0;
-                self.grown_hurry /= 2.0;
-                self.grown_late /= 2.0;
-            }
+        if kind.service.is_compared() {
+            let unhurried = kind.service.unhurried().unwrap_or(took);
+            let hurry = took / unhurried.max(f64::MIN_POSITIVE);
+            self.growth.on_answer(sent, hurry, took / promises.kept(kind), self.limit);
         }
         if self.mode == Mode::Free {
             self.curve.on_answer(sent, row, took);
@@ -253,10 +247,7 @@ impl Search {
         } else if !self.settling {
             self.window.add(row, took, pressed);
         }
-        if pressed && in_flight + 1.0 > self.limit {
-            self.let_go(now);
-        }
-        self.end_window_if_due(now, in_flight, kinds, promises);
+        self.on_tick(now, in_flight, pressed, kinds, promises);
     }
 
     /// Lets time pass with so many in flight.
@@ -268,9 +259,9 @@ impl Search {
         kinds: &mut Kinds,
         promises: &Promises,
     ) {
-        self.most.observe(now, in_flight);
-        if pressed && in_flight + 1.0 > self.limit {
-            self.let_go(now);
+        self.growth.observe(now, in_flight);
+        if self.mode == Mode::Free && pressed && in_flight + 1.0 > self.limit {
+            self.grow(now);
         }
         self.end_window_if_due(now, in_flight, kinds, promises);
     }
@@ -307,7 +298,8 @@ impl Search {
         let Some(shown) = self.curve.busy(now, kinds) else { return false };
         let main = self.curve.main();
         let margin = self.margin(kinds, promises) * self.rate;
-        let limit = |busy: f64| busy + margin.min(MARGIN_MAX * busy).max(0.5 + MARGIN_MIN * busy);
+        let limit =
+            |busy: f64| busy + margin.min(MARGIN_MAX * busy).max(MARGIN_PLACES + MARGIN_MIN * busy);
         // Too many are corrected by a trial that costs nothing, too few by one that costs work.
         let mut busy = shown.most;
         if let Some((unhurried, _)) = self.curve.unhurried(main, busy) {
@@ -330,21 +322,12 @@ impl Search {
         true
     }
 
-    // Free → Free: the limit was reached, and nothing speaks for a queue.
-    fn let_go(&mut self, now: f64) {
-        let unhurried = self.grown_hurry < GROWTH_HURRY * self.grown_answers
-            || self.grown_late < HARMLESS * self.grown_answers;
-        let enough = GROWTH_ANSWERS.max(GROWTH_SHARE * self.limit);
-        if self.mode == Mode::Free && self.grown_answers >= enough && unhurried {
-            self.limit =
-                (GROWTH * self.limit).max(self.limit + HEADROOM_PLACES).min(self.limit_max);
-            self.expect_growth(now);
+    // Free → Free: the limit was reached.
+    fn grow(&mut self, now: f64) {
+        if let Some(limit) = self.growth.grown(self.limit) {
+            self.limit = limit.min(self.limit_max);
+            self.growth.restart(now);
         }
-    }
-
-    fn expect_growth(&mut self, now: f64) {
-        (self.grown, self.grown_answers) = (now, 0.0);
-        (self.grown_hurry, self.grown_late) = (0.0, 0.0);
     }
 
     fn end_window_if_due(
@@ -387,36 +370,7 @@ impl Search {
         let late = promises.latest(kinds, &self.window);
         let hurried = late.hurried > LATE;
         if self.mode == Mode::Free {
-            self.curve.least_hurried(now, kinds);
-            let error = SURE * (kinds.spread() / seen.answers.max(1.0)).sqrt();
-            let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
-            (self.work, self.rate) = (seen.work, seen.rate);
-            if sure
-                && pressed
-                && late.hurried > HARMLESS
-                && self.hold_if_shown(now, response, kinds, promises)
-            {
-            } else if sure && pressed && late.hurried > HARMLESS {
-                // Free → Searching: places have run out, and answers take longer.
-                self.mode = Mode::Searching;
-                self.trial = None;
-                self.history.clear();
-                self.down_every = DOWN_EVERY;
-                self.remember(now, seen, response, kinds, promises);
-            } else if sure && hurried {
-                // Late with places left: no more than there are now.
-                let most = in_flight.max(1.1 * self.window.seconds / self.window.length);
-                self.limit = self.limit.min(most).max(HEADROOM_PLACES);
-                self.expect_growth(now);
-                self.begin_window(now);
-            } else {
-                let room = HEADROOM * self.most.get() + HEADROOM_PLACES;
-                if self.limit > room {
-                    self.limit = (0.9 * self.limit).max(room).max(self.limit_initial);
-                }
-                self.begin_window(now);
-            }
-            return;
+            return self.end_free_window(now, in_flight, seen, kinds, promises);
         }
         if !pressed && !hurried {
             self.unpressed += 1;
@@ -425,13 +379,49 @@ impl Search {
                 self.mode = Mode::Free;
                 self.trial = None;
                 self.history.clear();
-                self.expect_growth(now);
+                self.growth.restart(now);
             }
             self.begin_window(now);
             return;
         }
         self.unpressed = 0;
         self.remember(now, seen, response, kinds, promises);
+    }
+
+    fn end_free_window(
+        &mut self,
+        now: f64,
+        in_flight: f64,
+        seen: Pool,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) {
+        self.curve.least_hurried(now, kinds);
+        (self.work, self.rate) = (seen.work, seen.rate);
+        let response = self.window.seconds / self.window.count;
+        let late = promises.latest(kinds, &self.window).hurried;
+        let error = SURE * (kinds.spread() / seen.answers.max(1.0)).sqrt();
+        let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
+        if sure && self.window.is_pressed() && late > HARMLESS {
+            // Free → Held, Searching: places have run out, and answers take longer.
+            if !self.hold_if_shown(now, response, kinds, promises) {
+                self.mode = Mode::Searching;
+                self.trial = None;
+                self.history.clear();
+                self.down_every = DOWN_EVERY;
+                self.remember(now, seen, response, kinds, promises);
+            }
+            return;
+        }
+        if sure && late > LATE {
+            // Late with places left: no more than there are now.
+            let most = in_flight.max(1.1 * self.window.seconds / self.window.length);
+            self.limit = self.limit.min(most).max(LIMIT_FEW);
+            self.growth.restart(now);
+        } else if self.limit > self.growth.room() {
+            self.limit = (0.9 * self.limit).max(self.growth.room()).max(self.limit_initial);
+        }
+        self.begin_window(now);
     }
 
     /// Keeps the window, and decides by it and those before it.
@@ -449,7 +439,7 @@ impl Search {
         let margin = self.margin(kinds, promises);
         let in_flight = self.window.response_in_flight();
         let pressed = self.window.is_pressed();
-        let Late { any: late, hurried } = promises.latest(kinds, &self.window);
+        let late = promises.latest(kinds, &self.window);
         let spare = self.history.spare();
         self.history.push(std::mem::replace(&mut self.window, spare));
         self.history.forget_before(now - (KEPT * spread).max(20.0 * response));
@@ -462,7 +452,7 @@ impl Search {
         }
         let here = History::pool(kinds, self.history.near(self.limit, most)).unwrap_or(seen);
         if let Some(before) = self.trial {
-            match self.judge(before, here, most, response, spread, kinds) {
+            match self.judge(before, most, response, spread, kinds) {
                 Verdict::Open => return self.begin_window(now),
                 Verdict::Follows => {
                     self.history.clear();
@@ -473,91 +463,95 @@ impl Search {
             }
         }
         (self.work, self.rate) = (here.work, here.rate);
-        let room = (margin * here.rate).min(MARGIN_MAX * here.work);
-        let aim = here.work + room.max(0.5 + MARGIN_MIN * here.work);
-        let limit = self.limit;
-        let tried = here.answers >= TRIAL.min(4.0 * here.rate);
+        let look = Look { here, response, in_flight, pressed, late, spread, aim: self.aim(margin) };
         if self.mode == Mode::Searching {
-            if limit <= 1.0 || (late < LATE_LEAST && here.hurry < HURRIED) {
-                self.mode = Mode::Held;
-            } else if here.answers >= 40.0 || here.length > 2.0 {
-                self.trial = Some(limit);
-                let step = (SEARCH_AIM * aim).clamp(SEARCH_STEP_MOST * limit, SEARCH_STEP * limit);
-                return self.set(now, step.min(limit - 1.0), in_flight);
-            } else {
-                return self.begin_window(now);
+            let found = self.limit <= 1.0 || (late.any < LATE_LEAST && here.hurry < HURRIED);
+            if !found {
+                return self.search_on(now, look);
             }
+            self.mode = Mode::Held;
         }
-        let doubt = 0.5 * (spread / here.answers).sqrt();
-        if here.hurry + doubt < UNHURRIED && pressed && here.answers >= 12.0 {
-            self.set(now, (HELD_GROWTH * limit).max(limit + 1.0), response);
-        } else if (self.windows >= self.up_at
-            || hurried > LATE && self.lowers(late, hurried, here.hurry))
-            && tried
-            && pressed
-        {
-            self.trial = Some(limit);
-            self.up_at = self.windows + UP_EVERY;
-            if self.lowers(late, hurried, here.hurry) && limit > 1.5 {
-                self.lowered_at = self.windows;
-                self.set(now, (DOWN * limit).floor().min(limit - 1.0), in_flight);
-            } else {
-                self.set(now, (UP * limit).ceil().max(limit + 1.0), response);
-            }
-        } else if (late > LATE_LEAST || here.hurry > HURRIED)
-            && aim < 0.8 * limit
-            && self.windows >= self.lowered_at + self.down_every / DOWN_WHEN_LATE
-        {
-            self.trial = Some(limit);
-            self.lowered_at = self.windows;
-            self.set(now, (DOWN * limit).floor().min(limit - 1.0), in_flight);
-        } else if (aim - limit).abs() > (0.12 * limit).max(0.6)
-            && aim >= 0.8 * limit
-            && (aim < limit || here.hurry >= UNHURRIED)
-        {
-            self.set(now, aim.min(1.5 * limit), response);
+        self.hold(now, look);
+    }
+
+    /// What the limit is held at: as many as are busy, and a margin.
+    fn aim(&self, margin: f64) -> f64 {
+        let room = (margin * self.rate).min(MARGIN_MAX * self.work);
+        self.work + room.max(MARGIN_PLACES + MARGIN_MIN * self.work)
+    }
+
+    // Searching: a step down.
+    fn search_on(&mut self, now: f64, look: Look) {
+        let Look { here, in_flight, aim, .. } = look;
+        if here.answers >= SEARCH_ANSWERS || here.length > SEARCH_LENGTH {
+            self.trial = Some(self.limit);
+            let (most, least) = (SEARCH_STEP * self.limit, SEARCH_STEP_MOST * self.limit);
+            let lower = (SEARCH_AIM * aim).clamp(least, most);
+            self.set(now, lower.min(self.limit - 1.0), in_flight);
         } else {
             self.begin_window(now);
         }
+    }
+
+    // Held: the limit follows the work, and is tried now and then.
+    fn hold(&mut self, now: f64, look: Look) {
+        let Look { here, response, in_flight, pressed, late, spread, aim } = look;
+        let limit = self.limit;
+        let doubt = 0.5 * (spread / here.answers).sqrt();
+        let has_room = here.hurry + doubt < UNHURRIED && here.answers >= ROOM_ANSWERS;
+        let matters = late.any > LATE_LEAST || here.hurry > HURRIED;
+        let lowers = matters && self.may_lower(late.hurried > LATE);
+        let tried = here.answers >= TRIAL.min(4.0 * here.rate);
+        if has_room && pressed {
+            self.set(now, (HELD_GROWTH * limit).max(limit + 1.0), response);
+        } else if tried && pressed && lowers && (self.windows >= self.up_at || late.hurried > LATE)
+        {
+            self.up_at = self.windows + UP_EVERY;
+            self.try_lower(now, in_flight);
+        } else if tried && pressed && self.windows >= self.up_at {
+            self.trial = Some(limit);
+            self.up_at = self.windows + UP_EVERY;
+            self.set(now, (UP * limit).ceil().max(limit + 1.0), response);
+        } else if matters && aim < AIM_LOW * limit && self.may_lower(true) {
+            self.try_lower(now, in_flight);
+        } else if (aim - limit).abs() > (0.12 * limit).max(0.6)
+            && aim >= AIM_LOW * limit
+            && (aim < limit || here.hurry >= UNHURRIED)
+        {
+            self.set(now, aim.min(AIM_HIGH * limit), response);
+        } else {
+            self.begin_window(now);
+        }
+    }
+
+    /// A trial of a lower limit.
+    fn try_lower(&mut self, now: f64, in_flight: f64) {
+        self.trial = Some(self.limit);
+        self.lowered_at = self.windows;
+        self.set(now, (DOWN * self.limit).floor().min(self.limit - 1.0), in_flight);
+    }
+
+    /// Whether it is time for that: the later answers are, the sooner.
+    fn may_lower(&self, soon: bool) -> bool {
+        let every = if soon { self.down_every / DOWN_WHEN_LATE } else { self.down_every };
+        self.limit > 1.5 && self.windows >= self.lowered_at + every
     }
 
     /// Whether the present limit is better than the one before, or it is too early to tell.
     fn judge(
         &mut self,
         before: f64,
-        here: Pool,
         most: usize,
         response: f64,
         spread: f64,
         kinds: &mut Kinds,
     ) -> Verdict {
-        // Work by what it takes at the lower limit: it may be all that is known of service.
-        let lowered = self.limit < before;
-        let (lower, higher) = if lowered { (self.limit, before) } else { (before, self.limit) };
-        let hurry =
-            History::pool(kinds, self.history.near(lower, most)).map_or(1.0, |low| low.hurry);
-        let each = |row: usize| {
-            let answers = History::answers(row, self.history.near(lower, most));
-            let unhurried = || hurry * kinds.row(row).service.unhurried().unwrap_or(0.0);
-            answers.mean(4.0).unwrap_or_else(unhurried)
-        };
-        let rows = kinds.iter().count();
-        let [low, high] = [lower, higher]
-            .map(|limit| History::pool_by(rows, each, self.history.near(limit, most)));
-        let (Some(low), Some(high)) = (low, high) else {
+        let compared = trial::compare(&self.history, kinds, self.limit, before, most, spread);
+        let Some(Comparison { follows, error, here }) = compared else {
             self.trial = None;
             return Verdict::Stay;
         };
-        let there = if lowered { high } else { low };
-        let step = (high.limit / low.limit).ln();
-        if step < 0.15 {
-            self.trial = None;
-            return Verdict::Stay;
-        }
-        let work = (low.work / high.work).ln();
-        let follows = 0.5 - 0.5 * (work - (low.hurry / high.hurry).ln()) / step;
-        let error = (spread * (1.0 / here.answers + 1.0 / there.answers)).sqrt() / step;
-        let searching = self.mode == Mode::Searching;
+        let (lowered, searching) = (self.limit < before, self.mode == Mode::Searching);
         let needed = TRIAL * spread * if searching { 0.5 } else { 1.0 };
         let clear = (follows - 0.5).abs() > (1.6 * error).max(0.15)
             && here.answers >= (24.0 * spread).min(4.0 + 8.0 * here.length)
@@ -567,11 +561,10 @@ impl Search {
             return Verdict::Open;
         }
         self.trial = None;
-        let lower_limit = if lowered { self.limit } else { before };
         if follows > if lowered && searching { WAITS } else { FOLLOWS } {
             if follows > FOLLOWS {
                 // Nobody waited at the lower limit.
-                self.measure(lower_limit, most, searching, kinds);
+                self.measure(self.limit.min(before), most, searching, kinds);
             }
             if lowered {
                 self.mode = Mode::Held;
@@ -605,12 +598,6 @@ impl Search {
 
     fn rest_from_lowering(&mut self) {
         self.down_every = (2 * self.down_every).min(DOWN_EVERY_MAX);
-    }
-
-    /// Whether it is time for a trial of a lower limit: the later answers are, the sooner.
-    fn lowers(&self, late: f64, hurried: f64, hurry: f64) -> bool {
-        let every = if hurried > LATE { self.down_every / DOWN_WHEN_LATE } else { self.down_every };
-        (late > LATE_LEAST || hurry > HURRIED) && self.windows >= self.lowered_at + every
     }
 
     /// How long those may wait in the upstream that are beyond the margin's least, in seconds.
@@ -648,28 +635,4 @@ enum Verdict {
     Back,
     /// The present limit may stay.
     Stay,
-}
-
-/// The most in flight in the last ten seconds.
-#[derive(Clone, Debug, Default)]
-struct Most {
-    seconds: [f64; 10],
-    at: u64,
-}
-
-impl Most {
-    fn observe(&mut self, now: f64, in_flight: f64) {
-        let second = now as u64;
-        let passed = second.saturating_sub(self.at).min(10);
-        for step in 0..passed {
-            self.seconds[((second - step) % 10) as usize] = 0.0;
-        }
-        self.at = self.at.max(second);
-        let most = &mut self.seconds[(self.at % 10) as usize];
-        *most = most.max(in_flight);
-    }
-
-    fn get(&self) -> f64 {
-        self.seconds.iter().copied().fold(0.0, f64::max)
-    }
 }
