@@ -41,7 +41,7 @@ use Bar::{AtLeast, AtMost};
 
 const REFUSED: &str = "refused";
 
-const ROWS: [Row; 29] = [
+const ROWS: [Row; 34] = [
     row("idle-app-15", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
     row("idle-app-30", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
     row("idle-app-route", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
@@ -114,6 +114,21 @@ const ROWS: [Row; 29] = [
     }),
     row("leavers", "done for nobody ÷ capacity", AtMost(1.0), |seen| {
         seen.from(10.0, 70.0).terminated_per_second() / 200.0
+    }),
+    row("ten-fold", "in time ÷ capacity", AtLeast(0.97), |seen| {
+        seen.from(10.0, 60.0).in_time_per_second() / 400.0
+    }),
+    row("bimodal", "in time ÷ capacity", AtLeast(0.95), |seen| {
+        seen.from(12.0, 60.0).in_time_per_second() / 405.0
+    }),
+    row("drift", "in time of answers", AtLeast(0.9), |seen| {
+        seen.from(10.0, 60.0).in_time_of_answered()
+    }),
+    row("wide", "in time ÷ capacity, from cold", AtLeast(0.9), |seen| {
+        seen.from(0.0, 60.0).in_time_per_second() / 1000.0
+    }),
+    row("two-classes", "in time ÷ capacity", AtLeast(0.97), |seen| {
+        seen.from(10.0, 60.0).in_time_per_second() / 400.0
     }),
 ];
 

@@ -115,12 +115,14 @@ impl Kinds {
     pub(crate) fn spread(&self) -> f64 {
         /// Heavier tails than log-normal with a coefficient of 2.5 would need minutes.
         const SPREAD_MAX: f64 = 6.0;
+        /// If none of them are in flight, each counts for this little.
+        const IDLE: f64 = 0.01;
         let known = self.rows.iter().filter_map(|kind| Some((kind, kind.service.spread()?)));
-        let (running, sum) = known.fold((0.0, 0.0), |(running, sum), (kind, spread)| {
-            let here = f64::from(kind.running);
-            (running + here, sum + here * spread.min(SPREAD_MAX))
+        let (weights, sum) = known.fold((0.0, 0.0), |(weights, sum), (kind, spread)| {
+            let weight = f64::from(kind.running) + IDLE;
+            (weights + weight, sum + weight * spread.min(SPREAD_MAX))
         });
-        if running > 0.0 { (sum / running).max(1.0) } else { 1.0 }
+        if weights > 0.0 { (sum / weights).max(1.0) } else { 1.0 }
     }
 }
 

@@ -447,7 +447,7 @@ impl Search {
         for row in 0..kinds.iter().count() {
             let answers = History::answers(row, self.history.near(self.limit, most));
             if let Some(mean) = answers.mean(1.0) {
-                kinds.row_mut(row).service.at_most(mean, answers.count, spread);
+                kinds.row_mut(row).service.at_most(mean, answers.count);
             }
         }
         let here = History::pool(kinds, self.history.near(self.limit, most)).unwrap_or(seen);
@@ -577,7 +577,10 @@ impl Search {
         if !lowered {
             return Verdict::Back;
         }
-        if searching || (follows < WAITS_SURELY && here.hurry > UNHURRIED) {
+        if searching
+            || follows + error < WAITS_SURELY
+            || (follows < WAITS_SURELY && here.hurry > UNHURRIED)
+        {
             self.mode = Mode::Searching;
             self.down_every = DOWN_EVERY;
         } else {

@@ -105,16 +105,17 @@ impl Service {
         let length = answer.at - self.batch_began;
         let is_long = length >= BATCH_SERVICES * self.unhurried.unwrap_or(0.0);
         if is_long && self.batch_count >= if full { BATCH_FULL } else { BATCH } * spread {
-            self.learn_batch(full, spread);
+            self.learn_batch(full);
         }
     }
 
-    fn learn_batch(&mut self, full: bool, spread: f64) {
+    fn learn_batch(&mut self, full: bool) {
         let count = self.batch_count;
         let mean = self.batch_sum / count;
         (self.batch_sum, self.batch_count) = (0.0, 0.0);
+        let shorter = self.shorter(count);
         let Some(unhurried) = &mut self.unhurried else { return };
-        if mean < shorter(count, spread) * *unhurried {
+        if mean < shorter * *unhurried {
             *unhurried = mean;
             self.measured_count = 0.0;
             self.measured_sum = 0.0;
@@ -141,8 +142,8 @@ impl Service {
     }
 
     /// `count` of them took `mean` seconds, whether somebody waited or not.
-    pub(crate) fn at_most(&mut self, mean: f64, count: f64, spread: f64) {
-        let most = shorter(count, spread) * self.unhurried.unwrap_or(0.0);
+    pub(crate) fn at_most(&mut self, mean: f64, count: f64) {
+        let most = self.shorter(count) * self.unhurried.unwrap_or(0.0);
         if mean < most {
             self.unhurried = Some(mean);
             (self.measured_sum, self.measured_count) = (0.0, 0.0);
@@ -154,9 +155,12 @@ impl Service {
         let known = if self.count == 0 { took } else { self.recent };
         self.recent = known + (took - known) / RECENT;
     }
-}
 
-/// A mean of so many that is below this share of what was thought is no chance.
-fn shorter(count: f64, spread: f64) -> f64 {
-    1.0 - SHORTER * (spread / count).sqrt()
+    /// A mean of so many that is below this share of what was thought is no chance.
+    fn shorter(&self, count: f64) -> f64 {
+        /// Heavier tails are told from exponential ones only by thousands of answers.
+        const SPREAD_MAX: f64 = 16.0;
+        let spread = self.spread().unwrap_or(1.0).clamp(1.0, SPREAD_MAX);
+        1.0 - SHORTER * (spread / count).sqrt()
+    }
 }
