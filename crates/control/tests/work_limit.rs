@@ -2,10 +2,15 @@
 
 mod simulated_stage;
 
+use std::time::Duration;
+
 use simulated_stage::report::{Summary, summarise};
 use simulated_stage::scenarios::{self, Scenario};
 use simulated_stage::{Outcome, Record, run};
-use tamarisk_control::{AdmissionLaw, WorkLimit};
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Moved,
+    Reading, Timestamp, Waiting, WorkLimit,
+};
 
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
@@ -31,6 +36,71 @@ fn check_refused(scenario: &Scenario, most: f64) {
     let shares = SEEDS.map(|seed| overall(scenario, seed).turned_away());
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean <= most, "{mean:.5}: {shares:?}");
+}
+
+/// A law before a clock that began ten hours ago.
+struct TenHoursLater(WorkLimit);
+
+fn later(at: Timestamp) -> Timestamp {
+    at + Duration::from_secs(36_000)
+}
+
+impl AdmissionLaw for TenHoursLater {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
+        let arrival = Arrival { deadline: arrival.deadline.map(later), ..*arrival };
+        self.0.on_arrival(later(now), &arrival, backlog)
+    }
+
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let entered = later(waiting.entered);
+        let waiting = Waiting { entered, deadline: waiting.deadline.map(later), ..*waiting };
+        self.0.on_dequeue(later(now), &waiting, backlog)
+    }
+
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        self.0.on_move(later(now), moved, backlog);
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.0.due(waiting)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.0.may_start(class, kind, backlog)
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        self.0.on_finish(later(now), finished, backlog);
+    }
+
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.0.on_tick(later(now), backlog);
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        self.0.concurrency()
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        self.0.readings(visit);
+    }
+}
+
+#[test]
+fn it_does_the_same_whenever_its_clock_began() {
+    let scenario = scenarios::uniform(10.0);
+    let law = WorkLimit::new(&scenario.workload.classes);
+    let now = run(&mut law.clone(), &scenario, 1);
+    let later = run(&mut TenHoursLater(law), &scenario, 1);
+    assert!(now == later, "the first difference is at {:?}", differs_at(&now, &later));
+}
+
+fn differs_at(some: &[Record], others: &[Record]) -> Option<usize> {
+    some.iter().zip(others).position(|(one, other)| one != other)
 }
 
 #[test]

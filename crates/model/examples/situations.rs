@@ -41,7 +41,7 @@ use Bar::{AtLeast, AtMost};
 
 const REFUSED: &str = "refused";
 
-const ROWS: [Row; 34] = [
+const ROWS: [Row; 36] = [
     row("idle-app-15", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
     row("idle-app-30", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
     row("idle-app-route", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
@@ -79,6 +79,12 @@ const ROWS: [Row; 34] = [
         seen.from(10.0, 69.0).kind(1).in_time_of_asked()
     }),
     row("two-routes", "reports in time ÷ what is left", AtLeast(0.8), |seen| {
+        seen.from(10.0, 70.0).kind(2).in_time_per_second() * 0.4 / 7.5
+    }),
+    row("one-address", "GETs in time", AtLeast(0.95), |seen| {
+        seen.from(10.0, 69.0).kind(1).in_time_of_asked()
+    }),
+    row("one-address", "reports in time ÷ what is left", AtLeast(0.8), |seen| {
         seen.from(10.0, 70.0).kind(2).in_time_per_second() * 0.4 / 7.5
     }),
     row("one-target", "GETs in time", AtLeast(0.9), |seen| {

@@ -119,7 +119,9 @@ pub struct WorkLimit {
     /// The share of answers whose kind takes longer than its target.
     out_of_reach: f64,
     streams_running: u32,
-    /// The time that it was told last, in seconds.
+    /// The first instant that it was told, from which seconds are counted.
+    began: Option<Timestamp>,
+    /// The instant that it was told last, in seconds.
     now: f64,
 }
 
@@ -152,8 +154,16 @@ impl WorkLimit {
             leaving: 0.0,
             out_of_reach: 0.0,
             streams_running: 0,
+            began: None,
             now: 0.0,
         }
+    }
+
+    /// It is `now`, in seconds since it was told first. Clocks begin at any number.
+    fn tell(&mut self, now: Timestamp) -> f64 {
+        let began = *self.began.get_or_insert(now);
+        self.now = now.since(began).as_secs_f64();
+        self.now
     }
 
     /// Places beside those of streams.
@@ -247,8 +257,8 @@ impl WorkLimit {
             let is_full = f64::from(backlog.queued_total) >= most;
             return is_full.then_some((Reason::QueueFull, self.promises.kept(kind)));
         };
-        self.sharing.observe(now, wait);
         if wait == 0.0 {
+            self.sharing.observe(now, 0.0);
             return None;
         }
         let service = kind.service.recent();
@@ -265,11 +275,13 @@ impl WorkLimit {
             None => QUEUE_FREE,
         };
         let room = self.promises.room(kind).min((kept - service).max(0.25 * kept));
+        let filled = wait / (share * room);
+        self.sharing.observe(now, filled);
         if wait + service.min(0.7 * left) > left {
             Some((Reason::PredictedLate, wait))
-        } else if wait > share * room {
+        } else if filled > 1.0 {
             Some((Reason::StandingQueue, wait))
-        } else if self.sharing.is_exceeded(now, kind.class, arrival.flow, wait) {
+        } else if self.sharing.is_exceeded(now, kind.class, arrival.flow, filled) {
             Some((Reason::ShareExceeded, wait))
         } else {
             None
@@ -277,7 +289,7 @@ impl WorkLimit {
     }
 
     fn start(&mut self, now: Timestamp, row: usize, backlog: &Backlog<'_>) {
-        let seconds = secs(now);
+        let seconds = self.tell(now);
         let kind = self.kinds.row_mut(row);
         kind.start(seconds);
         let is_stream = kind.flowing.is_some();
@@ -370,10 +382,6 @@ impl WorkLimit {
     }
 }
 
-fn secs(now: Timestamp) -> f64 {
-    now.as_nanos() as f64 * 1e-9
-}
-
 impl AdmissionLaw for WorkLimit {
     fn name(&self) -> &'static str {
         "work-limit"
@@ -382,7 +390,7 @@ impl AdmissionLaw for WorkLimit {
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
         // As the stage was told when it asked, of the same instant and the same row.
         let may_start = self.may_start(arrival.class, arrival.kind, backlog);
-        self.now = secs(now);
+        self.tell(now);
         let row = self.kinds.arrive(now, arrival.class, arrival.kind);
         let kind = self.kinds.row(row);
         let (class, work) = (kind.class, kind.service.unhurried().unwrap_or(0.0));
@@ -428,8 +436,7 @@ impl AdmissionLaw for WorkLimit {
 
     fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
         let row = self.kinds.find(moved.class, moved.kind);
-        self.now = secs(now);
-        let (seconds, time) = (secs(now), moved.time.as_secs_f64());
+        let (seconds, time) = (self.tell(now), moved.time.as_secs_f64());
         let start = seconds - time;
         match moved.change {
             Change::Dropped | Change::Abandoned => {
@@ -485,8 +492,7 @@ impl AdmissionLaw for WorkLimit {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let row = self.kinds.find(finished.class, finished.kind);
-        self.now = secs(now);
-        let (seconds, took) = (secs(now), finished.service.as_secs_f64());
+        let (seconds, took) = (self.tell(now), finished.service.as_secs_f64());
         let had_data = finished.ending == Ending::Untimed;
         self.stop(row, seconds - took, had_data);
         match finished.ending {
@@ -504,8 +510,7 @@ impl AdmissionLaw for WorkLimit {
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
-        let seconds = secs(now);
-        self.now = seconds;
+        let seconds = self.tell(now);
         let in_flight = self.in_flight(backlog);
         if self.stall.on_tick(seconds, &self.kinds, &self.promises) {
             self.search.interrupt(seconds);

@@ -7,9 +7,9 @@ use crate::predict_gate_trim::fair_share::FairShare;
 use crate::predict_gate_trim::gate::Interval;
 use crate::{ClassId, Classes, Priority, Timestamp};
 
-/// The wait that makes a standing queue, in parts of the strictest target: who has had more
-/// than a fair share may fill the queue to half of it.
-const STANDING: f64 = 0.03;
+/// A queue stands from so much of its bound on: who has had more than a fair share may fill it
+/// to half of that.
+const STANDING: f64 = 0.25;
 
 /// What clients and classes have had, and how much of that is fair.
 #[derive(Clone, Debug)]
@@ -20,38 +20,33 @@ pub(super) struct Sharing {
     weights: Vec<(Priority, Option<ClassShares>)>,
     priorities: Box<[Priority]>,
     began: Timestamp,
-    least_wait: f64,
+    /// The least that the queue was filled in the interval, for any who came.
+    least_filled: f64,
     interval_seconds: f64,
 }
 
 impl Sharing {
     pub(super) fn new(classes: &Classes, promises: &Promises) -> Self {
-        let standing = STANDING * promises.strictest();
         let priorities: Box<[Priority]> = classes.iter().map(|(_, class)| class.priority).collect();
         let mut levels = priorities.to_vec();
         levels.sort_unstable();
         levels.dedup();
         let weights = levels
             .into_iter()
-            .map(|priority| (priority, ClassShares::new(classes, priority, standing)));
+            .map(|priority| (priority, ClassShares::new(classes, priority, STANDING)));
         Self {
             clients: Clients::new(classes.longest()),
-            fair: FairShare::new(standing, clients::SHARE_MIN),
+            fair: FairShare::new(STANDING, clients::SHARE_MIN),
             weights: weights.collect(),
             priorities,
             began: Timestamp::ZERO,
-            least_wait: f64::INFINITY,
+            least_filled: f64::INFINITY,
             interval_seconds: promises.strictest() / 2.0,
         }
     }
 
     pub(super) fn set_targets(&mut self, classes: &Classes, promises: &Promises) {
-        let standing = STANDING * promises.strictest();
         self.clients.set_target(classes.longest());
-        self.fair.set_standing(standing);
-        self.weights.iter_mut().flat_map(|(_, shares)| shares).for_each(|shares| {
-            shares.set_standing(standing);
-        });
         self.interval_seconds = promises.strictest() / 2.0;
     }
 
@@ -60,18 +55,18 @@ impl Sharing {
         self.priorities[class.index()]
     }
 
-    /// An arrival would wait so long, in seconds.
-    pub(super) fn observe(&mut self, now: Timestamp, wait: f64) {
-        self.least_wait = self.least_wait.min(wait);
+    /// For an arrival the queue is filled so far, in parts of its bound.
+    pub(super) fn observe(&mut self, now: Timestamp, filled: f64) {
+        self.least_filled = self.least_filled.min(filled);
         let length = now.since(self.began);
         if length.as_secs_f64() < self.interval_seconds {
             return;
         }
-        let least_wait = if self.least_wait.is_finite() { self.least_wait } else { 0.0 };
-        self.fair.judge(least_wait);
-        let interval = Interval { length, least_wait };
+        let least = if self.least_filled.is_finite() { self.least_filled } else { 0.0 };
+        self.fair.judge(least);
+        let interval = Interval { length, least_wait: least };
         self.weights.iter_mut().flat_map(|(_, shares)| shares).for_each(|s| s.judge(interval));
-        (self.began, self.least_wait) = (now, f64::INFINITY);
+        (self.began, self.least_filled) = (now, f64::INFINITY);
     }
 
     /// Charges whoever is let in with so many seconds of work.
@@ -90,13 +85,19 @@ impl Sharing {
         }
     }
 
-    /// Whether a queue of so many seconds has to be left to those who have had less.
-    pub(super) fn is_exceeded(&self, now: Timestamp, class: ClassId, flow: u64, wait: f64) -> bool {
+    /// Whether a queue that is filled so far has to be left to those who have had less.
+    pub(super) fn is_exceeded(
+        &self,
+        now: Timestamp,
+        class: ClassId,
+        flow: u64,
+        filled: f64,
+    ) -> bool {
         let priority = self.priority(class);
         let weighted = self.weights.iter().find(|(level, _)| *level == priority);
         match weighted.and_then(|(_, shares)| shares.as_ref()) {
-            Some(shares) => shares.is_exceeded(class, wait),
-            None => self.fair.is_exceeded(self.clients.share(now, flow), wait),
+            Some(shares) => shares.is_exceeded(class, filled),
+            None => self.fair.is_exceeded(self.clients.share(now, flow), filled),
         }
     }
 

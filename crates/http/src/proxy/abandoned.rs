@@ -1,8 +1,9 @@
 //! Requests whose clients have left while the upstream works on them.
 //!
 //! Most upstreams go on with what nobody waits for any more. So the place is free when the
-//! upstream is, and not when the client is gone. The upstream is told by the end of our side
-//! of the connection, which those that look for it take as a reason to stop.
+//! upstream is, and not when the client is gone. The upstream is not told: many close the
+//! connection at once and do the work all the same, so that nobody could tell any more how
+//! much they have to do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,7 +103,6 @@ impl Drop for Work<'_> {
         else {
             return;
         };
-        line.hang_up();
         let time = self.reach.upstream.time_for_nobody();
         runtime.spawn(async move {
             let _ = timeout(time, line.outlast()).await;

@@ -314,7 +314,6 @@ impl Driver {
         let is_worth_it = !self.hold.is_stream() && self.line.has_sent_all();
         let Some(abandoned) = abandoned.filter(|_| is_worth_it) else { return Next::End };
         self.hold.abandon();
-        self.line.hang_up();
         let mut deadline = Deadline::default();
         deadline.start(time);
         self.left = Some((abandoned, deadline));

@@ -12,14 +12,12 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::Shutdown;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
-use socket2::SockRef;
 use tamarisk_stage::GatePermit;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
@@ -212,13 +210,6 @@ impl Line {
     /// Whether the upstream has all of the request.
     pub(super) fn has_sent_all(&self) -> bool {
         self.sending.is_none() && self.output.is_written()
-    }
-
-    /// Tells the upstream that nobody waits for its answer.
-    pub(super) fn hang_up(&mut self) {
-        self.receiving.close();
-        // One that has closed its side needs not be told.
-        let _ = SockRef::from(&self.stream).shutdown(Shutdown::Write);
     }
 
     /// Reads until the answer counts as ready, or there is none.
