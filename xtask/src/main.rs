@@ -1,5 +1,8 @@
 //! The project's chores: `cargo xtask test` is everything that CI checks.
 
+mod ablation;
+
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -15,7 +18,10 @@ cargo xtask <chore>
   models    every interleaving of what is lock-free, by model checking
   docs      the documentation builds without a broken link
   tables    prints the tables of docs/LAWS.md anew
+  ablation  prints what each mechanism and each constant of the work limit is good for (an hour)
   figures   draws the papers' figures in docs/figures anew";
+
+const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// One thing that CI checks.
 struct Step {
@@ -87,6 +93,9 @@ fn run(chore: &str) -> Result<()> {
         eprintln!("xtask: all checks passed in {} s", start.elapsed().as_secs());
         return Ok(());
     }
+    if chore == "ablation" {
+        return ablation::run(Path::new(WORKSPACE));
+    }
     let mut steps = STEPS.iter().chain(CHORES).filter(|step| step.name == chore).peekable();
     if steps.peek().is_none() {
         bail!("there is no chore {chore:?}\n\n{USAGE}");
@@ -102,7 +111,7 @@ impl Step {
         let status = Command::new(env!("CARGO"))
             .args(cargo.split(' '))
             .envs(environment.iter().copied())
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .current_dir(WORKSPACE)
             .status()
             .with_context(|| format!("{name}: cargo could not be started"))?;
         if !status.success() {

@@ -1,6 +1,6 @@
 //! Prints how admission laws do in situations of real traffic, beside what they should do.
 //! ```text
-//! cargo run --release -p tamarisk-model --example situations [law,law…] [--seeds 20] [situation…]
+//! cargo run --release -p tamarisk-model --example situations [law,law…] [--seeds 20] [--json] [situation…]
 //! ```
 //! Without laws it is `opaque-upstream`, without situations all of them. Each is a file in
 //! `scenarios/`. A number is the mean over all seeds, and in brackets the worst.
@@ -312,16 +312,19 @@ struct Asked {
     laws: Vec<&'static AdmissionEntry>,
     seeds: u64,
     files: Vec<&'static str>,
+    json: bool,
 }
 
 fn asked() -> Result<Asked, Box<dyn Error>> {
     let mut files: Vec<_> = ROWS.iter().map(|row| row.file).collect();
     files.dedup();
-    let mut asked = Asked { laws: Vec::new(), seeds: 20, files: Vec::new() };
+    let mut asked = Asked { laws: Vec::new(), seeds: 20, files: Vec::new(), json: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         if argument == "--seeds" {
             asked.seeds = arguments.next().ok_or("--seeds needs a number")?.parse()?;
+        } else if argument == "--json" {
+            asked.json = true;
         } else if let Some(file) = files.iter().find(|file| **file == argument) {
             asked.files.push(file);
         } else {
@@ -380,6 +383,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     let places: Vec<_> =
         asked.files.iter().map(|file| Place::new(file)).collect::<Result<_, _>>()?;
     let cells = all(&places, &asked);
+    if asked.json {
+        print_json(&places, &asked, &cells);
+    } else {
+        print_table(&places, &asked, &cells);
+    }
+    Ok(())
+}
+
+/// A line for each number and law.
+fn print_json(places: &[Place], asked: &Asked, cells: &[Vec<Vec<f64>>]) {
+    for (place, cells) in places.iter().zip(cells.chunks(asked.laws.len())) {
+        for (index, row) in place.rows.iter().enumerate() {
+            let (sign, bar) = match row.bar {
+                AtLeast(least) => ("≥", least),
+                AtMost(most) => ("≤", most),
+            };
+            for (law, cell) in asked.laws.iter().zip(cells) {
+                let line = serde_json::json!({
+                    "situation": row.file, "what": row.what, "sign": sign, "bar": bar,
+                    "law": law.name, "runs": cell[index],
+                });
+                println!("{line}");
+            }
+        }
+    }
+}
+
+fn print_table(places: &[Place], asked: &Asked, cells: &[Vec<Vec<f64>>]) {
     let laws = asked.laws.iter().map(|law| law.name);
     println!(
         "| situation | what | bar |{}",
@@ -396,7 +427,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("| {} | {} | {bar} |{}", row.file, row.what, cells.collect::<String>());
         }
     }
-    Ok(())
 }
 
 /// The mean, the worst, and whether the mean keeps the bar.

@@ -85,9 +85,9 @@ fn fares_worst(row: usize, kinds: &Kinds, window: &Window, promises: &Promises) 
         let answers = window.answers[other];
         let mean = answers.mean(ANSWERS_MIN).filter(|_| suffers(short, unhurried))?;
         let target = promises.target(short);
-        let share = mean / target;
+        let share = (mean + short.waited) / target;
         // What it takes may never have been seen without the long work.
-        let hurried = mean > HURRIED * unhurried || unhurried > target / 2.0;
+        let hurried = mean + short.waited > HURRIED * unhurried || unhurried > target / 2.0;
         Some(if share > LATE && hurried {
             Fares::Late
         } else if share < IN_TIME {

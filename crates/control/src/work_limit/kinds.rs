@@ -40,6 +40,8 @@ pub(crate) struct Kind {
     /// Streams of this kind whose first data is out; `None` if it has no streams.
     pub(crate) flowing: Option<u32>,
     pub(crate) share: Share,
+    /// How long the recent ones waited for a place, in seconds.
+    pub(crate) waited: f64,
 }
 
 impl Kinds {
@@ -142,6 +144,7 @@ impl Kind {
             starts: 0.0,
             flowing: None,
             share: Share::default(),
+            waited: 0.0,
         }
     }
 
@@ -153,6 +156,13 @@ impl Kind {
     pub(crate) fn start(&mut self, start: f64) {
         self.running += 1;
         self.starts += start;
+    }
+
+    /// One of them has waited so many seconds for its place.
+    pub(crate) fn wait(&mut self, seconds: f64) {
+        /// The recent mean reaches back over so many.
+        const RECENT: f64 = 24.0;
+        self.waited += (seconds - self.waited) / RECENT;
     }
 
     /// One that started at `start` holds its place no longer.

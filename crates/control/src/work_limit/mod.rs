@@ -400,6 +400,7 @@ impl AdmissionLaw for WorkLimit {
         if backlog.has_idle_worker() && may_start {
             self.sharing.observe(now, 0.0);
             self.sharing.charge(now, class, arrival.flow, work);
+            self.kinds.row_mut(row).wait(0.0);
             self.start(now, row, backlog);
             return Decision::Admit;
         }
@@ -420,7 +421,9 @@ impl AdmissionLaw for WorkLimit {
             let row = self.kinds.find(waiting.class, waiting.kind);
             let kind = self.kinds.row_mut(row);
             kind.queued = kind.queued.saturating_sub(1);
-            self.stayed(now.since(waiting.entered).as_secs_f64());
+            let waited = now.since(waiting.entered).as_secs_f64();
+            kind.wait(waited);
+            self.stayed(waited);
             self.start(now, row, backlog);
         }
         verdict

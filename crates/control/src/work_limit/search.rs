@@ -53,6 +53,8 @@ const DOWN: f64 = 0.7;
 const UP: f64 = 1.35;
 /// A trial is decided after so many answers of equal work, in a search after half of them.
 const TRIAL: f64 = 160.0;
+/// None begins before so many, or so many seconds, under the present limit.
+const TRIED: f64 = 4.0;
 /// Above this f the work follows the limit.
 const FOLLOWS: f64 = 0.6;
 /// Below it only the wait does: in a search, and afterwards, when it should not start anew.
@@ -110,6 +112,8 @@ pub(super) struct Search {
     settled: f64,
     /// Until an answer to a request comes that was sent under the limit.
     settling: bool,
+    /// Where the limit was when it was set last by other means than following the work down.
+    confirmed: f64,
     /// X and answers a second, as they were last.
     work: f64,
     rate: f64,
@@ -175,6 +179,7 @@ impl Search {
             set_at: 0.0,
             settled: 0.0,
             settling: false,
+            confirmed: limit_initial,
             work: 0.0,
             rate: 0.0,
             windows: 0,
@@ -501,7 +506,7 @@ impl Search {
         let has_room = here.hurry + doubt < UNHURRIED && here.answers >= ROOM_ANSWERS;
         let matters = late.any > LATE_LEAST || here.hurry > HURRIED;
         let lowers = matters && self.may_lower(late.hurried > LATE);
-        let tried = here.answers >= TRIAL.min(4.0 * here.rate);
+        let tried = here.answers >= TRIAL || here.length >= TRIED;
         if has_room && pressed {
             self.set(now, (HELD_GROWTH * limit).max(limit + 1.0), response);
         } else if tried && pressed && lowers && (self.windows >= self.up_at || late.hurried > LATE)
@@ -512,13 +517,15 @@ impl Search {
             self.trial = Some(limit);
             self.up_at = self.windows + UP_EVERY;
             self.set(now, (UP * limit).ceil().max(limit + 1.0), response);
-        } else if matters && aim < AIM_LOW * limit && self.may_lower(true) {
+        } else if tried && matters && aim < AIM_LOW * self.confirmed && self.may_lower(true) {
             self.try_lower(now, in_flight);
         } else if (aim - limit).abs() > (0.12 * limit).max(0.6)
-            && aim >= AIM_LOW * limit
+            && aim >= AIM_LOW * self.confirmed
             && (aim < limit || here.hurry >= UNHURRIED)
         {
+            let confirmed = if aim < limit { self.confirmed } else { aim };
             self.set(now, aim.min(AIM_HIGH * limit), response);
+            self.confirmed = confirmed;
         } else {
             self.begin_window(now);
         }
@@ -617,6 +624,7 @@ impl Search {
     /// Another limit, the effect of which shows after `settle` seconds.
     fn set(&mut self, now: f64, limit: f64, settle: f64) {
         self.limit = limit.round().clamp(1.0, self.limit_max);
+        self.confirmed = self.limit;
         (self.set_at, self.settled, self.settling) = (now, now + settle, true);
         self.begin_window(now + settle);
     }

@@ -53,9 +53,14 @@ impl Stall {
     pub(super) fn on_tick(&mut self, now: f64, kinds: &Kinds, promises: &Promises) -> bool {
         let Some(gap) = self.gap else { return false };
         // A stream that has no place yet sends nothing, however healthy the upstream is.
-        let tells = |kind: &Kind| kind.flowing.is_none() && kind.service.recent() > 0.0;
-        let (mut count, mut seconds, mut rate) = (0.0, 0.0, 0.0);
+        let tells = |kind: &Kind| kind.flowing.is_none() && kind.running > 0;
+        let (mut count, mut seconds, mut rate, mut unknown) = (0.0, 0.0, 0.0, 0.0);
         for (_, kind) in kinds.iter().filter(|(_, kind)| tells(kind)) {
+            if kind.service.known().is_none() {
+                // The first to come back were the short ones.
+                unknown += f64::from(kind.running);
+                continue;
+            }
             let response = kind.service.recent().min(promises.park_after(kind));
             let running = f64::from(kind.running);
             count += running;
@@ -64,7 +69,7 @@ impl Stall {
         }
         let usual = (ANSWERS / rate).max(ANSWERS * gap).max(RESPONSES * seconds / count);
         let length = usual.max(LENGTH_MIN);
-        self.stalled = count > 0.0 && now - self.last > length;
+        self.stalled = count > unknown && now - self.last > length;
         if self.stalled {
             self.until = now;
         }
