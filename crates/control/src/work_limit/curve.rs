@@ -20,8 +20,6 @@ const ANSWERS_MIN: f64 = 4.0;
 const IMMATURE: f64 = 2.5;
 /// Numbers of workers explain it nearly as well as the best if they leave this much more.
 const NEARLY: f64 = 4.0;
-/// So many answers of equal work make a measurement of those that found the fewest in flight.
-const FEWEST: f64 = 16.0;
 /// Kinds that take less than this share of the one that most of the work is of are left out.
 const MAIN: f64 = 0.3;
 /// The numbers of workers that are tried lie so far apart, at least one.
@@ -155,34 +153,6 @@ impl Curve {
     /// The row of the kind that most of the work is of.
     pub(super) fn main(&self) -> usize {
         self.main
-    }
-
-    /// Those that found the fewest in flight waited least: what they took is the most that
-    /// unhurried service can be.
-    pub(super) fn least_hurried(&mut self, now: f64, kinds: &mut Kinds) {
-        let spread = kinds.spread();
-        let fewest = (FEWEST * spread) as usize;
-        let mut starts: Vec<&Start> =
-            self.starts.iter().filter(|start| start.state != State::Gone).collect();
-        starts.sort_unstable_by(|a, b| a.row.cmp(&b.row).then(a.in_flight.total_cmp(&b.in_flight)));
-        for of_kind in starts.chunk_by(|a, b| a.row == b.row) {
-            let is_answered = |start: &&&Start| matches!(start.state, State::Answered(_));
-            let Some(last) = of_kind.iter().filter(is_answered).nth(fewest - 1) else { continue };
-            let fewest = of_kind.iter().take_while(|start| start.in_flight <= last.in_flight);
-            let (mut count, mut seconds) = (0.0, 0.0);
-            for start in fewest {
-                match start.state {
-                    State::Answered(took) => {
-                        count += 1.0;
-                        seconds += took;
-                    }
-                    // Those that are still there count as far as they have come.
-                    _ => seconds += now - start.at,
-                }
-            }
-            let service = &mut kinds.row_mut(of_kind[0].row).service;
-            service.at_most(seconds / count, count);
-        }
     }
 
     /// What the kind in `row` takes unhurried before so many workers, and of how many answers.

@@ -401,7 +401,6 @@ impl Search {
         kinds: &mut Kinds,
         promises: &Promises,
     ) {
-        self.curve.least_hurried(now, kinds);
         (self.work, self.rate) = (seen.work, seen.rate);
         let response = self.window.seconds / self.window.count;
         let late = promises.latest(kinds, &self.window).hurried;
