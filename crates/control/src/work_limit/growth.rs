@@ -8,6 +8,8 @@ const FACTOR: f64 = 2.0;
 const PLACES: f64 = 4.0;
 /// … if so many answers to requests since it last grew …
 const ANSWERS: f64 = 8.0;
+/// … and as many as this share of it, for the first to come back are the short ones, …
+const ANSWERS_SHARE: f64 = 0.3;
 /// … of which so many are remembered, or as many as there are places, …
 const ANSWERS_MAX: f64 = 32.0;
 /// … took at most so many times their unhurried service, one of them counting for so much, …
@@ -56,7 +58,7 @@ impl Growth {
 
     /// The limit after it has been reached, if nothing speaks for a queue.
     pub(super) fn grown(&self, limit: f64) -> Option<f64> {
-        let enough = self.answers >= ANSWERS;
+        let enough = self.answers >= ANSWERS.max(ANSWERS_SHARE * limit);
         let harmless = self.hurry < HURRY * self.answers || self.late < HARMLESS * self.answers;
         (enough && harmless).then(|| (FACTOR * limit).max(limit + PLACES))
     }

@@ -12,17 +12,19 @@
 //! **Mechanism.** Work is counted, by kind: each has its *unhurried* service, what it takes where
 //! nobody waits (`kinds.rs`, `service.rs`).
 //! 1. *The limit* (`search.rs`) grows freely while answers are unhurried. If places run out and
-//!    answers take longer, it is lowered by trials until work is lost, and then follows the work
-//!    that comes out. A trial is judged by throughput and response together.
+//!    answers take longer, the first of them show how many the upstream works at (`curve.rs`),
+//!    or the limit is lowered by trials until work is lost. Then it follows the work that comes
+//!    out. A trial is judged by throughput and response together (`trial.rs`).
 //! 2. *One bound on the queue*: an event is refused if the work ahead of it means a wait of more
 //!    than a quarter of what its service leaves of its target. The quarter shrinks if answers are
 //!    late nevertheless, and grows if places stay free.
 //! 3. *One drop*: what would be late is dropped when its turn comes.
 //!
 //! Who is next is decided by priority and by due times (`due`): arrival and what is promised.
-//! Short work has places kept free of long work that would make it late (`kept_places.rs`). Clients and classes share while not all can be served (`sharing.rs`).
-//! Streams are counted by those that flow (`streams.rs`). What is in flight in a pause teaches
-//! nothing (`stall.rs`), and what stays far beyond its target is parked.
+//! Short work has places kept free of long work that would make it late (`kept_places.rs`).
+//! Clients and classes share while not all can be served (`sharing.rs`). Streams are counted by
+//! those that flow (`streams.rs`). What is in flight in a pause teaches nothing (`stall.rs`), and
+//! what stays far beyond its target is parked.
 //!
 //! Where the target is shorter than the service, answers are given as soon as can be, and the
 //! reading `target_out_of_reach_ratio` says so.
