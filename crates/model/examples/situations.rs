@@ -41,7 +41,7 @@ use Bar::{AtLeast, AtMost};
 
 const REFUSED: &str = "refused";
 
-const ROWS: [Row; 37] = [
+const ROWS: [Row; 39] = [
     row("idle-app-15", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
     row("idle-app-30", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
     row("idle-app-route", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
@@ -123,6 +123,12 @@ const ROWS: [Row; 37] = [
     }),
     row("ten-fold", "in time ÷ capacity", AtLeast(0.97), |seen| {
         seen.from(10.0, 60.0).in_time_per_second() / 400.0
+    }),
+    row("fixed-clients", "in time ÷ capacity", AtLeast(0.9), |seen| {
+        seen.from(10.0, 60.0).in_time_per_second() / 400.0
+    }),
+    row("fixed-clients", "in time of answers", AtLeast(0.9), |seen| {
+        seen.from(10.0, 60.0).in_time_of_answered()
     }),
     row("ramp", "in time of answers", AtLeast(0.95), |seen| {
         seen.from(10.0, 60.0).in_time_of_answered()

@@ -30,6 +30,8 @@ const WINDOW: f64 = 48.0;
 /// … or after a second or a response, with so few.
 const WINDOW_FEW: f64 = 4.0;
 
+/// If answers are late with places left, the limit is so much of what is in flight.
+const FEWER: f64 = 0.9;
 /// A limit that is lowered without a search is not lower than this.
 const LIMIT_FEW: f64 = 4.0;
 
@@ -268,7 +270,7 @@ impl Search {
         if self.mode == Mode::Free && pressed && in_flight + 1.0 > self.limit {
             self.grow(now);
         }
-        self.end_window_if_due(now, in_flight, kinds, promises);
+        self.end_window_if_due(now, kinds, promises);
     }
 
     /// A request is sent; so many are in flight with it.
@@ -335,13 +337,7 @@ impl Search {
         }
     }
 
-    fn end_window_if_due(
-        &mut self,
-        now: f64,
-        in_flight: f64,
-        kinds: &mut Kinds,
-        promises: &Promises,
-    ) {
+    fn end_window_if_due(&mut self, now: f64, kinds: &mut Kinds, promises: &Promises) {
         /// Windows are at least this long: answers that come in bursts say nothing of a rate.
         const LENGTH_MIN: f64 = 0.1;
         let window = &mut self.window;
@@ -356,18 +352,11 @@ impl Search {
         window.length = length;
         let Some(seen) = History::pool(kinds, std::iter::once(&*window)) else { return };
         if seen.answers >= WINDOW || length >= response.max(1.0) {
-            self.end_window(now, in_flight, seen, kinds, promises);
+            self.end_window(now, seen, kinds, promises);
         }
     }
 
-    fn end_window(
-        &mut self,
-        now: f64,
-        in_flight: f64,
-        seen: Pool,
-        kinds: &mut Kinds,
-        promises: &Promises,
-    ) {
+    fn end_window(&mut self, now: f64, seen: Pool, kinds: &mut Kinds, promises: &Promises) {
         self.windows = self.windows.wrapping_add(1);
         kept_places::adjust(now, self.limit as u32, kinds, &self.window, promises);
         let pressed = self.window.is_pressed();
@@ -375,7 +364,7 @@ impl Search {
         let late = promises.latest(kinds, &self.window);
         let hurried = late.hurried > LATE;
         if self.mode == Mode::Free {
-            return self.end_free_window(now, in_flight, seen, kinds, promises);
+            return self.end_free_window(now, seen, kinds, promises);
         }
         if !pressed && !hurried {
             self.unpressed += 1;
@@ -393,14 +382,7 @@ impl Search {
         self.remember(now, seen, response, kinds, promises);
     }
 
-    fn end_free_window(
-        &mut self,
-        now: f64,
-        in_flight: f64,
-        seen: Pool,
-        kinds: &mut Kinds,
-        promises: &Promises,
-    ) {
+    fn end_free_window(&mut self, now: f64, seen: Pool, kinds: &mut Kinds, promises: &Promises) {
         (self.work, self.rate) = (seen.work, seen.rate);
         let response = self.window.seconds / self.window.count;
         let late = promises.latest(kinds, &self.window).hurried;
@@ -418,8 +400,9 @@ impl Search {
             return;
         }
         if sure && late > LATE {
-            // Late with places left: no more than there are now.
-            let most = in_flight.max(1.1 * self.window.seconds / self.window.length);
+            // Late with places left, as of clients that are as many as the places: fewer, until
+            // somebody waits, so that it shows whether fewer do as much.
+            let most = FEWER * self.window.seconds / self.window.length;
             self.limit = self.limit.min(most).max(LIMIT_FEW);
             self.growth.restart(now);
         } else if self.limit > self.growth.room() {
