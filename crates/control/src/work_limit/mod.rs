@@ -20,7 +20,8 @@
 //!    late nevertheless, and grows if places stay free.
 //! 3. *One drop*: what would be late is dropped when its turn comes.
 //!
-//! Who is next is decided by priority and by due times (`due`): arrival and what is promised.
+//! Who is next is decided by priority and by due times (`due`): arrival and five times the own
+//! service, or what is promised.
 //! Short work has places kept free of long work that would make it late (`kept_places.rs`).
 //! Clients and classes share while not all can be served (`sharing.rs`). Streams are counted by
 //! those that flow (`streams.rs`). What is in flight in a pause teaches nothing (`stall.rs`), and
@@ -53,7 +54,7 @@ mod window;
 use std::time::Duration;
 
 pub use builder::{InvalidWorkLimit, WorkLimitBuilder};
-use kinds::Kinds;
+use kinds::{Kind, Kinds};
 use promises::Promises;
 use search::{Answered, Mode, Search};
 use service::Answer;
@@ -76,6 +77,8 @@ const QUEUE_UNKNOWN: f64 = 16.0;
 const QUEUE_FREE: f64 = 0.9;
 /// … and the limit is expected to double so often meanwhile, at most.
 const DOUBLINGS_MAX: f64 = 7.0;
+/// A kind is due after so many times its unhurried service, or when its promise ends.
+const DUE_SERVICES: f64 = 5.0;
 /// Whoever has waited for less is not dropped: the decision would be chance.
 const WAITED_MIN: f64 = 0.005;
 
@@ -188,14 +191,20 @@ impl WorkLimit {
         }
     }
 
+    /// How long a kind may stay in the queue before its service, in seconds.
+    fn due_after(&self, kind: &Kind) -> f64 {
+        let kept = self.promises.kept(kind);
+        kind.service.unhurried().map_or(0.0, |unhurried| (DUE_SERVICES * unhurried).min(kept))
+    }
+
     /// Seconds of work in the queue that goes before one of the kind in `row`.
     fn work_ahead(&self, row: usize) -> f64 {
         let kind = self.kinds.row(row);
-        let (own, due) = (self.promises.priority(kind), self.promises.kept(kind));
+        let (own, due) = (self.promises.priority(kind), self.due_after(kind));
         let ahead = self.kinds.iter().filter(|(_, kind)| {
             kind.queued > 0 && {
                 let priority = self.promises.priority(kind);
-                priority < own || (priority == own && self.promises.kept(kind) <= due)
+                priority < own || (priority == own && self.due_after(kind) <= due)
             }
         });
         ahead
@@ -477,7 +486,7 @@ impl AdmissionLaw for WorkLimit {
 
     fn due(&self, waiting: &Waiting) -> Timestamp {
         let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
-        let after = Duration::try_from_secs_f64(self.promises.kept(kind));
+        let after = Duration::try_from_secs_f64(self.due_after(kind));
         waiting.entered + after.unwrap_or(Duration::MAX)
     }
 
