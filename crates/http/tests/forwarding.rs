@@ -411,7 +411,7 @@ async fn an_upstream_that_closes_idle_connections_loses_no_post() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_cancels_the_upstreams_work() {
+async fn an_upstream_that_works_for_nobody_is_told_after_the_answer_time() {
     let (gone, mut told) = mpsc::unbounded_channel();
     struct OnDrop(mpsc::UnboundedSender<()>);
     impl Drop for OnDrop {
@@ -428,7 +428,9 @@ async fn a_client_that_leaves_cancels_the_upstreams_work() {
             std::future::pending::<()>().await;
         }),
     );
-    let front = front(axum(router).await).await;
+    let mut options = options(axum(router).await);
+    options.upstreams[0].answer_time = Duration::from_millis(200);
+    let front = protect::start(options).await.unwrap();
     let mut client = TcpStream::connect(front.local_addr()).await.unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     within(starts.recv()).await.unwrap();
