@@ -135,14 +135,13 @@ fn single(rest: &str) -> String {
 #[test]
 fn the_examples_are_sound_and_can_be_simulated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut count = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+    assert!(!files.is_empty());
+    for entry in files {
         let file = scenario::load(&entry.unwrap().path())
             .unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
         Simulation::new(&file.scenario).unwrap();
-        count += 1;
     }
-    assert_eq!(count, 39);
 }
 
 #[test]
