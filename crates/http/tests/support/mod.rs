@@ -1,6 +1,8 @@
 //! What the tests against real sockets share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod frames;
+
 use std::fs;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::num::NonZeroUsize;
