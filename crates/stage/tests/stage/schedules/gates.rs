@@ -9,8 +9,12 @@ use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::strategy::Union;
-use tamarisk_control::{ClassId, Concurrency, OpaqueUpstream, Reason, Rejection};
-use tamarisk_stage::{Accounts, Discipline, Entry, Gate, GatePermit, Refused, RunError};
+use tamarisk_control::{
+    Change, ClassId, Classes, Concurrency, OpaqueUpstream, Reason, Rejection, WorkLimit,
+};
+use tamarisk_stage::{
+    Accounts, Discipline, Entry, Gate, GatePermit, Refused, RunError, StageBuilder,
+};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -25,6 +29,10 @@ enum Step {
     /// Someone's work is run by the gate itself.
     Run(Caller, u64),
     LeavePermit(Leaving),
+    /// One who holds a permit waits for its own caller, goes on, or has its first data out.
+    Suspend(usize),
+    Resume(usize),
+    FirstData(usize),
     AbortCaller(usize),
     Workers(u32),
     Limit(Option<u32>),
@@ -32,7 +40,30 @@ enum Step {
     Drop(bool),
     NewestFirst(bool),
     Patience(Option<u64>),
+    ParkAfter(Option<u64>),
+    HoldBack(Option<u64>),
     Pass(u64),
+}
+
+/// Longer than a stage waits before it looks again.
+const TICK: Duration = Duration::from_millis(150);
+
+/// What rules at the door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Scripted,
+    OpaqueUpstream,
+    WorkLimit,
+}
+
+impl Rule {
+    fn over(self, builder: StageBuilder, classes: &Classes, scripted: &Law) -> StageBuilder {
+        match self {
+            Self::Scripted => builder.law(scripted.clone()),
+            Self::OpaqueUpstream => builder.law(OpaqueUpstream::new(classes)),
+            Self::WorkLimit => builder.law(WorkLimit::new(classes)),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +72,7 @@ struct Caller {
     timeout: Option<u64>,
     cost: u32,
     flow: u8,
+    kind: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +87,7 @@ enum Leaving {
 impl Caller {
     fn entry(self) -> Entry {
         let class = ClassId::new(self.class);
-        let entry = Entry::new().class(class).cost(self.cost).flow(self.flow);
+        let entry = Entry::new().class(class).cost(self.cost).flow(self.flow).kind(self.kind);
         match self.timeout {
             Some(millis) => entry.timeout(Duration::from_millis(millis)),
             None => entry,
@@ -131,6 +163,7 @@ impl Drop for Note {
 
 struct Trial {
     gate: Gate,
+    rule: Rule,
     law: Law,
     truth: Truth,
     permits: VecDeque<(GatePermit, Note)>,
@@ -138,22 +171,18 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(workers: u32, capacity: usize, discipline: Discipline, opaque: bool) -> Self {
+    fn new(workers: u32, capacity: usize, discipline: Discipline, rule: Rule) -> Self {
         let (law, classes) = (Law::default(), rig::classes(&[1, 0, 1]));
-        let builder = described("tried");
-        let builder = if opaque {
-            builder.law(OpaqueUpstream::new(&classes))
-        } else {
-            builder.law(law.clone())
-        };
-        let gate = builder
+        let gate = rule
+            .over(described("tried"), &classes, &law)
             .classes(classes)
             .workers(workers)
             .queue_capacity(capacity)
             .discipline(discipline)
             .gate()
             .unwrap();
-        Self { gate, law, truth: Truth::default(), permits: VecDeque::new(), callers: Vec::new() }
+        let (truth, permits, callers) = (Truth::default(), VecDeque::new(), Vec::new());
+        Self { gate, rule, law, truth, permits, callers }
     }
 
     async fn step(&mut self, step: &Step) {
@@ -195,6 +224,9 @@ impl Trial {
                     assert_eq!(left.await.is_err(), matches!(leaving, Leaving::Panic));
                 }
             }
+            Step::Suspend(which) => self.held(which, GatePermit::suspend),
+            Step::Resume(which) => self.held(which, GatePermit::resume),
+            Step::FirstData(which) => self.held(which, GatePermit::first_data),
             Step::AbortCaller(which) => {
                 if !self.callers.is_empty() {
                     self.callers.swap_remove(which % self.callers.len()).abort();
@@ -211,11 +243,37 @@ impl Trial {
             Step::Patience(millis) => {
                 self.law.script().patience = millis.map(Duration::from_millis);
             }
+            Step::ParkAfter(millis) => {
+                self.law.script().park_after = millis.map(Duration::from_millis);
+            }
+            Step::HoldBack(kind) => {
+                self.law.script().held_back = kind.into_iter().collect();
+                // What may start now does so at the next tick.
+                sleep(TICK).await;
+            }
             Step::Pass(millis) => sleep(Duration::from_millis(millis)).await,
         }
         for class in self.gate.observe().classes {
             assert!(class.accounts.balance(), "{:?} after {step:?}", class.accounts);
         }
+    }
+
+    /// One of those who hold a permit, if there is any, does this.
+    fn held(&mut self, which: usize, does: fn(&mut GatePermit)) {
+        let count = self.permits.len();
+        if let Some((permit, _)) = self.permits.get_mut(which % count.max(1)) {
+            does(permit);
+        }
+    }
+
+    /// Of whom the law was told that they gave up their places, it was told when they took
+    /// them again or ended.
+    fn check_places(&self, total: &Accounts) {
+        let script = self.law.script();
+        let told =
+            |change| script.moves.iter().filter(|moved| moved.change == change).count() as u64;
+        assert_eq!(total.parked, told(Change::Parked) - told(Change::ParkedEnded), "{total:?}");
+        assert_eq!(total.suspended, told(Change::Suspended) - told(Change::Resumed), "{total:?}");
     }
 
     /// Once all callers have heard, the accounts are what they noted, and nobody
@@ -228,6 +286,8 @@ impl Trial {
             let told = Accounts {
                 queued: observed.accounts.inside(),
                 running: 0,
+                parked: 0,
+                suspended: 0,
                 dropped: dropped + terminated,
                 terminated: 0,
                 ..observed.accounts
@@ -237,8 +297,12 @@ impl Trial {
             assert_eq!(told, truth, "class {class} after {after:?}");
         }
         let total = observation.total();
+        if self.rule == Rule::Scripted {
+            self.check_places(&total);
+        }
+        let holds_back = self.rule == Rule::WorkLimit || !self.law.script().held_back.is_empty();
         assert!(
-            total.queued == 0 || total.running >= u64::from(observation.workers),
+            holds_back || total.queued == 0 || total.running >= u64::from(observation.workers),
             "{total:?} with {} places after {after:?}",
             observation.workers
         );
@@ -275,6 +339,9 @@ fn step() -> Union<BoxedStrategy<Step>> {
         ),
         (4, (caller(), millis()).prop_map(|(caller, millis)| Step::Run(caller, millis)).boxed()),
         (4, leaving().prop_map(Step::LeavePermit).boxed()),
+        (2, any::<usize>().prop_map(Step::Suspend).boxed()),
+        (2, any::<usize>().prop_map(Step::Resume).boxed()),
+        (1, any::<usize>().prop_map(Step::FirstData).boxed()),
         (3, any::<usize>().prop_map(Step::AbortCaller).boxed()),
         (2, (1u32..6).prop_map(Step::Workers).boxed()),
         (1, weighted(0.6, 1u32..6).prop_map(Step::Limit).boxed()),
@@ -282,13 +349,15 @@ fn step() -> Union<BoxedStrategy<Step>> {
         (1, any::<bool>().prop_map(Step::Drop).boxed()),
         (1, any::<bool>().prop_map(Step::NewestFirst).boxed()),
         (1, weighted(0.6, 1u64..200).prop_map(Step::Patience).boxed()),
+        (1, weighted(0.8, 0u64..200).prop_map(Step::ParkAfter).boxed()),
+        (1, weighted(0.5, 0u64..3).prop_map(Step::HoldBack).boxed()),
         (5, (0u64..150).prop_map(Step::Pass).boxed()),
     ])
 }
 
 fn caller() -> impl Strategy<Value = Caller> {
-    (0usize..3, weighted(0.3, 0u64..120), 0u32..5, 0u8..4)
-        .prop_map(|(class, timeout, cost, flow)| Caller { class, timeout, cost, flow })
+    (0usize..3, weighted(0.3, 0u64..120), 0u32..5, 0u8..4, 0u64..3)
+        .prop_map(|(class, timeout, cost, flow, kind)| Caller { class, timeout, cost, flow, kind })
 }
 
 fn leaving() -> impl Strategy<Value = Leaving> {
@@ -298,6 +367,14 @@ fn leaving() -> impl Strategy<Value = Leaving> {
         1 => Just(Leaving::Drop),
         1 => Just(Leaving::Untimed),
         1 => Just(Leaving::Panic),
+    ]
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    prop_oneof![
+        3 => Just(Rule::Scripted),
+        1 => Just(Rule::OpaqueUpstream),
+        1 => Just(Rule::WorkLimit),
     ]
 }
 
@@ -321,10 +398,10 @@ proptest! {
         discipline in discipline(),
         rounds in vec(vec(step(), 1..6), 1..20),
         drains in any::<bool>(),
-        opaque in proptest::bool::weighted(0.2),
+        rule in rule(),
     ) {
         paused(async {
-            let mut trial = Trial::new(workers, capacity, discipline, opaque);
+            let mut trial = Trial::new(workers, capacity, discipline, rule);
             for steps in &rounds {
                 for step in steps {
                     trial.step(step).await;
