@@ -63,11 +63,10 @@ fn main() -> Result<()> {
         situations.iter().for_each(|situation| println!("{}", situation.name));
         return Ok(());
     }
-    let command = options.tamarisk.clone().map_or_else(tamarisk, Ok)?;
     let front = match (options.nginx, options.haproxy) {
         (true, _) => Front::Nginx,
         (_, true) => Front::Haproxy,
-        _ => Front::Tamarisk,
+        _ => Front::Tamarisk(options.tamarisk.clone().map_or_else(tamarisk, Ok)?),
     };
     if !options.json {
         println!("| situation | measure | bar | mean | worst | met |");
@@ -75,7 +74,7 @@ fn main() -> Result<()> {
     }
     for situation in &situations {
         let runs: Result<Vec<_>> =
-            (1..=repetitions).map(|seed| run(situation, front, &command, seed)).collect();
+            (1..=repetitions).map(|seed| run(situation, &front, seed)).collect();
         let runs = runs?;
         for (index, bar) in situation.bars.iter().enumerate() {
             let measured: Vec<f64> = runs.iter().map(|run| run[index]).collect();

@@ -1,7 +1,7 @@
 //! The proxies that stand before the upstream.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -14,10 +14,10 @@ const NGINX_CORE: usize = 0;
 const UNLIMITED: usize = 10_000;
 
 /// Which proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Front {
-    /// `tamarisk protect`, told the target and what the situation's file says.
-    Tamarisk,
+    /// This command's `protect`, told the target and what the situation's file says.
+    Tamarisk(PathBuf),
     /// nginx with `limit_conn`, told how many workers there are.
     Nginx,
     /// HAProxy with `maxconn` and a queue of the target's length, told how many workers there are.
@@ -25,20 +25,19 @@ pub enum Front {
 }
 
 impl Front {
-    /// Starts it before `upstream`; `tamarisk` is our command.
+    /// Starts it before `upstream`.
     ///
     /// # Errors
     /// As for [`Server::start`], and if its file cannot be written.
     pub fn start(
-        self,
+        &self,
         scratch: &Scratch,
-        tamarisk: &Path,
         situation: &Situation,
         upstream: SocketAddr,
     ) -> Result<Server> {
         let workers = situation.upstream.workers.unwrap_or(UNLIMITED);
         match self {
-            Self::Tamarisk => protect(scratch, tamarisk, situation, upstream),
+            Self::Tamarisk(command) => protect(scratch, command, situation, upstream),
             Self::Nginx => nginx(scratch, "front", NGINX_CORE, |address| {
                 format!(
                     "limit_conn_zone $server_name zone=all:1m; limit_conn_status 503;\n\
@@ -72,7 +71,7 @@ impl Front {
 
 fn protect(
     scratch: &Scratch,
-    tamarisk: &Path,
+    command: &Path,
     situation: &Situation,
     upstream: SocketAddr,
 ) -> Result<Server> {
@@ -84,6 +83,6 @@ fn protect(
             situation.p90, situation.config
         ),
     )?;
-    let command = tamarisk.display().to_string();
+    let command = command.display().to_string();
     Server::start_anywhere(&[&command, "protect", "--config", &config], address)
 }

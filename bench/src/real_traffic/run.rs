@@ -1,6 +1,5 @@
 //! One run of a situation.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -16,13 +15,13 @@ use crate::process::Scratch;
 ///
 /// # Errors
 /// If the proxy cannot be started, or Ctrl-C ended the run.
-pub fn run(situation: &Situation, front: Front, tamarisk: &Path, seed: u64) -> Result<Vec<f64>> {
+pub fn run(situation: &Situation, front: &Front, seed: u64) -> Result<Vec<f64>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let scratch = Scratch::new("real-traffic-bench")?;
     let judged = runtime.block_on(async {
         let start = Instant::now() + STARTS_AFTER;
         let upstream = situation.upstream.clone().serve(start, seed).await?;
-        let proxy = front.start(&scratch, tamarisk, situation, upstream)?;
+        let proxy = front.start(&scratch, situation, upstream)?;
         tokio::time::sleep_until(start).await;
         for hostile in &situation.hostile {
             hostile.start(proxy.address);

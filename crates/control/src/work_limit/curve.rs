@@ -122,12 +122,21 @@ impl Curve {
     fn set(&mut self, at: f64, row: usize, state: State) {
         /// Clocks are read one after the other.
         const SAME: f64 = 0.002;
-        let from = self.starts.partition_point(|start| start.at < at - SAME);
-        let near = self.starts.iter_mut().skip(from).take_while(|start| start.at < at + SAME);
-        let same = near.filter(|start| start.row == row && start.state == State::InFlight);
-        let nearest = same.min_by(|a, b| (a.at - at).abs().total_cmp(&(b.at - at).abs()));
-        if let Some(start) = nearest {
-            start.state = state;
+        let middle = self.starts.partition_point(|start| start.at < at);
+        let distance = |index: &usize| (self.starts[*index].at - at).abs();
+        let is_same = |index: &usize| {
+            let start = &self.starts[*index];
+            start.row == row && start.state == State::InFlight
+        };
+        let is_near = |index: &usize| distance(index) < SAME;
+        let before = (0..middle).rev().take_while(is_near).find(is_same);
+        let after = (middle..self.starts.len()).take_while(is_near).find(is_same);
+        let nearest = [before, after]
+            .into_iter()
+            .flatten()
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        if let Some(index) = nearest {
+            self.starts[index].state = state;
         }
     }
 
