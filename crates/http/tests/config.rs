@@ -131,6 +131,40 @@ fn a_class_has_its_weight_on_every_route() {
 }
 
 #[test]
+fn the_longest_route_takes_a_request_and_one_that_never_can_is_a_mistake() {
+    let file = |routes: &[&str]| {
+        let routes = routes.iter().enumerate().map(|(index, lines)| {
+            format!("[[routes]]\nname = \"r{index}\"\nupstream = \"a{}\"\n{lines}\n", index % 2)
+        });
+        "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a0]\nurl = \"http://127.0.0.1:1\"\n\
+         [upstreams.a1]\nurl = \"http://127.0.0.1:2\"\n"
+            .to_owned()
+            + &routes.collect::<String>()
+    };
+    let routes = config::parse("a.toml", &file(&["path = \"/\"", "path = \"/a\""])).unwrap().routes;
+    let chosen = |path: &str| {
+        let client = || "192.0.2.1".parse().unwrap();
+        routes.choose(&Method::GET, || None, path, &HeaderMap::new(), client).unwrap().upstream
+    };
+    assert_eq!((chosen("/a/b"), chosen("/b")), (1, 0));
+
+    for (dead, line) in [
+        (&["path = \"/a/\"", "path = \"//%61\""][..], 11),
+        (&["host = \"A.example\"", "host = \"a.EXAMPLE\""], 11),
+        (&["methods = [\"GET\"]", "methods = [\"PUT\"]", "methods = [\"GET\", \"PUT\"]"], 15),
+    ] {
+        let shown = shown(&file(dead));
+        assert!(shown.contains("never takes a request"), "{shown}");
+        assert!(shown.contains(&format!("site.toml:{line}:")), "{shown}");
+    }
+    assert!(config::parse("a.toml", &file(&["methods = [\"GET\"]", ""])).is_ok());
+    for path in ["/files/*.php", "/a/../b", "/a/%2e"] {
+        let shown = shown(&file(&[&format!("path = {path:?}")]));
+        assert!(shown.contains("all below it is meant"), "{shown}");
+    }
+}
+
+#[test]
 fn three_lines_are_enough() {
     let text =
         "listen = \"127.0.0.1:0\"\np90 = \"200ms\"\nupstreams.app.url = \"http://localhost\"";

@@ -17,6 +17,7 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use support::frames::{END_HEADERS, END_STREAM, HEADERS, RawHttp2, head};
 use support::{Recorder, any_port, options, within};
 use tamarisk_http::guard::Limits;
 use tamarisk_http::protect;
@@ -85,6 +86,30 @@ fn post(path: &str) -> (mpsc::UnboundedSender<Bytes>, Request<Asking>) {
     };
     let body = StreamBody::new(stream::unfold(receiver, next).boxed()).boxed_unsync();
     (sender, Request::post(format!("http://a{path}")).body(body).unwrap())
+}
+
+#[tokio::test]
+async fn a_head_is_judged_as_strictly_as_over_http1() {
+    let (address, _trigger) = server(Server::default()).await;
+    let mut client = RawHttp2::connect(address, 1 << 16).await;
+    for (index, (method, path, fields)) in [
+        ("GET", "/", &[("host", "b")][..]),
+        ("GET", "/", &[("host", "a"), ("host", "a")]),
+        ("GET", "/", &[("x", " y")]),
+        ("POST", "*", &[]),
+        ("GET", "/a\x7f", &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let stream = 2 * index as u32 + 1;
+        client.frame(HEADERS, END_HEADERS | END_STREAM, stream, &head(method, path, fields)).await;
+        let (status, _) = client.answer(stream).await;
+        // What is no head at all is reset and has no answer.
+        assert!(matches!(status, Some(400) | None), "{method} {path} {fields:?}: {status:?}");
+    }
+    client.get(99, "/").await;
+    assert_eq!(client.answer(99).await, (Some(200), 1));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
-use tamarisk_http::classify::Routes;
+use tamarisk_http::classify::{PathPrefix, Routes};
 use tamarisk_http::protect::UpstreamOptions;
 use tamarisk_http::proxy::{self, Scheme};
 use tamarisk_stage::Gate;
@@ -21,7 +21,7 @@ use crate::options::{Action, FolderOptions, HostOptions, SiteOptions};
 use crate::pages::{Pages, Source};
 use crate::path::{HiddenFiles, SitePath};
 use crate::root::Root;
-use crate::route::{Prefix, Redirect};
+use crate::route::Redirect;
 use crate::site::SiteError;
 
 /// A site as one reading of its options says.
@@ -40,7 +40,7 @@ pub(crate) struct Edition {
 /// What is served under some names.
 pub(crate) struct Host {
     /// The most specific first.
-    routes: Vec<(Prefix, Way)>,
+    routes: Vec<(PathPrefix, Way)>,
     errors: Vec<(StatusCode, Source, SitePath)>,
 }
 
@@ -169,7 +169,7 @@ impl<'a> Parts<'a> {
         let mut routes = Vec::new();
         let mut errors = Vec::new();
         for route in &options.routes {
-            let prefix = Prefix::of(&route.path);
+            let prefix = PathPrefix::new(&route.path);
             let way = match &route.action {
                 Action::Redirect(redirect) => Way::Redirect(redirect.clone()),
                 Action::Proxy(proxy) => {

@@ -142,7 +142,7 @@ fn is_plain(relative: &str) -> bool {
 }
 
 /// A name without its escapes.
-pub(crate) fn decoded(encoded: &str) -> Result<Cow<'_, [u8]>, InvalidPath> {
+fn decoded(encoded: &str) -> Result<Cow<'_, [u8]>, InvalidPath> {
     let bytes = encoded.as_bytes();
     let escapes = bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'%');
     for (at, _) in escapes {

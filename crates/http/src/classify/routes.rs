@@ -1,13 +1,19 @@
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use http::{HeaderMap, Method};
 use tamarisk_control::ClassId;
 
-use super::condition::{Condition, is_below};
+use super::condition::Condition;
+use super::path::PathPrefix;
 
-/// All routes, in the order in which they are tried.
+/// All routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Routes(Vec<Route>);
+pub struct Routes {
+    routes: Vec<Route>,
+    /// Their positions, those that are for the fewest requests first.
+    order: Vec<usize>,
+}
 
 /// Where a kind of requests goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +21,7 @@ pub struct Route {
     /// The hosts it serves; any if there is none.
     pub host: Option<HostPattern>,
     /// The path it serves, with all below it; `/` for any.
-    pub path: String,
+    pub path: PathPrefix,
     /// The methods it serves; any if there is none.
     pub methods: Vec<Method>,
     /// Which upstream, by its position.
@@ -58,9 +64,11 @@ pub struct Choice {
 }
 
 impl Routes {
-    /// These routes, to be tried in this order.
+    /// These routes. Of those that are for the same requests, the first one takes them.
     pub fn new(routes: Vec<Route>) -> Self {
-        Self(routes)
+        let mut order: Vec<_> = (0..routes.len()).collect();
+        order.sort_by_key(|&index| Reverse(routes[index].depth()));
+        Self { routes, order }
     }
 
     /// Where a request goes and as what; `None` if no route takes it.
@@ -74,7 +82,8 @@ impl Routes {
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Option<Choice> {
-        let route = self.0.iter().find(|route| route.takes(method, &host, path))?;
+        let mut ordered = self.order.iter().map(|&index| &self.routes[index]);
+        let route = ordered.find(|route| route.takes(method, &host, path))?;
         Some(route.choice(path, headers, client))
     }
 
@@ -86,7 +95,7 @@ impl Routes {
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Choice {
-        self.0[index].choice(path, headers, client)
+        self.routes[index].choice(path, headers, client)
     }
 }
 
@@ -95,7 +104,7 @@ impl Route {
     pub fn everything(upstream: usize) -> Self {
         Self {
             host: None,
-            path: "/".to_owned(),
+            path: PathPrefix::default(),
             methods: Vec::new(),
             upstream,
             classes: Vec::new(),
@@ -116,16 +125,32 @@ impl Route {
         Choice { upstream: self.upstream, class, streams: self.streams }
     }
 
+    /// The greater, the fewer requests it is for.
+    fn depth(&self) -> (usize, usize, bool) {
+        (
+            self.host.as_ref().map_or(0, HostPattern::depth),
+            self.path.depth(),
+            !self.methods.is_empty(),
+        )
+    }
+
     fn takes<'h>(&self, method: &Method, host: impl Fn() -> Option<&'h str>, path: &str) -> bool {
         let host_fits = |pattern: &HostPattern| host().is_some_and(|host| pattern.fits(host));
         (self.methods.is_empty() || self.methods.contains(method))
             && self.host.as_ref().is_none_or(host_fits)
-            // The one target that is no path: `OPTIONS *`.
-            && (is_below(path, &self.path) || (self.path == "/" && path == "*"))
+            && self.path.takes(path)
     }
 }
 
 impl HostPattern {
+    /// The greater, the fewer hosts it is for.
+    fn depth(&self) -> usize {
+        match self {
+            Self::Exactly(_) => usize::MAX,
+            Self::Below(domain) => domain.len(),
+        }
+    }
+
     /// `host` may come with a port, in whatever case.
     fn fits(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
@@ -168,26 +193,64 @@ mod tests {
         assert!(!fits(below(), "é"));
     }
 
+    fn class(index: usize, prefix: &str) -> ClassRule {
+        let any = vec![Condition::Path(PathPrefix::new(prefix))];
+        ClassRule { any, class: ClassId::new(index) }
+    }
+
+    /// The upstream and the class of a request.
+    fn choose(routes: &Routes, method: Method, url: &str) -> Option<(usize, usize)> {
+        let (host, path) = url.split_at(url.find('/').unwrap());
+        let client = || "192.0.2.1".parse().unwrap();
+        let host = || (!host.is_empty()).then_some(host);
+        let choice = routes.choose(&method, host, path, &HeaderMap::new(), client);
+        choice.map(|choice| (choice.upstream, choice.class.index()))
+    }
+
     #[test]
-    fn the_first_route_and_the_first_class_that_fit_are_chosen() {
-        let class = |index: usize, prefix: &str| ClassRule {
-            any: vec![Condition::Path(prefix.to_owned())],
-            class: ClassId::new(index),
-        };
-        let mut posts = Route::everything(1);
-        posts.methods = vec![Method::POST];
+    fn the_longest_route_and_the_first_class_that_fit_are_chosen() {
         let mut rest = Route::everything(0);
-        rest.path = "/a".to_owned();
+        rest.path = PathPrefix::new("/a");
         rest.classes = vec![class(1, "/a/b"), class(2, "/a")];
-        let routes = Routes::new(vec![posts, rest]);
-        let choose = |method: Method, path: &str| {
-            let client = || "192.0.2.1".parse().unwrap();
-            let choice = routes.choose(&method, || None, path, &HeaderMap::new(), client);
-            choice.map(|choice| (choice.upstream, choice.class.index()))
-        };
-        assert_eq!(choose(Method::POST, "/a/b"), Some((1, 0)));
-        assert_eq!(choose(Method::GET, "/a/b/c"), Some((0, 1)));
-        assert_eq!(choose(Method::GET, "/a/c"), Some((0, 2)));
-        assert_eq!(choose(Method::GET, "/c"), None);
+        let mut longer = Route::everything(1);
+        longer.path = PathPrefix::new("/a/b/c");
+        let mut posts = Route::everything(2);
+        posts.path = PathPrefix::new("/a");
+        posts.methods = vec![Method::POST];
+        let routes = Routes::new(vec![rest, longer, posts]);
+        assert_eq!(choose(&routes, Method::GET, "/a/b/d"), Some((0, 1)));
+        assert_eq!(choose(&routes, Method::GET, "/a/c"), Some((0, 2)));
+        assert_eq!(choose(&routes, Method::GET, "/a/%62/c"), Some((1, 0)));
+        assert_eq!(choose(&routes, Method::POST, "/a/b/c/d"), Some((1, 0)));
+        assert_eq!(choose(&routes, Method::POST, "/a/b"), Some((2, 0)));
+        assert_eq!(choose(&routes, Method::GET, "/c"), None);
+    }
+
+    #[test]
+    fn a_host_goes_before_a_pattern_and_either_before_a_path() {
+        let hosts = ["*", "*.example", "*.b.example", "a.b.example"];
+        let routes = hosts.iter().enumerate().map(|(upstream, host)| {
+            let mut route = Route::everything(upstream);
+            route.host = match host.strip_prefix("*.") {
+                Some(domain) => Some(HostPattern::Below(domain.to_owned())),
+                None if *host == "*" => None,
+                None => Some(HostPattern::Exactly((*host).to_owned())),
+            };
+            if route.host.is_none() {
+                route.path = PathPrefix::new("/a/b/c");
+            }
+            route
+        });
+        let routes = Routes::new(routes.collect());
+        for (url, upstream) in [
+            ("a.b.example/a/b/c", 3),
+            ("c.b.example/a/b/c", 2),
+            ("c.example/a/b/c", 1),
+            ("b.example/a/b/c", 1),
+            ("example/a/b/c", 0),
+            ("/a/b/c", 0),
+        ] {
+            assert_eq!(choose(&routes, Method::GET, url), Some((upstream, 0)), "{url}");
+        }
     }
 }

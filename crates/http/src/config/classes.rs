@@ -81,7 +81,7 @@ fn condition(value: &Value<'_>) -> Result<Condition, Fault> {
             name: section.require(kind, "\"plan\"", values::name)?,
             value: section.read("value", |value| values::text(value).map(str::to_owned))?,
         },
-        "path" => Condition::Path(section.require(kind, "\"/shop\"", values::path)?),
+        "path" => Condition::Path(section.require(kind, "\"/shop\"", values::path_prefix)?),
         _ => Condition::Address(section.require(kind, "\"10.0.0.0/8\"", values::network)?),
     })
 }

@@ -47,7 +47,7 @@
 //! priority = 2
 //! p90 = "2s"
 //!
-//! [[routes]]                            # tried from top to bottom
+//! [[routes]]                            # the one with the longest path takes a request
 //! name = "search"
 //! path = "/search"
 //! host = "*.example.org"

@@ -9,7 +9,7 @@ use super::classes::ClassDefinition;
 use super::routes::{RouteDefinition, class_named, join};
 use super::upstreams::Upstream;
 use super::values;
-use crate::classify::Route;
+use crate::classify::{PathPrefix, Route};
 use crate::protect::UpstreamOptions;
 
 /// What may be said of such a service, besides where it is and its target.
@@ -48,7 +48,7 @@ impl Proxied<'_> {
             name: String::new(),
             span,
             route: Route {
-                path,
+                path: PathPrefix::new(&path),
                 streams: section.read("streams", values::yes)?.unwrap_or_default(),
                 ..Route::everything(0)
             },

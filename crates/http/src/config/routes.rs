@@ -38,7 +38,28 @@ pub(super) fn routes(
             "expected at least one route, or no `routes`",
         ));
     }
+    for (index, route) in routes.iter().enumerate() {
+        if let Some(taker) = takes_all(&routes[..index], &route.route) {
+            let message = format!("`{}` never takes a request", route.name);
+            let label = format!("`{}` takes them all: it is for the same", taker.name);
+            return Err(Fault::new(route.span.clone(), message, label)
+                .help("the route with the longest path takes a request; of two with the same host and path, one with `methods`"));
+        }
+    }
     Ok(routes)
+}
+
+/// The last of these that is for the same requests as `route`, if they leave it none.
+fn takes_all<'d>(before: &'d [RouteDefinition], route: &Route) -> Option<&'d RouteDefinition> {
+    let is_same = |other: &&RouteDefinition| {
+        let other = &other.route;
+        other.host == route.host
+            && other.path == route.path
+            && other.methods.is_empty() == route.methods.is_empty()
+    };
+    let same = before.iter().filter(is_same);
+    let is_taken = |method| same.clone().any(|other| other.route.methods.contains(method));
+    route.methods.iter().all(is_taken).then(|| same.clone().last())?
 }
 
 fn route(
@@ -61,7 +82,7 @@ fn route(
         span: section.span(),
         route: Route {
             host: section.read("host", values::host_pattern)?,
-            path: section.read("path", values::path)?.unwrap_or_else(|| "/".to_owned()),
+            path: section.read("path", values::path_prefix)?.unwrap_or_default(),
             methods: section
                 .read("methods", |value| values::list(value, values::method))?
                 .unwrap_or_default(),

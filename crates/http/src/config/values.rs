@@ -13,7 +13,7 @@ pub(super) use tamarisk_settings::values::{
 };
 use tamarisk_settings::{Fault, Value};
 
-use crate::classify::HostPattern;
+use crate::classify::{HostPattern, PathPrefix, has_dot_segments};
 use crate::proxy::{HostHeader, Origin, RequestBuffering, host_and_port};
 
 /// An address and a port.
@@ -67,8 +67,10 @@ pub(super) fn host_pattern(value: &Value<'_>) -> Result<HostPattern, Fault> {
         |text| {
             // Requests are compared without their ports: a pattern with one would fit none.
             match text.strip_prefix("*.") {
-                Some(domain) => is_host_name(domain).then(|| HostPattern::Below(domain.to_owned())),
-                None => is_host_name(text).then(|| HostPattern::Exactly(text.to_owned())),
+                Some(domain) => {
+                    is_host_name(domain).then(|| HostPattern::Below(domain.to_ascii_lowercase()))
+                }
+                None => is_host_name(text).then(|| HostPattern::Exactly(text.to_ascii_lowercase())),
             }
         },
     )
@@ -85,14 +87,21 @@ fn host(text: &str) -> Option<Authority> {
     is_place.then_some(authority)
 }
 
-/// A path that begins with a slash.
+/// A path that begins with a slash, and stands for all below it.
 ///
 /// # Errors
-/// A [`Fault`] at anything else.
+/// A [`Fault`] at anything else, also at what no request can have.
 pub fn path(value: &Value<'_>) -> Result<String, Fault> {
-    parsed(value, "a path that starts with \"/\"", |text| {
-        (text.starts_with('/') && !text.contains(['?', '#', ' '])).then(|| text.to_owned())
+    let expected = "a path that starts with \"/\", without \"*\" and \"..\": all below it is meant";
+    parsed(value, expected, |text| {
+        let is_path = text.starts_with('/') && !text.contains(['?', '#', ' ', '*']);
+        (is_path && !has_dot_segments(text)).then(|| text.to_owned())
     })
+}
+
+/// The same, to be compared with the paths of requests.
+pub(super) fn path_prefix(value: &Value<'_>) -> Result<PathPrefix, Fault> {
+    path(value).map(|path| PathPrefix::new(&path))
 }
 
 pub(super) fn method(value: &Value<'_>) -> Result<Method, Fault> {

@@ -1,5 +1,7 @@
 //! What the bytes of a head may be [RFC9110 §5, RFC9112 §2–5].
 
+use std::net::Ipv6Addr;
+
 use super::violation::Violation;
 
 const TOKEN: u8 = 1;
@@ -27,7 +29,7 @@ const fn places() -> [u8; 256] {
         if alphanumeric || in_set(b, b"-._~:/?[]@!$&'()*+,;=%\\^{|}") {
             table[byte] |= TARGET;
         }
-        if alphanumeric || in_set(b, b"-._~!$&'()*+,;=:[]%") {
+        if alphanumeric || in_set(b, b"-._~!$&'()*+,;=%") {
             table[byte] |= HOST;
         }
         byte += 1;
@@ -90,10 +92,31 @@ pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// `uri-host [ ":" port ]`, or nothing at all [RFC9110 §7.2]. The characters
-/// are checked, not whether such a host could exist.
+/// `uri-host [ ":" port ]`, or nothing at all [RFC9110 §7.2]. Of a name the characters are
+/// checked, not whether such a host could exist.
 pub(crate) fn is_host(value: &[u8]) -> bool {
-    all(value, HOST)
+    let (is_host, end) = match value {
+        [b'[', literal @ ..] => match literal.iter().position(|&byte| byte == b']') {
+            Some(length) => (is_ipv6(&literal[..length]), length + 2),
+            None => return false,
+        },
+        _ => {
+            let end = value.iter().position(|&byte| byte == b':').unwrap_or(value.len());
+            (all(&value[..end], HOST), end)
+        }
+    };
+    is_host
+        && match &value[end..] {
+            [] => true,
+            [b':', port @ ..] => {
+                port.is_empty() || decimal(port).is_some_and(|port| port < 1 << 16)
+            }
+            _ => false,
+        }
+}
+
+fn is_ipv6(literal: &[u8]) -> bool {
+    std::str::from_utf8(literal).is_ok_and(|literal| literal.parse::<Ipv6Addr>().is_ok())
 }
 
 /// One of the four forms of a request target [RFC9112 §3.2], with no userinfo
@@ -105,9 +128,17 @@ pub(super) fn is_target(target: &[u8], method: &[u8], is_connect: bool) -> bool 
         });
     }
     match target {
+        [b'/' | b'*', ..] => is_path(target, method),
+        _ => is_uri_with(target, |uri| matches!(uri.scheme_str(), Some("http" | "https"))),
+    }
+}
+
+/// A path with its query, or the asterisk that stands for the whole server.
+pub(super) fn is_path(target: &[u8], method: &[u8]) -> bool {
+    match target {
         [b'/', ..] => all(target, TARGET),
         b"*" => method == b"OPTIONS",
-        _ => is_uri_with(target, |uri| matches!(uri.scheme_str(), Some("http" | "https"))),
+        _ => false,
     }
 }
 
@@ -137,6 +168,31 @@ mod tests {
                 let ours = is_target(&target, b"GET", false);
                 assert!(!ours || http::Uri::try_from(&target[..]).is_ok(), "{byte:#x}");
             }
+        }
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_and_may_have_a_port() {
+        for host in ["", "a", "a.example:80", "a:", "[::1]", "[::1]:65535", "127.0.0.1:1", "a;c"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "a:80:80",
+            "[::1",
+            "[]",
+            "[a]",
+            "[::1]80",
+            "[::1]:x",
+            "::1",
+            "a:b;c",
+            "a:65536",
+            "a b",
+            "a@b",
+            "a/b",
+            "a:+1",
+            "[::1%25eth0]",
+        ] {
+            assert!(!is_host(host.as_bytes()), "{host}");
         }
     }
 

@@ -13,11 +13,13 @@
 //! is no HTTP at all gets no answer, which would not be understood: an HTTP/2 client whose
 //! preface is wrong, say.
 //!
-//! HTTP/2 needs none of this: its frames say how long they are.
+//! HTTP/2 needs no watch: its frames say how long they are. Of its heads is asked what is asked of
+//! those of HTTP/1.
 
 mod chunked;
 mod grammar;
 mod head;
+mod head_http2;
 mod limits;
 mod patience;
 mod sideband;
@@ -27,6 +29,7 @@ mod watch;
 
 pub(crate) use chunked::{Chunked, Part};
 pub(crate) use grammar::{decimal, is_host};
+pub(crate) use head_http2::check_head;
 pub use limits::Limits;
 pub(crate) use patience::Patience;
 pub(crate) use sideband::{Notice, Sideband, Verdict};

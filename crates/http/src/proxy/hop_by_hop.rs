@@ -8,6 +8,21 @@ pub(super) fn is_of_connection(name: &str) -> bool {
     )
 }
 
+/// Whether a field of this name, in lower case, is taken for one of ours by services to which
+/// underscores and hyphens are the same.
+pub(super) fn imitates_ours(name: &str) -> bool {
+    if !name.contains('_') {
+        return false;
+    }
+    let meant = name.replace('_', "-");
+    is_of_connection(&meant)
+        || meant.starts_with("x-forwarded-")
+        || matches!(
+            &*meant,
+            "content-length" | "forwarded" | "x-quality" | "x-real-ip" | "x-request-id"
+        )
+}
+
 /// What the `Connection` lines of a head name.
 #[derive(Debug, Default)]
 pub(super) struct Named<'a> {

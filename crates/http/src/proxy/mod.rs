@@ -55,7 +55,7 @@ use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
 use self::upstream::{Answered, Failed, Outgoing, Reach};
-use crate::classify::{self, Choice, Routes, kind_of, network_of};
+use crate::classify::{self, Choice, Routes, has_dot_segments, kind_of, network_of};
 use crate::hold::Hold;
 use crate::refusal::{self, Form};
 use crate::server::{AtHand, ClientBody, Ordinary, Tunnel};
@@ -201,6 +201,9 @@ impl Proxy {
         let form = |head: &Parts| Form::of(&head.headers);
         if matches!(head.method, Method::CONNECT | Method::TRACE) {
             return Trouble::Method.answer(form(&head));
+        }
+        if has_dot_segments(head.uri.path()) {
+            return Trouble::Path.answer(form(&head));
         }
         let reach = &self.reaches[choice.upstream];
         let client = network_of(self.client(peer, &head.headers));

@@ -156,25 +156,19 @@ impl RequestBody {
     }
 }
 
-/// Whether a field can do no harm behind a body: whoever merges it into the head
-/// must not find another message there [RFC9110 §6.5.1].
+/// Whether a field is passed on behind a body: those that can only be said there, for they are
+/// computed from it. Whatever else is merged into the head by whoever reads on must not say
+/// where the request comes from, nor where it ends [RFC9110 §6.5.1].
 fn may_trail(name: &str) -> bool {
-    !matches!(
+    matches!(
         name,
-        "authorization"
-            | "connection"
-            | "content-encoding"
-            | "content-length"
-            | "content-range"
-            | "content-type"
-            | "cookie"
-            | "expect"
-            | "host"
-            | "keep-alive"
-            | "max-forwards"
-            | "te"
-            | "trailer"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+        "content-digest"
+            | "content-md5"
+            | "digest"
+            | "repr-digest"
+            | "signature"
+            | "signature-input"
+            | "x-amz-trailer-signature"
+            | "x-goog-hash"
+    ) || name.starts_with("x-amz-checksum-")
 }

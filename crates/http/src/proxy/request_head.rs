@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Version};
 use tamarisk_control::Ratio;
 
 use super::forwarded::{Kept, Peer};
-use super::hop_by_hop::{Named, is_of_connection, tokens};
+use super::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
 use super::request_id::{self, RequestIds};
 use super::upstream::{HostHeader, Upstream};
 use crate::guard::is_host;
@@ -61,6 +61,7 @@ impl Way<'_> {
                 // The target and the body say these themselves.
                 "host" | "content-length" => continue,
                 _ if is_of_connection(name) || named.contains(name) => continue,
+                _ if imitates_ours(name) => continue,
                 "x-forwarded-for" | "forwarded" if !self.from.is_trusted() => continue,
                 "x-forwarded-proto" if !self.from.is_trusted() => continue,
                 "x-forwarded-host" if !self.from.is_trusted() => continue,
@@ -116,9 +117,8 @@ fn via(version: Version) -> &'static str {
     }
 }
 
-/// The host of an absolute target overrules the field [RFC9112 §3.2.2]. Those of
-/// HTTP/2, which no guard has looked at, must be hosts to count as such; with a user
-/// before it, `:authority` is none [RFC9113 §8.3.1].
+/// The host of an absolute target overrules the field [RFC9112 §3.2.2]. What is none does not
+/// count as one: not every server looks as closely as ours.
 fn asked_host(request: &Parts) -> Option<HeaderValue> {
     let asked = match request.uri.authority() {
         Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),

@@ -13,6 +13,8 @@ pub(super) enum Trouble {
     NoRoute,
     /// `CONNECT` and `TRACE`, which a proxy in front of a site has no use for.
     Method,
+    /// The path may lead out of the route that it is on.
+    Path,
     /// No connection could be made.
     Unreachable,
     /// It closed the connection, or what it sent was no answer.
@@ -62,6 +64,7 @@ impl Trouble {
         match self {
             Self::NoRoute => message!(NOT_FOUND, 404, "no_route", "no route takes this request"),
             Self::Method => message!(NOT_IMPLEMENTED, 501, "method", "this method is not served here"),
+            Self::Path => message!(BAD_REQUEST, 400, "path", "the path has a name that is only dots"),
             Self::Unreachable => message!(BAD_GATEWAY, 502, "unreachable", "the service behind this proxy cannot be reached"),
             Self::Broken => message!(BAD_GATEWAY, 502, "broken", "the service behind this proxy broke off or gave no proper answer"),
             Self::Silent => message!(GATEWAY_TIMEOUT, 504, "silent", "the service behind this proxy did not answer in time"),

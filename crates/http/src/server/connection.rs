@@ -121,7 +121,7 @@ async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms
         .max_send_buf_size(BUFFER_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    let service = streams.counted(service);
+    let service = streams.counted(service, Arc::clone(&terms.refused));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let end = tokio::select! {
         done = terms.drain.until(connection.as_mut()) => match done {

@@ -181,8 +181,10 @@ where
                 (answer, open)
             }
             Projected::Refused { violation, text } => {
-                let answer = refusal(*violation, mem::take(text));
-                return Poll::Ready(Ok(answer.map(|body| ScreenedBody::Refusal { body })));
+                let body = ScreenedBody::Refusal { body: Full::from(mem::take(text)) };
+                let mut answer = refusal(*violation, body);
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                return Poll::Ready(Ok(answer));
             }
             // With an error hyper closes the connection and says nothing.
             Projected::NotHttp => return Poll::Ready(Err(Violation::NotHttp.into())),
@@ -248,16 +250,16 @@ impl Drop for Open {
     }
 }
 
-fn refusal_text(violation: Violation) -> String {
+/// What a client is told that was refused for its framing.
+pub(super) fn refusal_text(violation: Violation) -> String {
     format!("{}: {violation}\n", violation.status().as_u16())
 }
 
-/// The answer to a request that was refused for its framing.
-fn refusal(violation: Violation, text: String) -> Response<Full<Bytes>> {
-    let mut answer = Response::new(Full::from(text));
+/// The answer that tells it.
+pub(super) fn refusal<B>(violation: Violation, body: B) -> Response<B> {
+    let mut answer = Response::new(body);
     *answer.status_mut() = violation.status();
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, text);
     answer
 }

@@ -1,6 +1,7 @@
 //! The streams of one HTTP/2 connection, and how long it may have none: as long as it answers
 //! pings it is alive.
 
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +19,12 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, sleep};
 
+use super::at_hand::AtHand;
 use super::client_body::{ClientBody, Rest};
 use super::passage::{Passage, Running};
-use crate::guard::{Limits, Sideband};
+use super::refused::Counts;
+use super::screen::{refusal, refusal_text};
+use crate::guard::{Limits, Sideband, Violation, check_head};
 
 /// What hyper gets of a body at once: it takes all that it gets, whatever the client's window,
 /// and we could not see the client take it. Two frames, which at the least rate take a minute.
@@ -51,9 +55,9 @@ impl Streams {
         Self(Arc::new(Shared { limits, sideband, open, moved }))
     }
 
-    /// Counts the requests to `service`.
-    pub(super) fn counted<S>(&self, service: S) -> Counted<S> {
-        Counted { service, streams: self.clone() }
+    /// Counts the requests to `service`, and those that are `refused` before.
+    pub(super) fn counted<S>(&self, service: S, refused: Arc<Counts>) -> Counted<S> {
+        Counted { service, streams: self.clone(), refused }
     }
 
     /// Waits until there has been no request for so long.
@@ -122,11 +126,12 @@ impl Drop for Open {
 pub(super) struct Counted<S> {
     service: S,
     streams: Streams,
+    refused: Arc<Counts>,
 }
 
 impl<S, B> Service<Request<Incoming>> for Counted<S>
 where
-    S: Service<Request<ClientBody>, Response = Response<B>>,
+    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand,
 {
     type Response = Response<CountedBody<B>>;
     type Error = S::Error;
@@ -134,13 +139,20 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (head, body) = request.into_parts();
+        let open = Some(Open::new(&self.streams));
+        if let Err(violation) = check_head(&head) {
+            let text = refusal_text(violation);
+            self.refused.refused(violation);
+            self.service.refused(violation, text.len());
+            return Answering::Refused { violation, text, open };
+        }
         let (body, rest) = ClientBody::of_stream(body, self.streams.limits());
         // Who waits for a word before it sends the body may have the answer as that word.
         let rest = rest.filter(|_| !head.headers.contains_key(EXPECT));
         Answering::Awaited {
             answer: self.service.call(Request::from_parts(head, body)),
             rest,
-            open: Some(Open::new(&self.streams)),
+            open,
         }
     }
 }
@@ -160,6 +172,8 @@ pin_project! {
             answer: Option<Response<CountedBody<B>>>,
             rest: Rest,
         },
+        /// The service was not asked.
+        Refused { violation: Violation, text: String, open: Option<Open> },
     }
 }
 
@@ -170,10 +184,20 @@ where
     type Output = Result<Response<CountedBody<B>>, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let AnsweringProjected::Refused { violation, text, open } = self.as_mut().project() {
+            let rest = Bytes::from(mem::take(text));
+            let body = CountedBody { body: None, rest, _open: open.take() };
+            return Poll::Ready(Ok(refusal(*violation, body)));
+        }
         if let AnsweringProjected::Awaited { answer, rest, open } = self.as_mut().project() {
             let answer = ready!(answer.poll(cx))?;
             let open = open.take();
-            let answer = answer.map(|body| CountedBody { body, rest: Bytes::new(), _open: open });
+            let rest_of_frame = Bytes::new();
+            let answer = answer.map(|body| CountedBody {
+                body: Some(body),
+                rest: rest_of_frame,
+                _open: open,
+            });
             let Some(rest) = rest.take() else { return Poll::Ready(Ok(answer)) };
             self.set(Self::Held { answer: Some(answer), rest });
         }
@@ -188,8 +212,9 @@ where
 pin_project! {
     /// A body that is passed on in pieces.
     pub(super) struct CountedBody<B> {
+        // None if the request was refused.
         #[pin]
-        body: B,
+        body: Option<B>,
         // What is left of its last frame.
         rest: Bytes,
         _open: Option<Open>,
@@ -208,7 +233,8 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         if this.rest.is_empty() {
             // hyper asks for more when the client has taken what there was.
             Passage::next(0);
-            match ready!(this.body.poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
+            let Some(body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
+            match ready!(body.poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => *this.rest = data,
                 Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
@@ -221,11 +247,13 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.rest.is_empty() && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (rest, hint) = (self.rest.len() as u64, self.body.size_hint());
+        let none = || SizeHint::with_exact(0);
+        let hint = self.body.as_ref().map_or_else(none, Body::size_hint);
+        let rest = self.rest.len() as u64;
         let mut whole = SizeHint::new();
         whole.set_lower(hint.lower().saturating_add(rest));
         if let Some(upper) = hint.upper().and_then(|upper| upper.checked_add(rest)) {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use http::StatusCode;
 use tamarisk_control::Target;
+use tamarisk_http::classify::PathPrefix;
 use tamarisk_http::config::parts::{self, ClassDefinition};
 use tamarisk_settings::target::is_percentile;
 use tamarisk_settings::values::list;
@@ -15,7 +16,7 @@ use super::values::{self, Place};
 use crate::host::HostName;
 use crate::options::{Action, HostOptions, RouteOptions};
 use crate::path::SitePath;
-use crate::route::{Prefix, Redirect};
+use crate::route::Redirect;
 
 const HOST: &[&str] =
     &["names", "root", "index", "listing", "hidden", "cache_control", "errors", "route", "p90"];
@@ -86,8 +87,8 @@ fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault>
     for value in section.read("route", |value| list(value, Ok))?.unwrap_or_default() {
         let route = Section::new(value, &keys(), is_percentile)?;
         let path = route.require("path", "\"/docs\"", parts::path)?;
-        let prefix = Prefix::of(&path);
-        if let Some(other) = routes.iter().find(|other| Prefix::of(&other.path) == prefix) {
+        let prefix = PathPrefix::new(&path);
+        if let Some(other) = routes.iter().find(|other| PathPrefix::new(&other.path) == prefix) {
             let span = route.span_of("path");
             let message = format!("another route of this host has {:?}", other.path);
             let fault = Fault::new(span, message, "expected another path");
@@ -118,8 +119,9 @@ fn leads_away(
 ) -> Result<(), Fault> {
     let Action::Redirect(Redirect { to, .. }) = &route.action else { return Ok(()) };
     let path = to.split(['?', '#']).next().unwrap_or_default();
-    let takes = |route: &&RouteOptions| Prefix::of(&route.path).rest(path).is_some();
-    let taker = routes.iter().filter(takes).max_by_key(|route| Prefix::of(&route.path).depth());
+    let takes = |route: &&RouteOptions| PathPrefix::new(&route.path).rest(path).is_some();
+    let taker =
+        routes.iter().filter(takes).max_by_key(|route| PathPrefix::new(&route.path).depth());
     if to.starts_with('/') && taker.is_some_and(|taker| taker.path == route.path) {
         let message = format!("the redirect of {:?} leads back to itself", route.path);
         return Err(Fault::new(at, message, "expected a path that another route takes"));
@@ -134,7 +136,7 @@ fn errors(
     place: Place<'_>,
 ) -> Result<BTreeMap<StatusCode, SitePath>, Fault> {
     let own = routes.iter().find_map(|route| match &route.action {
-        Action::Folder(folder) if Prefix::of(&route.path).depth() == 0 => Some(folder),
+        Action::Folder(folder) if PathPrefix::new(&route.path).depth() == 0 => Some(folder),
         _ => None,
     });
     let Some(own) = own else {

@@ -5,9 +5,10 @@ use std::path::Component;
 
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use tamarisk_http::classify::PathPrefix;
 
 use crate::path::{HiddenFiles, SitePath};
-use crate::route::{Prefix, Redirect};
+use crate::route::Redirect;
 
 /// A path in `input` names a file beneath its folder or none; it names the same one when it is
 /// written in another way, and when a route takes some of it away.
@@ -55,15 +56,15 @@ fn is_the_same_escaped(path: &SitePath, hidden: HiddenFiles) {
 fn is_the_same_behind_a_route(text: &str, path: &SitePath, hidden: HiddenFiles) {
     let Some(first) = path.as_path().iter().next() else { return };
     let escaped = format!("/{}", percent_encode(first.as_bytes(), NON_ALPHANUMERIC));
-    let rest = Prefix::of(&escaped).rest(text).expect("the path is below its first name");
+    let rest = PathPrefix::new(&escaped).rest(text).expect("the path is below its first name");
     if !rest.is_empty() {
         let rest = SitePath::of(rest, HiddenFiles::Served).expect("a part of it is a path too");
         assert_eq!(path.as_path().strip_prefix(first), Ok(rest.as_path()), "{text:?}");
         assert_eq!(path.is_folder(), rest.is_folder(), "{text:?}");
     }
     let other = format!("{escaped}x");
-    assert_eq!(Prefix::of(&other).rest(text), None, "{text:?} is not below {other:?}");
-    assert_eq!(Prefix::of("/").rest(text), Some(text), "{hidden:?}");
+    assert_eq!(PathPrefix::new(&other).rest(text), None, "{text:?} is not below {other:?}");
+    assert_eq!(PathPrefix::new("/").rest(text), Some(text), "{hidden:?}");
 }
 
 /// Whatever a client adds to a redirect, it leads to the same host.

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tamarisk_http::classify::PathPrefix;
+
 use crate::config::parse;
 use crate::options::{Action, HostOptions, SiteOptions};
-use crate::route::Prefix;
 
 #[path = "../../../../crates/http/fuzz/shown.rs"]
 mod shown;
@@ -40,9 +41,13 @@ fn holds_together(site: &SiteOptions) {
 fn routes_are_apart(host: &HostOptions) {
     let mut has_root = false;
     for (index, route) in host.routes.iter().enumerate() {
-        let prefix = Prefix::of(&route.path);
+        let prefix = PathPrefix::new(&route.path);
         let others = &host.routes[index + 1..];
-        assert!(others.iter().all(|other| Prefix::of(&other.path) != prefix), "{}", route.path);
+        assert!(
+            others.iter().all(|other| PathPrefix::new(&other.path) != prefix),
+            "{}",
+            route.path
+        );
         assert!(prefix.rest(&route.path).is_some_and(|rest| rest.trim_matches('/').is_empty()));
         match &route.action {
             Action::Folder(folder) => {

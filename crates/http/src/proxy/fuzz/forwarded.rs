@@ -17,7 +17,7 @@ use crate::classify::{ClassRule, Condition, Route, Routes, timeout};
 use crate::fuzz::Input;
 use crate::guard::{Limits, Violation, Watch, is_host};
 use crate::proxy::forwarded::{Peer, Scheme};
-use crate::proxy::hop_by_hop::is_of_connection;
+use crate::proxy::hop_by_hop::{imitates_ours, is_of_connection};
 use crate::proxy::request_head::{BodyLength, Way};
 use crate::proxy::request_id::{RequestIds, is_well_formed};
 use crate::proxy::upstream::Upstream;
@@ -183,7 +183,8 @@ impl Passed {
         let is_theirs =
             |name: &&HeaderName| !OURS.contains(&name.as_str()) && !is_of_connection(name.as_str());
         for name in request.headers.keys().filter(is_theirs) {
-            let said: Vec<_> = match named.contains(name.as_str()) {
+            let is_left_out = named.contains(name.as_str()) || imitates_ours(name.as_str());
+            let said: Vec<_> = match is_left_out {
                 true => Vec::new(),
                 false => request.headers.get_all(name).iter().collect(),
             };
