@@ -29,9 +29,9 @@ pub(crate) async fn asked_to_end() {
 pub(crate) struct SignalWatch(Option<Signal>);
 
 impl SignalWatch {
-    /// SIGHUP: the configuration is to be read again, if `wanted`.
-    pub(crate) fn read_again(wanted: bool) -> Self {
-        Self(wanted.then(|| signal(SignalKind::hangup()).ok()).flatten())
+    /// SIGHUP: the configuration is to be read again.
+    pub(crate) fn read_again() -> Self {
+        Self(signal(SignalKind::hangup()).ok())
     }
 
     /// SIGUSR2: another process is to take over.

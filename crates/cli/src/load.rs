@@ -22,6 +22,7 @@ use tamarisk_load::{
 use self::destination::{Destination, Results};
 use self::progress::Progress;
 use crate::interrupt::interrupted;
+use crate::output::figure_file;
 use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
@@ -167,7 +168,7 @@ struct ResultOptions {
     #[arg(long, value_name = "FILE")]
     csv: Option<Destination>,
     /// Draw the run over time, as SVG, or PNG if the name ends in `.png`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = figure_file)]
     plot: Option<PathBuf>,
     /// The interval of the time series and of the live line
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]

@@ -21,6 +21,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// A request through the proxy allocates some dozen times: an allocator made for
 /// that saves several per cent of its cost (`bench`, `proxy`).
@@ -74,6 +75,7 @@ Exit codes:
   130  ended by Ctrl-C";
 
 fn main() -> ExitCode {
+    raise_open_files();
     match Tamarisk::parse().command.run() {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Unsuccessful) => ExitCode::FAILURE,
@@ -106,10 +108,40 @@ impl Command {
     }
 }
 
+/// Takes as many open files as the system lets us have: each connection is one or two, and shells
+/// start programs with 1024 for the sake of old ones.
+fn raise_open_files() {
+    /// More than anyone needs; some systems have no bound at all.
+    const ENOUGH: u64 = 1 << 20;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(ENOUGH).min(ENOUGH);
+    if current.is_some_and(|current| current < wanted) {
+        // Else there are as many as before, and whoever is bounded by it says so.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+    }
+}
+
+/// Says how many clients there may be, if that is less than a server of today may be expected
+/// to take.
+fn say_if_few(connections: usize) {
+    if connections < 4096 {
+        let open = getrlimit(Resource::Nofile).current;
+        let open = open.map_or_else(String::new, |files| format!(", and {files} open files"));
+        eprintln!("There may be {connections} connections{open} (see `ulimit -n`).");
+    }
+}
+
 /// An error in what the user wrote that shows only when options are seen
 /// together, reported like those that each option shows by itself.
 fn misunderstood(error: impl std::fmt::Display) -> anyhow::Error {
     clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n")).into()
+}
+
+/// An address to listen on.
+fn listen_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    tamarisk_http::config::parts::listen_address(text).ok_or_else(|| {
+        "expected an address and a port: `127.0.0.1:8080`, `localhost:8080` or `:8080`".into()
+    })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

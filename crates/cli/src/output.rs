@@ -23,6 +23,18 @@ enum Place {
     },
 }
 
+/// The file of a figure, whose name says which format it has.
+pub(crate) fn figure_file(path: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
+    let is_known = |ending: &std::ffi::OsStr| {
+        ending.eq_ignore_ascii_case("svg") || ending.eq_ignore_ascii_case("png")
+    };
+    match path.extension() {
+        Some(ending) if is_known(ending) => Ok(path),
+        _ => Err("figures are drawn as SVG or PNG: the name has to end in `.svg` or `.png`".into()),
+    }
+}
+
 impl Output {
     pub(crate) fn open(destination: &Destination) -> anyhow::Result<Self> {
         let Destination::File(path) = destination else { return Ok(Self(Place::Stdout)) };

@@ -11,6 +11,8 @@ use tamarisk_control::{Ratio, Target, parse_duration};
 use tamarisk_http::config::{self, ConfigError};
 use tamarisk_http::protect::{self, Options, Running};
 use tamarisk_http::proxy::Origin;
+use tamarisk_http::server::Listeners;
+use tamarisk_http::status::TokenSource;
 use tamarisk_stage::Gate;
 
 mod out_of_reach;
@@ -20,8 +22,9 @@ use self::out_of_reach::OutOfReach;
 use self::recording::Recordings;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::reload::reload;
+use crate::succession::{self, Succession};
 use crate::tls::{self, TlsFiles};
-use crate::{Ending, misunderstood};
+use crate::{Ending, listen_address, misunderstood, say_if_few};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
@@ -38,13 +41,17 @@ Examples:
     tamarisk protect --config protect.toml
   Record what the law is told and decides, for `tamarisk sim replay`:
     tamarisk protect http://127.0.0.1:3000 --p90 200ms --record live.trace
-  Another target while it runs; the file names where the token stands:
+  Another target while it runs, for who has the token:
+    openssl rand -hex 32 > token && chmod 600 token
+    tamarisk protect http://127.0.0.1:3000 --status 127.0.0.1:9090 --status-token-file token
     curl -X PATCH -H \"Authorization: Bearer $(cat token)\" http://127.0.0.1:9090/targets \\
-      -d '{\"app\": {\"default\": {\"p90\": \"100ms\"}}}'
+      -d '{\"upstream\": {\"default\": {\"p90\": \"100ms\"}}}'
 
 Requests that could not be answered in time are refused at once, with 503 and Retry-After.
 SIGHUP reads the file and certificates again: targets, laws and certificates change without losing a
 request, the rest is said to need a restart; a file with a mistake changes nothing.
+SIGUSR2 starts the program anew with the same arguments: the new process takes the sockets over, and
+the old one drains once the new one serves. Sockets from systemd (LISTEN_FDS) go before --listen.
 SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 
 /// Put any HTTP service under overload control
@@ -54,11 +61,11 @@ SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Protect {
-    /// The service, as `http://HOST:PORT`
+    /// The service, as `http://HOST:PORT`, `HOST:PORT` or, on this machine, `:PORT`
     #[arg(value_name = "URL", required_unless_present = "config")]
     upstream: Option<Origin>,
-    /// Serve clients here [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve clients here; `:8080` is that port of all interfaces [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     #[command(flatten)]
     tls: TlsFiles,
@@ -72,8 +79,11 @@ pub(crate) struct Protect {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p99: Option<Duration>,
     /// Show status (/status, /metrics, and a page) here
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     status: Option<SocketAddr>,
+    /// Allow changes over the status port to who has the token in this file
+    #[arg(long, value_name = "FILE")]
+    status_token_file: Option<PathBuf>,
     /// Read routes, classes, targets and laws from a TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "target"])]
     config: Option<PathBuf>,
@@ -103,19 +113,30 @@ impl Protect {
         let drain = self.drain;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let mut read_again =
-                SignalWatch::read_again(self.config.is_some() || self.tls.are_named());
-            let mut running = protect::start(options).await?;
+            // Also without a file to read again: the signal would end the process.
+            let mut read_again = SignalWatch::read_again();
+            let mut succession = Succession::watch();
+            let mut running = match succession::inherited()? {
+                sockets if sockets.is_empty() => protect::start(options).await?,
+                sockets => {
+                    let listeners = Listeners::inherited(sockets, options.cores)?;
+                    protect::start_on(listeners, options).await?
+                }
+            };
             announce(&running);
+            succession::ready();
             recordings.announce();
             let mut end = std::pin::pin!(asked_to_end());
             let mut watch = std::pin::pin!(recordings.watch());
+            let passed_on = running.sockets();
+            let mut succeeded = Box::pin(succession.succeed(&passed_on));
             let mut out_of_reach = OutOfReach::default();
             let mut looks = tokio::time::interval(out_of_reach::EVERY);
             loop {
                 tokio::select! {
                     () = &mut end => break,
                     () = &mut watch => {}
+                    () = &mut succeeded => {}
                     now = looks.tick() => {
                         let seen: Vec<_> = running.gates().iter().map(Gate::observe).collect();
                         out_of_reach.look(now, &seen).iter().for_each(|line| eprintln!("{line}"));
@@ -127,6 +148,9 @@ impl Protect {
                     }
                 }
             }
+            // Whoever connects now is for the process that takes over.
+            drop(succeeded);
+            drop(passed_on);
             eprintln!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
             let cut = tokio::select! {
                 cut = running.shutdown(drain) => cut,
@@ -161,6 +185,11 @@ impl Protect {
         };
         options.listen = self.listen.unwrap_or(options.listen);
         options.status = self.status.or(options.status);
+        options.status_token =
+            self.status_token_file.clone().map(TokenSource::File).or(options.status_token);
+        if self.status_token_file.is_some() && options.status.is_none() {
+            return Err(misunderstood("--status-token-file needs a --status to be shown on"));
+        }
         options.cores = self.cores.unwrap_or(options.cores);
         options.tls = self.tls.open()?.or(options.tls);
         options.handshake_target = self.tls.target()?;
@@ -179,8 +208,9 @@ impl Protect {
 
 fn announce(running: &Running) {
     let scheme = if running.handshakes().is_some() { "https" } else { "http" };
-    eprintln!("Protecting on {scheme}://{}", running.local_addr());
+    succession::say(&format!("Protecting on {scheme}://{}", running.local_addr()));
     if let Some(address) = running.status_addr() {
         eprintln!("Status on http://{address}/");
     }
+    say_if_few(running.connections_limit());
 }

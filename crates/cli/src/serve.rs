@@ -13,12 +13,13 @@ use tamarisk_haboob::{
     FolderOptions, Listeners, Listing, LogFormat, LogOptions, LogTarget, Options, Running,
     SiteOptions, StatusOptions, start, start_on,
 };
+use tamarisk_http::status::TokenSource;
 
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::reload::reload;
 use crate::succession::{self, Succession};
 use crate::tls::{self, TlsFiles};
-use crate::{Ending, misunderstood, size};
+use crate::{Ending, listen_address, misunderstood, say_if_few, size};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -76,8 +77,9 @@ pub(crate) struct Serve {
     /// The folder, or a file that describes a site
     #[arg(value_name = "FOLDER|FILE")]
     site: PathBuf,
-    /// Serve clients here [default: what the file says, or 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve clients here; `:8080` is that port of all interfaces [default: what the file says, or
+    /// 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     #[command(flatten)]
     tls: TlsFiles,
@@ -106,8 +108,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FORMAT", value_parser = ["combined", "json"], requires = "log")]
     log_format: Option<String>,
     /// Show the status here: a page, JSON and metrics for Prometheus
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     status: Option<SocketAddr>,
+    /// Allow changes over the status port to who has the token in this file
+    #[arg(long, value_name = "FILE")]
+    status_token_file: Option<PathBuf>,
     /// Serve on this many threads [default: one for each core]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
@@ -128,7 +133,7 @@ impl Serve {
         }
         runtime.block_on(async {
             // Also without anything to read again: the signal would end the process.
-            let mut hangup = SignalWatch::read_again(true);
+            let mut hangup = SignalWatch::read_again();
             let mut succession = Succession::watch();
             let is_tls = options.tls.is_some();
             let running = match succession::inherited()? {
@@ -186,6 +191,12 @@ impl Serve {
         if let Some(listen) = self.status {
             let token = options.status.and_then(|status| status.token);
             options.status = Some(StatusOptions { listen, token });
+        }
+        if let Some(file) = &self.status_token_file {
+            let Some(status) = &mut options.status else {
+                return Err(misunderstood("--status-token-file needs a --status to be shown on"));
+            };
+            status.token = Some(TokenSource::File(file.clone()));
         }
         options.listen = self.listen.unwrap_or(options.listen);
         options.cores = self.cores.unwrap_or(options.cores);
@@ -256,4 +267,5 @@ fn announce(running: &Running, is_tls: bool) {
     if let Some(address) = running.status_addr() {
         eprintln!("Status on http://{address}/");
     }
+    say_if_few(running.connections_limit());
 }

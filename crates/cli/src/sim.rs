@@ -23,7 +23,7 @@ use tamarisk_plot::Format;
 use self::comparison::Comparison;
 use self::runs::{Arrangement, Foreground, Runs};
 use crate::load::destination::Destination;
-use crate::output::Output;
+use crate::output::{Output, figure_file};
 use crate::{Ending, misunderstood};
 
 const RUN_EXAMPLES: &str = "\
@@ -106,7 +106,7 @@ struct Common {
     #[arg(long, value_name = "FILE")]
     csv: Option<Destination>,
     /// Draw the same, as SVG, or PNG if the name ends in `.png`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = figure_file)]
     plot: Option<PathBuf>,
     /// Show no progress
     #[arg(short, long)]

@@ -44,11 +44,6 @@ impl TlsFiles {
         Ok(Some(tls))
     }
 
-    /// Whether any are named.
-    pub(crate) fn are_named(&self) -> bool {
-        !self.tls_cert.is_empty()
-    }
-
     /// What a client who asks for a handshake is promised.
     pub(crate) fn target(&self) -> anyhow::Result<Target> {
         Target::p90(self.tls_p90).map_err(misunderstood)

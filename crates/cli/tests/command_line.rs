@@ -145,11 +145,12 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
     check(&["load", url, "http://127.0.0.1:2/"], "different servers");
     check(&["load", url, "--json", "-", "--csv", "-"], "cannot both be");
     check(&["load", url, "--spread", "2"], "from 0 to 1");
+    check(&["load", url, "--plot", "run.jpg"], "end in `.svg` or `.png`");
 }
 
 #[test]
 fn a_result_that_cannot_be_written_is_an_error_before_the_run() {
-    let nowhere = scratch("no-such-directory/result");
+    let nowhere = scratch("no-such-directory/result.svg");
     for option in ["--json", "--csv", "--plot"] {
         let url = "http://127.0.0.1:1/";
         let output =

@@ -13,7 +13,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{
     Recorder, axum, curl, exchange, front, options, read_until, streaming_front, within,

@@ -11,10 +11,13 @@ pub fn is_percentile(key: &str) -> bool {
 }
 
 /// `p` and the digits behind the decimal point of the ratio: two of them as a
-/// rule, more to be finer. `p5` is rejected: it could mean 5 % or 50 %.
+/// rule, more to be finer than 90 %. `p5` is rejected: it could mean 5 % or 50 %; and `p100`, which
+/// nobody means as 10 %.
 pub fn percentile(key: &str) -> Option<Ratio> {
     let digits = key.strip_prefix('p')?;
-    let plain = (2..=5).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_long_enough =
+        digits.len() == 2 || (3..=5).contains(&digits.len()) && digits.starts_with('9');
+    let plain = is_long_enough && digits.bytes().all(|byte| byte.is_ascii_digit());
     let ratio = plain.then(|| format!("0.{digits}"))?.parse().ok()?;
     Ratio::new(ratio).ok().filter(|ratio| *ratio > Ratio::ZERO)
 }
@@ -50,7 +53,7 @@ mod tests {
         {
             assert_eq!(percentile(key).map(Ratio::get), Some(ratio), "{key}");
         }
-        for key in ["p", "p9", "p00", "p9x", "90", "path", "p999999"] {
+        for key in ["p", "p9", "p00", "p9x", "90", "path", "p999999", "p100", "p125"] {
             assert_eq!(percentile(key), None, "{key}");
         }
     }

@@ -135,8 +135,16 @@ impl SiteOptions {
 
     /// Whether some requests go to other services.
     pub fn has_proxies(&self) -> bool {
-        let mut routes = self.hosts.iter().flat_map(|host| &host.routes);
-        routes.any(|route| matches!(route.action, Action::Proxy(_)))
+        self.services().next().is_some()
+    }
+
+    /// The services that requests go to.
+    pub(crate) fn services(&self) -> impl Iterator<Item = &UpstreamOptions> {
+        let routes = self.hosts.iter().flat_map(|host| &host.routes);
+        routes.filter_map(|route| match &route.action {
+            Action::Proxy(proxied) => Some(&proxied.upstream),
+            _ => None,
+        })
     }
 }
 

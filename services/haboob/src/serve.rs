@@ -6,9 +6,9 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tamarisk_control::Target;
-use tamarisk_http::protect::Reloaded;
+use tamarisk_http::protect::{Reloaded, UnknownHost};
 use tamarisk_http::proxy::Scheme;
-use tamarisk_http::server::{Cores, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_http::server::{Beside, Cores, DrainTrigger, ListenError, Listeners, Server};
 use tamarisk_http::status::InvalidToken;
 use tamarisk_http::tls::{Handshakes, Tls};
 use tamarisk_stage::{BuildError, StageObservation};
@@ -95,6 +95,9 @@ pub enum StartError {
     /// Changes cannot be allowed to whoever has the token.
     #[error(transparent)]
     Token(#[from] InvalidToken),
+    /// Nobody knows the address of a service behind.
+    #[error(transparent)]
+    Unknown(#[from] UnknownHost),
     /// The site cannot be served.
     #[error(transparent)]
     Site(#[from] SiteError),
@@ -121,7 +124,7 @@ pub struct Running {
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
     let listeners = Listeners::bind(options.listen, options.cores)?;
-    start_on(listeners, options).await
+    begin(listeners, options, Beside::Nobody).await
 }
 
 /// The same on `listeners` that there are already, whatever the options say of an address.
@@ -129,9 +132,21 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
+    begin(listeners, options, Beside::Predecessor).await
+}
+
+async fn begin(
+    listeners: Listeners,
+    options: Options,
+    beside: Beside,
+) -> Result<Running, StartError> {
     let local_addr = listeners.local_addr();
     let kept = listeners.to_pass_on().map_err(ListenError::Inherited)?;
-    let status = options.status.as_ref().map(StatusPort::bind).transpose()?;
+    for service in options.site.services() {
+        service.resolve().await?;
+    }
+    let status = options.status.as_ref();
+    let status = status.map(|status| StatusPort::bind(status, beside)).transpose()?;
     let site = Site::open(options.site_reached_as(options.scheme()))?;
     let shaking = |tls: &Tls| Handshakes::new(tls.clone(), options.cores, options.handshake_target);
     let handshakes = options.tls.as_ref().map(shaking).transpose()?;
@@ -177,6 +192,11 @@ impl Running {
         reloaded.certificates(self.options.tls.as_ref(), options.tls.as_ref());
         self.status.iter().for_each(Shown::renew);
         Ok(reloaded)
+    }
+
+    /// How many clients may be connected at once.
+    pub fn connections_limit(&self) -> usize {
+        self.options.server.connections_limit()
     }
 
     /// Where the status is shown.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tamarisk_http::server::{Drain, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_http::server::{Beside, Drain, DrainTrigger, ListenError, Listeners, Server};
 use tamarisk_http::status::{self, Board, Token, TokenSource};
 use tamarisk_http::tls::Handshakes;
 use tokio::net::TcpListener;
@@ -49,9 +49,9 @@ struct Display {
 }
 
 impl StatusPort {
-    pub(crate) fn bind(options: &StatusOptions) -> Result<Self, StartError> {
+    pub(crate) fn bind(options: &StatusOptions, beside: Beside) -> Result<Self, StartError> {
         let token = options.token.as_ref().map(TokenSource::read).transpose()?;
-        let listener = Listeners::bind_here(options.listen)?;
+        let listener = Listeners::bind_here(options.listen, beside)?;
         let failed = |source| ListenError::Address { address: options.listen, source };
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { address, listener, token })

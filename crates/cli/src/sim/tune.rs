@@ -20,6 +20,7 @@ use self::evaluate::Evaluation;
 use self::evidence::{Evidence, Searched};
 use self::kind::{Kind, Rules};
 use super::{Destination, Output};
+use crate::output::figure_file;
 use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
@@ -80,7 +81,7 @@ pub(super) struct Tune {
     #[arg(long, value_name = "FILE")]
     toml: Option<Destination>,
     /// Draw the course of the search, as SVG, or PNG if the name ends in `.png`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = figure_file)]
     plot: Option<PathBuf>,
     /// Show no progress
     #[arg(short, long)]

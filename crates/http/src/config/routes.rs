@@ -59,7 +59,7 @@ fn takes_all<'d>(before: &'d [RouteDefinition], route: &Route) -> Option<&'d Rou
     };
     let same = before.iter().filter(is_same);
     let is_taken = |method| same.clone().any(|other| other.route.methods.contains(method));
-    route.methods.iter().all(is_taken).then(|| same.clone().last())?
+    route.methods.iter().all(is_taken).then(|| same.clone().next_back())?
 }
 
 fn route(

@@ -1,6 +1,6 @@
 //! Single values: what each may be, and how it is written.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 use http::header::HeaderName;
@@ -21,7 +21,17 @@ use crate::proxy::{HostHeader, Origin, RequestBuffering, host_and_port};
 /// # Errors
 /// A [`Fault`] at anything else.
 pub fn address(value: &Value<'_>) -> Result<SocketAddr, Fault> {
-    parsed(value, "an address and a port such as \"127.0.0.1:8080\"", |text| text.parse().ok())
+    parsed(value, "an address and a port such as \"127.0.0.1:8080\"", listen_address)
+}
+
+/// An address to listen on: of an interface, of a name such as `localhost`, or with a port alone
+/// of all interfaces.
+pub fn listen_address(text: &str) -> Option<SocketAddr> {
+    if let Some(port) = text.strip_prefix(':') {
+        return Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port.parse().ok()?)));
+    }
+    let resolved = || text.to_socket_addrs().ok().map(Vec::from_iter).unwrap_or_default();
+    text.parse().ok().or_else(|| resolved().into_iter().min_by_key(SocketAddr::is_ipv6))
 }
 
 /// A network; a single address is one of one.

@@ -12,11 +12,11 @@ use tamarisk_trace::Recorder;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-pub use options::{Options, UpstreamOptions};
+pub use options::{Options, UnknownHost, UpstreamOptions};
 pub use reload::Reloaded;
 
 use crate::proxy::{Bounds, Budget, Proxy, Scheme, Site, Upstream};
-use crate::server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
+use crate::server::{Beside, Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Token, TokenSource};
 use crate::tls::Handshakes;
 
@@ -30,6 +30,9 @@ pub enum StartError {
     /// Changes cannot be allowed to whoever has the token.
     #[error(transparent)]
     Token(#[from] InvalidToken),
+    /// Nobody knows the address of an upstream.
+    #[error(transparent)]
+    Unknown(#[from] UnknownHost),
     /// A stage could not be made of its options.
     #[error(transparent)]
     Gate(#[from] BuildError),
@@ -41,6 +44,8 @@ pub struct Running {
     status_addr: Option<SocketAddr>,
     /// What it was started with, and has been changed to since.
     options: Options,
+    /// For a process that is to take over.
+    kept: Arc<[std::net::TcpListener]>,
     upstreams: Vec<Arc<Upstream>>,
     gates: Vec<Gate>,
     server: Server,
@@ -63,10 +68,31 @@ pub struct Cut {
 /// # Errors
 /// [`StartError`], before anything serves.
 pub async fn start(options: Options) -> Result<Running, StartError> {
-    let token = options.status_token.as_ref().map(TokenSource::read).transpose()?;
     let listeners = Listeners::bind(options.listen, options.cores)?;
+    begin(listeners, options, Beside::Nobody).await
+}
+
+/// The same on `listeners` that a process has passed on which this one takes over from, whatever
+/// the options say of an address.
+///
+/// # Errors
+/// [`StartError`], before anything serves.
+pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
+    begin(listeners, options, Beside::Predecessor).await
+}
+
+async fn begin(
+    listeners: Listeners,
+    options: Options,
+    beside: Beside,
+) -> Result<Running, StartError> {
+    let token = options.status_token.as_ref().map(TokenSource::read).transpose()?;
     let local_addr = listeners.local_addr();
-    let status = options.status.map(Listeners::bind_here).transpose()?;
+    let kept = listeners.to_pass_on().map_err(ListenError::Inherited)?.into();
+    let status = options.status.map(|address| Listeners::bind_here(address, beside)).transpose()?;
+    for upstream in &options.upstreams {
+        upstream.resolve().await?;
+    }
     let upstreams =
         options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
     let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
@@ -89,6 +115,7 @@ pub async fn start(options: Options) -> Result<Running, StartError> {
     let mut running = Running {
         local_addr,
         status_addr: None,
+        kept,
         upstreams,
         gates,
         server,
@@ -176,6 +203,13 @@ impl Running {
         self.handshakes.as_ref().map(Handshakes::observe)
     }
 
+    /// The sockets that listen, for another process to [inherit](Listeners::inherited): who has
+    /// connected and was not accepted here is accepted there. As long as they are held, clients
+    /// can connect.
+    pub fn sockets(&self) -> Arc<[std::net::TcpListener]> {
+        Arc::clone(&self.kept)
+    }
+
     /// Where the status is shown.
     pub fn status_addr(&self) -> Option<SocketAddr> {
         self.status_addr
@@ -186,6 +220,11 @@ impl Running {
         &self.gates
     }
 
+    /// How many clients may be connected at once.
+    pub fn connections_limit(&self) -> usize {
+        self.server.connections_limit()
+    }
+
     /// How many clients are connected.
     pub fn connections(&self) -> usize {
         self.server.connections()
@@ -193,6 +232,7 @@ impl Running {
 
     /// Takes no new connections, lets requests finish within `timeout`, and ends.
     pub async fn shutdown(self, timeout: Duration) -> Cut {
+        drop(self.kept);
         self.drain.drain(timeout);
         let connections = self.served.await.expect("a core's task does not panic");
         for gate in &self.gates {

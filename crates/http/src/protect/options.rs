@@ -1,3 +1,4 @@
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -65,6 +66,18 @@ pub struct UpstreamOptions {
     pub laws: Laws,
 }
 
+/// An upstream's host has no address.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot find the address of {host:?}, the host of the upstream {name:?}")]
+pub struct UnknownHost {
+    /// What the operator calls the upstream.
+    pub name: String,
+    /// Its host.
+    pub host: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
 impl Options {
     /// Requests to `upstreams` as `routes` say, with the default limits, on all cores.
     pub fn new(listen: SocketAddr, routes: Routes, upstreams: Vec<UpstreamOptions>) -> Self {
@@ -112,6 +125,19 @@ impl UpstreamOptions {
             recorder: None,
             laws: Laws::new(),
         }
+    }
+
+    /// Looks for the address of its host.
+    ///
+    /// # Errors
+    /// [`UnknownHost`] if there is none at present.
+    pub async fn resolve(&self) -> Result<(), UnknownHost> {
+        let Self { name, origin, .. } = self;
+        origin.resolve().await.map_err(|source| UnknownHost {
+            name: name.clone(),
+            host: origin.host().to_owned(),
+            source,
+        })
     }
 
     /// Whether a service that was started with these options is that of `other`, once its classes

@@ -11,7 +11,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Method, Uri};
 use tamarisk_control::Ratio;
 use tamarisk_stage::{Gate, GatePermit};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 
 use super::abandoned::{self, Count, Work};
@@ -83,9 +83,14 @@ pub struct Origin {
 impl std::str::FromStr for Origin {
     type Err = InvalidUpstream;
 
-    /// Reads `http://host` or `http://host:port`.
+    /// Reads `http://host` or `http://host:port`, `host:port`, or `:port` of this machine.
     fn from_str(url: &str) -> Result<Self, InvalidUpstream> {
-        let uri: Uri = url.parse().map_err(|_| InvalidUpstream::Malformed(url.to_owned()))?;
+        let whole = match url.strip_prefix(':') {
+            Some(port) => format!("http://127.0.0.1:{port}"),
+            None if !url.contains('/') && url.contains(':') => format!("http://{url}"),
+            None => url.to_owned(),
+        };
+        let uri: Uri = whole.parse().map_err(|_| InvalidUpstream::Malformed(url.to_owned()))?;
         if uri.scheme_str() != Some("http") {
             return Err(InvalidUpstream::Scheme(url.to_owned()));
         }
@@ -115,6 +120,22 @@ pub(crate) fn host_and_port(authority: &Authority) -> Option<(&str, u16)> {
         None => host,
     };
     (is_plain && port > 0 && !host.is_empty() && !host.contains(['[', ']'])).then_some((host, port))
+}
+
+impl Origin {
+    /// Its host, without the brackets of an IPv6 address.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether its host has an address at present.
+    ///
+    /// # Errors
+    /// What the system says if it has none.
+    pub async fn resolve(&self) -> io::Result<()> {
+        let mut found = lookup_host((&*self.host, self.port)).await?;
+        found.next().map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
 }
 
 impl std::fmt::Display for Origin {
@@ -333,12 +354,22 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_host_and_a_port() {
-        for url in ["http://a", "http://a/", "http://a:3000", "http://[::1]:80"] {
-            assert!(url.parse::<Origin>().is_ok(), "{url}");
+        for (url, expected) in [
+            ("http://a", "http://a"),
+            ("http://a/", "http://a"),
+            ("http://a:3000", "http://a:3000"),
+            ("http://[::1]:80", "http://[::1]:80"),
+            ("localhost:3000", "http://localhost:3000"),
+            (":3000", "http://127.0.0.1:3000"),
+        ] {
+            assert_eq!(
+                url.parse::<Origin>().map(|origin| origin.to_string()),
+                Ok(expected.to_owned())
+            );
         }
         let error = |url: &str| url.parse::<Origin>().unwrap_err();
         assert_eq!(error("a b"), InvalidUpstream::Malformed("a b".to_owned()));
-        assert_eq!(error("a:80"), InvalidUpstream::Scheme("a:80".to_owned()));
+        assert_eq!(error("a"), InvalidUpstream::Scheme("a".to_owned()));
         assert_eq!(error("https://a"), InvalidUpstream::Scheme("https://a".to_owned()));
         assert_eq!(error("http://a/b"), InvalidUpstream::NotBare("http://a/b".to_owned()));
         assert_eq!(error("http://u@a"), InvalidUpstream::NotBare("http://u@a".to_owned()));

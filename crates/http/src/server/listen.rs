@@ -39,6 +39,15 @@ pub struct Listeners {
     local_addr: SocketAddr,
 }
 
+/// Who may listen on an address already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Nobody: another process would take a part of the clients, and nobody would notice.
+    Nobody,
+    /// The process that is being taken over from.
+    Predecessor,
+}
+
 impl Listeners {
     /// Listens on `address` for so many cores. With port 0 they share the port that the
     /// first one is given.
@@ -47,6 +56,7 @@ impl Listeners {
     /// [`ListenError::Address`].
     pub fn bind(address: SocketAddr, cores: NonZeroUsize) -> Result<Self, ListenError> {
         let bound = || {
+            is_free(address)?;
             let first = listener(address, cores > NonZeroUsize::MIN)?;
             let local_addr = first.local_addr()?;
             let mut sockets = vec![vec![first]];
@@ -97,9 +107,18 @@ impl Listeners {
     ///
     /// # Errors
     /// [`ListenError::Address`].
-    pub fn bind_here(address: SocketAddr) -> Result<tokio::net::TcpListener, ListenError> {
-        let bound = listener(address, true).and_then(tokio::net::TcpListener::from_std);
-        bound.map_err(|source| ListenError::Address { address, source })
+    pub fn bind_here(
+        address: SocketAddr,
+        beside: Beside,
+    ) -> Result<tokio::net::TcpListener, ListenError> {
+        let free = match beside {
+            Beside::Nobody => is_free(address),
+            Beside::Predecessor => Ok(()),
+        };
+        let bound = free.and_then(|()| listener(address, true));
+        bound
+            .and_then(tokio::net::TcpListener::from_std)
+            .map_err(|source| ListenError::Address { address, source })
     }
 
     /// Where clients connect.
@@ -111,6 +130,17 @@ impl Listeners {
     pub(super) fn into_shares(self) -> Vec<Vec<TcpListener>> {
         self.sockets
     }
+}
+
+/// That nobody listens on `address`, who may share it with us for all that the kernel knows.
+fn is_free(address: SocketAddr) -> io::Result<()> {
+    if address.port() == 0 {
+        return Ok(());
+    }
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of the past are in nobody's way.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
 }
 
 fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
@@ -169,6 +199,19 @@ mod tests {
         check(&[3], 2, &[2, 1]);
         check(&[1, 1], 2, &[2, 2]);
         check(&[2, 1], 1, &[3]);
+    }
+
+    #[test]
+    fn an_address_that_somebody_shares_is_taken() {
+        let one =
+            Listeners::bind(SocketAddr::from(([127, 0, 0, 1], 0)), NonZeroUsize::new(2).unwrap());
+        let one = one.unwrap();
+        let address = one.local_addr();
+        let error = Listeners::bind(address, NonZeroUsize::new(2).unwrap()).unwrap_err();
+        let ListenError::Address { source, .. } = error else { panic!("{error}") };
+        assert_eq!(source.kind(), io::ErrorKind::AddrInUse);
+        drop(one);
+        Listeners::bind(address, NonZeroUsize::MIN).unwrap();
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub use at_hand::{Account, Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody
 pub use client_body::{ClientBody, ClientBodyError};
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
-pub use listen::{ListenError, Listeners};
+pub use listen::{Beside, ListenError, Listeners};
 pub use pace::Refusal;
 pub use refused::Refused;
 pub use sent_file::{Bringing, FileBody, SentFile};
