@@ -13,18 +13,18 @@ use tamarisk_http::protect::{self, Options, Running};
 use tamarisk_http::proxy::Origin;
 use tamarisk_http::server::Listeners;
 use tamarisk_http::status::TokenSource;
-use tamarisk_stage::Gate;
 
-mod out_of_reach;
 mod recording;
 
-use self::out_of_reach::OutOfReach;
 use self::recording::Recordings;
+use crate::access_log::AccessLog;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
+use crate::messages::MessageOptions;
 use crate::reload::reload;
 use crate::succession::{self, Succession};
 use crate::tls::{self, TlsFiles};
-use crate::{Ending, listen_address, misunderstood, say_if_few};
+use crate::watch::{self, Watch};
+use crate::{Ending, listen_address, misunderstood, say_if_few, warn_of_readable};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
@@ -78,6 +78,10 @@ pub(crate) struct Protect {
     /// Promise that 99 of 100 answers come within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p99: Option<Duration>,
+    #[command(flatten)]
+    log: AccessLog,
+    #[command(flatten)]
+    messages: MessageOptions,
     /// Show status (/status, /metrics, and a page) here
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     status: Option<SocketAddr>,
@@ -105,10 +109,12 @@ pub(crate) struct Protect {
 
 impl Protect {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        self.messages.start();
         let mut options = match self.options()? {
             Ok(options) => options,
             Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
+        warn_of_readable(options.status_token.as_ref());
         let recordings = Recordings::begin(self.record.as_deref(), self.record_size, &mut options)?;
         let drain = self.drain;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -130,16 +136,15 @@ impl Protect {
             let mut watch = std::pin::pin!(recordings.watch());
             let passed_on = running.sockets();
             let mut succeeded = Box::pin(succession.succeed(&passed_on));
-            let mut out_of_reach = OutOfReach::default();
-            let mut looks = tokio::time::interval(out_of_reach::EVERY);
+            let mut watch_stages = Watch::default();
+            let mut looks = tokio::time::interval(watch::EVERY);
             loop {
                 tokio::select! {
                     () = &mut end => break,
                     () = &mut watch => {}
                     () = &mut succeeded => {}
                     now = looks.tick() => {
-                        let seen: Vec<_> = running.gates().iter().map(Gate::observe).collect();
-                        out_of_reach.look(now, &seen).iter().for_each(|line| eprintln!("{line}"));
+                        watch_stages.look(now, &running.observe());
                     }
                     () = read_again.asked() => {
                         reload(self.options(), |options| {
@@ -151,7 +156,7 @@ impl Protect {
             // Whoever connects now is for the process that takes over.
             drop(succeeded);
             drop(passed_on);
-            eprintln!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
+            tracing::info!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
             let cut = tokio::select! {
                 cut = running.shutdown(drain) => cut,
                 () = interrupted() => {
@@ -161,8 +166,8 @@ impl Protect {
             };
             recordings.end();
             match cut.connections {
-                0 => eprintln!("Drained: every request under way was finished."),
-                count => eprintln!("Drained: {count} busy connections were cut."),
+                0 => tracing::info!("Drained: every request under way was finished."),
+                count => tracing::warn!("Drained: {count} busy connections were cut."),
             }
             Ok(Ending::Done)
         })
@@ -190,6 +195,7 @@ impl Protect {
         if self.status_token_file.is_some() && options.status.is_none() {
             return Err(misunderstood("--status-token-file needs a --status to be shown on"));
         }
+        options.log = self.log.options().or(options.log);
         options.cores = self.cores.unwrap_or(options.cores);
         options.tls = self.tls.open()?.or(options.tls);
         options.handshake_target = self.tls.target()?;
@@ -208,9 +214,9 @@ impl Protect {
 
 fn announce(running: &Running) {
     let scheme = if running.handshakes().is_some() { "https" } else { "http" };
-    succession::say(&format!("Protecting on {scheme}://{}", running.local_addr()));
+    tracing::info!("Protecting on {scheme}://{}", running.local_addr());
     if let Some(address) = running.status_addr() {
-        eprintln!("Status on http://{address}/");
+        tracing::info!("Status on http://{address}/");
     }
     say_if_few(running.connections_limit());
 }

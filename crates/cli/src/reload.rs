@@ -14,30 +14,34 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
     let options = match read {
         Ok(Ok(options)) => options,
         Ok(Err(mistake)) => {
+            let text = mistake.to_string();
             Ending::mistaken(mistake);
-            eprintln!("Nothing has changed: the file cannot be used as it is.");
+            tracing::error!("Nothing has changed: the file cannot be used as it is: {text}");
             return;
         }
         Err(error) => {
-            eprintln!("Nothing has changed: {error:#}");
+            tracing::error!("Nothing has changed: {error:#}");
             return;
         }
     };
     match apply(&options) {
         Ok(Reloaded { changed, needs_restart, has_read_certificates }) => {
             if has_read_certificates {
-                eprintln!("Read the certificates again.");
+                tracing::info!("Read the certificates again.");
             }
             match changed.as_slice() {
-                [] => eprintln!("Read the configuration again: nothing to change."),
+                [] => tracing::info!("Read the configuration again: nothing to change."),
                 changed => {
-                    eprintln!("Read the configuration again; changed: {}.", changed.join(", "));
+                    tracing::info!(
+                        "Read the configuration again; changed: {}.",
+                        changed.join(", ")
+                    );
                 }
             }
             if !needs_restart.is_empty() {
-                eprintln!("Stays as it was until a restart: {}.", needs_restart.join(", "));
+                tracing::warn!("Stays as it was until a restart: {}.", needs_restart.join(", "));
             }
         }
-        Err(error) => eprintln!("Nothing has changed: {:#}", error.into()),
+        Err(error) => tracing::error!("Nothing has changed: {:#}", error.into()),
     }
 }

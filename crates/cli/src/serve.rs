@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -10,16 +10,19 @@ use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::{
-    FolderOptions, Listeners, Listing, LogFormat, LogOptions, LogTarget, Options, Running,
-    SiteOptions, StatusOptions, start, start_on,
+    FolderOptions, Listeners, Listing, Options, Running, SiteOptions, StatusOptions, start,
+    start_on,
 };
 use tamarisk_http::status::TokenSource;
 
+use crate::access_log::AccessLog;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
+use crate::messages::MessageOptions;
 use crate::reload::reload;
 use crate::succession::{self, Succession};
 use crate::tls::{self, TlsFiles};
-use crate::{Ending, listen_address, misunderstood, say_if_few, size};
+use crate::watch::{self, Watch};
+use crate::{Ending, listen_address, misunderstood, say_if_few, size, warn_of_readable};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -101,12 +104,10 @@ pub(crate) struct Serve {
     /// Answer a folder that has no index.html with a list of its files
     #[arg(long)]
     listing: bool,
-    /// Write a line for each request to FILE, or to standard output if it is "-"
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// How a line of the log looks [default: combined]
-    #[arg(long, value_name = "FORMAT", value_parser = ["combined", "json"], requires = "log")]
-    log_format: Option<String>,
+    #[command(flatten)]
+    log: AccessLog,
+    #[command(flatten)]
+    messages: MessageOptions,
     /// Show the status here: a page, JSON and metrics for Prometheus
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     status: Option<SocketAddr>,
@@ -123,11 +124,14 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        self.messages.start();
         let options = match self.options()? {
             Ok(options) => options,
             Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let token = options.status.as_ref().and_then(|status| status.token.as_ref());
+        warn_of_readable(token);
         if self.check {
             return runtime.block_on(check(options));
         }
@@ -145,22 +149,25 @@ impl Serve {
             {
                 let mut end = pin!(asked_to_end());
                 let mut succeeded = pin!(succession.succeed(running.sockets()));
+                let mut watch_stages = Watch::default();
+                let mut looks = tokio::time::interval(watch::EVERY);
                 loop {
                     tokio::select! {
                         () = &mut end => break,
                         () = &mut succeeded => {}
+                        now = looks.tick() => watch_stages.look(now, &running.observe()),
                         () = hangup.asked() => self.read_again(&running),
                     }
                 }
             }
-            eprintln!("Draining for up to {:?}; Ctrl-C again ends at once.", self.drain);
+            tracing::info!("Draining for up to {:?}; Ctrl-C again ends at once.", self.drain);
             let cut = tokio::select! {
                 cut = running.shutdown(self.drain) => cut,
                 () = interrupted() => return Ok(Ending::Interrupted),
             };
             match cut {
-                0 => eprintln!("Drained: every request under way was finished."),
-                count => eprintln!("Drained: {count} busy connections were cut."),
+                0 => tracing::info!("Drained: every request under way was finished."),
+                count => tracing::info!("Drained: {count} busy connections were cut."),
             }
             Ok(Ending::Done)
         })
@@ -170,7 +177,7 @@ impl Serve {
     fn read_again(&self, running: &Running) {
         if let Some(log) = running.site().log() {
             log.reopen();
-            eprintln!("The log is opened again.");
+            tracing::info!("The log is opened again.");
         }
         reload(self.options(), |options| running.reload(options));
     }
@@ -210,25 +217,13 @@ impl Serve {
         let mut folder = FolderOptions::new(&self.site);
         folder.listing = if self.listing { Listing::On } else { Listing::Off };
         let mut site = SiteOptions::single(folder, target.map_err(misunderstood)?);
-        site.log = self.log.as_ref().map(|file| self.log(file));
+        site.log = self.log.options();
         site.cache_bytes = self.cache.unwrap_or(site.cache_bytes);
         site.held_bytes_max = self.held.unwrap_or(site.held_bytes_max);
         if let Some(threads) = self.file_threads {
             site.file_workers = u32::try_from(threads.get()).map_err(misunderstood)?;
         }
         Ok(site)
-    }
-
-    fn log(&self, file: &Path) -> LogOptions {
-        let to = match file.as_os_str() == "-" {
-            true => LogTarget::Stdout,
-            false => LogTarget::File(file.to_owned()),
-        };
-        let format = match self.log_format.as_deref() {
-            Some("json") => LogFormat::Json,
-            _ => LogFormat::Combined,
-        };
-        LogOptions { to, format }
     }
 
     /// That nothing is said besides a file which the file says itself.
@@ -239,7 +234,7 @@ impl Serve {
             ("--held", "held", self.held.is_some()),
             ("--file-threads", "file_threads", self.file_threads.is_some()),
             ("--listing", "listing", self.listing),
-            ("--log", "log", self.log.is_some()),
+            ("--log", "log", self.log.options().is_some()),
         ];
         match stated.iter().find(|(.., is_stated)| *is_stated) {
             Some((option, key, _)) => {
@@ -263,9 +258,9 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
 
 fn announce(running: &Running, is_tls: bool) {
     let scheme = if is_tls { "https" } else { "http" };
-    succession::say(&format!("Serving on {scheme}://{}", running.local_addr()));
+    tracing::info!("Serving on {scheme}://{}", running.local_addr());
     if let Some(address) = running.status_addr() {
-        eprintln!("Status on http://{address}/");
+        tracing::info!("Status on http://{address}/");
     }
     say_if_few(running.connections_limit());
 }

@@ -37,12 +37,6 @@ pub(crate) fn inherited() -> io::Result<Vec<TcpListener>> {
     sockets.filter_map(Result::transpose).collect()
 }
 
-/// Says a line in one piece, because the next process may be speaking too.
-pub(crate) fn say(line: &str) {
-    let line = format!("{line}\n");
-    eprint!("{line}");
-}
-
 /// Tells the service manager and the predecessor, if there are any, that we serve.
 pub(crate) fn ready() {
     // Who cannot be told does not wait for it.
@@ -89,12 +83,14 @@ impl Succession {
             match self.start(sockets) {
                 Ok(mut successor) => {
                     let id = successor.id().unwrap_or_default();
-                    say(&format!("Started process {id}, which is to take over."));
+                    tracing::info!("Started process {id}, which is to take over.");
                     let ended = successor.wait().await;
                     let ended = ended.map_or_else(|error| error.to_string(), |end| end.to_string());
-                    eprintln!("Process {id} has not taken over ({ended}): this one serves on.");
+                    tracing::error!(
+                        "Process {id} has not taken over ({ended}): this one serves on."
+                    );
                 }
-                Err(error) => eprintln!("Cannot start a process to take over: {error}."),
+                Err(error) => tracing::error!("Cannot start a process to take over: {error}."),
             }
         }
     }

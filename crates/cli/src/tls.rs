@@ -53,6 +53,6 @@ impl TlsFiles {
 /// Says what is not as it should be in the certificates.
 pub(crate) fn warn(tls: &Tls) {
     for warning in tls.warnings() {
-        eprintln!("Warning: {warning}.");
+        tracing::warn!("{warning}.");
     }
 }

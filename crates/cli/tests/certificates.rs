@@ -67,7 +67,7 @@ impl Site {
     /// What follows `start` in the next line that begins so.
     fn says(&mut self, start: &str) -> String {
         let mut lines = self.said.by_ref().map(Result::unwrap);
-        lines.find_map(|line| line.strip_prefix(start).map(str::to_owned)).expect(start)
+        lines.find_map(|line| line.split_once(start).map(|(_, rest)| rest.to_owned())).expect(start)
     }
 
     /// The fingerprint of the certificate that clients get.
@@ -133,7 +133,10 @@ fn sighup_takes_new_certificates_and_keeps_the_old_ones_if_they_are_bad() {
 
 #[test]
 fn so_it_does_with_the_certificates_that_a_file_names() {
-    check_sighup(Site::start("file", &["serve", "site.toml"]), "the file cannot be used as it is.");
+    check_sighup(
+        Site::start("file", &["serve", "site.toml"]),
+        "the file cannot be used as it is: a.pem holds no certificate in PEM",
+    );
 }
 
 #[test]
@@ -144,7 +147,10 @@ fn so_does_protect() {
         "cannot speak TLS: a.pem holds no certificate in PEM",
     );
     let arguments = ["protect", "--config", "protect.toml"];
-    check_sighup(Site::start("protect-file", &arguments), "the file cannot be used as it is.");
+    check_sighup(
+        Site::start("protect-file", &arguments),
+        "the file cannot be used as it is: a.pem holds no certificate in PEM",
+    );
 }
 
 #[test]

@@ -122,7 +122,8 @@ impl Protect {
         let mut after = |start: &str| {
             let mut line = String::new();
             said.read_line(&mut line).unwrap();
-            line.trim().strip_prefix(start).unwrap_or_else(|| panic!("{line}")).to_owned()
+            let (_, rest) = line.trim().split_once(start).unwrap_or_else(|| panic!("{line}"));
+            rest.to_owned()
         };
         let (url, status) = (after("Protecting on "), after("Status on "));
         Self { child, said, url, status, served }

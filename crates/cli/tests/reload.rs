@@ -66,7 +66,10 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
     text("200ms", "http://127.0.0.1:10");
     protect.signal("-HUP");
     let said = protect.says("until a restart");
-    assert!(said.contains("changed: the target of \"default\" of \"app\"."), "{said}");
+    assert!(
+        said.contains("changed: the target of \"default\" of \"app\" from p90 1s to p90 200ms."),
+        "{said}"
+    );
     assert!(said.contains("until a restart: url of \"app\"."), "{said}");
 
     text("soon", "http://127.0.0.1:9");

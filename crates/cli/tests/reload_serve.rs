@@ -46,7 +46,7 @@ impl Site {
             .unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
         let serving = said.next().unwrap().unwrap();
-        let address = serving.strip_prefix("Serving on http://").unwrap().parse().unwrap();
+        let address = serving.split_once("Serving on http://").unwrap().1.parse().unwrap();
         Self { folder, process, said, address }
     }
 
@@ -59,7 +59,7 @@ impl Site {
             let line = line.unwrap();
             said.push_str(&line);
             said.push('\n');
-            if line.starts_with(end) {
+            if line.contains(end) {
                 return said;
             }
         }

@@ -57,8 +57,8 @@ fn a_folder_may_be_listed_and_its_requests_written_to_standard_output() {
         .unwrap();
     let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
     let address = said.next().unwrap();
-    let address = address.strip_prefix("Serving on http://").unwrap();
-    assert!(said.next().unwrap().starts_with("Status on http://127.0.0.1:"));
+    let (_, address) = address.split_once("Serving on http://").unwrap();
+    assert!(said.next().unwrap().contains("Status on http://127.0.0.1:"));
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -85,7 +85,7 @@ fn sighup_opens_the_log_again() {
         .unwrap();
     let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
     let address = said.next().unwrap();
-    let address = address.strip_prefix("Serving on http://").unwrap().to_owned();
+    let address = address.split_once("Serving on http://").unwrap().1.to_owned();
     let get = |path: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
@@ -100,10 +100,10 @@ fn sighup_opens_the_log_again() {
     get("/?first");
     fs::rename(&log, log.with_extension("old")).unwrap();
     signal("-HUP");
-    assert_eq!(said.next().unwrap(), "The log is opened again.");
+    assert!(said.next().unwrap().ends_with(" INFO The log is opened again."));
     get("/?second");
     signal("-TERM");
-    assert!(said.any(|line| line.starts_with("Drained: every request")));
+    assert!(said.any(|line| line.contains("Drained: every request")));
     assert!(process.wait().unwrap().success());
     let (old, new) = (log.with_extension("old"), log);
     let read = |file: &Path| fs::read_to_string(file).unwrap();

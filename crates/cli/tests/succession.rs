@@ -57,7 +57,9 @@ impl Site {
             let said = self.said.recv_timeout(STUCK);
             let line = said.unwrap_or_else(|_| panic!("{starts:?} are not all in {lines:#?}"));
             for (start, found) in starts.iter().zip(&mut found) {
-                *found = found.take().or_else(|| line.strip_prefix(start).map(str::to_owned));
+                *found = found
+                    .take()
+                    .or_else(|| line.split_once(start).map(|(_, rest)| rest.to_owned()));
             }
             lines.push(line);
         }

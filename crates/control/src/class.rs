@@ -85,6 +85,15 @@ impl Target {
     }
 }
 
+impl std::fmt::Display for Target {
+    /// As in `p90 200ms`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Two digits behind the point are as many as configuration files can state.
+        let percent = (10_000.0 * self.percentile.get()).round() / 100.0;
+        write!(f, "p{percent} {:?}", self.response_time)
+    }
+}
+
 /// Why a [`Target`] cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidTarget {
@@ -259,6 +268,17 @@ pub enum InvalidClasses {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_target_is_written_as_it_is_configured() {
+        let target = |percentile, ms| {
+            let percentile = Ratio::new(percentile).unwrap();
+            Target::percentile(percentile, Duration::from_millis(ms)).unwrap().to_string()
+        };
+        assert_eq!(target(0.9, 200), "p90 200ms");
+        assert_eq!(target(0.999, 1500), "p99.9 1.5s");
+        assert_eq!(target(0.57, 60_000), "p57 60s");
+    }
 
     fn target() -> Target {
         Target::p90(Duration::from_millis(200)).unwrap()

@@ -29,12 +29,12 @@ pub(crate) struct Hold {
 }
 
 /// What the end of an answer says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     /// The upstream did its work.
     Done,
-    /// It did not, by the status of the answer.
-    Failed,
+    /// It did not, and why, if that is known.
+    Failed(Option<String>),
     /// Nothing: nobody waited for it.
     Abandoned,
 }
@@ -47,8 +47,9 @@ struct Stream {
 }
 
 impl Hold {
-    pub(crate) fn new(permit: GatePermit, failed: bool) -> Self {
-        let end = if failed { End::Failed } else { End::Done };
+    /// Of an answer that counts as failed, `failure` says why.
+    pub(crate) fn new(permit: GatePermit, failure: Option<String>) -> Self {
+        let end = failure.map_or(End::Done, |why| End::Failed(Some(why)));
         let (permit, patience) = (Some(permit), Deadline::default());
         Self { permit, end, stream: None, bytes: 0, patience }
     }
@@ -86,9 +87,12 @@ impl Hold {
     /// The answer is ready.
     pub(crate) fn ends(&mut self) {
         if let Some(permit) = self.permit.take() {
-            match self.end {
+            match &mut self.end {
                 End::Done => permit.complete(),
-                End::Failed => permit.fail(),
+                End::Failed(why) => match why.take() {
+                    Some(why) => permit.fail_because(why),
+                    None => permit.fail(),
+                },
                 End::Abandoned => drop(permit),
             }
         }
@@ -138,7 +142,7 @@ impl Hold {
 
     fn breaks(&mut self) {
         if self.end != End::Abandoned {
-            self.end = End::Failed;
+            self.end = End::Failed(Some("broke off in its answer".to_owned()));
         }
         self.ends();
     }

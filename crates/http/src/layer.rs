@@ -14,7 +14,7 @@ use tower::{Layer, Service};
 
 use crate::classify;
 use crate::hold::Hold;
-use crate::refusal::{self, Form, message};
+use crate::refusal::{self, Details, Form, Message};
 
 /// Puts an HTTP service (of axum, tonic, hyper) behind a gate.
 ///
@@ -94,7 +94,7 @@ where
         if let Some(timeout) = classify::timeout(&parts.headers) {
             entry = entry.timeout(timeout);
         }
-        let form = Form::of(&parts.headers);
+        let form = Form::of(&parts.method, &parts.headers);
         let request = Request::from_parts(parts, body);
         let gate = self.gate.clone();
         // The service that was made ready is the one to be called.
@@ -103,16 +103,12 @@ where
         Box::pin(async move {
             let permit = match gate.enter(entry).await {
                 Ok(permit) => permit,
-                Err(refused) => return Ok(refusal::refused(&refused, form)),
+                Err(refused) => {
+                    return Ok(refusal::refused(&refused, form, Details::default()));
+                }
             };
             let Some(answered) = in_time(inner.call(request), left(&gate, &permit)).await else {
-                let overdue = message!(
-                    GATEWAY_TIMEOUT,
-                    504,
-                    "overdue",
-                    "the deadline of the request has passed"
-                );
-                return Ok(overdue.answer(form));
+                return Ok(OVERDUE.answer(form));
             };
             match answered {
                 Ok(answer) => Ok(hold(answer, permit)),
@@ -124,6 +120,9 @@ where
         })
     }
 }
+
+const OVERDUE: Message =
+    Message::new(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline of the request has passed");
 
 fn left(gate: &Gate, permit: &GatePermit) -> Option<Duration> {
     permit.deadline().map(|deadline| deadline.since(gate.clock().now()))
@@ -140,8 +139,9 @@ async fn in_time<F: Future>(work: F, time: Option<Duration>) -> Option<F::Output
 fn hold<B: Body<Data = Bytes>>(answer: Response<B>, permit: GatePermit) -> Response<StageBody<B>> {
     let status = answer.status();
     let failed = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    let failure = failed.then(|| format!("answered {}", status.as_u16()));
     answer.map(|body| {
-        let mut hold = Hold::new(permit, failed);
+        let mut hold = Hold::new(permit, failure);
         if body.is_end_stream() {
             hold.ends();
         }
@@ -161,13 +161,13 @@ pin_project! {
     #[project = Projected]
     enum Source<B> {
         Service { #[pin] body: B, hold: Hold },
-        Fixed { text: &'static str },
+        Fixed { bytes: Bytes },
     }
 }
 
-impl<B> From<&'static str> for StageBody<B> {
-    fn from(text: &'static str) -> Self {
-        Self { source: Source::Fixed { text } }
+impl<B> From<Bytes> for StageBody<B> {
+    fn from(bytes: Bytes) -> Self {
+        Self { source: Source::Fixed { bytes } }
     }
 }
 
@@ -181,10 +181,9 @@ impl<B: Body<Data = Bytes>> Body for StageBody<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let (mut body, hold) = match self.project().source.project() {
             Projected::Service { body, hold } => (body, hold),
-            Projected::Fixed { text: &mut "" } => return Poll::Ready(None),
-            Projected::Fixed { text } => {
-                let bytes = Bytes::from_static(std::mem::take(text).as_bytes());
-                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            Projected::Fixed { bytes } if bytes.is_empty() => return Poll::Ready(None),
+            Projected::Fixed { bytes } => {
+                return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))));
             }
         };
         let polled = body.as_mut().poll_frame(cx);
@@ -198,14 +197,14 @@ impl<B: Body<Data = Bytes>> Body for StageBody<B> {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Service { body, .. } => body.is_end_stream(),
-            Source::Fixed { text } => text.is_empty(),
+            Source::Fixed { bytes } => bytes.is_empty(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Service { body, .. } => body.size_hint(),
-            Source::Fixed { text } => SizeHint::with_exact(text.len() as u64),
+            Source::Fixed { bytes } => SizeHint::with_exact(bytes.len() as u64),
         }
     }
 }

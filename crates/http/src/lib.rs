@@ -41,13 +41,16 @@
 //! ```
 
 mod deadline;
+mod error_pages;
 mod hold;
 mod layer;
 mod outlet;
 mod refusal;
 
+pub mod access_log;
 pub mod classify;
 pub mod config;
+pub mod date;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod guard;
@@ -57,4 +60,6 @@ pub mod server;
 pub mod status;
 pub mod tls;
 
+pub use error_pages::{ErrorPageError, ErrorPages};
 pub use layer::{StageBody, StageLayer, StageService};
+pub use refusal::error_page;

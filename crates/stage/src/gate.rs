@@ -202,6 +202,11 @@ impl Gate {
         Permit { gate, begun, slot, started, end, timed: true, answered: None, outcome }
     }
 
+    /// What its owner calls it.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
     /// The gate at this instant.
     pub fn observe(&self) -> StageObservation {
         self.core.observe()
@@ -266,6 +271,12 @@ impl Permit {
     /// The work came to nothing. Laws count it as slow.
     pub fn fail(mut self) {
         self.outcome = Outcome::Failed;
+    }
+
+    /// The same, and observations show why until another event fails.
+    pub fn fail_because(self, why: impl Into<String>) {
+        self.gate.core.note_failure(why.into());
+        self.fail();
     }
 
     /// It keeps its place from here on, but its times say nothing of the stage:

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY,
+    ACCEPT, ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    ETAG, LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use tamarisk_http::error_page;
 use tamarisk_http::proxy::ProxyBody;
 use tamarisk_http::server::Refusal;
 
@@ -20,6 +21,7 @@ use crate::range::{ByteRange, Ranges};
 use crate::route::Redirect;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 pub(crate) type Answer = Response<SiteBody>;
@@ -171,20 +173,60 @@ pub(crate) fn passing(answer: Response<ProxyBody>) -> Answer {
 }
 
 /// What of a request matters to a page that stands for an error.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wish {
     accepted: [bool; 3],
+    accept: Option<HeaderValue>,
     is_head: bool,
+    is_get: bool,
 }
 
 impl Wish {
     pub(crate) fn of(method: &Method, headers: &HeaderMap) -> Self {
-        Self { accepted: accepted(headers), is_head: method == Method::HEAD }
+        Self {
+            accepted: accepted(headers),
+            accept: headers.get(ACCEPT).cloned(),
+            is_head: method == Method::HEAD,
+            is_get: method == Method::GET,
+        }
     }
 }
 
+/// `answer`, which is a text of ours, as a page for whoever asks for HTML.
+pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
+    let status = answer.status();
+    let is_ours = answer.headers().get(CONTENT_TYPE) == Some(&TEXT);
+    if !is_ours || !(status.is_client_error() || status.is_server_error()) {
+        return answer;
+    }
+    let seconds = answer.headers().get(RETRY_AFTER);
+    let retry_after = seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+    let accept = wish.accept.as_ref().map(HeaderValue::as_bytes);
+    if let Some(page) = error_page(status, accept, wish.is_get, retry_after) {
+        let is_head = wish.is_head;
+        *answer.body_mut() =
+            if is_head { SiteBody::default() } else { SiteBody::held(page.into()) };
+        answer.headers_mut().insert(CONTENT_TYPE, HTML);
+    }
+    answer
+}
+
+/// The answer to a request for a page that cannot be loaded now, for who asks for HTML.
+pub(crate) fn refusal_page(
+    accept: Option<&[u8]>,
+    is_get: bool,
+    retry_after: u64,
+) -> Option<Answer> {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let page = error_page(status, accept, is_get, Some(retry_after))?;
+    let mut answer = Answer::new(SiteBody::held(page.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HTML);
+    Some(answer)
+}
+
 /// `answer` with a page in place of its text. Its status and its other fields stay.
-pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: Wish) -> Answer {
+pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: &Wish) -> Answer {
     let (head, body) = whole(page.form(wish.accepted)).into_parts();
     let fields = answer.headers_mut();
     fields.remove(CONTENT_ENCODING);

@@ -7,18 +7,18 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{StatusCode, Version};
 use memchr::memchr;
+use tamarisk_http::access_log;
 use tamarisk_http::guard::Violation;
 use tamarisk_http::server::{
     Account, Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile,
 };
 
-use crate::answer;
+use crate::answer::{self, Answer};
 use crate::connection::Connection;
 use crate::edition::{Edition, Host, Place, Way};
 use crate::encoding::accepted_by;
 use crate::head::head;
 use crate::loading::Loading;
-use crate::log;
 use crate::memory_file::MemoryFile;
 use crate::page::{Content, Form};
 use crate::page_file::PageFile;
@@ -27,12 +27,15 @@ use crate::path::SitePath;
 const REFUSED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
 /// The head of a refusal, but for when to come again, and its words.
-static REFUSAL: LazyLock<(Vec<u8>, Bytes)> = LazyLock::new(|| {
-    let (mut parts, body) = answer::message(REFUSED).into_parts();
+static REFUSAL: LazyLock<(Vec<u8>, Bytes)> = LazyLock::new(|| prepared(answer::message(REFUSED)));
+
+/// An answer from memory as it is sent.
+fn prepared(answer: Answer) -> (Vec<u8>, Bytes) {
+    let (mut parts, body) = answer.into_parts();
     let Some(words) = body.into_held() else { unreachable!("a message is in memory") };
     parts.headers.insert(CONTENT_LENGTH, words.len().into());
     (head(parts.status, &parts.headers), words)
-});
+}
 
 /// The fields of a request that matter here.
 #[derive(Default)]
@@ -40,6 +43,7 @@ struct Fields<'a> {
     host: Option<&'a [u8]>,
     referer: Option<&'a [u8]>,
     agent: Option<&'a [u8]>,
+    accept: Option<&'a [u8]>,
     /// There is a condition, or a part is wanted.
     is_special: bool,
 }
@@ -52,6 +56,7 @@ impl<'a> Fields<'a> {
             match name.len() {
                 4 if is(b"host") => fields.host = Some(value),
                 5 if is(b"range") => fields.is_special = true,
+                6 if is(b"accept") => fields.accept = fields.accept.or(Some(value)),
                 7 if is(b"referer") => fields.referer = fields.referer.or(Some(value)),
                 10 if is(b"user-agent") => fields.agent = fields.agent.or(Some(value)),
                 8.. if name[..3].eq_ignore_ascii_case(b"if-") => fields.is_special = true,
@@ -61,10 +66,10 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    fn logged(&self, asked: &Asked<'a>) -> log::Asked<'a> {
+    fn logged(&self, asked: &Asked<'a>) -> access_log::Asked<'a> {
         let Self { host, referer, agent, .. } = *self;
         let (method, target, version) = (asked.method(), asked.target(), Version::HTTP_11);
-        log::Asked { method, target, version, host, referer, agent }
+        access_log::Asked { method, target, version, host, referer, agent }
     }
 }
 
@@ -130,17 +135,19 @@ impl Connection {
                     self.keep(begun);
                     None
                 }
-                Err(retry_after) => Some(answer(Prepared {
-                    head: &REFUSAL.0,
-                    fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
-                    body: if is_get {
-                        PreparedBody::Bytes(&REFUSAL.1)
-                    } else {
-                        PreparedBody::Nothing
-                    },
-                    is_refusal: true,
-                    account: self.account(wanted, REFUSED),
-                })),
+                Err(retry_after) => {
+                    let page = answer::refusal_page(wanted.fields.accept, is_get, retry_after);
+                    let page = page.map(prepared);
+                    let (head, words) = page.as_ref().unwrap_or(&REFUSAL);
+                    let nothing = PreparedBody::Nothing;
+                    Some(answer(Prepared {
+                        head,
+                        fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
+                        body: if is_get { PreparedBody::Bytes(words) } else { nothing },
+                        is_refusal: true,
+                        account: self.account(wanted, REFUSED),
+                    }))
+                }
             };
         };
         let form = if page.varies() {

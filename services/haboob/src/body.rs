@@ -13,7 +13,6 @@ use http_body::{Body, Frame, SizeHint};
 use tamarisk_http::proxy::ProxyBody;
 
 use crate::files::Wanted;
-use crate::log::Entry;
 use crate::memory_file::MemoryFile;
 use crate::page_file::PageFile;
 
@@ -27,8 +26,6 @@ type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 #[derive(Default)]
 pub struct SiteBody {
     source: Source,
-    /// The line about the request, which is written when this is dropped.
-    entry: Option<Box<Entry>>,
 }
 
 enum Source {
@@ -47,7 +44,7 @@ impl SiteBody {
     pub(crate) fn of(parts: impl IntoIterator<Item = Part>) -> Self {
         let mut parts = parts.into_iter().filter(|part| part.left() > 0);
         let page = PageBody { part: parts.next(), others: parts.collect(), reading: None };
-        Self { source: Source::Page(page), entry: None }
+        Self { source: Source::Page(page) }
     }
 
     pub(crate) fn held(bytes: Bytes) -> Self {
@@ -55,7 +52,7 @@ impl SiteBody {
     }
 
     pub(crate) fn passing(body: ProxyBody) -> Self {
-        Self { source: Source::Upstream(Box::new(body)), entry: None }
+        Self { source: Source::Upstream(Box::new(body)) }
     }
 
     /// All of it, if that is one piece in memory.
@@ -69,11 +66,6 @@ impl SiteBody {
             _ => None,
         }
     }
-
-    /// Counts what is sent for a line of the log.
-    pub(crate) fn counted(self, entry: Box<Entry>) -> Self {
-        Self { entry: Some(entry), ..self }
-    }
 }
 
 impl Body for SiteBody {
@@ -84,19 +76,12 @@ impl Body for SiteBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let this = &mut *self;
-        let polled = match &mut this.source {
+        match &mut self.source {
             Source::Page(body) => body.poll_frame(cx),
             Source::Upstream(body) => {
                 Pin::new(&mut **body).poll_frame(cx).map_err(io::Error::other)
             }
-        };
-        if let Some(entry) = &mut this.entry
-            && let Poll::Ready(Some(Ok(frame))) = &polled
-        {
-            entry.sent(frame.data_ref().map_or(0, Bytes::len) as u64);
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -10,17 +10,18 @@ use std::task::{Context, Poll, ready as ready_now};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::service::Service;
+use tamarisk_http::access_log::{Asked, Entry, Logged};
 use tamarisk_http::proxy::{Peer, Proxy};
 use tamarisk_http::server::ClientBody;
 
 use crate::answer::{self, Answer, Wish};
+use crate::body::SiteBody;
 use crate::cache::{Loaded, PageKey};
 use crate::core_site::{Core, Here};
 use crate::edition::{Host, Place, Way};
 use crate::loading::Loading;
-use crate::log::{Asked, Entry};
 use crate::page::Page;
 use crate::pages::Pages;
 use crate::path::{InvalidPath, SitePath};
@@ -46,7 +47,13 @@ impl Connection {
         self.begun.set(Some(Box::new(begun)));
     }
 
-    fn answer(&self, here: &Here, begun: Option<Loading>, request: Request<ClientBody>) -> Pending {
+    fn answer(
+        &self,
+        here: &Here,
+        begun: Option<Loading>,
+        request: Request<ClientBody>,
+        entry: &mut Option<Box<Entry>>,
+    ) -> Pending {
         let authority = match request.uri().authority() {
             Some(authority) => Some(authority.as_str()),
             None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
@@ -63,7 +70,7 @@ impl Connection {
             Some((Way::Redirect(redirect), rest)) => {
                 Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
             }
-            Some((Way::Proxy(route), _)) => self.forward(here, host, *route, request),
+            Some((Way::Proxy(route), _)) => self.forward(here, host, *route, request, entry.take()),
             None => own(pages, host, answer::message(StatusCode::NOT_FOUND), &request),
         }
     }
@@ -74,20 +81,23 @@ impl Connection {
         host: &Arc<Host>,
         route: usize,
         request: Request<ClientBody>,
+        mut entry: Option<Box<Entry>>,
     ) -> Pending {
         let Some(proxy) = &here.proxy else { unreachable!("there is a route to a service") };
         let (proxy, peer) = (Arc::clone(proxy), self.peer(here.number, proxy));
         let (pages, host) = (Arc::clone(&here.edition.pages), Arc::clone(host));
         let wish = Wish::of(request.method(), request.headers());
-        Pending::later(async move {
-            let answer = proxy.answer_on_route(route, &peer, request).await;
+        Pending::Proxied(Box::pin(async move {
+            let entry_of_proxy = entry.as_deref_mut();
+            let answer = proxy.answer_on_route(route, &peer, request, entry_of_proxy).await;
             // Who asked for JSON is told in JSON.
-            let is_text = |field: &HeaderValue| field.as_bytes().starts_with(b"text/plain");
+            let is_text = |field: &HeaderValue| field.as_bytes().starts_with(b"text/");
             let is_ours =
                 answer.body().is_ours() && answer.headers().get(CONTENT_TYPE).is_some_and(is_text);
             let answer = answer::passing(answer);
-            if is_ours { dressed(answer, &host, wish, &pages).await } else { answer }
-        })
+            let answer = if is_ours { dressed(answer, &host, wish, &pages).await } else { answer };
+            (answer, entry)
+        }))
     }
 
     /// The client, as `proxy` of the edition of this `number` sees it.
@@ -174,26 +184,31 @@ fn own(
     answer: Answer,
     request: &Request<ClientBody>,
 ) -> Pending {
-    if host.error_page(answer.status()).is_none() {
+    if answer.status().is_success() {
         return Pending::at_once(answer);
     }
     let wish = Wish::of(request.method(), request.headers());
+    if host.error_page(answer.status()).is_none() {
+        return Pending::at_once(answer::for_people(answer, &wish));
+    }
     let (pages, host) = (Arc::clone(pages), Arc::clone(host));
     Pending::later(async move { dressed(answer, &host, wish, &pages).await })
 }
 
-/// With the page that the host has for its status, if it has one and it can be had.
+/// With the page that the host has for its status, if it has one and it can be had, or ours.
 async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) -> Answer {
-    let Some((source, path)) = host.error_page(answer.status()) else { return answer };
+    let Some((source, path)) = host.error_page(answer.status()) else {
+        return answer::for_people(answer, &wish);
+    };
     let key = source.key(path.clone());
     let page = match pages.in_memory(source, &key) {
         Some(page) => page,
         None => match pages.load(source, &key).await {
             Ok(Loaded::Page(page)) => page,
-            Ok(Loaded::Folder) | Err(_) => return answer,
+            Ok(Loaded::Folder) | Err(_) => return answer::for_people(answer, &wish),
         },
     };
-    answer::with_page(answer, &page, wish)
+    answer::with_page(answer, &page, &wish)
 }
 
 fn found(
@@ -224,15 +239,16 @@ fn status_of(error: InvalidPath) -> StatusCode {
 }
 
 impl Service<Request<ClientBody>> for Connection {
-    type Response = Answer;
+    type Response = Response<Logged<SiteBody>>;
     type Error = Infallible;
     type Future = Answering;
 
     fn call(&self, request: Request<ClientBody>) -> Answering {
         let here = self.core.here();
-        let entry = self.entry(&here, &request);
+        let mut entry = self.entry(&here, &request);
         let begun = self.begun.take().map(|begun| *begun);
-        Answering { pending: self.answer(&here, begun, request), entry }
+        let pending = self.answer(&here, begun, request, &mut entry);
+        Answering { pending, entry }
     }
 }
 
@@ -247,6 +263,8 @@ enum Pending {
     /// From memory: nothing is allocated for the wait.
     AtOnce(Ready<Answer>),
     Later(Pin<Box<dyn Future<Output = Answer> + Send>>),
+    /// From a service behind, which says more for the line about the request.
+    Proxied(Pin<Box<dyn Future<Output = (Answer, Option<Box<Entry>>)> + Send>>),
 }
 
 impl Pending {
@@ -260,15 +278,14 @@ impl Pending {
 }
 
 impl Future for Answering {
-    type Output = Result<Answer, Infallible>;
+    type Output = Result<Response<Logged<SiteBody>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready_now!(match &mut self.pending {
-            Pending::AtOnce(answer) => Pin::new(answer).poll(cx),
-            Pending::Later(answer) => answer.as_mut().poll(cx),
-        });
-        let Some(mut entry) = self.entry.take() else { return Poll::Ready(Ok(answer)) };
-        entry.answered(answer.status());
-        Poll::Ready(Ok(answer.map(|body| body.counted(entry))))
+        let (answer, entry) = match &mut self.pending {
+            Pending::AtOnce(answer) => (ready_now!(Pin::new(answer).poll(cx)), self.entry.take()),
+            Pending::Later(answer) => (ready_now!(answer.as_mut().poll(cx)), self.entry.take()),
+            Pending::Proxied(answer) => ready_now!(answer.as_mut().poll(cx)),
+        };
+        Poll::Ready(Ok(Logged::answer(answer, entry)))
     }
 }

@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicBool;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
+use tamarisk_http::ErrorPages;
+use tamarisk_http::access_log::Log;
 use tamarisk_http::classify::{PathPrefix, Routes};
 use tamarisk_http::protect::UpstreamOptions;
 use tamarisk_http::proxy::{self, Scheme};
@@ -16,7 +18,6 @@ use crate::change;
 use crate::folder::Folder;
 use crate::head::push_field;
 use crate::host::Hosts;
-use crate::log::Log;
 use crate::options::{Action, FolderOptions, HostOptions, SiteOptions};
 use crate::pages::{Pages, Source};
 use crate::path::{HiddenFiles, SitePath};
@@ -101,6 +102,9 @@ impl Edition {
                 trusted: options.trusted.clone(),
                 scheme: options.scheme,
                 budget: before.map_or_else(Default::default, |before| before.proxy.budget.clone()),
+                // Hosts have their own, and log all of their requests.
+                error_pages: ErrorPages::default(),
+                log: None,
             },
             log,
             folders,

@@ -12,8 +12,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use tamarisk_control::Timestamp;
 
+use tamarisk_http::date::Civil;
+
 use crate::condition::Validators;
-use crate::date::Civil;
 use crate::folder::{Folder, compressed};
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
 use crate::path::{HiddenFiles, SitePath};

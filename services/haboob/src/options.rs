@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 use tamarisk_control::Target;
+use tamarisk_http::access_log::LogOptions;
 use tamarisk_http::classify;
 use tamarisk_http::protect::UpstreamOptions;
 use tamarisk_http::proxy::Scheme;
 
 use crate::folder::Listing;
 use crate::host::HostName;
-use crate::log::LogOptions;
 use crate::path::{HiddenFiles, SitePath};
 use crate::route::Redirect;
 

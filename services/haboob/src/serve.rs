@@ -194,6 +194,12 @@ impl Running {
         Ok(reloaded)
     }
 
+    /// All stages at this instant.
+    pub fn observe(&self) -> Vec<StageObservation> {
+        let gates = self.site.gates().map(|gate| gate.observe());
+        self.site.observe().into_iter().chain(gates).chain(self.handshakes()).collect()
+    }
+
     /// How many clients may be connected at once.
     pub fn connections_limit(&self) -> usize {
         self.options.server.connections_limit()

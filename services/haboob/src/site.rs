@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use tamarisk_control::InvalidClasses;
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
+use tamarisk_http::access_log::Log;
+
 use crate::edition::Edition;
-use crate::log::Log;
 use crate::options::SiteOptions;
 
 /// A disk that hangs keeps nobody from ending: the last lines of the log may then be lost.

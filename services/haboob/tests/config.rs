@@ -10,9 +10,8 @@ use http::StatusCode;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use support::Folder;
 use tamarisk_haboob::config::{ConfigError, load, parse};
-use tamarisk_haboob::{
-    Action, HiddenFiles, HostName, Listing, LogFormat, LogTarget, Options, Redirect,
-};
+use tamarisk_haboob::{Action, HiddenFiles, HostName, Listing, Options, Redirect};
+use tamarisk_http::access_log::{LogFormat, LogTarget};
 
 fn read(text: &str) -> Result<Options, ConfigError> {
     parse("site.toml", text, Path::new("/srv"))
@@ -147,7 +146,7 @@ fn values_are_of_their_kind() {
     check_host("index = [\"a/b\"]", "\"a/b\"", "\"a/b\" cannot be used here", file);
     let status = "expected 301 or 308 (for good), 302 or 307 (for now)";
     let redirect = "redirect = \"/y\"\nstatus = 200";
-    check_route(redirect, "200", "200 sends nobody elsewhere", status);
+    check_route(redirect, "200", "200 is not a redirect status", status);
     let to = "expected a path such as \"/new/\", or a URL such as \"https://example.org/\"";
     for target in ["new", "//evil", "/a b", "ftp://a", "/a\\\\b", "/a\\u0001"] {
         let written = format!("\"{target}\"");
@@ -155,8 +154,8 @@ fn values_are_of_their_kind() {
         let message = message.replace("\\u0001", "\\u{1}");
         check_route(&format!("redirect = {written}"), &written, &message, to);
     }
-    let error = "expected a status from 400 to 599, such as 404";
-    check_host("[host.errors]\n200 = \"a\"", "200", "\"200\" is no error", error);
+    let error = "expected a status from 400 to 599, such as 503";
+    check_host("[host.errors]\n200 = \"a\"", "200", "\"200\" is not the status of an error", error);
     let page = "expected a page in the root of this host, such as \"404.html\"";
     let climbs = "\"../a\" cannot be used here";
     check_host("[host.errors]\n404 = \"../a\"", "\"../a\"", climbs, page);

@@ -358,7 +358,13 @@ async fn each_request_is_written_down_once_it_is_answered() {
     let log = fs::read_to_string(web.folder.join("access.log")).unwrap();
     let lines: Vec<_> = log.lines().map(|line| line.split_once("] ").unwrap()).collect();
     assert!(lines.iter().all(|(before, _)| before.starts_with("127.0.0.1 - - [")), "{log}");
-    let said: Vec<_> = lines.iter().map(|(_, said)| *said).collect();
+    let (proxied, said): (Vec<_>, Vec<_>) = lines
+        .iter()
+        .map(|(_, said)| said.split_once(" route=").map_or((None, *said), |(a, b)| (Some(b), a)))
+        .unzip();
+    let [proxied] = proxied.into_iter().flatten().collect::<Vec<_>>()[..] else { panic!("{log}") };
+    let names = "default/api class=default stage=default/api outcome=completed reason=- id=";
+    assert!(proxied.starts_with(names), "{proxied}");
     let expected = [
         "\"GET /a.txt HTTP/1.1\" 200 70000 \"-\" \"-\"",
         "\"HEAD /a.txt HTTP/1.1\" 200 0 \"-\" \"-\"",

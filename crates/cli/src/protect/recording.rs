@@ -37,7 +37,7 @@ impl Recordings {
 
     pub(super) fn announce(&self) {
         for (path, _) in &self.0 {
-            eprintln!("Recording to {}", path.display());
+            tracing::info!("Recording to {}", path.display());
         }
     }
 
@@ -49,9 +49,9 @@ impl Recordings {
             looks.tick().await;
             going.retain(|(path, recorder)| {
                 if recorder.is_full() {
-                    eprintln!("{} is full: it holds what came before.", path.display());
+                    tracing::info!("{} is full: it holds what came before.", path.display());
                 } else if recorder.has_stopped() {
-                    eprintln!("{} cannot be written any more.", path.display());
+                    tracing::info!("{} cannot be written any more.", path.display());
                 }
                 !recorder.has_stopped()
             });
@@ -64,15 +64,18 @@ impl Recordings {
         for (path, recorder) in &self.0 {
             let path = path.display();
             match recorder.finish() {
-                Ok(end) if end.lost > 0 => eprintln!(
+                Ok(end) if end.lost > 0 => tracing::info!(
                     "{path}: {} records, and {} missing: the disk was too slow for them.",
-                    end.records, end.lost
+                    end.records,
+                    end.lost
                 ),
                 Ok(end) if end.close == Close::Full => {
-                    eprintln!("{path}: {} bytes, as many as it was to hold.", end.bytes);
+                    tracing::info!("{path}: {} bytes, as many as it was to hold.", end.bytes);
                 }
-                Ok(end) => eprintln!("{path}: {} records in {} bytes.", end.records, end.bytes),
-                Err(error) => eprintln!("{path}: {:#}", anyhow::Error::from(error)),
+                Ok(end) => {
+                    tracing::info!("{path}: {} records in {} bytes.", end.records, end.bytes)
+                }
+                Err(error) => tracing::info!("{path}: {:#}", anyhow::Error::from(error)),
             }
         }
     }

@@ -1,5 +1,6 @@
 use std::cmp::Reverse;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use tamarisk_control::ClassId;
@@ -18,6 +19,8 @@ pub struct Routes {
 /// Where a kind of requests goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
+    /// What the operator calls it.
+    pub name: Arc<str>,
     /// The hosts it serves; any if there is none.
     pub host: Option<HostPattern>,
     /// The path it serves, with all below it; `/` for any.
@@ -55,6 +58,8 @@ pub enum HostPattern {
 /// What was chosen for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
+    /// Which route, by its position.
+    pub route: usize,
     /// Which upstream, by its position.
     pub upstream: usize,
     /// The class at that upstream's gate.
@@ -82,9 +87,9 @@ impl Routes {
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Option<Choice> {
-        let mut ordered = self.order.iter().map(|&index| &self.routes[index]);
-        let route = ordered.find(|route| route.takes(method, &host, path))?;
-        Some(route.choice(path, headers, client))
+        let takes = |index: &&usize| self.routes[**index].takes(method, &host, path);
+        let index = *self.order.iter().find(takes)?;
+        Some(self.choice(index, path, headers, client))
     }
 
     /// As what a request goes that is known to be for the route of this `index`.
@@ -95,7 +100,14 @@ impl Routes {
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Choice {
-        self.routes[index].choice(path, headers, client)
+        let route = &self.routes[index];
+        let class = route.class(path, headers, client);
+        Choice { route: index, upstream: route.upstream, class, streams: route.streams }
+    }
+
+    /// What the operator calls the route of this `index`.
+    pub(crate) fn name(&self, index: usize) -> &Arc<str> {
+        &self.routes[index].name
     }
 }
 
@@ -103,6 +115,7 @@ impl Route {
     /// The route that takes every request, to `upstream` as its first class.
     pub fn everything(upstream: usize) -> Self {
         Self {
+            name: "/".into(),
             host: None,
             path: PathPrefix::default(),
             methods: Vec::new(),
@@ -113,16 +126,14 @@ impl Route {
         }
     }
 
-    fn choice(&self, path: &str, headers: &HeaderMap, client: impl Fn() -> IpAddr) -> Choice {
-        let class = if self.classes.is_empty() {
-            self.otherwise
-        } else {
-            let client = client();
-            let holds = |condition: &Condition| condition.holds(path, headers, client);
-            let rule = self.classes.iter().find(|rule| rule.any.iter().any(holds));
-            rule.map_or(self.otherwise, |rule| rule.class)
-        };
-        Choice { upstream: self.upstream, class, streams: self.streams }
+    fn class(&self, path: &str, headers: &HeaderMap, client: impl Fn() -> IpAddr) -> ClassId {
+        if self.classes.is_empty() {
+            return self.otherwise;
+        }
+        let client = client();
+        let holds = |condition: &Condition| condition.holds(path, headers, client);
+        let rule = self.classes.iter().find(|rule| rule.any.iter().any(holds));
+        rule.map_or(self.otherwise, |rule| rule.class)
     }
 
     /// The greater, the fewer requests it is for.

@@ -10,14 +10,14 @@ use super::limits::limits;
 use super::parts::Disk;
 use super::routes::{join, only_route, routes};
 use super::upstreams::{Upstream, stages, upstreams};
-use super::{tls, token, values};
+use super::{errors, log, tls, token, values};
 use crate::classify::Routes;
 use crate::protect::Options;
 
 #[rustfmt::skip]
 const FILE: &[&str] = &[
     "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "limits", "upstreams",
-    "stage", "classes", "routes", "tls",
+    "stage", "classes", "routes", "tls", "log", "errors",
 ];
 
 pub(super) fn options(
@@ -52,5 +52,8 @@ pub(super) fn options(
     options.trusted = file.read("trusted_proxies", networks)?.unwrap_or_default();
     options.server = file.read("limits", limits)?.unwrap_or_default();
     options.tls = file.read("tls", |value| tls::tls(value, folder, disk))?.flatten();
+    options.log = file.read("log", |value| log::log(value, folder))?;
+    let pages = |value| errors::pages(value, folder, disk);
+    options.error_pages = file.read("errors", pages)?.unwrap_or_default();
     Ok(options)
 }

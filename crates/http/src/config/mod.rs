@@ -7,6 +7,10 @@
 //! cores = 2                             # all by default
 //! trusted_proxies = ["10.0.0.0/8"]      # whose X-Forwarded-For is believed
 //! p90 = "200ms"                         # or p50, p95, p99, p999 …: what is promised
+//! log = { file = "access.log", format = "json" } # or "combined"; "-" is standard output
+//!
+//! [errors]                              # pages in place of the built-in ones, for browsers
+//! 503 = "busy.html"                     # {{status}}, {{reason}}, {{request_id}}, {{retry_after}} are filled in
 //!
 //! [limits]                              # all of them optional
 //! request_line = "8KiB"
@@ -85,8 +89,10 @@
 
 mod assemble;
 mod classes;
+mod errors;
 mod laws;
 mod limits;
+mod log;
 pub mod parts;
 mod proxied;
 mod routes;

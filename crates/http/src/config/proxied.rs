@@ -42,12 +42,14 @@ impl Proxied<'_> {
     /// A [`Fault`] at what cannot be.
     pub fn read(self, section: &Section<'_>) -> Result<(UpstreamOptions, Route), Fault> {
         let Self { name, path, url, span, classes, target } = self;
+        let route_name = name.as_str().into();
         let upstream = Upstream::read(name, span.clone(), section, url, &[section])?;
         let named = |value| values::list(value, |value| class_named(value, classes));
         let definition = RouteDefinition {
             name: String::new(),
             span,
             route: Route {
+                name: route_name,
                 path: PathPrefix::new(&path),
                 streams: section.read("streams", values::yes)?.unwrap_or_default(),
                 ..Route::everything(0)

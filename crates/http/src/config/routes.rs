@@ -77,10 +77,11 @@ fn route(
         }
     };
     let named = |value| values::list(value, |value| class_named(value, classes));
+    let name: String = section.require("name", "\"api\"", values::name)?;
     Ok(RouteDefinition {
-        name: section.require("name", "\"api\"", values::name)?,
         span: section.span(),
         route: Route {
+            name: name.as_str().into(),
             host: section.read("host", values::host_pattern)?,
             path: section.read("path", values::path_prefix)?.unwrap_or_default(),
             methods: section
@@ -91,6 +92,7 @@ fn route(
             otherwise: ClassId::DEFAULT,
             streams: section.read("streams", values::yes)?.unwrap_or_default(),
         },
+        name,
         target: target::of(&section)?,
         classes: section.read("classes", named)?,
     })

@@ -3,6 +3,7 @@
 mod options;
 mod reload;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,14 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use options::{Options, UnknownHost, UpstreamOptions};
 pub use reload::Reloaded;
 
+use crate::access_log::Log;
 use crate::proxy::{Bounds, Budget, Proxy, Scheme, Site, Upstream};
 use crate::server::{Beside, Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Token, TokenSource};
 use crate::tls::Handshakes;
+
+/// A disk that hangs does not hold the end up for longer.
+const LOG_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why protection could not start.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +38,9 @@ pub enum StartError {
     /// Nobody knows the address of an upstream.
     #[error(transparent)]
     Unknown(#[from] UnknownHost),
+    /// The access log cannot be written.
+    #[error("cannot write the access log")]
+    Log(#[source] io::Error),
     /// A stage could not be made of its options.
     #[error(transparent)]
     Gate(#[from] BuildError),
@@ -42,6 +50,7 @@ pub enum StartError {
 pub struct Running {
     local_addr: SocketAddr,
     status_addr: Option<SocketAddr>,
+    log: Option<Log>,
     /// What it was started with, and has been changed to since.
     options: Options,
     /// For a process that is to take over.
@@ -96,12 +105,15 @@ async fn begin(
     let upstreams =
         options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
     let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
+    let log = options.log.as_ref().map(Log::start).transpose().map_err(StartError::Log)?;
     let site = Site {
         routes: options.routes.clone(),
         upstreams: upstreams.clone(),
         trusted: options.trusted.clone(),
         scheme: if options.tls.is_some() { Scheme::Https } else { Scheme::Http },
         budget: Budget::new(Bounds::of(options.server.limits_of_clients())),
+        error_pages: options.error_pages.clone(),
+        log: log.clone(),
     };
     let (trigger, drain) = DrainTrigger::new();
     let handshakes = options.handshakes()?;
@@ -120,6 +132,7 @@ async fn begin(
         gates,
         server,
         handshakes,
+        log,
         options,
         drain: trigger,
         served: tokio::task::spawn_blocking(move || cores.join().into_iter().sum()),
@@ -181,6 +194,13 @@ impl Running {
     /// Shows the status until the very end, the drain included.
     fn show_status(&mut self, listener: TcpListener, drain: &Drain, token: Option<Token>) {
         let mut board = Board::new().server(&self.server).drain(drain);
+        if let Some(log) = self.log.clone() {
+            board = board.counter(
+                "log_lines_lost",
+                "Lines of the access log that could not be written.",
+                move || log.lost(),
+            );
+        }
         if let Some(handshakes) = self.handshakes.clone() {
             board = board.stage(move || handshakes.observe());
         }
@@ -220,6 +240,11 @@ impl Running {
         &self.gates
     }
 
+    /// All stages at this instant.
+    pub fn observe(&self) -> Vec<StageObservation> {
+        self.gates.iter().map(Gate::observe).chain(self.handshakes()).collect()
+    }
+
     /// How many clients may be connected at once.
     pub fn connections_limit(&self) -> usize {
         self.server.connections_limit()
@@ -238,6 +263,7 @@ impl Running {
         for gate in &self.gates {
             gate.close();
         }
+        self.log.iter().for_each(|log| log.close(LOG_PATIENCE));
         Cut { connections }
     }
 }

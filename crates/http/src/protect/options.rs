@@ -9,7 +9,9 @@ use tamarisk_control::{Classes, Target};
 use tamarisk_stage::BuildError;
 use tamarisk_trace::Recorder;
 
+use crate::access_log::LogOptions;
 use crate::classify::{Client, Route, Routes};
+use crate::error_pages::ErrorPages;
 use crate::proxy::{HostHeader, Origin, RequestBuffering};
 use crate::server::Server;
 use crate::status::TokenSource;
@@ -39,6 +41,10 @@ pub struct Options {
     pub upstreams: Vec<UpstreamOptions>,
     /// Proxies in front, whose `X-Forwarded-For` is believed.
     pub trusted: Vec<IpNet>,
+    /// The access log, if there is one.
+    pub log: Option<LogOptions>,
+    /// Pages in place of our own answers.
+    pub error_pages: ErrorPages,
 }
 
 /// A service behind the proxy.
@@ -92,6 +98,8 @@ impl Options {
             routes,
             upstreams,
             trusted: Vec::new(),
+            log: None,
+            error_pages: ErrorPages::default(),
         }
     }
 

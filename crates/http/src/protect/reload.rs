@@ -1,6 +1,11 @@
 //! Other options while protection runs.
 
+use std::collections::BTreeSet;
+
+use tamarisk_stage::StageObservation;
+
 use super::{Options, Running};
+use crate::access_log::Log;
 use crate::tls::Tls;
 
 /// What came of other options.
@@ -46,6 +51,11 @@ impl Running {
         for index in 0..self.options.upstreams.len() {
             self.reload_upstream(index, options, &mut reloaded);
         }
+        if self.options.error_pages.replace(&options.error_pages) {
+            reloaded.changed.push("the error pages".to_owned());
+        }
+        // It has been moved away perhaps.
+        self.log.iter().for_each(Log::reopen);
         reloaded.certificates(self.options.tls.as_ref(), options.tls.as_ref());
         reloaded
     }
@@ -61,6 +71,7 @@ impl Running {
             ("limits", now.server.is_like(&options.server)),
             ("trusted_proxies", now.trusted == options.trusted),
             ("routes and classes", now.routes == options.routes),
+            ("log", now.log == options.log),
         ];
         differs.extend(same.iter().filter(|(_, same)| !same).map(|(key, _)| (*key).to_owned()));
         for new in &options.upstreams {
@@ -106,20 +117,41 @@ impl Running {
             reloaded.needs_restart.extend(differs);
             if other.target != class.target {
                 targets.push((id, other.target));
-                reloaded.changed.push(format!("the target of {:?} of {name:?}", class.name));
+                reloaded.changed.push(format!(
+                    "the target of {:?} of {name:?} from {} to {}",
+                    class.name, class.target, other.target
+                ));
             }
         }
         gate.set_targets(&targets);
         if now.laws == new.laws {
             return;
         }
+        let before = gate.observe();
         match gate.set_laws(new.ruling()) {
             Ok(()) => {
                 self.upstreams[index].tell_quality(new.laws.quality.is_some());
                 now.laws = new.laws.clone();
-                reloaded.changed.push(format!("the laws of {name:?}"));
+                let changes = changed_laws(&before, &gate.observe());
+                reloaded.changed.push(format!("the laws of {name:?}{changes}"));
             }
             Err(error) => reloaded.needs_restart.push(error.to_string()),
         }
     }
+}
+
+/// Which laws have come in place of which: ` (admission from a to b)`. Nothing, if only their constants
+/// differ.
+fn changed_laws(before: &StageObservation, now: &StageObservation) -> String {
+    let named = |seen: &StageObservation, rules: &str| {
+        seen.laws.iter().find(|law| law.rules == rules).map_or("none", |law| law.name)
+    };
+    let rules = before.laws.iter().chain(&now.laws).map(|law| law.rules);
+    let rules: BTreeSet<_> = rules.collect();
+    let changes = rules.into_iter().filter_map(|rules| {
+        let (before, now) = (named(before, rules), named(now, rules));
+        (before != now).then(|| format!("{rules} from {before} to {now}"))
+    });
+    let changes: Vec<_> = changes.collect();
+    if changes.is_empty() { String::new() } else { format!(" ({})", changes.join(", ")) }
 }

@@ -17,7 +17,7 @@ const SHORT_BYTES: usize = 8 * 1024;
 pub struct ProxyBody(Source);
 
 enum Source {
-    Fixed(&'static str),
+    Fixed(Bytes),
     /// All of it is there.
     Whole {
         frames: Frames,
@@ -99,9 +99,9 @@ fn read_ahead(
     }
 }
 
-impl From<&'static str> for ProxyBody {
-    fn from(text: &'static str) -> Self {
-        Self(Source::Fixed(text))
+impl From<Bytes> for ProxyBody {
+    fn from(bytes: Bytes) -> Self {
+        Self(Source::Fixed(bytes))
     }
 }
 
@@ -114,10 +114,9 @@ impl Body for ProxyBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
         let (polled, left) = match &mut self.get_mut().0 {
-            Source::Fixed("") => return Poll::Ready(None),
-            Source::Fixed(text) => {
-                let bytes = Bytes::from_static(std::mem::take(text).as_bytes());
-                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            Source::Fixed(bytes) if bytes.is_empty() => return Poll::Ready(None),
+            Source::Fixed(bytes) => {
+                return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))));
             }
             Source::Whole { frames, left } => (Poll::Ready(frames.pop().map(Ok)), left),
             Source::Delivery { delivery, left } => (delivery.poll_frame(cx), left),
@@ -130,7 +129,7 @@ impl Body for ProxyBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Source::Fixed(text) => text.is_empty(),
+            Source::Fixed(bytes) => bytes.is_empty(),
             Source::Whole { frames, .. } => frames.is_empty(),
             Source::Delivery { left, .. } => *left == Some(0),
         }
@@ -138,7 +137,7 @@ impl Body for ProxyBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Source::Fixed(text) => SizeHint::with_exact(text.len() as u64),
+            Source::Fixed(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Whole { frames, .. } if frames.is_empty() => SizeHint::with_exact(0),
             Source::Whole { left, .. } | Source::Delivery { left, .. } => {
                 left.map_or_else(SizeHint::default, SizeHint::with_exact)

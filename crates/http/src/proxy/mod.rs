@@ -14,6 +14,7 @@ mod answer_body;
 mod answer_head;
 mod body;
 mod budget;
+mod connectivity;
 mod delivery;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
@@ -33,18 +34,20 @@ mod upstream;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
-use hyper::service::{Service, service_fn};
+use hyper::service::Service;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
-use tamarisk_stage::{Entry, GatePermit};
+use tamarisk_stage::{Entry, GatePermit, Refused};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use self::answer_head::AnswerHead;
@@ -55,16 +58,20 @@ use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
 use self::upstream::{Answered, Failed, Outgoing, Reach};
+use crate::access_log::{self, Log, Logged, Proxied};
 use crate::classify::{self, Choice, Routes, has_dot_segments, kind_of, network_of};
+use crate::error_pages::ErrorPages;
+use crate::guard::Violation;
 use crate::hold::Hold;
-use crate::refusal::{self, Form};
-use crate::server::{AtHand, ClientBody, Ordinary, Tunnel};
+use crate::refusal::{self, Details, Form};
+use crate::server::{Asked, AtHand, ClientBody, Hand, Prepared, Tunnel};
 
 pub use body::ProxyBody;
 pub use budget::{Bounds, Budget, Held};
 pub use forwarded::{Peer, Scheme};
 pub use intake::RequestBuffering;
 pub use line::LineError;
+pub use request_id::RequestId;
 pub use unread::Answers;
 pub(crate) use upstream::host_and_port;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
@@ -85,6 +92,10 @@ pub struct Site {
     pub scheme: Scheme,
     /// What clients may take up.
     pub budget: Budget,
+    /// The operator's own pages in place of ours.
+    pub error_pages: ErrorPages,
+    /// Where requests are logged that come by [`Proxy::connect`].
+    pub log: Option<Log>,
 }
 
 /// One core's proxy.
@@ -93,6 +104,8 @@ pub struct Proxy {
     trusted: Vec<IpNet>,
     scheme: Scheme,
     budget: Budget,
+    error_pages: ErrorPages,
+    log: Option<Log>,
     reaches: Vec<Arc<Reach>>,
     ids: RequestIds,
 }
@@ -122,6 +135,8 @@ impl Proxy {
             trusted: site.trusted.clone(),
             scheme: site.scheme,
             budget: site.budget.clone(),
+            error_pages: site.error_pages.clone(),
+            log: site.log.clone(),
             reaches: site.upstreams.iter().map(reach).collect(),
             ids: RequestIds::default(),
         });
@@ -140,23 +155,9 @@ impl Proxy {
     }
 
     /// The service of one client's connection.
-    pub fn connect(
-        self: &Arc<Self>,
-        address: SocketAddr,
-    ) -> impl Service<
-        Request<ClientBody>,
-        Response = Response<ProxyBody>,
-        Error = Infallible,
-        Future: Send,
-    > + AtHand
-    + Send
-    + use<> {
-        let proxy = Arc::clone(self);
-        let peer = Arc::new(proxy.peer(address));
-        Ordinary(service_fn(move |request| {
-            let (proxy, peer) = (Arc::clone(&proxy), Arc::clone(&peer));
-            async move { Ok(proxy.answer(&peer, request).await) }
-        }))
+    pub fn connect(self: &Arc<Self>, address: SocketAddr) -> Connection {
+        let peer = Arc::new(self.peer(address));
+        Connection { proxy: Arc::clone(self), peer, address: address.ip().to_canonical() }
     }
 
     /// The client at `address`, as upstreams are told of it.
@@ -170,24 +171,34 @@ impl Proxy {
     }
 
     /// The answer to a request that is known to be for the route of this index; its host
-    /// and its path are not looked at.
+    /// and its path are not looked at. `entry` is the line about it, if it is logged.
     pub async fn answer_on_route(
         &self,
         route: usize,
         peer: &Peer,
         request: Request<ClientBody>,
+        entry: Option<&mut access_log::Entry>,
     ) -> Response<ProxyBody> {
         let (head, body) = request.into_parts();
         let client = || self.client(peer, &head.headers);
         let choice = self.routes.choice(route, head.uri.path(), &head.headers, client);
-        self.answer_as(choice, peer, head, body).await
+        self.answer_as(choice, peer, head, body, entry).await
     }
 
-    async fn answer(&self, peer: &Peer, request: Request<ClientBody>) -> Response<ProxyBody> {
+    async fn answer(
+        &self,
+        peer: &Peer,
+        request: Request<ClientBody>,
+        entry: Option<&mut access_log::Entry>,
+    ) -> Response<ProxyBody> {
         let (head, body) = request.into_parts();
         match self.choose(peer, &head) {
-            Some(choice) => self.answer_as(choice, peer, head, body).await,
-            None => Trouble::NoRoute.answer(Form::of(&head.headers)),
+            Some(choice) => self.answer_as(choice, peer, head, body, entry).await,
+            None => {
+                let id = self.ids.of(&head.headers);
+                Trouble::NoRoute
+                    .answer(Form::of(&head.method, &head.headers), self.details(id.as_str()))
+            }
         }
     }
 
@@ -197,19 +208,26 @@ impl Proxy {
         peer: &Peer,
         mut head: Parts,
         body: ClientBody,
+        entry: Option<&mut access_log::Entry>,
     ) -> Response<ProxyBody> {
-        let form = |head: &Parts| Form::of(&head.headers);
-        if matches!(head.method, Method::CONNECT | Method::TRACE) {
-            return Trouble::Method.answer(form(&head));
-        }
-        if has_dot_segments(head.uri.path()) {
-            return Trouble::Path.answer(form(&head));
-        }
+        let form = |head: &Parts| Form::of(&head.method, &head.headers);
         let reach = &self.reaches[choice.upstream];
+        let id = self.ids.of(&head.headers);
+        let mut logged = entry.map(|entry| {
+            let route = Arc::clone(self.routes.name(choice.route));
+            entry.set_proxied(Proxied::new(reach.names(route, choice.class), id.clone()))
+        });
         let client = network_of(self.client(peer, &head.headers));
-        let (length, body) = match self.receive(client, reach, &mut head, body).await {
+        let received = match is_refused(&head) {
+            Some(trouble) => Err(trouble),
+            None => self.receive(client, reach, &mut head, body).await,
+        };
+        let (length, body) = match received {
             Ok(received) => received,
-            Err(trouble) => return trouble.answer(form(&head)),
+            Err(trouble) => {
+                logged.iter_mut().for_each(|logged| logged.turned_away(trouble.reason()));
+                return trouble.answer(form(&head), self.details(id.as_str()));
+            }
         };
         let kind = kind_of(&head.method, head.uri.path());
         let entry = Entry::new().class(choice.class).kind(kind);
@@ -217,16 +235,56 @@ impl Proxy {
         if let Some(timeout) = classify::timeout(&head.headers) {
             entry = entry.timeout(timeout);
         }
+        logged.iter_mut().for_each(|logged| logged.offered());
+        let asked = logged.is_some().then(Instant::now);
+        let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let permit = match reach.upstream.gate.enter(entry).await {
             Ok(permit) => permit,
-            Err(refused) => return refusal::refused(&refused, form(&head)),
+            Err(refused) => {
+                let reason = refusal::reason(&refused).as_str();
+                let outcome = if refused == Refused::Dropped { "dropped" } else { "rejected" };
+                logged.iter_mut().for_each(|logged| logged.refused(outcome, reason, waited()));
+                tracing::debug!(
+                    "Refused request {} of {client} to {:?} ({outcome}: {reason}).",
+                    id.as_str(),
+                    reach.upstream.gate.name()
+                );
+                return refusal::refused(&refused, form(&head), self.details(id.as_str()));
+            }
         };
+        let queued = waited();
+        logged.iter_mut().for_each(|logged| logged.admitted(queued));
         let accept = head.headers.get(ACCEPT).cloned();
-        let request = Received { head: &mut head, length, body, client, streams: choice.streams };
+        let can_reload = head.method == Method::GET;
+        let streams = choice.streams;
+        let request = Received { head: &mut head, id: &id, length, body, client, streams };
         match self.pass(peer, reach, request, permit).await {
-            Ok(answer) => answer,
-            Err(trouble) => trouble.answer(Form::accepted(accept.as_ref())),
+            Ok(answer) => {
+                let has_failed = has_failed(answer.status());
+                logged.iter_mut().for_each(|logged| logged.answered(has_failed, waited() - queued));
+                answer
+            }
+            Err(trouble) => {
+                let outcome = if trouble.is_of_the_client() { "terminated" } else { "failed" };
+                tracing::debug!(
+                    "Request {} of {client} to {:?} {outcome}: {}.",
+                    id.as_str(),
+                    reach.upstream.gate.name(),
+                    trouble.reason()
+                );
+                logged.iter_mut().for_each(|logged| {
+                    logged.unanswered(outcome, trouble.reason(), waited() - queued);
+                });
+                let form = Form::accepted(accept.as_ref().map(HeaderValue::as_bytes), can_reload);
+                trouble.answer(form, self.details(id.as_str()))
+            }
         }
+    }
+
+    /// What an answer of ours says besides.
+    fn details<'a>(&'a self, request_id: &'a str) -> Details<'a> {
+        let pages = Some(&self.error_pages);
+        Details { request_id: Some(request_id), pages, ..Details::default() }
     }
 
     fn choose(&self, peer: &Peer, head: &Parts) -> Option<Choice> {
@@ -267,7 +325,7 @@ impl Proxy {
         request: Received<'_>,
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, Trouble> {
-        let Received { head, length, body, client, streams } = request;
+        let Received { head, id, length, body, client, streams } = request;
         let upgrading = head.extensions.remove::<OnUpgrade>();
         let clock = reach.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
@@ -276,11 +334,11 @@ impl Proxy {
             _ => (reach.upstream.answer_time, Trouble::Silent),
         };
         let quality = reach.upstream.quality(&permit);
-        let request = Outgoing { head, length, body, time, quality, permit };
-        match reach.exchange(peer, &self.ids, request).await {
+        let request = Outgoing { head, id, length, body, time, quality, permit };
+        match reach.exchange(peer, request).await {
             Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 let (Some(upgrading), Some(_)) = (upgrading, &answered.wish) else {
-                    answered.permit.fail();
+                    answered.permit.fail_because("changed protocols without being asked to");
                     return Err(Trouble::Broken);
                 };
                 Ok(switch(answered, upgrading))
@@ -291,10 +349,10 @@ impl Proxy {
             }
             Err(Failed { trouble, permit }) => {
                 let trouble = if trouble == Trouble::Silent { over } else { trouble };
-                match trouble {
-                    // The client's doing: it says little about the upstream.
-                    Trouble::Client(_) | Trouble::Overdue => drop(permit),
-                    _ => permit.fail(),
+                // What the client did says little about the upstream.
+                match trouble.is_of_the_client() {
+                    true => drop(permit),
+                    false => permit.fail_because(reach.failure(trouble)),
                 }
                 Err(trouble)
             }
@@ -306,9 +364,67 @@ fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<Reach> {
     Arc::new(Reach::new(Arc::clone(upstream), site.budget.abandoned().clone()))
 }
 
+/// What is not passed on, whatever its route.
+fn is_refused(head: &Parts) -> Option<Trouble> {
+    if matches!(head.method, Method::CONNECT | Method::TRACE) {
+        return Some(Trouble::Method);
+    }
+    has_dot_segments(head.uri.path()).then_some(Trouble::Path)
+}
+
+/// Whether an answer with this status counts as failed.
+fn has_failed(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+/// The service of one client's connection; see [`Proxy::connect`].
+pub struct Connection {
+    proxy: Arc<Proxy>,
+    peer: Arc<Peer>,
+    address: IpAddr,
+}
+
+impl AtHand for Connection {
+    const EVER: bool = false;
+
+    fn at_hand<A>(&self, _: &Asked<'_>, _: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
+        Hand::Never
+    }
+
+    fn refused(&self, violation: Violation, body_length: usize) {
+        if let Some(log) = &self.proxy.log {
+            log.refused(self.address, violation, body_length);
+        }
+    }
+}
+
+impl Connection {
+    fn entry(&self, request: &Request<ClientBody>) -> Option<Box<access_log::Entry>> {
+        let log = self.proxy.log.as_ref()?;
+        let client = self.proxy.client(&self.peer, request.headers());
+        Some(log.begin(client, &access_log::Asked::from(request)))
+    }
+}
+
+impl Service<Request<ClientBody>> for Connection {
+    type Response = Response<Logged<ProxyBody>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<ClientBody>) -> Self::Future {
+        let (proxy, peer) = (Arc::clone(&self.proxy), Arc::clone(&self.peer));
+        let mut entry = self.entry(&request);
+        Box::pin(async move {
+            let answer = proxy.answer(&peer, request, entry.as_deref_mut()).await;
+            Ok(Logged::answer(answer, entry))
+        })
+    }
+}
+
 /// A request whose body is there, or goes on as it comes.
 struct Received<'a> {
     head: &'a mut Parts,
+    id: &'a RequestId,
     length: BodyLength,
     body: Option<RequestBody>,
     client: IpAddr,
@@ -319,8 +435,8 @@ struct Received<'a> {
 /// The answer of an upstream as the client gets it.
 async fn deliver(answered: Answered, streams: bool, way: Way<'_>) -> Response<ProxyBody> {
     let Answered { head, line, permit, .. } = answered;
-    let failed = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
-    let mut hold = Hold::new(permit, failed);
+    let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
+    let mut hold = Hold::new(permit, failure);
     if streams || is_stream(&head.headers) {
         hold.streams();
     }
@@ -334,7 +450,7 @@ fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
     let Answered { mut head, line, permit, .. } = answered;
     permit.complete();
     let upgrade = head.upgrade.take();
-    let mut answer = with_head(head, ProxyBody::from(""));
+    let mut answer = with_head(head, ProxyBody::from(Bytes::new()));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
     answer.headers_mut().extend(upgrade.map(|protocols| (UPGRADE, protocols)));
     answer.extensions_mut().insert(Tunnel::new(async move {

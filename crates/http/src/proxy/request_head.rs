@@ -13,7 +13,7 @@ use tamarisk_control::Ratio;
 
 use super::forwarded::{Kept, Peer};
 use super::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
-use super::request_id::{self, RequestIds};
+use super::request_id::RequestId;
 use super::upstream::{HostHeader, Upstream};
 use crate::guard::is_host;
 
@@ -32,7 +32,7 @@ pub(super) enum BodyLength {
 pub(super) struct Way<'a> {
     pub(super) from: &'a Peer,
     pub(super) to: &'a Upstream,
-    pub(super) ids: &'a RequestIds,
+    pub(super) id: &'a RequestId,
     /// How well the request is to be served, if the upstream is to know.
     pub(super) quality: Option<Ratio>,
 }
@@ -54,7 +54,6 @@ impl Way<'_> {
         let mut named = Named::default();
         headers.get_all(CONNECTION).iter().for_each(|line| named.read(line.as_bytes()));
         let mut kept = Kept::default();
-        let mut has_id = false;
         for (name, value) in headers {
             let name = name.as_str();
             match name {
@@ -67,8 +66,8 @@ impl Way<'_> {
                 "x-forwarded-host" if !self.from.is_trusted() => continue,
                 "x-forwarded-proto" => kept.proto = true,
                 "x-forwarded-host" => kept.host = true,
-                "x-request-id" if has_id || !request_id::is_well_formed(value) => continue,
-                "x-request-id" => has_id = true,
+                // The one that counts is written below.
+                "x-request-id" => continue,
                 // Ours to say: a client does not choose how well it is served.
                 "x-quality" if self.quality.is_some() => continue,
                 // HTTP/2 may cut cookies apart; HTTP/1.1 has one line [RFC9113 §8.2.3].
@@ -82,10 +81,8 @@ impl Way<'_> {
         }
         self.from.announce(out, asked_host.as_ref(), kept);
         out.extend_from_slice(via(request.version).as_bytes());
-        if !has_id {
-            out.extend_from_slice(b"x-request-id: ");
-            out.extend_from_slice(&self.ids.make());
-            out.extend_from_slice(b"\r\n");
+        for part in [b"x-request-id: ", self.id.as_str().as_bytes(), b"\r\n"] {
+            out.extend_from_slice(part);
         }
         if let Some(quality) = self.quality {
             // Writing to a vector does not fail.

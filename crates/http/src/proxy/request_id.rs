@@ -3,10 +3,32 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 
 /// The longest name kept from a client: twice a UUID and some.
 const LENGTH_MAX: usize = 128;
+
+/// The name of a request: letters, digits and `-_.:/+=@`, at most 128 of them.
+#[derive(Clone, Debug)]
+pub struct RequestId(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// The client's `X-Request-Id`.
+    Client(HeaderValue),
+    Made([u8; 32]),
+}
+
+impl RequestId {
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        let bytes = match &self.0 {
+            Source::Client(id) => id.as_bytes(),
+            Source::Made(id) => id,
+        };
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
 
 /// Makes request ids: 32 hexadecimal digits, of which half are random to this
 /// source and half count.
@@ -24,7 +46,16 @@ impl Default for RequestIds {
 }
 
 impl RequestIds {
-    pub(super) fn make(&self) -> [u8; 32] {
+    /// The client's id if it has sent one that is well-formed, or a new one.
+    pub(super) fn of(&self, headers: &HeaderMap) -> RequestId {
+        let client = headers.get_all("x-request-id").iter().find(|id| is_well_formed(id));
+        RequestId(match client {
+            Some(id) => Source::Client(id.clone()),
+            None => Source::Made(self.make()),
+        })
+    }
+
+    fn make(&self) -> [u8; 32] {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
         let mut text = [0; 32];
         let (source, counted) = text.split_at_mut(16);
@@ -62,5 +93,15 @@ mod tests {
             assert!(!is_well_formed(&HeaderValue::from_str(id).unwrap()), "{id:?}");
         }
         assert!(is_well_formed(&HeaderValue::from_static("7b3c-REQ_1.2:/+=@")));
+    }
+
+    #[test]
+    fn a_client_names_its_request_if_it_does_so_plainly() {
+        let ids = RequestIds { source: 0, next: AtomicU64::new(1) };
+        let mut headers = HeaderMap::new();
+        headers.append("x-request-id", HeaderValue::from_static("a b"));
+        assert_eq!(ids.of(&headers).as_str(), "00000000000000000000000000000001");
+        headers.append("x-request-id", HeaderValue::from_static("plain-1"));
+        assert_eq!(ids.of(&headers).as_str(), "plain-1");
     }
 }

@@ -1,10 +1,10 @@
-use http::header::{CONNECTION, RETRY_AFTER};
-use http::{HeaderValue, Response};
+use http::header::CONNECTION;
+use http::{HeaderValue, Response, StatusCode};
 
 use super::body::ProxyBody;
 use super::line::LineError;
 use crate::guard::Violation;
-use crate::refusal::{Form, Message, message};
+use crate::refusal::{Details, Form, Message};
 
 /// Why there is no answer of the upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +44,9 @@ impl Trouble {
         }
     }
 
-    pub(super) fn answer(self, form: Form) -> Response<ProxyBody> {
-        let mut answer = self.message().answer(form);
-        if let Self::Client(Some(violation)) = self {
-            *answer.status_mut() = violation.status();
-        }
-        if matches!(self, Self::Crowded | Self::Disk) {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
+    pub(super) fn answer(self, form: Form, details: Details<'_>) -> Response<ProxyBody> {
+        let retry_after = matches!(self, Self::Crowded | Self::Disk).then_some(1);
+        let mut answer = self.message().answer_with(form, Details { retry_after, ..details });
         // The rest of the body is not read.
         if matches!(self, Self::Client(_) | Self::TooLong | Self::Crowded | Self::Disk) {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -59,20 +54,32 @@ impl Trouble {
         answer
     }
 
+    /// Whether it is the client's doing and says nothing of the upstream.
+    pub(super) fn is_of_the_client(self) -> bool {
+        matches!(self, Self::Client(_) | Self::Overdue)
+    }
+
+    /// One word for logs and programs.
+    pub(super) fn reason(self) -> &'static str {
+        self.message().reason
+    }
+
     #[rustfmt::skip]
     fn message(self) -> Message {
+        let message = Message::new;
         match self {
-            Self::NoRoute => message!(NOT_FOUND, 404, "no_route", "no route takes this request"),
-            Self::Method => message!(NOT_IMPLEMENTED, 501, "method", "this method is not served here"),
-            Self::Path => message!(BAD_REQUEST, 400, "path", "the path has a name that is only dots"),
-            Self::Unreachable => message!(BAD_GATEWAY, 502, "unreachable", "the service behind this proxy cannot be reached"),
-            Self::Broken => message!(BAD_GATEWAY, 502, "broken", "the service behind this proxy broke off or gave no proper answer"),
-            Self::Silent => message!(GATEWAY_TIMEOUT, 504, "silent", "the service behind this proxy did not answer in time"),
-            Self::Overdue => message!(GATEWAY_TIMEOUT, 504, "overdue", "the deadline that the request itself set has passed"),
-            Self::Client(_) => message!(BAD_REQUEST, 400, "body", "the request body was malformed, too large or too slow"),
-            Self::TooLong => message!(PAYLOAD_TOO_LARGE, 413, "too_long", "the request body is longer than what this proxy buffers"),
-            Self::Crowded => message!(SERVICE_UNAVAILABLE, 503, "bodies", "too many request bodies are being received; try again later"),
-            Self::Disk => message!(SERVICE_UNAVAILABLE, 503, "disk", "the request body cannot be buffered: the disk failed or is full"),
+            Self::NoRoute => message(StatusCode::NOT_FOUND, "no_route", "no route takes this request"),
+            Self::Method => message(StatusCode::NOT_IMPLEMENTED, "method", "this method is not served here"),
+            Self::Path => message(StatusCode::BAD_REQUEST, "path", "the path has a name that is only dots"),
+            Self::Unreachable => message(StatusCode::BAD_GATEWAY, "unreachable", "the service behind this proxy cannot be reached"),
+            Self::Broken => message(StatusCode::BAD_GATEWAY, "broken", "the service behind this proxy broke off or gave no proper answer"),
+            Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),
+            Self::Overdue => message(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline that the request itself set has passed"),
+            Self::Client(Some(violation)) => message(violation.status(), "body", "the request body was malformed, too large or too slow"),
+            Self::Client(None) => message(StatusCode::BAD_REQUEST, "body", "the request body was malformed, too large or too slow"),
+            Self::TooLong => message(StatusCode::PAYLOAD_TOO_LARGE, "too_long", "the request body is longer than what this proxy buffers"),
+            Self::Crowded => message(StatusCode::SERVICE_UNAVAILABLE, "bodies", "too many request bodies are being received; try again later"),
+            Self::Disk => message(StatusCode::SERVICE_UNAVAILABLE, "disk", "the request body cannot be buffered: the disk failed or is full"),
         }
     }
 }

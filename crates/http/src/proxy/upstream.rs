@@ -9,21 +9,23 @@ use std::time::Duration;
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderValue, Method, Uri};
-use tamarisk_control::Ratio;
+use tamarisk_control::{ClassId, Ratio};
 use tamarisk_stage::{Gate, GatePermit};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 
 use super::abandoned::{self, Count, Work};
 use super::answer_head::AnswerHead;
+use super::connectivity::Connectivity;
 use super::forwarded::Peer;
 use super::intake::RequestBuffering;
 use super::line::{Line, LineError};
 use super::pool::Pool;
 use super::request_body::RequestBody;
 use super::request_head::{BodyLength, Way};
-use super::request_id::RequestIds;
+use super::request_id::RequestId;
 use super::trouble::Trouble;
+use crate::access_log::Names;
 use crate::classify::Client;
 
 /// A service behind the proxy, and the gate before it.
@@ -40,6 +42,7 @@ pub struct Upstream {
     pub(super) answer_time: Duration,
     /// Requests carry how well they are to be served.
     tells_quality: Arc<AtomicBool>,
+    connectivity: Arc<Connectivity>,
 }
 
 /// Which `Host` an upstream is told.
@@ -160,6 +163,7 @@ impl Upstream {
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
             tells_quality: Arc::default(),
+            connectivity: Arc::default(),
         }
     }
 
@@ -234,12 +238,15 @@ pub(super) struct Reach {
     pub(super) upstream: Arc<Upstream>,
     /// Requests whose clients have left, of all upstreams.
     pub(super) abandoned: Count,
+    stage: Arc<str>,
+    classes: Vec<Arc<str>>,
     pool: Pool,
 }
 
 /// A request that is ready to be sent.
 pub(super) struct Outgoing<'a> {
     pub(super) head: &'a mut Parts,
+    pub(super) id: &'a RequestId,
     pub(super) length: BodyLength,
     pub(super) body: Option<RequestBody>,
     /// The answer must have begun by then.
@@ -268,7 +275,26 @@ pub(super) struct Failed {
 
 impl Reach {
     pub(super) fn new(upstream: Arc<Upstream>, abandoned: Count) -> Self {
-        Self { upstream, abandoned, pool: Pool::default() }
+        let stage = upstream.gate.name().into();
+        let classes = upstream.gate.classes();
+        let classes = classes.iter().map(|(_, class)| class.name.as_str().into()).collect();
+        Self { upstream, abandoned, stage, classes, pool: Pool::default() }
+    }
+
+    /// What a request of this class on this `route` is called.
+    pub(super) fn names(&self, route: Arc<str>, class: ClassId) -> Names {
+        let class = Arc::clone(&self.classes[class.index()]);
+        Names { route, class, stage: Arc::clone(&self.stage) }
+    }
+
+    /// Why a request has failed, for whoever looks at the stage.
+    pub(super) fn failure(&self, trouble: Trouble) -> String {
+        let Upstream { host, port, .. } = &*self.upstream;
+        match trouble {
+            Trouble::Unreachable => format!("cannot connect to {host}:{port}"),
+            Trouble::Silent => "did not answer in time".to_owned(),
+            _ => "broke off, or its answer was malformed".to_owned(),
+        }
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -279,11 +305,10 @@ impl Reach {
     pub(super) async fn exchange(
         &self,
         from: &Peer,
-        ids: &RequestIds,
         request: Outgoing<'_>,
     ) -> Result<Answered, Failed> {
-        let Outgoing { head, length, body, mut time, quality, permit } = request;
-        let way = Way { from, to: &self.upstream, ids, quality };
+        let Outgoing { head, id, length, body, mut time, quality, permit } = request;
+        let way = Way { from, to: &self.upstream, id, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut line, kept) = match self.pool.take() {
@@ -328,16 +353,29 @@ impl Reach {
 
     /// Connects, at the expense of the `time` that there is for the answer.
     async fn connect(&self, time: &mut Duration) -> Result<Box<Line>, Trouble> {
-        let Upstream { host, port, connect_time, .. } = &*self.upstream;
+        let Upstream { host, port, connect_time, connectivity, .. } = &*self.upstream;
         let start = Instant::now();
         let connecting = TcpStream::connect((host.as_str(), *port));
+        let is_cut_short = *time < *connect_time;
         let connected = timeout((*time).min(*connect_time), connecting).await;
         *time = time.saturating_sub(start.elapsed());
-        match connected {
-            Ok(Ok(stream)) if stream.set_nodelay(true).is_ok() => Ok(Box::new(Line::new(stream))),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::TimedOut => Err(Trouble::Silent),
-            Ok(_) => Err(Trouble::Unreachable),
-            Err(_) => Err(Trouble::Silent),
+        // The client's own deadline says nothing of the upstream.
+        if connected.is_err() && is_cut_short {
+            return Err(Trouble::Silent);
+        }
+        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+            Ok(stream) => {
+                connectivity.connected(&self.stage);
+                Ok(Box::new(Line::new(stream)))
+            }
+            Err(error) => {
+                connectivity.failed(&self.stage, &format!("{host}:{port}"), &error);
+                Err(match error.kind() {
+                    io::ErrorKind::TimedOut => Trouble::Silent,
+                    _ => Trouble::Unreachable,
+                })
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Finished, Reading, Target, Timestamp,
 };
+use tamarisk_http::ErrorPages;
 use tamarisk_http::classify::{Route, Routes};
 use tamarisk_http::protect::{self, Options, Running};
 use tamarisk_http::proxy::{Budget, Proxy, RequestBuffering, Scheme, Site, Upstream};
@@ -103,6 +104,8 @@ pub(crate) async fn proxy_to(upstream: Upstream, budget: Budget) -> (SocketAddr,
         trusted: Vec::new(),
         scheme: Scheme::Http,
         budget,
+        error_pages: ErrorPages::default(),
+        log: None,
     };
     let proxy = Proxy::start(&site);
     let listener = TcpListener::bind(any_port()).await.unwrap();

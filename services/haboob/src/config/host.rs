@@ -143,17 +143,8 @@ fn errors(
         let message = "there is no folder to look for error pages in";
         return Err(Fault::new(value.span(), message, "needs `root = \"…\"` in this host"));
     };
-    let pages = Section::tables(value)?.into_iter().map(|(key, value)| {
-        let name: &str = key.get_ref();
-        let status = name.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
-        let is_error = |status: &StatusCode| (400..600).contains(&status.as_u16());
-        let status = status.filter(is_error).ok_or_else(|| {
-            let message = format!("{name:?} is no error");
-            Fault::new(key.span(), message, "expected a status from 400 to 599, such as 404")
-        })?;
-        Ok((status, place.page(value, &own.root)?))
-    });
-    pages.collect()
+    let pages = parts::statuses(value)?.into_iter();
+    pages.map(|(status, value)| Ok((status, place.page(value, &own.root)?))).collect()
 }
 
 fn written(name: &HostName) -> String {

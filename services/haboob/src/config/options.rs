@@ -10,8 +10,7 @@ use tamarisk_settings::values::{count, list, size};
 use tamarisk_settings::{Document, Fault, Section, Value};
 
 use super::host::{Common, hosts};
-use super::values::{self, Place};
-use crate::log::LogOptions;
+use super::values::Place;
 use crate::options::{Action, HostOptions, SiteOptions};
 use crate::serve::Options;
 use crate::status::StatusOptions;
@@ -21,7 +20,6 @@ const FILE: &[&str] = &[
     "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "cache", "held", "file_threads",
     "limits", "log", "tls", "classes", "host",
 ];
-const LOG: &[&str] = &["file", "format"];
 
 /// What is promised where a file says nothing.
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
@@ -46,7 +44,7 @@ pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options,
     }
     site.trusted =
         file.read("trusted_proxies", |value| list(value, parts::network))?.unwrap_or_default();
-    site.log = file.read("log", |value| log(value, place))?;
+    site.log = file.read("log", |value| parts::log(value, place.folder))?;
 
     let mut options = Options::new(listen, site);
     if let Some(cores) = file.read("cores", count)? {
@@ -63,14 +61,6 @@ pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options,
     let status = file.read("status", parts::address)?;
     options.status = status.map(|listen| StatusOptions { listen, token });
     Ok(options)
-}
-
-fn log(value: &Value<'_>, place: Place<'_>) -> Result<LogOptions, Fault> {
-    let section = Section::new(value, LOG, |_| false)?;
-    Ok(LogOptions {
-        to: section.require("file", "\"access.log\"", |value| place.log_target(value))?,
-        format: section.read("format", values::log_format)?.unwrap_or_default(),
-    })
 }
 
 fn file_threads(value: &Value<'_>) -> Result<u32, Fault> {

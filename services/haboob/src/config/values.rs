@@ -9,7 +9,6 @@ use tamarisk_settings::{Fault, Value};
 
 use crate::folder::Listing;
 use crate::host::HostName;
-use crate::log::{LogFormat, LogTarget};
 use crate::path::{HiddenFiles, SitePath};
 use crate::root::Root;
 
@@ -32,16 +31,6 @@ impl Place<'_> {
             return Err(fault.help("a path is relative to the folder of this file"));
         }
         Ok(path)
-    }
-
-    /// A file, relative to the folder of this one, or `-`.
-    pub(super) fn log_target(self, value: &Value<'_>) -> Result<LogTarget, Fault> {
-        parsed(value, "a file such as \"access.log\", or \"-\" for standard output", |text| {
-            Some(match text {
-                "-" => LogTarget::Stdout,
-                text => LogTarget::File(self.path(text)?),
-            })
-        })
     }
 
     fn path(self, text: &str) -> Option<PathBuf> {
@@ -86,12 +75,6 @@ pub(super) fn hidden(value: &Value<'_>) -> Result<HiddenFiles, Fault> {
     Ok(if served { HiddenFiles::Served } else { HiddenFiles::Hidden })
 }
 
-pub(super) fn log_format(value: &Value<'_>) -> Result<LogFormat, Fault> {
-    let formats = [("combined", LogFormat::Combined), ("json", LogFormat::Json)];
-    let index = tamarisk_settings::values::one_of(value, "format", &formats.map(|(name, _)| name))?;
-    Ok(formats[index].1)
-}
-
 /// The status of a redirect.
 pub(super) fn redirect_status(value: &Value<'_>) -> Result<StatusCode, Fault> {
     let expected = "301 or 308 (for good), 302 or 307 (for now)";
@@ -101,7 +84,7 @@ pub(super) fn redirect_status(value: &Value<'_>) -> Result<StatusCode, Fault> {
         .find(|status| u64::from(*status) == number)
         .and_then(|status| StatusCode::from_u16(status).ok())
         .ok_or_else(|| {
-            let message = format!("{number} sends nobody elsewhere");
+            let message = format!("{number} is not a redirect status");
             Fault::new(value.span(), message, format!("expected {expected}"))
         })
 }

@@ -102,8 +102,8 @@ impl Passed {
             let upstream = Upstream::new(&origin, gate);
             (runtime, upstream)
         });
-        let ids = RequestIds::default();
-        let way = Way { from: &peer(trusted).0, to: &UPSTREAM.1, ids: &ids, quality: None };
+        let id = RequestIds::default().of(&request.headers);
+        let way = Way { from: &peer(trusted).0, to: &UPSTREAM.1, id: &id, quality: None };
         let mut out = Vec::new();
         let wish = way.write_head(&mut out, request, body);
 

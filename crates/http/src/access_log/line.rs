@@ -6,23 +6,29 @@ use std::time::{Duration, SystemTime};
 
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderValue, Request, Version};
-use tamarisk_http::guard::Violation;
 
-use super::LogFormat;
-use crate::date::Civil;
+use super::{LogFormat, Proxied};
+use crate::date::{Civil, Rfc3339};
+use crate::guard::Violation;
 
 /// No more of what a client has sent is written down; what follows says that there was more.
 const FIELD_MAX: usize = 2048;
 const CUT: &str = "...";
 
 /// What is written down of a request.
-pub(crate) struct Asked<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) target: &'a str,
-    pub(crate) version: Version,
-    pub(crate) host: Option<&'a [u8]>,
-    pub(crate) referer: Option<&'a [u8]>,
-    pub(crate) agent: Option<&'a [u8]>,
+pub struct Asked<'a> {
+    /// The method, which was found to be a token.
+    pub method: &'a str,
+    /// The path and the query.
+    pub target: &'a str,
+    /// The version of HTTP.
+    pub version: Version,
+    /// Whom it is for.
+    pub host: Option<&'a [u8]>,
+    /// `Referer`.
+    pub referer: Option<&'a [u8]>,
+    /// `User-Agent`.
+    pub agent: Option<&'a [u8]>,
 }
 
 impl<'a, B> From<&'a Request<B>> for Asked<'a> {
@@ -66,7 +72,7 @@ impl Line {
                 let _ =
                     write!(before, "{client}{method} {} {version:?}\" ", Plain(target.as_bytes()));
                 let or_none = |field: Option<&'_ [u8]>| Plain(field.unwrap_or(b"-")).to_string();
-                writeln!(after, " \"{}\" \"{}\"", or_none(referer), or_none(agent))
+                write!(after, " \"{}\" \"{}\"", or_none(referer), or_none(agent))
             }
             LogFormat::Json => {
                 let _ = write!(
@@ -86,16 +92,26 @@ impl Line {
     }
 
     /// With what became of the request.
-    pub(super) fn end(self, status: u16, bytes: u64, took: Duration) -> String {
+    pub(super) fn end(
+        self,
+        status: u16,
+        bytes: u64,
+        took: Duration,
+        proxied: Option<&Proxied>,
+    ) -> String {
         let Self { format, before: mut line, after } = self;
         let _ = match format {
             LogFormat::Combined => write!(line, "{status} {bytes}{after}"),
             LogFormat::Json => {
                 let seconds = took.as_secs_f64();
-                let end = format_args!(",\"duration_seconds\":{seconds:.6}}}\n");
+                let end = format_args!(",\"duration_seconds\":{seconds:.6}");
                 write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}")
             }
         };
+        if let Some(proxied) = proxied {
+            proxied.write(&mut line, format);
+        }
+        line.push_str(if format == LogFormat::Json { "}\n" } else { "\n" });
         line
     }
 
@@ -149,16 +165,6 @@ impl std::fmt::Display for Combined {
     }
 }
 
-/// `2000-10-10T13:55:36.123Z`
-struct Rfc3339(SystemTime);
-
-impl std::fmt::Display for Rfc3339 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Civil { year, month, day, hour, minute, second, millisecond } = Civil::of(self.0);
-        write!(f, "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
-    }
-}
-
 fn cut(bytes: &[u8]) -> (&[u8], &str) {
     if bytes.len() > FIELD_MAX { (&bytes[..FIELD_MAX], CUT) } else { (bytes, "") }
 }
@@ -183,7 +189,7 @@ impl std::fmt::Display for Plain<'_> {
 
 /// A string or `null`. Bytes that are no UTF-8 become U+FFFD; control characters of any
 /// kind are escaped, because people look at logs in terminals.
-struct Json<'a>(Option<&'a [u8]>);
+pub(super) struct Json<'a>(pub(super) Option<&'a [u8]>);
 
 impl std::fmt::Display for Json<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -220,7 +226,7 @@ mod tests {
         let time = UNIX_EPOCH + Duration::from_millis(1_000_000_000_123);
         let client = "2001:db8::1".parse().unwrap();
         let line = Line::begin(format, time, client, &Asked::from(&request));
-        line.end(206, 512, Duration::from_micros(1500))
+        line.end(206, 512, Duration::from_micros(1500), None)
     }
 
     #[test]

@@ -4,15 +4,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An instant on the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Civil {
-    pub(crate) year: u64,
+pub struct Civil {
+    /// Of our era.
+    pub year: u64,
     /// From 1.
-    pub(crate) month: u64,
-    pub(crate) day: u64,
-    pub(crate) hour: u64,
-    pub(crate) minute: u64,
-    pub(crate) second: u64,
-    pub(crate) millisecond: u32,
+    pub month: u64,
+    /// Of the month, from 1.
+    pub day: u64,
+    /// From 0 to 23.
+    pub hour: u64,
+    /// From 0 to 59.
+    pub minute: u64,
+    /// From 0 to 59.
+    pub second: u64,
+    /// From 0 to 999.
+    pub millisecond: u32,
 }
 
 impl Civil {
@@ -20,7 +26,7 @@ impl Civil {
     ///
     /// The year begins in March, so that the odd day is its last
     /// [H. Hinnant, *chrono-compatible low-level date algorithms*](https://howardhinnant.github.io/date_algorithms.html#civil_from_days).
-    pub(crate) fn of(time: SystemTime) -> Self {
+    pub fn of(time: SystemTime) -> Self {
         const DAYS_OF_ERA: u64 = 146_097;
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -39,6 +45,17 @@ impl Civil {
             second: seconds % 60,
             millisecond: since.subsec_millis(),
         }
+    }
+}
+
+/// As in `2000-10-10T13:55:36.123Z`.
+#[derive(Clone, Copy, Debug)]
+pub struct Rfc3339(pub SystemTime);
+
+impl std::fmt::Display for Rfc3339 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Civil { year, month, day, hour, minute, second, millisecond } = Civil::of(self.0);
+        write!(f, "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
     }
 }
 

@@ -6,8 +6,6 @@ use std::time::Duration;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 
-/// The gates are looked at this often.
-pub(super) const EVERY: Duration = Duration::from_secs(10);
 /// Of one upstream the same is said again after so long.
 const AGAIN: Duration = Duration::from_secs(600);
 /// More than the requests that a promise of a p90 leaves out.

@@ -4,7 +4,9 @@
 //! bytes; when a disk or a reader of a pipe cannot follow, further ones are lost, counted, and
 //! the log itself says how many as soon as it goes on.
 
+mod body;
 mod line;
+mod proxied;
 mod writer;
 
 use std::io;
@@ -13,11 +15,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::guard::Violation;
 use http::StatusCode;
-use tamarisk_http::guard::Violation;
 
-pub(crate) use self::line::Asked;
+pub use self::body::Logged;
+pub use self::line::Asked;
 use self::line::Line;
+pub(crate) use self::proxied::{Names, Proxied};
 use self::writer::Writer;
 
 /// What a client sees nothing of: it left before there was an answer. The number is nginx's.
@@ -86,9 +90,10 @@ impl Log {
     }
 
     /// The line about a request that has come just now.
-    pub(crate) fn begin(&self, client: IpAddr, asked: &Asked<'_>) -> Box<Entry> {
+    pub fn begin(&self, client: IpAddr, asked: &Asked<'_>) -> Box<Entry> {
         Box::new(Entry {
             line: Line::begin(self.format, SystemTime::now(), client, asked),
+            proxied: None,
             started: Instant::now(),
             status: LEFT,
             bytes: 0,
@@ -97,15 +102,16 @@ impl Log {
     }
 
     /// Writes the line about what a client has sent instead of a request; so many bytes said why.
-    pub(crate) fn refused(&self, client: IpAddr, violation: Violation, bytes: usize) {
+    pub fn refused(&self, client: IpAddr, violation: Violation, bytes: usize) {
         let (format, now) = (self.format, SystemTime::now());
         self.writer.write(Line::refused(format, now, client, violation, bytes));
     }
 }
 
 /// The line about a request; it is written when this is dropped.
-pub(crate) struct Entry {
+pub struct Entry {
     line: Line,
+    proxied: Option<Proxied>,
     started: Instant,
     status: u16,
     bytes: u64,
@@ -114,19 +120,30 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// There is an answer.
-    pub(crate) fn answered(&mut self, status: StatusCode) {
+    pub fn answered(&mut self, status: StatusCode) {
         self.status = status.as_u16();
     }
 
     /// So many more bytes of its body have been sent.
-    pub(crate) fn sent(&mut self, bytes: u64) {
+    pub fn sent(&mut self, bytes: u64) {
         self.bytes += bytes;
+    }
+
+    /// The answer broke off before its end.
+    pub(crate) fn broke_off(&mut self) {
+        self.proxied.iter_mut().for_each(Proxied::broke_off);
+    }
+
+    /// It goes to an upstream.
+    pub(crate) fn set_proxied(&mut self, proxied: Proxied) -> &mut Proxied {
+        self.proxied.insert(proxied)
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.line);
-        self.writer.write(line.end(self.status, self.bytes, self.started.elapsed()));
+        let end = (self.status, self.bytes, self.started.elapsed());
+        self.writer.write(line.end(end.0, end.1, end.2, self.proxied.as_ref()));
     }
 }

@@ -1,0 +1,128 @@
+//! What `protect` and `serve` say while they run: on standard error, for people or as JSON.
+
+use std::fmt::{self, Write};
+use std::io::{self, IsTerminal};
+use std::time::SystemTime;
+
+use clap::{Args, ValueEnum};
+use tamarisk_http::date::Rfc3339;
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt as layer};
+
+/// How messages look, and which there are.
+#[derive(Debug, Args)]
+pub(crate) struct MessageOptions {
+    /// How messages on standard error look
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "human")]
+    message_format: Format,
+    /// Also say which requests are refused or fail, and why
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line for people: time, level, sentence
+    Human,
+    /// An object a line: time, level, sentence and the values in it
+    Json,
+}
+
+impl MessageOptions {
+    /// Has this process's messages written from here on.
+    pub(crate) fn start(&self) {
+        let level = if self.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
+        // What libraries say is of no use to an operator, unless it is a warning.
+        let targets = Targets::new().with_default(LevelFilter::WARN).with_target("tamarisk", level);
+        let layer = layer::layer().with_writer(io::stderr);
+        let layer = match self.message_format {
+            Format::Human => {
+                let is_coloured = io::stderr().is_terminal();
+                layer.with_ansi(is_coloured).event_format(Human).boxed()
+            }
+            Format::Json => layer
+                .json()
+                .flatten_event(true)
+                .with_target(false)
+                .with_current_span(false)
+                .with_span_list(false)
+                .with_timer(Clock)
+                .boxed(),
+        };
+        // A second start, as in tests, leaves the first one as it is.
+        let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
+    }
+}
+
+/// The time in UTC, to the millisecond.
+struct Clock;
+
+impl FormatTime for Clock {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        write!(writer, "{}", Rfc3339(SystemTime::now()))
+    }
+}
+
+/// Time, level and sentence; the values of an event are in its sentence.
+struct Human;
+
+impl<S, N> FormatEvent<S, N> for Human
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut sentence = Sentence::default();
+        event.record(&mut sentence);
+        let level = *event.metadata().level();
+        Clock.format_time(&mut writer)?;
+        if writer.has_ansi_escapes() {
+            write!(writer, " \x1b[{}m{level:>5}\x1b[0m ", colour(level))?;
+        } else {
+            write!(writer, " {level:>5} ")?;
+        }
+        // What comes from outside cannot end the line or move the cursor.
+        for character in sentence.0.chars() {
+            match character.is_control() {
+                true => write!(writer, "{}", character.escape_default())?,
+                false => writer.write_char(character)?,
+            }
+        }
+        writeln!(writer)
+    }
+}
+
+fn colour(level: Level) -> u8 {
+    match level {
+        Level::ERROR => 31,
+        Level::WARN => 33,
+        Level::INFO => 32,
+        _ => 90,
+    }
+}
+
+#[derive(Default)]
+struct Sentence(String);
+
+impl Visit for Sentence {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            // Writing to a string does not fail.
+            let _ = write!(self.0, "{value:?}");
+        }
+    }
+}

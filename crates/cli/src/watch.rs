@@ -1,0 +1,49 @@
+//! What an operator is told of the stages while they run.
+
+mod out_of_reach;
+mod overload;
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use tamarisk_stage::StageObservation;
+use tokio::time::Instant;
+
+use self::out_of_reach::OutOfReach;
+use self::overload::{Failures, Overload};
+
+/// The stages are looked at this often.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+
+/// What has been seen of all stages.
+#[derive(Default)]
+pub(crate) struct Watch {
+    stages: HashMap<String, Seen>,
+    out_of_reach: OutOfReach,
+}
+
+#[derive(Default)]
+struct Seen {
+    overload: Overload,
+    failures: Failures,
+}
+
+impl Watch {
+    /// Logs what has begun and ended since the last look.
+    pub(crate) fn look(&mut self, now: Instant, stages: &[StageObservation]) {
+        let names: HashSet<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
+        self.stages.retain(|name, _| names.contains(name.as_str()));
+        for stage in stages {
+            let seen = self.stages.entry(stage.name.clone()).or_default();
+            if let Some(message) = seen.overload.look(now, stage) {
+                message.log(&stage.name);
+            }
+            if let Some(message) = seen.failures.look(now, stage) {
+                message.log(&stage.name);
+            }
+        }
+        for message in self.out_of_reach.look(now, stages) {
+            tracing::warn!("{message}");
+        }
+    }
+}

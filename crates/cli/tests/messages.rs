@@ -1,0 +1,144 @@
+//! What `tamarisk protect` says while it runs.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+/// What takes longer than this comes to no end.
+const STUCK: Duration = Duration::from_secs(60);
+
+struct Protect {
+    process: Child,
+    said: Receiver<String>,
+    address: SocketAddr,
+}
+
+impl Protect {
+    fn start(upstream: SocketAddr, args: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["protect", &upstream.to_string(), "--listen", "127.0.0.1:0", "--cores", "1"])
+            .args(args)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let (lines, said) = channel();
+        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));
+        let mut protect = Self { process, said, address: upstream };
+        let line = protect.says("Protecting on http://");
+        let (_, rest) = line.split_once("Protecting on http://").unwrap();
+        protect.address =
+            rest.trim_end_matches(['"', '}']).split('"').next().unwrap().parse().unwrap();
+        protect
+    }
+
+    /// The next line with `part` in it.
+    fn says(&self, part: &str) -> String {
+        loop {
+            let line = self.said.recv_timeout(STUCK);
+            let line = line.unwrap_or_else(|_| panic!("{part:?} was not said"));
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    fn get(&self, fields: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        write!(stream, "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Protect {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Answers each connection's first request.
+fn serve(listener: TcpListener) {
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+            let _ = stream.write_all(answer);
+        }
+    });
+}
+
+/// A line without its time, and with the values in it that vary replaced.
+fn plain(line: &str, values: &[(&str, &str)]) -> String {
+    let (time, rest) = line.split_at(24);
+    assert!(time.ends_with('Z') && time.as_bytes()[10] == b'T', "{line}");
+    values.iter().fold(rest.to_owned(), |line, (value, name)| line.replace(value, name))
+}
+
+#[test]
+fn an_upstream_that_is_lost_and_comes_back_is_told_once_with_the_reason() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    drop(listener);
+    let protect = Protect::start(upstream, &[]);
+    for _ in 0..3 {
+        assert!(protect.get("").starts_with("HTTP/1.1 502"));
+    }
+    let address = upstream.to_string();
+    let values = [(address.as_str(), "UPSTREAM")];
+    assert_eq!(
+        plain(&protect.says("is lost"), &values),
+        "  WARN Upstream \"upstream\" is lost: cannot connect to UPSTREAM: Connection refused (os \
+         error 111)."
+    );
+    let line = plain(&protect.says("fail"), &values);
+    assert!(line.starts_with("  WARN Requests to \"upstream\" fail: "), "{line}");
+    assert!(line.ends_with(" The last one: cannot connect to UPSTREAM."), "{line}");
+
+    serve(TcpListener::bind(upstream).unwrap());
+    assert!(protect.get("").ends_with("ok"));
+    let line = protect.said.recv_timeout(STUCK).unwrap();
+    let line = plain(&line, &values);
+    assert!(line.starts_with("  INFO Upstream \"upstream\" is back after "), "{line}");
+    assert!(line.ends_with(" s; 3 attempts to connect failed."), "{line}");
+}
+
+#[test]
+fn an_overload_is_told_in_one_line_when_it_begins_and_in_one_when_it_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    serve(listener);
+    let protect = Protect::start(upstream, &["--message-format", "json"]);
+    assert!(protect.get("").ends_with("ok"));
+    // Nothing can be answered in no time.
+    assert!(protect.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
+    let read = |part| serde_json::from_str::<serde_json::Value>(&protect.says(part)).unwrap();
+    let begins = read("begins");
+    assert_eq!((&begins["level"], &begins["stage"]), (&"WARN".into(), &"upstream".into()));
+    assert_eq!(begins["count"], 1);
+    let message = begins["message"].as_str().unwrap();
+    assert!(message.contains("were refused in the last second (predicted_late 1)."), "{message}");
+    let line = protect.said.recv_timeout(STUCK).unwrap();
+    let ends: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let message = ends["message"].as_str().unwrap();
+    assert!(message.contains("ended after 1 s: 1 of "), "{message}");
+}
+
+#[test]
+fn requests_are_not_told_unless_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    serve(listener);
+    let protect = Protect::start(upstream, &["--verbose"]);
+    assert!(protect.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
+    let line = protect.says("DEBUG Refused");
+    assert!(line.contains("predicted_late") && line.contains("127.0.0.1"), "{line}");
+}
