@@ -4,7 +4,8 @@
 //! itself included, begins when it is sent if n ≤ c, else at the (n − c)-th end after that. So
 //! each c implies a service for each answer. With the right c these vary least, and no request
 //! ends before its service begins. The log-normal likelihood of the ends, given what was in
-//! flight, compares all c with each other and with none, where nobody waits.
+//! flight, compares all c with each other, with none, where nobody waits, and with an upstream
+//! that serves in another order: of that nothing is read.
 //!
 //! The same tells how many there are at least: until that is many, only so much long work is
 //! sent as these get done in time (`cautious`).
@@ -34,16 +35,22 @@ const LEAST: f64 = 0.02;
 /// An answer that came before its service would have begun is so unlikely (its logarithm). Not
 /// impossible: an upstream may have a cache, or another order.
 const OVERTAKEN: f64 = 3.0;
-/// The variance of the logarithm of service is thought to be this, the mean of Erlang-4 (0.28)
-/// and its like, with the weight of so many answers: few that agree by chance prove nothing.
+/// Responses must grow with the number in flight at least with this exponent: before few workers
+/// it is 1. Requests that come evenly to an upstream that has room end as evenly, one by one.
+const SLOPE_MIN: f64 = 0.3;
+/// The variance of the logarithm of service is thought to be this, that of Erlang-4, with the weight
+/// of so many answers: enough that none agree by chance, and so little that constant service shows.
 const VARIANCE: f64 = 0.3;
-const PRIOR: f64 = 3.0;
+const PRIOR: f64 = 0.1;
 /// Numbers of workers are ruled out that are so much less likely (its logarithm).
 const DISPROVED: f64 = 2.0;
 /// A cautious number of places fills this share of what can be promised …
 const CAUTIOUS: f64 = 0.6;
-/// … to work that takes less than this share of it unhurried.
-const WITHIN: f64 = 0.5;
+/// … to work that takes less than this share of it unhurried. If it takes more, a short wait
+/// here would make it late, and it is sent: the upstream may have room.
+const WITHIN: f64 = 0.4;
+/// One or two answers may be short by chance, and say nothing of service.
+const CAUTIOUS_ANSWERS: f64 = 3.0;
 /// The numbers of workers that are tried lie so far apart, at least one.
 const STEP: f64 = 1.13;
 
@@ -94,6 +101,21 @@ struct Point {
     in_flight: usize,
     /// So many had ended before it was sent.
     before: usize,
+}
+
+impl Point {
+    fn took(&self) -> f64 {
+        (self.end - self.sent).max(LEAST * self.unhurried)
+    }
+}
+
+/// In which order an upstream serves.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// First come, first served.
+    Arrival,
+    /// Any, or all at once: of n in flight each takes n ÷ c times as long as its service.
+    Any,
 }
 
 /// How many an upstream works at.
@@ -183,26 +205,31 @@ impl Curve {
         }
     }
 
-    /// How many the upstream works at, if the answers show that clearly.
-    pub(super) fn busy(&mut self, now: f64, kinds: &Kinds) -> Option<Busy> {
+    /// How many the upstream works at, if the answers show that clearly; `pressed` says that
+    /// places have run out.
+    pub(super) fn busy(&mut self, now: f64, pressed: bool, kinds: &Kinds) -> Option<Busy> {
         self.collect(now, kinds);
-        if self.count < ANSWERS_MIN || self.in_flight > IMMATURE * self.answered {
+        let is_early = self.count < ANSWERS_MIN || self.in_flight > IMMATURE * self.answered;
+        if is_early || (!pressed && self.slope() < SLOPE_MIN) {
             return None;
         }
         let most = self.most_in_flight();
-        let parallel = self.likelihood(usize::MAX);
+        let parallel = self.likelihood(usize::MAX, Order::Arrival);
         let (mut likely, mut best) = (1, f64::NEG_INFINITY);
         for busy in candidates(most) {
-            let likelihood = self.likelihood(busy);
+            let likelihood = self.likelihood(busy, Order::Arrival);
             if likelihood > best {
                 (likely, best) = (busy, likelihood);
             }
         }
-        if best - parallel <= SURE {
+        let shared = candidates(most).map(|busy| self.likelihood(busy, Order::Any));
+        let shared = shared.fold(f64::NEG_INFINITY, f64::max);
+        if best - parallel <= SURE || shared > best {
             return None;
         }
-        let most =
-            candidates(most).filter(|busy| self.likelihood(*busy) >= best - NEARLY).last()?;
+        let most = candidates(most)
+            .filter(|busy| self.likelihood(*busy, Order::Arrival) >= best - NEARLY)
+            .last()?;
         Some(Busy { likely: likely as f64, most: most as f64 })
     }
 
@@ -215,10 +242,16 @@ impl Curve {
         promises: &Promises,
     ) -> Option<Cautious> {
         self.collect(now, kinds);
+        if self.count < CAUTIOUS_ANSWERS {
+            return None;
+        }
         let most = self.most_in_flight();
-        let parallel = self.likelihood(usize::MAX);
-        let best = candidates(most).map(|busy| self.likelihood(busy)).fold(parallel, f64::max);
-        let fewest = candidates(most).find(|busy| self.likelihood(*busy) >= best - DISPROVED)?;
+        let parallel = self.likelihood(usize::MAX, Order::Arrival);
+        let best = candidates(most)
+            .map(|busy| self.likelihood(busy, Order::Arrival))
+            .fold(parallel, f64::max);
+        let fewest = candidates(most)
+            .find(|busy| self.likelihood(*busy, Order::Arrival) >= best - DISPROVED)?;
         let (unhurried, _) = self.unhurried(self.main, fewest as f64)?;
         let kept = promises.kept(kinds.row(self.main));
         let places = (CAUTIOUS * kept / unhurried * fewest as f64).max(fewest as f64 + 1.0);
@@ -315,23 +348,45 @@ impl Curve {
         (point.answered && service > 0.0).then_some(service)
     }
 
+    /// The exponent with which responses grow with the number in flight that they found.
+    fn slope(&self) -> f64 {
+        let mean = |of: &dyn Fn(&Point) -> f64| {
+            self.points.iter().map(|point| point.weight * of(point)).sum::<f64>() / self.count
+        };
+        let found = |point: &Point| (point.in_flight as f64).ln();
+        let took = |point: &Point| point.took().ln();
+        let (mean_found, mean_took) = (mean(&found), mean(&took));
+        let square = mean(&|point| (found(point) - mean_found).powi(2));
+        let product = mean(&|point| (found(point) - mean_found) * (took(point) - mean_took));
+        if square > 0.0 { product / square } else { 0.0 }
+    }
+
     /// How likely the answers are if so many are worked at (its logarithm).
-    fn likelihood(&mut self, busy: usize) -> f64 {
+    fn likelihood(&mut self, busy: usize, order: Order) -> f64 {
         let mut sums = std::mem::take(&mut self.sums);
         sums.fill(Sum::default());
         let (mut squares, mut weights, mut scale) = (0.0, 0.0, 0.0);
         for point in self.points.iter().filter(|point| point.weight > 0.0) {
-            let Some(service) = self.service(point, busy) else {
-                let took = (point.end - point.sent).max(LEAST * point.unhurried);
-                scale += point.weight * (took.ln() + OVERTAKEN);
-                continue;
+            let took = point.took();
+            let (service, unit) = match order {
+                Order::Arrival => match self.service(point, busy) {
+                    Some(service) => (service.max(LEAST * point.unhurried), 1.0),
+                    None => {
+                        scale += point.weight * (took.ln() + OVERTAKEN);
+                        continue;
+                    }
+                },
+                Order::Any => {
+                    let shared = (point.in_flight as f64 / busy as f64).max(1.0);
+                    (took / shared, shared)
+                }
             };
-            let ln = service.max(LEAST * point.unhurried).ln();
+            let ln = service.ln();
             let sum = &mut sums[point.row];
             sum.weight += point.weight;
             sum.first += point.weight * ln;
             squares += point.weight * ln * ln;
-            scale += point.weight * ln;
+            scale += point.weight * (ln + unit.ln());
             weights += point.weight;
         }
         let explained = sums.iter().filter(|sum| sum.weight > 0.0);
@@ -345,12 +400,14 @@ impl Curve {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::{ClassId, Classes, Timestamp};
+    use crate::{ClassId, Classes, Target, Timestamp};
 
     /// What is read from two requests a second before so many workers of 1 s each.
     fn read(workers: usize, requests: usize) -> Option<Busy> {
-        let classes = Classes::default();
+        let classes = Classes::single(Target::p90(Duration::from_secs(3)).unwrap());
         let mut kinds = Kinds::new(&classes);
         let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
         kinds.row_mut(row).service.measured(1.0, 1.0, true);
@@ -359,8 +416,7 @@ mod tests {
         for request in 0..requests {
             let at = 0.5 * request as f64;
             let free = request.checked_sub(workers).map_or(at, |before| ends[before].max(at));
-            // Services alternate between 0.8 and 1.2 s.
-            ends.push(free + if request % 2 == 0 { 0.8 } else { 1.2 });
+            ends.push(free + 1.0);
             let in_flight = ends.iter().filter(|end| **end > at).count();
             curve.on_start(at, row, in_flight as u32);
         }
@@ -369,7 +425,7 @@ mod tests {
             let at = 0.5 * request as f64;
             curve.on_answer(at, row, end - at);
         }
-        curve.busy(now, &kinds)
+        curve.busy(now, false, &kinds)
     }
 
     #[test]
@@ -379,7 +435,8 @@ mod tests {
 
     #[test]
     fn nothing_is_read_where_nobody_waits() {
-        assert!(read(100, 16).is_none());
-        assert!(read(100, 200).is_none());
+        for requests in [8, 16, 64, 200] {
+            assert!(read(100, requests).is_none(), "{requests} requests");
+        }
     }
 }

@@ -257,7 +257,7 @@ impl Search {
             let first = self.first_answers < FIRST && self.first_answers.is_multiple_of(2);
             if first
                 && took > LATE * promises.kept(kinds.row(row))
-                && self.hold_if_shown(now, took, kinds, promises)
+                && self.hold_if_shown(now, took, pressed, kinds, promises)
             {
                 return;
             }
@@ -313,10 +313,11 @@ impl Search {
         &mut self,
         now: f64,
         response: f64,
+        pressed: bool,
         kinds: &mut Kinds,
         promises: &Promises,
     ) -> bool {
-        let Some(shown) = self.curve.busy(now, kinds) else { return false };
+        let Some(shown) = self.curve.busy(now, pressed, kinds) else { return false };
         let main = self.curve.main();
         let margin = self.margin(kinds, promises) * self.rate;
         let limit =
@@ -405,7 +406,7 @@ impl Search {
         let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
         if sure && self.window.is_pressed() && late > HARMLESS {
             // Free → Held, Searching: places have run out, and answers take longer.
-            if !self.hold_if_shown(now, response, kinds, promises) {
+            if !self.hold_if_shown(now, response, true, kinds, promises) {
                 self.mode = Mode::Searching;
                 self.trial = None;
                 self.history.clear();
