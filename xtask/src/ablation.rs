@@ -29,9 +29,10 @@ const MECHANISMS: &[Mechanism] = &[
         name: "the first number is read from the curve",
         off: &[("curve.rs", "SURE", "f64::INFINITY")],
     },
+    Mechanism { name: "the order of the ends counts", off: &[("curve.rs", "OVERTAKEN", "0.0")] },
     Mechanism {
-        name: "unhurried service is corrected by those that found the fewest in flight",
-        off: &[("curve.rs", "FEWEST", "1e9")],
+        name: "long work is sent with caution until few workers are ruled out",
+        off: &[("curve.rs", "WITHIN", "0.0")],
     },
     Mechanism {
         name: "the first answers are looked at one by one",
@@ -94,12 +95,19 @@ struct Constant {
     value: f64,
 }
 
-/// Prints both tables.
-pub(crate) fn run(workspace: &Path) -> Result<()> {
+/// Prints both tables; with `files`, only that of the constants in these.
+pub(crate) fn run(workspace: &Path, files: &[String]) -> Result<()> {
     let copy = Copy::new(workspace)?;
+    for file in files {
+        let path = copy.root.join(LAW).join(file);
+        ensure!(path.is_file(), "there is no file {file} in {LAW}");
+    }
     let base = copy.situations()?;
-    println!("| without | is worse in | is better in |\n| --- | --- | --- |");
-    for Mechanism { name, off } in MECHANISMS {
+    let mechanisms = if files.is_empty() { MECHANISMS } else { &[] };
+    if !mechanisms.is_empty() {
+        println!("| without | is worse in | is better in |\n| --- | --- | --- |");
+    }
+    for Mechanism { name, off } in mechanisms {
         let changed = copy.with(off, &base)?;
         println!("| {name} | {} | {} |", changed.worse, changed.better);
     }
@@ -107,6 +115,9 @@ pub(crate) fn run(workspace: &Path) -> Result<()> {
     for constant in copy.constants()? {
         let Constant { file, name, kind, value } = &constant;
         let file = file.display().to_string();
+        if !files.is_empty() && !files.contains(&file) {
+            continue;
+        }
         let cells = [half(*value), double(*value)].map(|value| {
             let text = if kind == "f64" { format!("{value:?}") } else { format!("{value:.0}") };
             let changed = copy.with(&[(file.as_str(), name.as_str(), text.as_str())], &base)?;

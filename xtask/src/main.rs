@@ -18,7 +18,8 @@ cargo xtask <chore>
   models    every interleaving of what is lock-free, by model checking
   docs      the documentation builds without a broken link
   tables    prints the tables of docs/LAWS.md anew
-  ablation  prints what each mechanism and each constant of the work limit is good for (an hour)
+  ablation  prints what each mechanism and each constant of the work limit is good for (an hour);
+            with names of its files (ablation search.rs service.rs): of the constants of these
   figures   draws the papers' figures in docs/figures anew";
 
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -94,7 +95,8 @@ fn run(chore: &str) -> Result<()> {
         return Ok(());
     }
     if chore == "ablation" {
-        return ablation::run(Path::new(WORKSPACE));
+        let files: Vec<String> = std::env::args().skip(2).collect();
+        return ablation::run(Path::new(WORKSPACE), &files);
     }
     let mut steps = STEPS.iter().chain(CHORES).filter(|step| step.name == chore).peekable();
     if steps.peek().is_none() {

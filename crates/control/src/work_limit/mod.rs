@@ -187,7 +187,10 @@ impl WorkLimit {
                 let waiting = self.streams_running.saturating_sub(flowing);
                 waiting < self.streams.waiting_max(self.now, flowing)
             }
-            None => kind.running < kind.share.places(self.places()),
+            None => {
+                kind.running < kind.share.places(self.places())
+                    && !self.search.is_cautious(row, kind.running)
+            }
         }
     }
 
@@ -319,7 +322,7 @@ impl WorkLimit {
     fn learn(&mut self, now: f64, row: usize, took: f64, backlog: &Backlog<'_>) {
         let sent = now - took;
         if !self.stall.on_answer(now, sent) {
-            self.search.forget(sent, row);
+            self.search.forget(sent, row, took);
             return;
         }
         let (full, spread) = (self.search.is_full(), self.kinds.spread());
@@ -456,7 +459,7 @@ impl AdmissionLaw for WorkLimit {
             }
             Change::Suspended => {
                 self.stop(row, start, false);
-                self.search.forget(start, row);
+                self.search.forget(start, row, time);
             }
             Change::Resumed => {
                 let kind = self.kinds.row_mut(row);
@@ -509,7 +512,7 @@ impl AdmissionLaw for WorkLimit {
             Ending::Untimed if self.kinds.row(row).flowing.is_some() => {
                 self.streams.on_end(seconds, took);
             }
-            Ending::Untimed | Ending::Failed => self.search.forget(seconds - took, row),
+            Ending::Untimed | Ending::Failed => self.search.forget(seconds - took, row, took),
         }
     }
 

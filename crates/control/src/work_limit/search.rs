@@ -17,7 +17,7 @@
 //! always has somebody to go on with. Trials of a higher limit come often, for they cost
 //! nothing but a longer wait, those of a lower one seldom.
 
-use super::curve::Curve;
+use super::curve::{Cautious, Curve};
 use super::growth::{Growth, HARMLESS};
 use super::kept_places;
 use super::kinds::Kinds;
@@ -91,7 +91,7 @@ const ROOM_ANSWERS: f64 = 12.0;
 const AIM_HIGH: f64 = 1.5;
 const AIM_LOW: f64 = 0.8;
 
-/// A limit that was read from a line is not so high that a response would take more than this
+/// A limit that was read from the curve is not so high that a response would take more than this
 /// share of the promise, if fewer are likely.
 const HELD_RESPONSE: f64 = 0.6;
 /// So many first answers are looked at one by one.
@@ -126,6 +126,8 @@ pub(super) struct Search {
     unpressed: u32,
     growth: Growth,
     first_answers: u32,
+    /// How much long work may be sent until the first answers have shown more.
+    cautious: Option<Cautious>,
 }
 
 /// What the last windows under the limit say.
@@ -191,11 +193,18 @@ impl Search {
             unpressed: 0,
             growth: Growth::new(),
             first_answers: 0,
+            cautious: None,
         }
     }
 
     pub(super) fn limit(&self) -> f64 {
         self.limit
+    }
+
+    /// Whether one more of the kind in `row` than those `running` may be too many.
+    pub(super) fn is_cautious(&self, row: usize, running: u32) -> bool {
+        let within = |cautious: Cautious| f64::from(running) + 1.0 > cautious.places;
+        self.mode == Mode::Free && self.cautious.is_some_and(|it| it.row == row && within(it))
     }
 
     pub(super) fn mode(&self) -> Mode {
@@ -240,10 +249,15 @@ impl Search {
         if self.mode == Mode::Free {
             self.curve.on_answer(sent, row, took);
             self.first_answers += 1;
+            self.cautious = if self.first_answers < FIRST {
+                self.curve.cautious(now, kinds, promises)
+            } else {
+                None
+            };
             let first = self.first_answers < FIRST && self.first_answers.is_multiple_of(2);
             if first
                 && took > LATE * promises.kept(kinds.row(row))
-                && self.hold_if_shown(now, took, kinds, promises)
+                && self.hold_if_shown(now, took, pressed, kinds, promises)
             {
                 return;
             }
@@ -287,10 +301,10 @@ impl Search {
         }
     }
 
-    /// What was sent at `sent` tells nothing.
-    pub(super) fn forget(&mut self, sent: f64, row: usize) {
+    /// What was sent at `sent`, and left after so many seconds, tells nothing.
+    pub(super) fn forget(&mut self, sent: f64, row: usize, took: f64) {
         if self.mode == Mode::Free {
-            self.curve.forget(sent, row);
+            self.curve.forget(sent, row, took);
         }
     }
 
@@ -299,10 +313,11 @@ impl Search {
         &mut self,
         now: f64,
         response: f64,
+        pressed: bool,
         kinds: &mut Kinds,
         promises: &Promises,
     ) -> bool {
-        let Some(shown) = self.curve.busy(now, kinds) else { return false };
+        let Some(shown) = self.curve.busy(now, pressed, kinds) else { return false };
         let main = self.curve.main();
         let margin = self.margin(kinds, promises) * self.rate;
         let limit =
@@ -320,6 +335,7 @@ impl Search {
             }
         }
         self.mode = Mode::Held;
+        self.cautious = None;
         self.history.clear();
         self.curve.clear();
         self.trial = None;
@@ -390,7 +406,7 @@ impl Search {
         let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
         if sure && self.window.is_pressed() && late > HARMLESS {
             // Free → Held, Searching: places have run out, and answers take longer.
-            if !self.hold_if_shown(now, response, kinds, promises) {
+            if !self.hold_if_shown(now, response, true, kinds, promises) {
                 self.mode = Mode::Searching;
                 self.trial = None;
                 self.history.clear();
