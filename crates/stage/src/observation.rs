@@ -73,7 +73,7 @@ pub struct ClassObservation {
     pub service: Option<Percentiles>,
     /// From entering the stage to the end, of late.
     pub response: Option<Percentiles>,
-    /// The response time at the promised percentile, of late.
+    /// The response time at the promised percentile, in the last 5 to 10 seconds.
     pub response_at_percentile: Option<Duration>,
     /// Time from entering the stage to the start, since the stage was made. As the other two,
     /// of the completed events whose times count; an inline stage times one in 64.
