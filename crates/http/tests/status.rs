@@ -145,7 +145,10 @@ async fn promtool_has_no_objections() {
     let mut checked = match promtool.stderr(Stdio::piped()).spawn() {
         Ok(checked) => checked,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("skipped: promtool is not installed (Debian's package `prometheus` has it)");
+            // Not by `eprintln!`, whose output is hidden when a test passes.
+            let skipped =
+                "skipped: promtool is not installed (Debian's package `prometheus` has it)\n";
+            std::io::Write::write_all(&mut std::io::stderr(), skipped.as_bytes()).unwrap();
             return;
         }
         Err(error) => panic!("promtool does not start: {error}"),
