@@ -17,7 +17,7 @@ use thread_local::ThreadLocal;
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
 use crate::ledger::Accounts;
-use crate::observation::{Observer, Phase, StageObservation};
+use crate::observation::{EventNanos, Observer, Phase, StageObservation};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// One call in this many is timed: two readings of the clock cost more than the
@@ -224,7 +224,7 @@ impl<F> Shared<F> {
         let took = now.nanos_since(started);
         let mut observer = self.observer.lock();
         observer.tick(now, |class| self.accounts(class).offered);
-        observer.record(class, took, took, 1);
+        observer.record(class, EventNanos { queue: 0, service: took, response: took }, 1);
     }
 
     /// Outcomes are read before arrivals, and each thread counts an arrival before

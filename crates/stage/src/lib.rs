@@ -48,6 +48,7 @@ mod entry;
 mod gate;
 mod graph;
 mod handler;
+mod histogram;
 mod inline;
 mod ledger;
 mod observation;
@@ -71,6 +72,7 @@ pub use entry::{Entry, Envelope};
 pub use gate::{Gate, Permit as GatePermit, Refused, RunError};
 pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
 pub use handler::{BlockingHandler, BoxError, Handler, StageFn, blocking_fn, stage_fn};
+pub use histogram::TimeHistogram;
 pub use inline::{Inline, InlineError};
 pub use ledger::{Accounts, Outcome};
 pub use observation::{

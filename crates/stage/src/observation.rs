@@ -6,6 +6,7 @@ use std::time::Duration;
 use histogram::Histogram;
 use tamarisk_control::{ClassId, Classes, PerSecond, Ratio, Reason, Timestamp};
 
+use crate::histogram::TimeHistogram;
 use crate::ledger::Accounts;
 use crate::profile::{Profile, Profiler, ServiceProfile};
 
@@ -72,6 +73,15 @@ pub struct ClassObservation {
     pub service: Option<Percentiles>,
     /// From entering the stage to the end, of late.
     pub response: Option<Percentiles>,
+    /// The response time at the promised percentile, in the last 5 to 10 seconds.
+    pub response_at_percentile: Option<Duration>,
+    /// Time from entering the stage to the start, since the stage was made. As the other two,
+    /// of the completed events whose times count; an inline stage times one in 64.
+    pub queue_times: TimeHistogram,
+    /// Time from the start to the end without suspensions, since the stage was made.
+    pub service_times: TimeHistogram,
+    /// Time from entering the stage to the end without suspensions, since the stage was made.
+    pub response_times: TimeHistogram,
     /// What a model has to know of its service.
     pub profile: Option<ServiceProfile>,
 }
@@ -154,6 +164,7 @@ impl StageObservation {
 pub(crate) struct Observer {
     service: Vec<Windowed>,
     response: Vec<Windowed>,
+    since_start: Vec<Cumulative>,
     /// Until when the time is accounted for.
     seen: Timestamp,
     busy: Busy,
@@ -167,6 +178,7 @@ impl Observer {
         Self {
             service: windowed(),
             response: windowed(),
+            since_start: vec![Cumulative::default(); classes],
             seen: now,
             busy: Busy::new(now),
             profiler: Profiler::new(now, classes),
@@ -186,15 +198,14 @@ impl Observer {
     }
 
     #[inline]
-    pub(crate) fn record(
-        &mut self,
-        class: ClassId,
-        service_nanos: u64,
-        response_nanos: u64,
-        count: u32,
-    ) {
-        self.service[class.index()].record(service_nanos, count);
-        self.response[class.index()].record(response_nanos, count);
+    pub(crate) fn record(&mut self, class: ClassId, nanos: EventNanos, count: u32) {
+        let EventNanos { queue, service, response } = nanos;
+        self.service[class.index()].record(service, count);
+        self.response[class.index()].record(response, count);
+        let since_start = &mut self.since_start[class.index()];
+        since_start.queue.record(queue, count);
+        since_start.service.record(service, count);
+        since_start.response.record(response, count);
     }
 
     /// Begins a new window if it is time; what has passed is accounted for.
@@ -226,6 +237,7 @@ impl Observer {
         accounts: Accounts,
     ) -> ClassObservation {
         let class = classes.at(id);
+        let Cumulative { queue, service, response } = self.since_start[id.index()].clone();
         ClassObservation {
             name: class.name.clone(),
             target: class.target.response_time(),
@@ -235,8 +247,38 @@ impl Observer {
             accounts,
             service: self.service[id.index()].percentiles(),
             response: self.response[id.index()].percentiles(),
+            response_at_percentile: self.response[id.index()].at(class.target.at()),
+            queue_times: queue,
+            service_times: service,
+            response_times: response,
             profile: self.service[id.index()].profile(),
         }
+    }
+}
+
+/// How long an event took, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EventNanos {
+    /// From entering to the start.
+    pub(crate) queue: u64,
+    /// From the start to the end.
+    pub(crate) service: u64,
+    /// From entering to the end, or to the first data.
+    pub(crate) response: u64,
+}
+
+/// The times of a class since the stage was made.
+#[derive(Clone)]
+struct Cumulative {
+    queue: TimeHistogram,
+    service: TimeHistogram,
+    response: TimeHistogram,
+}
+
+impl Default for Cumulative {
+    fn default() -> Self {
+        let [queue, service, response] = [const { TimeHistogram::new() }; 3];
+        Self { queue, service, response }
     }
 }
 
@@ -282,6 +324,13 @@ impl Windowed {
         let quarters = middles.sum::<u128>() / u128::from(count);
         let mean = Duration::from_nanos(quarters as u64 * QUARTER_MICROSECOND_NANOS);
         Some(Percentiles { count, mean, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) })
+    }
+
+    /// The time that so large a share of the events did not exceed.
+    pub(crate) fn at(&self, percentile: Ratio) -> Option<Duration> {
+        let both = self.current.checked_add(&self.previous).ok()?;
+        let bucket = both.quantile_bucket(percentile.get()).ok().flatten()?;
+        Some(Duration::from_nanos(bucket.end() * QUARTER_MICROSECOND_NANOS))
     }
 
     pub(crate) fn profile(&self) -> Option<ServiceProfile> {
@@ -343,6 +392,8 @@ mod tests {
         within(seen.p90, 0.9);
         within(seen.p99, 0.99);
         within(seen.max, 1.0);
+        within(windowed.at(Ratio::saturating(0.95)).unwrap(), 0.95);
+        assert_eq!(Windowed::new().at(Ratio::saturating(0.95)), None);
     }
 
     #[test]

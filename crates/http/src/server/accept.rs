@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use http::StatusCode;
 use tokio::time::MissedTickBehavior;
 
 use super::arrivals::Arrivals;
@@ -45,14 +46,14 @@ pub(super) async fn run<S: ClientService>(
     drain: Drain,
 ) -> usize {
     let mut door = Door::new(server.tls.is_some());
-    let pace = Pace::default();
+    let pace = Pace::new(server.responses.clone());
     let mut pace_maker = PaceMaker::new(pace.clone());
     let mut lobby = Lobby::new(Terms::of(server, pace.clone(), drain.clone()));
     let mut ticks = tokio::time::interval(pace::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let welcome = |(socket, peer), lobby: &mut Lobby<S>, door: &Door| {
         let Some(place) = Place::take(server) else {
-            server.refused.turned_away();
+            turned_away(server);
             door.turn_away(socket);
             return;
         };
@@ -76,7 +77,7 @@ pub(super) async fn run<S: ClientService>(
                 Err(error) if is_of_the_client(&error) => 1,
                 Err(error) if door.is_cause(&error) => {
                     if door.turn_away_one_of(|| arrivals.waiting()) {
-                        server.refused.turned_away();
+                        turned_away(server);
                     }
                     1
                 }
@@ -104,6 +105,14 @@ pub(super) async fn run<S: ClientService>(
         welcome(client, &mut lobby, &door);
     }
     lobby.end().await
+}
+
+/// There is no place for a client, who is told 503; over TLS an alert says so.
+fn turned_away(server: &Server) {
+    server.refused.turned_away();
+    if server.tls.is_none() {
+        server.responses.count(StatusCode::SERVICE_UNAVAILABLE);
+    }
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {

@@ -112,7 +112,8 @@ pub(super) async fn serve<S: ClientService>(
 }
 
 async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended {
-    let streams = Streams::new(terms.limits.clone(), stream.sideband());
+    let responses = terms.pace.responses().clone();
+    let streams = Streams::new(terms.limits.clone(), stream.sideband(), responses);
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())

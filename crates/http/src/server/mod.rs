@@ -32,6 +32,7 @@ mod pace;
 mod passage;
 mod poller;
 mod refused;
+mod responses;
 mod screen;
 mod sent_file;
 mod session;
@@ -72,10 +73,12 @@ pub use drain::{Drain, DrainTrigger};
 pub use listen::{Beside, ListenError, Listeners};
 pub use pace::Refusal;
 pub use refused::Refused;
+pub use responses::Responses;
 pub use sent_file::{Bringing, FileBody, SentFile};
 pub use tunnel::Tunnel;
 
-/// How connections are served. Clones share one count of connections, and of whom they refuse.
+/// How connections are served. Clones share one count of connections, of whom they refuse, and of
+/// responses.
 #[derive(Clone, Debug)]
 pub struct Server {
     tls: Option<Handshakes>,
@@ -84,6 +87,7 @@ pub struct Server {
     connections_max: usize,
     connections: Arc<AtomicUsize>,
     refused: Arc<refused::Counts>,
+    responses: Responses,
 }
 
 impl Default for Server {
@@ -99,6 +103,7 @@ impl Default for Server {
             connections_max: listen::open_files_max().saturating_sub(64) / 2,
             connections: Arc::default(),
             refused: Arc::default(),
+            responses: Responses::default(),
         }
     }
 }
@@ -159,6 +164,12 @@ impl Server {
         self.refused.read()
     }
 
+    /// The responses sent so far, whoever made them: those to requests that were refused before any
+    /// service saw them too.
+    pub fn responses(&self) -> &Responses {
+        &self.responses
+    }
+
     /// Serves the connections that `listener` accepts until `drain` is triggered,
     /// then closes the listener and lets the open ones finish.
     ///
@@ -204,7 +215,7 @@ impl Server {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let terms = Arc::new(Terms::of(self, Pace::default(), drain));
+        let terms = Arc::new(Terms::of(self, Pace::new(self.responses.clone()), drain));
         let client = Client::on(Stream::Other(Box::new(stream)), &terms);
         let connection =
             Place::take(self).map(|place| connection::serve(client, service, terms, place));

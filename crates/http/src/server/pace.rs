@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use super::responses::Responses;
+
 /// Marks an answer, in its extensions, as a refusal.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal;
@@ -50,9 +52,21 @@ struct Counts {
     answers: AtomicU32,
     refusals: AtomicU32,
     parting: AtomicBool,
+    responses: Responses,
 }
 
 impl Pace {
+    /// Of connections whose answers are counted among these.
+    pub(super) fn new(responses: Responses) -> Self {
+        Self(Arc::new(Counts { responses, ..Counts::default() }))
+    }
+
+    /// Where answers are counted by status.
+    #[inline]
+    pub(super) fn responses(&self) -> &Responses {
+        &self.0.responses
+    }
+
     /// Counts an answer; if it is a refusal, the pause for its connection.
     #[inline]
     pub(super) fn answered(&self, is_refusal: bool) -> Duration {

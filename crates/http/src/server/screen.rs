@@ -78,6 +78,7 @@ where
                 connect: request.method() == Method::CONNECT,
                 answer: self.service.call(request.map(ClientBody::plain)),
                 open: Some(Open(Arc::clone(&self.sideband))),
+                pace: self.pace.clone(),
                 tunnel: self.tunnel.clone(),
                 _owed: owed,
             },
@@ -87,6 +88,7 @@ where
                     self.service.refused(violation, 0);
                     return Screened::NotHttp;
                 }
+                self.pace.responses().count(violation.status());
                 let text = refusal_text(violation);
                 self.service.refused(violation, text.len());
                 Screened::Refused { violation, text }
@@ -107,6 +109,7 @@ impl<S: AtHand> AtHand for Screen<S> {
         let mut is_refusal = false;
         let hand = self.service.at_hand(asked, |prepared| {
             is_refusal = prepared.is_refusal;
+            self.pace.responses().count_line(prepared.head);
             answer(prepared)
         });
         if let Hand::Answer(_) = hand {
@@ -134,6 +137,7 @@ pin_project! {
             answer: F,
             connect: bool,
             open: Option<Open>,
+            pace: Pace,
             tunnel: Slot,
             _owed: Option<Owed>,
         },
@@ -158,13 +162,14 @@ where
                 if pace.is_parting() {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
+                pace.responses().count(answer.status());
                 let pause = pace.answered(answer.extensions().get::<Refusal>().is_some());
                 if let Some(Open(sideband)) = open {
                     sideband.pause(pause);
                 }
                 (answer, open.take())
             }
-            Projected::Upgrade { answer, connect, open, tunnel, .. } => {
+            Projected::Upgrade { answer, connect, open, pace, tunnel, .. } => {
                 let answer = ready!(answer.poll(cx));
                 let open = open.take();
                 let granted = answer.as_ref().is_ok_and(|answer| {
@@ -175,6 +180,7 @@ where
                     sideband.decide(if granted { Verdict::Tunnel } else { Verdict::Resume });
                 }
                 let answer = answer.map_err(Into::into)?;
+                pace.responses().count(answer.status());
                 if let Some(found) = answer.extensions().get::<Tunnel>() {
                     tunnel.fill(found);
                 }

@@ -23,6 +23,7 @@ use super::at_hand::AtHand;
 use super::client_body::{ClientBody, Rest};
 use super::passage::{Passage, Running};
 use super::refused::Counts;
+use super::responses::Responses;
 use super::screen::{refusal, refusal_text};
 use crate::guard::{Limits, Sideband, Violation, check_head};
 
@@ -46,13 +47,14 @@ struct Shared {
     open: AtomicUsize,
     /// When there was last one more of them, or one less.
     moved: Mutex<Instant>,
+    responses: Responses,
 }
 
 impl Streams {
     /// Those of the connection that `sideband` tells of.
-    pub(super) fn new(limits: Limits, sideband: Arc<Sideband>) -> Self {
+    pub(super) fn new(limits: Limits, sideband: Arc<Sideband>, responses: Responses) -> Self {
         let (open, moved) = (AtomicUsize::new(0), Mutex::new(Instant::now()));
-        Self(Arc::new(Shared { limits, sideband, open, moved }))
+        Self(Arc::new(Shared { limits, sideband, open, moved, responses }))
     }
 
     /// Counts the requests to `service`, and those that are `refused` before.
@@ -187,7 +189,7 @@ where
         if let AnsweringProjected::Refused { violation, text, open } = self.as_mut().project() {
             let rest = Bytes::from(mem::take(text));
             let body = CountedBody { body: None, rest, _open: open.take() };
-            return Poll::Ready(Ok(refusal(*violation, body)));
+            return sent(refusal(*violation, body));
         }
         if let AnsweringProjected::Awaited { answer, rest, open } = self.as_mut().project() {
             let answer = ready!(answer.poll(cx))?;
@@ -198,15 +200,23 @@ where
                 rest: rest_of_frame,
                 _open: open,
             });
-            let Some(rest) = rest.take() else { return Poll::Ready(Ok(answer)) };
+            let Some(rest) = rest.take() else { return sent(answer) };
             self.set(Self::Held { answer: Some(answer), rest });
         }
         let AnsweringProjected::Held { answer, rest } = self.project() else {
             unreachable!("it has just been set")
         };
         ready!(rest.poll(cx));
-        Poll::Ready(Ok(answer.take().expect("it is polled no more once it is ready")))
+        sent(answer.take().expect("it is polled no more once it is ready"))
     }
+}
+
+/// The answer goes out.
+fn sent<B, E>(answer: Response<CountedBody<B>>) -> Poll<Result<Response<CountedBody<B>>, E>> {
+    if let Some(Open(Streams(streams))) = &answer.body()._open {
+        streams.responses.count(answer.status());
+    }
+    Poll::Ready(Ok(answer))
 }
 
 pin_project! {

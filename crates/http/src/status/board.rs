@@ -1,8 +1,9 @@
 use std::time::{Duration, Instant};
 
+use http::StatusCode;
 use tamarisk_stage::{Gate, StageObservation};
 
-use super::Token;
+use super::{Rejection, Rejections, Token};
 use crate::server::{Drain, Refused, Server};
 
 /// What the status shows: stages, and the server before them.
@@ -10,6 +11,7 @@ pub struct Board {
     stages: Vec<Observe>,
     gates: Vec<Gate>,
     counters: Vec<Counter>,
+    rejections: Option<Rejections>,
     token: Option<Token>,
     server: Option<Server>,
     drain: Option<Drain>,
@@ -30,20 +32,22 @@ type Count = fn(Refused) -> u64;
 const REFUSED: [(&str, &str, Count); 4] = [
     (
         "connections_turned_away",
-        "Connections for which there was no place, or no descriptor.",
+        "Connections refused because the limit of connections or of open files was reached.",
         |refused| refused.turned_away,
     ),
     (
         "requests_malformed",
-        "HTTP/1 requests refused as malformed, before they were requests of any stage.",
+        "Requests refused as malformed, before any stage received them.",
         |refused| refused.malformed,
     ),
     (
         "requests_too_large",
-        "HTTP/1 requests refused as over a limit, before they were requests of any stage.",
+        "Requests refused as too large, before any stage received them.",
         |refused| refused.too_large,
     ),
-    ("requests_too_slow", "HTTP/1 requests that did not come in time.", |refused| refused.too_slow),
+    ("requests_too_slow", "HTTP/1 requests that did not arrive in time.", |refused| {
+        refused.too_slow
+    }),
 ];
 
 type Observe = Box<dyn Fn() -> StageObservation + Send + Sync>;
@@ -61,6 +65,7 @@ impl Board {
             stages: Vec::new(),
             gates: Vec::new(),
             counters: Vec::new(),
+            rejections: None,
             token: None,
             server: None,
             drain: None,
@@ -96,6 +101,13 @@ impl Board {
         self
     }
 
+    /// Shows these rejections, one by one.
+    #[must_use]
+    pub fn rejections(mut self, rejections: &Rejections) -> Self {
+        self.rejections = Some(rejections.clone());
+        self
+    }
+
     /// Allows changes to whoever has this token.
     #[must_use]
     pub fn token(mut self, token: Token) -> Self {
@@ -103,7 +115,8 @@ impl Board {
         self
     }
 
-    /// Shows how many connections a server has, and whom it has refused before there was a request.
+    /// Shows how many connections a server has, what it has answered by status, and whom it has
+    /// refused before there was a request.
     #[must_use]
     pub fn server(mut self, server: &Server) -> Self {
         self.server = Some(server.clone());
@@ -147,6 +160,16 @@ impl Board {
 
     pub(super) fn connections(&self) -> Option<usize> {
         self.server.as_ref().map(Server::connections)
+    }
+
+    /// The responses sent so far, by status; none if no server is shown.
+    pub(super) fn responses(&self) -> Vec<(StatusCode, u64)> {
+        self.server.as_ref().map_or_else(Vec::new, |server| server.responses().read())
+    }
+
+    /// The latest first.
+    pub(super) fn latest_rejections(&self) -> Vec<Rejection> {
+        self.rejections.as_ref().map_or_else(Vec::new, Rejections::latest)
     }
 
     pub(super) fn uptime(&self) -> Duration {

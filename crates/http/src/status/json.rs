@@ -1,26 +1,33 @@
 //! The status as JSON. Times are in seconds and shares in 0 to 1.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::net::IpAddr;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use serde::Serialize;
 use tamarisk_stage::{Accounts, ClassObservation, Percentiles, StageObservation};
 
-use super::Board;
+use super::history::History;
+use super::verdict::{Condition, Verdict, of_all};
+use super::{Board, Rejection};
 
 #[derive(Serialize)]
 struct Status {
     version: &'static str,
     uptime_seconds: f64,
+    verdict: Verdict,
     connections: Option<usize>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counters: BTreeMap<&'static str, u64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    responses: BTreeMap<u16, u64>,
     stages: Vec<Stage>,
 }
 
 #[derive(Serialize)]
 struct Stage {
     name: String,
+    verdict: Verdict,
     runs: &'static str,
     phase: &'static str,
     workers: u32,
@@ -48,6 +55,8 @@ struct Class {
     arrivals_per_second: f64,
     service: Option<Times>,
     response: Option<Times>,
+    /// At the percentile of the target.
+    response_at_percentile_seconds: Option<f64>,
     profile: Option<ServiceProfile>,
 }
 
@@ -126,20 +135,64 @@ struct Reading {
     value: f64,
 }
 
-pub(super) fn render(board: &Board) -> String {
+#[derive(Serialize)]
+struct LatestRejections<'r> {
+    rejections: Vec<Rejected<'r>>,
+}
+
+#[derive(Serialize)]
+struct Rejected<'r> {
+    /// Since the Unix epoch.
+    at_seconds: f64,
+    client: IpAddr,
+    route: &'r str,
+    stage: &'r str,
+    class: &'r str,
+    reason: &'r str,
+    id: &'r str,
+}
+
+pub(super) fn render(board: &Board, history: &History) -> String {
+    let now = Instant::now();
+    let stages: Vec<_> = board
+        .observe()
+        .into_iter()
+        .map(|seen| {
+            let verdict = Condition::of(&seen, history.recent(now, &seen)).verdict();
+            Stage::new(seen, verdict)
+        })
+        .collect();
+    let verdicts: Vec<_> = stages.iter().map(|stage| (&*stage.name, &stage.verdict)).collect();
     let status = Status {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: board.uptime().as_secs_f64(),
+        verdict: of_all(&verdicts, board.is_open()),
         connections: board.connections(),
         counters: board.counters().iter().map(|counter| (counter.name, (counter.read)())).collect(),
-        stages: board.observe().into_iter().map(Stage::from).collect(),
+        responses: board.responses().iter().map(|(code, count)| (code.as_u16(), *count)).collect(),
+        stages,
     };
     serde_json::to_string(&status).expect("numbers and strings are JSON")
 }
 
-impl From<StageObservation> for Stage {
-    fn from(seen: StageObservation) -> Self {
+pub(super) fn render_rejections(board: &Board) -> String {
+    let latest = board.latest_rejections();
+    let rejections = latest.iter().map(Rejected::from).collect();
+    serde_json::to_string(&LatestRejections { rejections }).expect("numbers and strings are JSON")
+}
+
+impl<'r> From<&'r Rejection> for Rejected<'r> {
+    fn from(rejection: &'r Rejection) -> Self {
+        let Rejection { at, client, route, stage, class, reason, id } = rejection;
+        let at_seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        Self { at_seconds, client: *client, route, stage, class, reason, id: id.as_str() }
+    }
+}
+
+impl Stage {
+    fn new(seen: StageObservation, verdict: Verdict) -> Self {
         Self {
+            verdict,
             total: seen.total().into(),
             name: seen.name,
             runs: seen.runs,
@@ -194,6 +247,9 @@ impl From<ClassObservation> for Class {
             arrivals_per_second: seen.arrivals.get(),
             service: seen.service.map(Times::from),
             response: seen.response.map(Times::from),
+            response_at_percentile_seconds: seen
+                .response_at_percentile
+                .map(|time| time.as_secs_f64()),
             profile: seen.profile.map(ServiceProfile::from),
         }
     }

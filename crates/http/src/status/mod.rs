@@ -5,6 +5,8 @@
 //! | --- | --- |
 //! | `/` | a page that refreshes itself |
 //! | `/status` | JSON |
+//! | `/history` | the last ten minutes of each stage as JSON, a sample a second |
+//! | `/rejections` | the last hundred rejections as JSON |
 //! | `/metrics` | Prometheus text |
 //! | `/targets` | the targets as JSON; PUT and PATCH change them |
 //! | `/health` | `ok`, or 503 while draining |
@@ -14,13 +16,19 @@
 
 mod board;
 mod change;
+mod history;
 mod json;
+mod process;
 mod prometheus;
+mod promise;
+mod rejections;
 mod targets;
 mod token;
+mod verdict;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -28,8 +36,12 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
+
+use self::history::History;
 
 pub use board::Board;
+pub use rejections::{Rejection, Rejections, RequestId};
 pub use token::{InvalidToken, Token, TokenSource};
 
 use crate::server::{ClientBody, Drain, Ordinary, Server};
@@ -48,17 +60,35 @@ pub async fn serve(
     drain: Drain,
 ) {
     let server = Server::default().connections_max(CONNECTIONS_MAX);
+    let history = Arc::new(History::default());
     let connect = |_peer| {
-        let board = board.clone();
+        let (board, history) = (board.clone(), Arc::clone(&history));
         Ordinary(service_fn(move |request| {
-            let board = board();
-            async move { Ok::<_, Infallible>(answer(&board, request).await) }
+            let (board, history) = (board(), Arc::clone(&history));
+            async move { Ok::<_, Infallible>(answer(&board, &history, request).await) }
         }))
     };
-    server.serve(listener, connect, drain).await;
+    tokio::select! {
+        _ = server.serve(listener, connect, drain) => {}
+        () = sample(&history, &board) => {}
+    }
 }
 
-async fn answer(board: &Board, request: Request<ClientBody>) -> Response<Full<Bytes>> {
+/// Keeps the history; endless.
+async fn sample(history: &History, board: impl Fn() -> Arc<Board>) {
+    let mut ticks = tokio::time::interval(history::INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        history.sample(Instant::now(), &board().observe());
+    }
+}
+
+async fn answer(
+    board: &Board,
+    history: &History,
+    request: Request<ClientBody>,
+) -> Response<Full<Bytes>> {
     if request.uri().path() == "/targets" {
         return change::targets(board, request).await;
     }
@@ -70,7 +100,9 @@ async fn answer(board: &Board, request: Request<ClientBody>) -> Response<Full<By
     let ok = StatusCode::OK;
     match request.uri().path() {
         "/" => content(ok, "text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes())),
-        "/status" => content(ok, "application/json", json::render(board).into()),
+        "/status" => content(ok, "application/json", json::render(board, history).into()),
+        "/history" => content(ok, "application/json", history.render().into()),
+        "/rejections" => content(ok, "application/json", json::render_rejections(board).into()),
         "/metrics" => content(
             ok,
             "text/plain; version=0.0.4; charset=utf-8",
@@ -80,7 +112,7 @@ async fn answer(board: &Board, request: Request<ClientBody>) -> Response<Full<By
         "/health" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
         _ => text(
             StatusCode::NOT_FOUND,
-            "404: there are /, /status, /metrics, /targets and /health\n",
+            "404: there are /, /status, /history, /rejections, /metrics, /targets and /health\n",
         ),
     }
 }

@@ -3,36 +3,51 @@
 
 use std::fmt::Write;
 
-use tamarisk_stage::{ClassObservation, StageObservation};
+use tamarisk_stage::{ClassObservation, StageObservation, TimeHistogram};
 
 use super::Board;
+use super::process::Process;
 
 pub(super) fn render(board: &Board) -> String {
     let stages = board.observe();
     let mut text = Text::default();
+    text.family("tamarisk_build_info", "gauge", "Always 1; the label says which version runs.");
+    text.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     text.family("tamarisk_uptime_seconds", "gauge", "Time since the start.");
     text.sample(&[], board.uptime().as_secs_f64());
     if let Some(connections) = board.connections() {
         text.family("tamarisk_connections", "gauge", "Open client connections.");
         text.sample(&[], connections as f64);
     }
+    text.family(
+        "tamarisk_responses_total",
+        "counter",
+        "Responses sent to clients, by status code.",
+    );
+    for (code, count) in board.responses() {
+        text.sample(&[("code", code.as_str())], count as f64);
+    }
     for counter in board.counters() {
         text.family(&format!("tamarisk_{}_total", counter.name), "counter", counter.help);
         text.sample(&[], (counter.read)() as f64);
     }
-    events(&mut text, &stages);
+    requests(&mut text, &stages);
     capacity(&mut text, &stages);
     times(&mut text, &stages);
+    histograms(&mut text, &stages);
     law(&mut text, &stages);
+    if let Some(process) = Process::read() {
+        of_process(&mut text, &process);
+    }
     text.0
 }
 
-fn events(text: &mut Text, stages: &[StageObservation]) {
-    text.family("tamarisk_offered_total", "counter", "Events that asked to enter a stage.");
+fn requests(text: &mut Text, stages: &[StageObservation]) {
+    text.family("tamarisk_offered_total", "counter", "Requests received, admitted or not.");
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.accounts.offered as f64);
     }
-    text.family("tamarisk_outcomes_total", "counter", "What became of events, each counted once.");
+    text.family("tamarisk_outcomes_total", "counter", "Requests that have ended, by outcome.");
     for (stage, class) in classes(stages) {
         let accounts = &class.accounts;
         for (outcome, count) in [
@@ -46,24 +61,24 @@ fn events(text: &mut Text, stages: &[StageObservation]) {
             text.sample(&labels, count as f64);
         }
     }
-    text.family("tamarisk_rejections_total", "counter", "Rejections by the rule that said no.");
+    text.family("tamarisk_rejections_total", "counter", "Rejected requests, by reason.");
     for stage in stages {
         for (reason, count) in &stage.rejections {
             text.sample(&[("stage", &stage.name), ("reason", reason.as_str())], *count as f64);
         }
     }
-    text.family("tamarisk_queued", "gauge", "Events in the queue.");
+    text.family("tamarisk_queued", "gauge", "Requests in the queue.");
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.accounts.queued as f64);
     }
-    text.family("tamarisk_running", "gauge", "Events being worked on.");
+    text.family("tamarisk_running", "gauge", "Requests being served that occupy a worker.");
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.accounts.running as f64);
     }
     text.family(
         "tamarisk_parked",
         "gauge",
-        "Events worked on for so long that they hold no place any more.",
+        "Requests being served for so long that they occupy no worker any more.",
     );
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.accounts.parked as f64);
@@ -71,7 +86,7 @@ fn events(text: &mut Text, stages: &[StageObservation]) {
     text.family(
         "tamarisk_suspended",
         "gauge",
-        "Events that wait for their own clients, without a place.",
+        "Requests that wait for their clients and occupy no worker.",
     );
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.accounts.suspended as f64);
@@ -79,50 +94,68 @@ fn events(text: &mut Text, stages: &[StageObservation]) {
 }
 
 fn capacity(text: &mut Text, stages: &[StageObservation]) {
-    text.family("tamarisk_workers", "gauge", "How many events may be worked on at once.");
+    text.family("tamarisk_workers", "gauge", "Requests that may be served at once.");
     for stage in stages {
         text.of_stage(stage, f64::from(stage.workers));
     }
-    text.family("tamarisk_busy_ratio", "gauge", "Share of the workers' time spent on events.");
+    text.family(
+        "tamarisk_busy_ratio",
+        "gauge",
+        "Share of the workers' time spent on requests in the last 5 to 10 seconds.",
+    );
     for stage in stages {
         text.of_stage(stage, stage.busy.get());
     }
-    text.family("tamarisk_quality_ratio", "gauge", "How well events are to be served.");
+    text.family(
+        "tamarisk_quality_ratio",
+        "gauge",
+        "Quality of service: 1 is full, less is degraded.",
+    );
     for stage in stages {
         text.of_stage(stage, stage.quality.get());
     }
-    text.family("tamarisk_batch_events", "gauge", "Most events that a worker takes at once.");
+    text.family("tamarisk_batch_events", "gauge", "Requests that a worker takes at once at most.");
     for stage in stages {
         if let Some(batch) = stage.batch {
             text.of_stage(stage, f64::from(batch));
         }
     }
-    text.family("tamarisk_run_limit_seconds", "gauge", "How long an event may run.");
+    text.family(
+        "tamarisk_run_limit_seconds",
+        "gauge",
+        "Longest time that a request may be served before it is terminated.",
+    );
     for (stage, class) in classes(stages) {
         if let Some(limit) = class.run_limit {
             text.of_class(stage, class, limit.as_secs_f64());
         }
     }
-    text.family("tamarisk_queue_capacity", "gauge", "Most events that the queue holds.");
+    text.family("tamarisk_queue_capacity", "gauge", "Requests that the queue holds at most.");
     for stage in stages {
         text.of_stage(stage, stage.queue_capacity as f64);
     }
 }
 
 fn times(text: &mut Text, stages: &[StageObservation]) {
-    text.family("tamarisk_target_seconds", "gauge", "Promised response time.");
+    text.family(
+        "tamarisk_target_seconds",
+        "gauge",
+        "Target of the response time, at the percentile of the class.",
+    );
     for (stage, class) in classes(stages) {
         text.of_class(stage, class, class.target.as_secs_f64());
     }
     let kinds: [(&str, &str, Kind); 2] = [
         (
             "tamarisk_response_seconds",
-            "Time from entering the stage to the end, of late.",
+            "Response time, queued and served, by percentile, in the last 5 to 10 seconds.",
             |class| class.response,
         ),
-        ("tamarisk_service_seconds", "Time from leaving the queue to the end, of late.", |class| {
-            class.service
-        }),
+        (
+            "tamarisk_service_seconds",
+            "Time served, by percentile, in the last 5 to 10 seconds.",
+            |class| class.service,
+        ),
     ];
     for (name, help, kind) in kinds {
         text.family(name, "gauge", help);
@@ -138,16 +171,100 @@ fn times(text: &mut Text, stages: &[StageObservation]) {
     }
 }
 
+/// Times since the start, in buckets.
+fn histograms(text: &mut Text, stages: &[StageObservation]) {
+    let kinds: [(&str, &str, Since); 3] = [
+        (
+            "tamarisk_queue_time_seconds",
+            "Time that completed requests were queued before they were served.",
+            |class| &class.queue_times,
+        ),
+        (
+            "tamarisk_service_time_seconds",
+            "Time that completed requests were served, without waiting for their clients. \
+             For the stage of an upstream this is the upstream's time.",
+            |class| &class.service_times,
+        ),
+        (
+            "tamarisk_response_time_seconds",
+            "Time that completed requests were queued and served.",
+            |class| &class.response_times,
+        ),
+    ];
+    for (name, help, times) in kinds {
+        text.family(name, "histogram", help);
+        for (stage, class) in classes(stages) {
+            text.histogram(&[("stage", &stage.name), ("class", &class.name)], times(class));
+        }
+    }
+}
+
+type Since = fn(&ClassObservation) -> &TimeHistogram;
+
+/// Standard metrics of a process, under their usual names.
+fn of_process(text: &mut Text, process: &Process) {
+    let gauge = "gauge";
+    let all = [
+        (
+            "process_cpu_seconds_total",
+            "counter",
+            "User and system CPU time in seconds.",
+            Some(process.cpu_seconds),
+        ),
+        (
+            "process_resident_memory_bytes",
+            gauge,
+            "Resident memory in bytes.",
+            Some(process.resident_bytes as f64),
+        ),
+        (
+            "process_virtual_memory_bytes",
+            gauge,
+            "Virtual memory in bytes.",
+            Some(process.virtual_bytes as f64),
+        ),
+        (
+            "process_open_fds",
+            gauge,
+            "Open file descriptors.",
+            process.open_files.map(|count| count as f64),
+        ),
+        (
+            "process_max_fds",
+            gauge,
+            "Largest number of open file descriptors.",
+            process.open_files_max.map(|count| count as f64),
+        ),
+        (
+            "process_start_time_seconds",
+            gauge,
+            "Start of the process in seconds since the Unix epoch.",
+            process.started_seconds,
+        ),
+        ("process_threads", gauge, "Threads of the process.", Some(process.threads as f64)),
+    ];
+    for (name, kind, help, value) in all {
+        if let Some(value) = value {
+            text.family(name, kind, help);
+            text.sample(&[], value);
+        }
+    }
+}
+
 type Kind = fn(&ClassObservation) -> Option<tamarisk_stage::Percentiles>;
 
 fn law(text: &mut Text, stages: &[StageObservation]) {
-    text.family("tamarisk_law", "gauge", "1 for each law that rules a stage.");
+    text.family("tamarisk_law", "gauge", "Controllers of a stage: always 1; labels name them.");
     for stage in stages {
         for law in &stage.laws {
             text.sample(&[("stage", &*stage.name), ("rules", law.rules), ("law", law.name)], 1.0);
         }
     }
-    text.family("tamarisk_law_knob", "gauge", "Constants of the laws that were chosen by name.");
+    text.family(
+        "tamarisk_law_knob",
+        "gauge",
+        "Settings of the controllers that were chosen by name.",
+    );
     for stage in stages {
         for law in &stage.laws {
             for (name, value) in &law.knobs {
@@ -156,7 +273,11 @@ fn law(text: &mut Text, stages: &[StageObservation]) {
             }
         }
     }
-    text.family("tamarisk_law_reading", "gauge", "Knobs and estimates of the admission law.");
+    text.family(
+        "tamarisk_law_reading",
+        "gauge",
+        "Settings and estimates of the admission controller.",
+    );
     for stage in stages {
         for reading in &stage.readings {
             let labels = [
@@ -194,9 +315,28 @@ impl Text {
         self.sample(&[("stage", &stage.name), ("class", &class.name)], value);
     }
 
-    /// Writing to a string does not fail.
+    fn histogram(&mut self, labels: &[(&str, &str)], times: &TimeHistogram) {
+        let count = times.count() as f64;
+        let bounds = times.buckets().map(|(bound, count)| {
+            let bound = bound.as_secs_f64().to_string();
+            (bound, count as f64)
+        });
+        for (bound, count) in bounds.chain([("+Inf".to_owned(), count)]) {
+            let labels: Vec<_> = labels.iter().copied().chain([("le", &*bound)]).collect();
+            self.sample_of("_bucket", &labels, count);
+        }
+        self.sample_of("_sum", labels, times.sum_seconds());
+        self.sample_of("_count", labels, count);
+    }
+
     fn sample(&mut self, labels: &[(&str, &str)], value: f64) {
+        self.sample_of("", labels, value);
+    }
+
+    /// Writing to a string does not fail.
+    fn sample_of(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
         self.0.push_str(&self.1);
+        self.0.push_str(suffix);
         for (index, (name, label)) in labels.iter().enumerate() {
             self.0.push(if index == 0 { '{' } else { ',' });
             let _ = write!(self.0, "{name}=\"");

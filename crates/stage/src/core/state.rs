@@ -16,7 +16,7 @@ use super::item::{Discard, Item, Leaving};
 use super::knobs::Knobs;
 use super::ruling::{Adjustment, govern};
 use crate::ledger::{Aside, Ledger, Outcome};
-use crate::observation::{Observer, Phase};
+use crate::observation::{EventNanos, Observer, Phase};
 use crate::queue::{Lease, Meta, Queue, Queued};
 
 /// A stage's queue, accounts, law and observations; all of one instant.
@@ -300,7 +300,9 @@ impl<T: Item> State<T> {
         let service = own(ended.started, now);
         let response = own(begun.entered, ended.answered.unwrap_or(now));
         if ended.timed && ended.outcome == Outcome::Completed {
-            self.observer.record(begun.class, service, response, begun.count);
+            let queue = ended.started.nanos_since(begun.entered);
+            let nanos = EventNanos { queue, service, response };
+            self.observer.record(begun.class, nanos, begun.count);
         }
         [service, response].map(Duration::from_nanos)
     }

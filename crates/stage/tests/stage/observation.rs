@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Reason, Rejection};
-use tamarisk_stage::{Context, Entry, Envelope, Phase, Stage, stage_fn};
+use tamarisk_stage::{Context, Entry, Envelope, Phase, Stage, TimeHistogram, stage_fn};
 use tokio::time::sleep;
 
 use crate::rig::{self, Law, at_desk, described, settle};
@@ -60,6 +60,43 @@ async fn times_are_seen_from_the_queue_and_from_the_door() {
     about(service.max, 100);
     about(response.p50, 200);
     about(response.max, 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn histograms_count_every_completed_event_since_the_start() {
+    let stage = timed(described("timed").batch(1));
+    stage.sink().send_many([100, 100, 100]);
+    sleep(Duration::from_secs(60)).await;
+    let class = &stage.observe().classes[0];
+    assert!(class.response.is_none(), "the percentiles have forgotten them");
+    assert_eq!(class.response_at_percentile, None);
+    // Queued for 0, 100 and 200 ms; the clock of tests stops a millisecond too late at times.
+    let seen = |times: &TimeHistogram| {
+        let until = |millis| {
+            let bound = Duration::from_millis(millis);
+            times.buckets().find(|bucket| bucket.0 == bound).unwrap().1
+        };
+        ([until(1), until(50), until(250), until(500)], times.count())
+    };
+    assert_eq!(seen(&class.queue_times), ([1, 1, 3, 3], 3));
+    assert_eq!(seen(&class.service_times), ([0, 0, 3, 3], 3));
+    assert_eq!(seen(&class.response_times), ([0, 0, 2, 3], 3));
+    for (times, seconds) in
+        [(&class.queue_times, 0.3), (&class.service_times, 0.3), (&class.response_times, 0.6)]
+    {
+        assert!((times.sum_seconds() - seconds).abs() < 0.02, "{times:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_response_time_is_shown_at_the_promised_percentile() {
+    let stage = timed(described("timed").workers(100).batch(1));
+    stage.sink().send_many((1..=100).map(|index| 10 * index));
+    sleep(Duration::from_secs(2)).await;
+    let class = &stage.observe().classes[0];
+    // p90 by default: of 10, 20, … 1000 ms it is 900 ms.
+    assert_eq!(class.percentile.get(), 0.9);
+    about(class.response_at_percentile.unwrap(), 900);
 }
 
 #[tokio::test(start_paused = true)]

@@ -72,6 +72,10 @@ async fn a_suspended_event_lets_others_in_and_its_pause_is_no_service() {
     advance(20 * MS).await;
     slow.complete();
     assert_eq!(law.script().services, [[30 * MS, 30 * MS]]);
+    let seen = &gate.observe().classes[0];
+    for times in [&seen.service_times, &seen.response_times] {
+        assert_eq!((times.count(), times.sum_seconds()), (1, 0.03));
+    }
     assert_eq!(changes(&law), [Change::Suspended, Change::Resumed]);
     other.complete();
 
