@@ -14,6 +14,7 @@ use super::client_service::ClientService;
 use super::http1::{Http1, Served};
 use super::pace::Pace;
 use super::refused::Counts;
+use super::send_memory::ServerMemory;
 use super::session::BUFFER_MAX;
 use super::socket::Socket;
 use super::stream::Stream;
@@ -50,6 +51,7 @@ pub(super) struct Terms {
     pub(super) idle_time: Duration,
     pub(super) pace: Pace,
     pub(super) refused: Arc<Counts>,
+    pub(super) memory: ServerMemory,
     pub(super) drain: Drain,
     /// Whether connections are left quiet.
     pub(super) rests: bool,
@@ -58,8 +60,8 @@ pub(super) struct Terms {
 impl Terms {
     /// Those of `server`, where connections are served to their ends.
     pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Self {
-        let Server { tls, limits, idle_time, refused, .. } = server.clone();
-        Self { tls, limits, idle_time, pace, refused, drain, rests: false }
+        let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
+        Self { tls, limits, idle_time, pace, refused, memory, drain, rests: false }
     }
 }
 
@@ -112,7 +114,7 @@ pub(super) async fn serve<S: ClientService>(
 }
 
 async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended {
-    let streams = Streams::new(terms.limits.clone(), stream.sideband());
+    let streams = Streams::new(terms.limits.clone(), stream.sideband(), terms.memory.clone());
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())

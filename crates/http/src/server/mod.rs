@@ -33,6 +33,7 @@ mod passage;
 mod poller;
 mod refused;
 mod screen;
+mod send_memory;
 mod sent_file;
 mod session;
 mod socket;
@@ -59,6 +60,7 @@ use self::arrivals::Arrivals;
 use self::connection::{Client, Ended, Terms};
 use self::http1::Served;
 use self::pace::Pace;
+use self::send_memory::ServerMemory;
 use self::stream::Stream;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
@@ -72,6 +74,7 @@ pub use drain::{Drain, DrainTrigger};
 pub use listen::{Beside, ListenError, Listeners};
 pub use pace::Refusal;
 pub use refused::Refused;
+pub use send_memory::read_size;
 pub use sent_file::{Bringing, FileBody, SentFile};
 pub use tunnel::Tunnel;
 
@@ -84,6 +87,7 @@ pub struct Server {
     connections_max: usize,
     connections: Arc<AtomicUsize>,
     refused: Arc<refused::Counts>,
+    memory: ServerMemory,
 }
 
 impl Default for Server {
@@ -99,6 +103,7 @@ impl Default for Server {
             connections_max: listen::open_files_max().saturating_sub(64) / 2,
             connections: Arc::default(),
             refused: Arc::default(),
+            memory: ServerMemory::default(),
         }
     }
 }
