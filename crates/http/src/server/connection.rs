@@ -154,7 +154,8 @@ async fn begin(
     let mut stream = match client {
         Client::Open(stream) => stream,
         Client::Socket(socket, tls) => {
-            let stream = Stream::Tls(Box::new(tls.shake(socket).await?));
+            let stream = terms.refused.handshake(tls.shake(socket)).await?;
+            let stream = Stream::Tls(Box::new(stream));
             Box::new(Guarded::new(stream, terms.limits.clone()))
         }
     };

@@ -159,6 +159,11 @@ impl Server {
         self.connections.load(std::sync::atomic::Ordering::Relaxed)
     }
 
+    /// Whether it speaks TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Who was refused before there was a request, so far.
     pub fn refused(&self) -> Refused {
         self.refused.read()

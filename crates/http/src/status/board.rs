@@ -46,6 +46,18 @@ const REFUSED: [(&str, &str, Count); 4] = [
     ("requests_too_slow", "HTTP/1 requests that did not come in time.", |refused| refused.too_slow),
 ];
 
+/// The same of a server that speaks TLS.
+const HANDSHAKES: [(&str, &str, Count); 2] = [
+    ("handshakes_refused", "TLS handshakes that their stage refused.", |refused| {
+        refused.handshakes_refused
+    }),
+    (
+        "handshakes_failed",
+        "TLS handshakes that the client broke off, was too slow for, or found no common terms in.",
+        |refused| refused.handshakes_failed,
+    ),
+];
+
 type Observe = Box<dyn Fn() -> StageObservation + Send + Sync>;
 
 impl Default for Board {
@@ -107,7 +119,8 @@ impl Board {
     #[must_use]
     pub fn server(mut self, server: &Server) -> Self {
         self.server = Some(server.clone());
-        REFUSED.into_iter().fold(self, |board, (name, help, of)| {
+        let handshakes = HANDSHAKES.into_iter().filter(|_| server.speaks_tls());
+        REFUSED.into_iter().chain(handshakes).fold(self, |board, (name, help, of)| {
             let server = server.clone();
             board.counter(name, help, move || of(server.refused()))
         })
