@@ -180,7 +180,8 @@ async fn serve(listener: TcpListener, site: &Site, server: &Server, drain: Drain
 impl Running {
     /// Shows the status until the very end, the drain included.
     fn show_status(&mut self, listener: TcpListener, drain: &Drain, token: Option<Token>) {
-        let mut board = Board::new().server(&self.server).drain(drain);
+        let board = Board::new().server(&self.server).drain(drain);
+        let mut board = self.options.status_hosts.iter().fold(board, Board::host);
         if let Some(handshakes) = self.handshakes.clone() {
             board = board.stage(move || handshakes.observe());
         }

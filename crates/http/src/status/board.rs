@@ -13,6 +13,7 @@ pub struct Board {
     token: Option<Token>,
     server: Option<Server>,
     drain: Option<Drain>,
+    hosts: Vec<String>,
     started: Instant,
 }
 
@@ -76,6 +77,7 @@ impl Board {
             token: None,
             server: None,
             drain: None,
+            hosts: Vec::new(),
             started: Instant::now(),
         }
     }
@@ -124,6 +126,19 @@ impl Board {
             let server = server.clone();
             board.counter(name, help, move || of(server.refused()))
         })
+    }
+
+    /// Answers requests for this host name, besides those for addresses, `localhost` and the name of
+    /// the machine.
+    #[must_use]
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into());
+        self
+    }
+
+    /// The host names that [`host`](Self::host) has added.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.hosts
     }
 
     /// Is unhealthy from when this drain starts, so that balancers look elsewhere.

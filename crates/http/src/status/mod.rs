@@ -14,6 +14,7 @@
 
 mod board;
 mod change;
+mod host;
 mod json;
 mod prometheus;
 mod targets;
@@ -59,6 +60,13 @@ pub async fn serve(
 }
 
 async fn answer(board: &Board, request: Request<ClientBody>) -> Response<Full<Bytes>> {
+    if !host::is_known(&request, board.hosts()) {
+        return text(
+            StatusCode::MISDIRECTED_REQUEST,
+            "421: the status port does not answer to this host name: use an address, `localhost` or \
+             the name of the machine, or add the name to `status_hosts`\n",
+        );
+    }
     if request.uri().path() == "/targets" {
         return change::targets(board, request).await;
     }
