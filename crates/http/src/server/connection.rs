@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::accept::Place;
 use super::client_service::ClientService;
 use super::http1::{Http1, Served};
+use super::idle_queue::IdleQueue;
 use super::pace::Pace;
 use super::refused::Counts;
 use super::send_memory::ServerMemory;
@@ -52,6 +53,7 @@ pub(super) struct Terms {
     pub(super) pace: Pace,
     pub(super) refused: Arc<Counts>,
     pub(super) memory: ServerMemory,
+    pub(super) idle: IdleQueue,
     pub(super) drain: Drain,
     /// Whether connections are left quiet.
     pub(super) rests: bool,
@@ -61,7 +63,8 @@ impl Terms {
     /// Those of `server`, where connections are served to their ends.
     pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Self {
         let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
-        Self { tls, limits, idle_time, pace, refused, memory, drain, rests: false }
+        let idle = IdleQueue::default();
+        Self { tls, limits, idle_time, pace, refused, memory, idle, drain, rests: false }
     }
 }
 

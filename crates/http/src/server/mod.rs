@@ -25,6 +25,7 @@ mod direct;
 mod door;
 mod drain;
 mod http1;
+mod idle_queue;
 mod listen;
 mod lobby;
 mod outgoing;
