@@ -196,8 +196,9 @@ impl Serve {
             Options::new(DEFAULT_LISTEN, self.folder()?)
         };
         if let Some(listen) = self.status {
-            let token = options.status.and_then(|status| status.token);
-            options.status = Some(StatusOptions { listen, token });
+            let (token, hosts) =
+                options.status.map(|status| (status.token, status.hosts)).unwrap_or_default();
+            options.status = Some(StatusOptions { listen, token, hosts });
         }
         if let Some(file) = &self.status_token_file {
             let Some(status) = &mut options.status else {

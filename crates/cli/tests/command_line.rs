@@ -144,6 +144,8 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
     check(&["load", url, "--users", "3", "--rate", "3"], "cannot be used with");
     check(&["load", url, "http://127.0.0.1:2/"], "different servers");
     check(&["load", url, "--json", "-", "--csv", "-"], "cannot both be");
+    check(&["load", url, "--users", "0"], "the level is 0 all the time");
+    check(&["load", url, "--rate", "0"], "the level is 0 all the time");
     check(&["load", url, "--spread", "2"], "from 0 to 1");
     check(&["load", url, "--plot", "run.jpg"], "end in `.svg` or `.png`");
 }

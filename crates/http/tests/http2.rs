@@ -17,7 +17,7 @@ use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use support::frames::{END_HEADERS, END_STREAM, HEADERS, RawHttp2, head};
+use support::frames::{END_HEADERS, END_STREAM, HEADERS, RawHttp2, head, head_to};
 use support::{Recorder, any_port, options, within};
 use tamarisk_http::guard::Limits;
 use tamarisk_http::protect;
@@ -98,6 +98,8 @@ async fn a_head_is_judged_as_strictly_as_over_http1() {
         ("GET", "/", &[("x", " y")]),
         ("POST", "*", &[]),
         ("GET", "/a\x7f", &[]),
+        ("GET", "/", &[("x", "y ")]),
+        ("GET", "/", &[("host", "u@a")]),
     ]
     .into_iter()
     .enumerate()
@@ -110,6 +112,31 @@ async fn a_head_is_judged_as_strictly_as_over_http1() {
     }
     client.get(99, "/").await;
     assert_eq!(client.answer(99).await, (Some(200), 1));
+}
+
+#[tokio::test]
+async fn an_authority_is_a_host_and_a_port_at_most() {
+    let (address, _trigger) = server(Server::default()).await;
+    for authority in ["u:p@a", "a:80:80", "[::1", "a:b;c", "a b", ""] {
+        let mut client = RawHttp2::connect(address, 1 << 16).await;
+        let block = head_to(authority, "GET", "/", &[]);
+        client.frame(HEADERS, END_HEADERS | END_STREAM, 1, &block).await;
+        let (status, _) = client.answer(1).await;
+        assert!(matches!(status, Some(400) | None), "{authority}: {status:?}");
+    }
+    let mut client = RawHttp2::connect(address, 1 << 16).await;
+    let block = head_to("a:8080", "GET", "/", &[]);
+    client.frame(HEADERS, END_HEADERS | END_STREAM, 1, &block).await;
+    assert_eq!(client.answer(1).await, (Some(200), 1));
+}
+
+#[tokio::test]
+async fn a_path_of_eight_thousand_octets_is_answered() {
+    let (address, _trigger) = server(Server::default()).await;
+    let mut client = connect(address).await;
+    let path = format!("/{}", "x".repeat(8000 - "GET / HTTP/1.1".len()));
+    let answer = within(client.send_request(get(&path))).await.unwrap();
+    assert_eq!(answer.status(), 200);
 }
 
 #[tokio::test]

@@ -65,6 +65,9 @@ fn bad_heads() -> Vec<(u16, String)> {
         (400, get("Host: a\r\nHost: b\r\n")),
         (400, get("Host: a/../b\r\n")),
         (400, get("Host: a b\r\n")),
+        (400, get("Host: a:80:80\r\n")),
+        (400, get("Host: [::1\r\n")),
+        (400, get("Host: a:b;c\r\n")),
         // Lengths.
         (400, post("Content-Length: 3\r\nContent-Length: 4\r\n", "abcd")),
         (400, post("Content-Length: 3\r\nContent-Length: 3\r\n", "abc")),

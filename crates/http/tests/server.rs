@@ -117,6 +117,29 @@ async fn a_connection_too_many_is_told_so_at_once() {
 }
 
 #[tokio::test]
+async fn an_idle_connection_with_a_task_gives_way_to_who_comes() {
+    let mut held = Held::start(Server::default().connections_max(1)).await;
+    let mut idle = TcpStream::connect(held.address).await.unwrap();
+    held.release.add_permits(2);
+    idle.write_all(REQUEST.as_bytes()).await.unwrap();
+    read_until(&mut idle, "done").await;
+    within(held.arrived.recv()).await.unwrap();
+    // It is idle once hyper has held it for a second.
+    let comes = async {
+        loop {
+            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            let answer = exchange(held.address, request).await;
+            if answer.ends_with("done") {
+                break;
+            }
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        }
+    };
+    within(comes).await;
+    assert_eq!(within(idle.read(&mut [0])).await.unwrap(), 0, "it is closed");
+}
+
+#[tokio::test]
 async fn a_drain_finishes_requests_and_closes_idle_connections() {
     let mut held = Held::start(Server::default()).await;
     let mut idle = TcpStream::connect(held.address).await.unwrap();

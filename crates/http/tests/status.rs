@@ -311,6 +311,28 @@ async fn what_else_is_counted_is_shown_under_its_name() {
 }
 
 #[tokio::test]
+async fn the_status_answers_to_no_host_name_of_others() {
+    let board = Arc::new(Board::new().host("status.example"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_open, drain) = DrainTrigger::new();
+    tokio::spawn(status::serve(move || Arc::clone(&board), listener, drain));
+    for path in ["/", "/status", "/metrics", "/targets", "/health"] {
+        let status = async |host: &str| {
+            let request =
+                format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+            let answer = support::exchange(address, request).await;
+            answer.split(' ').nth(1).unwrap_or_default().to_owned()
+        };
+        assert_eq!(status("evil.example").await, "421", "{path}");
+        assert_eq!(status("localhost.evil.example:9090").await, "421", "{path}");
+        for host in ["127.0.0.1", "[::1]:9090", "localhost:9090", "status.example"] {
+            assert_eq!(status(host).await, "200", "{path} of {host}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn who_is_refused_before_there_is_a_request_is_counted() {
     let mut options = options(SocketAddr::from(([127, 0, 0, 1], 9)));
     let limits = Limits::default().head(300).head_time(Duration::from_millis(100));

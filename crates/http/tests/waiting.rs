@@ -38,6 +38,9 @@ use tokio_rustls::client::TlsStream;
 /// More than the buffers of two sockets hold.
 const LONG: usize = 32 << 20;
 
+/// A request that is never answered, and not at an end.
+const UPLOAD: &[u8] = b"POST /upload HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nfour";
+
 const MOMENT: Duration = Duration::from_millis(50);
 
 /// Has all answers at hand but those to `/later`, `/never` and `/upload`, which never comes, and
@@ -197,6 +200,45 @@ async fn as_many_as_like_may_speak_at_once() {
 }
 
 #[tokio::test]
+async fn who_has_waited_for_the_longest_gives_way_to_who_comes() {
+    let running = start(Server::default().connections_max(2)).await;
+    let mut busy = running.client().await;
+    busy.write_all(UPLOAD).await.unwrap();
+    running.connections(1).await;
+    for _ in 0..3 {
+        let mut waiting = running.client().await;
+        ask(&mut waiting, &["/a"]).await;
+        ask(&mut running.client().await, &["/b"]).await;
+        assert_eq!(within(waiting.read(&mut [0])).await.unwrap(), 0, "it is closed");
+        running.connections(1).await;
+    }
+    assert_eq!(running.server.refused().turned_away, 0);
+    // Who is busy gives way to nobody.
+    let mut other = running.client().await;
+    other.write_all(UPLOAD).await.unwrap();
+    running.connections(2).await;
+    let mut refused = String::new();
+    let mut third = running.client().await;
+    third.write_all(request("/a").as_bytes()).await.unwrap();
+    within(third.read_to_string(&mut refused)).await.unwrap();
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert_eq!(running.server.refused().turned_away, 1);
+}
+
+#[tokio::test]
+async fn of_two_who_wait_the_later_one_stays() {
+    let running = start(Server::default().connections_max(2)).await;
+    let [mut first, mut second] = [running.client().await, running.client().await];
+    ask(&mut first, &["/a"]).await;
+    ask(&mut second, &["/a"]).await;
+    // It is the first one that has been heard last.
+    ask(&mut first, &["/b"]).await;
+    ask(&mut running.client().await, &["/c"]).await;
+    assert_eq!(within(second.read(&mut [0])).await.unwrap(), 0, "it is closed");
+    ask(&mut first, &["/d"]).await;
+}
+
+#[tokio::test]
 async fn requests_come_as_they_like() {
     let running = start(Server::default()).await;
     let mut client = running.client().await;
@@ -307,8 +349,7 @@ async fn who_leaves_an_upload_is_noticed_also_after_a_rest() {
         let mut client = running.client().await;
         ask(&mut client, targets).await;
         running.rests().await;
-        let upload = b"POST /upload HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nfour";
-        client.write_all(upload).await.unwrap();
+        client.write_all(UPLOAD).await.unwrap();
         sleep(MOMENT).await;
         assert_eq!(running.server.connections(), 1);
         drop(client);

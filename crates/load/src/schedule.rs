@@ -48,6 +48,9 @@ pub enum InvalidSchedule {
     /// A level is negative, not finite, or beyond any machine.
     #[error("a level of {0} is out of range: give a number from 0 to 10,000,000")]
     Level(f64),
+    /// There is never any load.
+    #[error("the level is 0 all the time: give a level above 0, or a change that raises it")]
+    Nothing,
     /// Two changes claim the same time.
     #[error("`{0}` overlaps `{1}`: changes must follow one another")]
     Overlap(Change, Change),
@@ -113,7 +116,11 @@ impl Schedule {
         {
             return Err(InvalidSchedule::BeyondEnd { change, duration });
         }
-        Ok(Self { phases: phases(base, &changes, duration) })
+        let schedule = Self { phases: phases(base, &changes, duration) };
+        match schedule.level_max() > 0.0 {
+            true => Ok(schedule),
+            false => Err(InvalidSchedule::Nothing),
+        }
     }
 
     /// When the run ends, since its start.
@@ -339,6 +346,8 @@ mod tests {
         assert!(matches!(refused(-1.0, &[], None), E::Level(_)));
         assert!(matches!(refused(f64::NAN, &[], None), E::Level(_)));
         assert_eq!(refused(1.0, &[], Some(s(0.0))), E::Empty);
+        assert_eq!(refused(0.0, &[], None), E::Nothing);
+        assert_eq!(refused(0.0, &["step 0@1s", "spike 0@2s..3s"], None), E::Nothing);
         let many: Vec<String> = (0..65).map(|i| format!("step 1@{i}s")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(refused(1.0, &many, None), E::TooMany(65));

@@ -11,14 +11,20 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tamarisk_http::proxy::ProxyBody;
+use tamarisk_http::server::read_size;
 
 use crate::files::Wanted;
 use crate::memory_file::MemoryFile;
 use crate::page_file::PageFile;
 
-/// What is read at once of a file that is not held: enough that the disk does not
-/// seek for little, and all that one answer holds in memory.
-const CHUNK_BYTES: u64 = 64 * 1024;
+/// What is read at once of a file that is not held, where the connection sets no lower limit:
+/// enough that the disk does not seek for little, and all that one answer holds in memory.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The size of the next read of a file of which so many bytes are `left`.
+fn next_read(left: u64) -> u64 {
+    left.min(read_size(CHUNK_BYTES) as u64)
+}
 
 type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 
@@ -137,7 +143,7 @@ impl PageBody {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             Some(Part::InMemory { file, at, left }) => {
-                let length = CHUNK_BYTES.min(*left);
+                let length = next_read(*left);
                 let read = file.read(*at, length as usize);
                 (*at, *left) = (*at + length, *left - length);
                 if read.is_err() || *left == 0 {
@@ -147,16 +153,17 @@ impl PageBody {
             }
             None => return Poll::Ready(None),
         };
-        let length = CHUNK_BYTES.min(*left);
-        let at_once = match self.reading {
-            Some(_) => None,
-            None => file.read_at_once(*at, length as usize).transpose(),
-        };
-        let read = match at_once {
-            Some(read) => read,
+        let read = match &mut self.reading {
+            Some(reading) => ready!(reading.as_mut().poll(cx)),
             None => {
-                let reading = || Box::pin(file.ask(*at..*at + length, Wanted::Here)) as Reading;
-                ready!(self.reading.get_or_insert_with(reading).as_mut().poll(cx))
+                let length = next_read(*left);
+                match file.read_at_once(*at, length as usize).transpose() {
+                    Some(read) => read,
+                    None => {
+                        let asked = Box::pin(file.ask(*at..*at + length, Wanted::Here));
+                        ready!(self.reading.insert(asked).as_mut().poll(cx))
+                    }
+                }
             }
         };
         self.reading = None;

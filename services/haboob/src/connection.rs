@@ -230,7 +230,8 @@ fn found(
 fn status_of(error: InvalidPath) -> StatusCode {
     match error {
         InvalidPath::Hidden => StatusCode::NOT_FOUND,
-        InvalidPath::TooLong => StatusCode::URI_TOO_LONG,
+        // No file system has it; the request line itself is within its limit.
+        InvalidPath::TooLong => StatusCode::NOT_FOUND,
         InvalidPath::Relative
         | InvalidPath::Escape
         | InvalidPath::Encoded

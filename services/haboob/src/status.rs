@@ -21,6 +21,8 @@ pub struct StatusOptions {
     pub listen: SocketAddr,
     /// Where the token stands that allows changes; without one they are refused.
     pub token: Option<TokenSource>,
+    /// Host names under which it is shown, besides addresses, `localhost` and the name of the machine.
+    pub hosts: Vec<String>,
 }
 
 /// A port that is bound, and shows nothing yet.
@@ -28,6 +30,7 @@ pub(crate) struct StatusPort {
     address: SocketAddr,
     listener: TcpListener,
     token: Option<Token>,
+    hosts: Vec<String>,
 }
 
 /// The status, shown for as long as this is there.
@@ -45,6 +48,7 @@ struct Display {
     handshakes: Option<Handshakes>,
     drain: Drain,
     token: Option<Token>,
+    hosts: Vec<String>,
     started: Instant,
 }
 
@@ -54,7 +58,7 @@ impl StatusPort {
         let listener = Listeners::bind_here(options.listen, beside)?;
         let failed = |source| ListenError::Address { address: options.listen, source };
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { address, listener, token })
+        Ok(Self { address, listener, token, hosts: options.hosts.clone() })
     }
 
     /// Shows what `site` does, behind `server` and the `handshakes`.
@@ -65,13 +69,14 @@ impl StatusPort {
         handshakes: Option<&Handshakes>,
         drain: &Drain,
     ) -> Shown {
-        let Self { address, listener, token } = self;
+        let Self { address, listener, token, hosts } = self;
         let display = Display {
             site: site.clone(),
             server: server.clone(),
             handshakes: handshakes.cloned(),
             drain: drain.clone(),
             token,
+            hosts,
             started: Instant::now(),
         };
         let board = Arc::new(Mutex::new(Arc::new(display.board())));
@@ -95,7 +100,7 @@ impl Shown {
 
 impl Display {
     fn board(&self) -> Board {
-        let Self { site, server, handshakes, drain, token, started } = self;
+        let Self { site, server, handshakes, drain, token, hosts, started } = self;
         let mut board = Board::new().since(*started).server(server).drain(drain);
         if let Some(handshakes) = handshakes.clone() {
             board = board.stage(move || handshakes.observe());
@@ -109,6 +114,7 @@ impl Display {
         }
         board = site.gates().fold(board, |board, gate| board.gate(&gate));
         board = token.iter().cloned().fold(board, Board::token);
+        board = hosts.iter().fold(board, Board::host);
         if let Some(log) = site.log() {
             let help = "Lines of the access log that could not be written.";
             board = board.counter("log_lines_lost", help, move || log.lost());

@@ -151,6 +151,17 @@ async fn a_folder_is_answered_with_its_index() {
 }
 
 #[tokio::test]
+async fn a_request_line_of_eight_thousand_octets_is_answered() {
+    let site = Web::new(&[("a.txt", b"a")]).await;
+    let left = 8000 - "GET /a.txt? HTTP/1.1".len();
+    let answer = site.get(&format!("/a.txt?{}", "x".repeat(left))).await;
+    assert_eq!((answer.status, answer.text()), (200, "a"));
+    for name in ["x".repeat(8000 - "GET / HTTP/1.1".len()), "x/".repeat(3900), "%78".repeat(2600)] {
+        assert_eq!(site.get(&format!("/{name}")).await.status, 404);
+    }
+}
+
+#[tokio::test]
 async fn nothing_outside_of_the_folder_is_served() {
     let web = Web::new(&[("in.txt", b"in"), (".env", b"secret"), (".git/config", b"secret")]).await;
     fs::write(web.folder.join("secret.txt"), "secret").unwrap();

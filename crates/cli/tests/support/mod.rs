@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 
+pub mod process;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -16,7 +16,7 @@ use crate::protect::Options;
 
 #[rustfmt::skip]
 const FILE: &[&str] = &[
-    "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "limits", "upstreams",
+    "listen", "status", "status_token", "status_hosts", "cores", "trusted_proxies", "p90", "limits", "upstreams",
     "stage", "classes", "routes", "tls", "log", "errors",
 ];
 
@@ -45,6 +45,8 @@ pub(super) fn options(
     let mut options = Options::new(listen, Routes::new(routes), upstreams);
     options.status = file.read("status", values::address)?;
     options.status_token = file.read("status_token", token::source)?;
+    let hosts = |value| values::list(value, values::host_name);
+    options.status_hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
     if let Some(cores) = file.read("cores", values::count)? {
         options.cores = cores;
     }

@@ -4,6 +4,7 @@
 //! listen = "127.0.0.1:8080"
 //! status = "127.0.0.1:9090"             # the status page; none by default
 //! status_token = { file = "token" }     # or { env = "TAMARISK_TOKEN" }: allows changes there
+//! status_hosts = ["status.lan"]         # names that the status answers to, besides localhost and addresses
 //! cores = 2                             # all by default
 //! trusted_proxies = ["10.0.0.0/8"]      # whose X-Forwarded-For is believed
 //! p90 = "200ms"                         # or p50, p95, p99, p999 …: what is promised

@@ -7,4 +7,6 @@ pub use super::log::log;
 pub use super::proxied::{PROXIED_KEYS, Proxied};
 pub use super::tls::{Disk, tls};
 pub use super::token::source as token;
-pub use super::values::{address, header_value, is_host_name, listen_address, network, path};
+pub use super::values::{
+    address, header_value, host_name, is_host_name, listen_address, network, path,
+};

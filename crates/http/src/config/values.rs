@@ -86,6 +86,15 @@ pub(super) fn host_pattern(value: &Value<'_>) -> Result<HostPattern, Fault> {
     )
 }
 
+/// A host name without a port.
+///
+/// # Errors
+/// A [`Fault`] at anything else.
+pub fn host_name(value: &Value<'_>) -> Result<String, Fault> {
+    let expected = "a host name without a port, such as \"example.org\"";
+    parsed(value, expected, |text| is_host_name(text).then(|| text.to_owned()))
+}
+
 /// Whether `text` is a host without a port.
 pub fn is_host_name(text: &str) -> bool {
     host(text).is_some_and(|host| host.host() == text)

@@ -193,7 +193,8 @@ async fn serve(listener: TcpListener, site: &Site, server: &Server, drain: Drain
 impl Running {
     /// Shows the status until the very end, the drain included.
     fn show_status(&mut self, listener: TcpListener, drain: &Drain, token: Option<Token>) {
-        let mut board = Board::new().server(&self.server).drain(drain);
+        let board = Board::new().server(&self.server).drain(drain);
+        let mut board = self.options.status_hosts.iter().fold(board, Board::host);
         if let Some(log) = self.log.clone() {
             board = board.counter(
                 "log_lines_lost",

@@ -27,6 +27,9 @@ pub struct Options {
     /// Where the token stands that allows changes over the status port; without one
     /// they are refused.
     pub status_token: Option<TokenSource>,
+    /// Host names under which the status is shown, besides addresses, `localhost` and the name of
+    /// the machine.
+    pub status_hosts: Vec<String>,
     /// How many threads serve.
     pub cores: NonZeroUsize,
     /// How connections are served.
@@ -91,6 +94,7 @@ impl Options {
             listen,
             status: None,
             status_token: None,
+            status_hosts: Vec::new(),
             cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             server: Server::default(),
             tls: None,

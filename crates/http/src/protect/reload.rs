@@ -67,6 +67,7 @@ impl Running {
             ("listen", now.listen == options.listen),
             ("status", now.status == options.status),
             ("status_token", now.status_token == options.status_token),
+            ("status_hosts", now.status_hosts == options.status_hosts),
             ("cores", now.cores == options.cores),
             ("limits", now.server.is_like(&options.server)),
             ("trusted_proxies", now.trusted == options.trusted),

@@ -31,6 +31,12 @@ impl Place {
         let place = Self(Arc::clone(&server.connections));
         (before < server.connections_max).then_some(place)
     }
+
+    /// The place of a connection that is closing, and counted until it has.
+    fn succeed(server: &Server) -> Self {
+        server.connections.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&server.connections))
+    }
 }
 
 impl Drop for Place {
@@ -52,7 +58,11 @@ pub(super) async fn run<S: ClientService>(
     let mut ticks = tokio::time::interval(pace::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let welcome = |(socket, peer), lobby: &mut Lobby<S>, door: &Door| {
-        let Some(place) = Place::take(server) else {
+        // Who waits for nothing gives way to who comes with a request.
+        let place = Place::take(server)
+            .or_else(|| lobby.give_way().then(|| Place::take(server)).flatten())
+            .or_else(|| lobby.close_idle_task().then(|| Place::succeed(server)));
+        let Some(place) = place else {
             turned_away(server);
             door.turn_away(socket);
             return;
@@ -75,6 +85,8 @@ pub(super) async fn run<S: ClientService>(
                     all.map(|client| welcome(client, &mut lobby, &door)).count()
                 }
                 Err(error) if is_of_the_client(&error) => 1,
+                // With its descriptor the next one can be accepted.
+                Err(error) if door.is_cause(&error) && lobby.give_way() => 1,
                 Err(error) if door.is_cause(&error) => {
                     if door.turn_away_one_of(|| arrivals.waiting()) {
                         turned_away(server);

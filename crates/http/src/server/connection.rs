@@ -12,8 +12,10 @@ use tokio::time::{Instant, timeout_at};
 use super::accept::Place;
 use super::client_service::ClientService;
 use super::http1::{Http1, Served};
+use super::idle_queue::IdleQueue;
 use super::pace::Pace;
 use super::refused::Counts;
+use super::send_memory::ServerMemory;
 use super::session::BUFFER_MAX;
 use super::socket::Socket;
 use super::stream::Stream;
@@ -50,6 +52,8 @@ pub(super) struct Terms {
     pub(super) idle_time: Duration,
     pub(super) pace: Pace,
     pub(super) refused: Arc<Counts>,
+    pub(super) memory: ServerMemory,
+    pub(super) idle: IdleQueue,
     pub(super) drain: Drain,
     /// Whether connections are left quiet.
     pub(super) rests: bool,
@@ -58,8 +62,9 @@ pub(super) struct Terms {
 impl Terms {
     /// Those of `server`, where connections are served to their ends.
     pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Self {
-        let Server { tls, limits, idle_time, refused, .. } = server.clone();
-        Self { tls, limits, idle_time, pace, refused, drain, rests: false }
+        let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
+        let idle = IdleQueue::default();
+        Self { tls, limits, idle_time, pace, refused, memory, idle, drain, rests: false }
     }
 }
 
@@ -112,8 +117,8 @@ pub(super) async fn serve<S: ClientService>(
 }
 
 async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended {
-    let responses = terms.pace.responses().clone();
-    let streams = Streams::new(terms.limits.clone(), stream.sideband(), responses);
+    let (responses, memory) = (terms.pace.responses().clone(), terms.memory.clone());
+    let streams = Streams::new(terms.limits.clone(), stream.sideband(), responses, memory);
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
@@ -153,7 +158,8 @@ async fn begin(
     let mut stream = match client {
         Client::Open(stream) => stream,
         Client::Socket(socket, tls) => {
-            let stream = Stream::Tls(Box::new(tls.shake(socket).await?));
+            let stream = terms.refused.handshake(tls.shake(socket)).await?;
+            let stream = Stream::Tls(Box::new(stream));
             Box::new(Guarded::new(stream, terms.limits.clone()))
         }
     };

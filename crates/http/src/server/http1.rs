@@ -45,7 +45,8 @@ impl<S: ClientService> Http1<S> {
         let (pace, refused) = (terms.pace.clone(), Arc::clone(&terms.refused));
         let (sideband, debt) = (stream.sideband(), stream.get_ref().debt());
         let screen = Screen::new(service, sideband, tunnel.clone(), pace, refused, debt);
-        let session = Session::new(stream, screen, terms.idle_time, clock);
+        let mut session = Session::new(stream, screen, terms.idle_time, clock);
+        session.idle_queue = Some(terms.idle.clone());
         Self { session, tunnel, terms, _place: place }
     }
 

@@ -195,6 +195,28 @@ impl<S: ClientService> Lobby<S> {
         }
     }
 
+    /// Has the connection close that has been idle for the longest of those with tasks; `false` if
+    /// there is none.
+    pub(super) fn close_idle_task(&self) -> bool {
+        self.terms.idle.close_first()
+    }
+
+    /// Closes the connection that has waited here for the longest, for one that comes; `false` if
+    /// none waits here.
+    pub(super) fn give_way(&mut self) -> bool {
+        while let Some((time, key)) = self.due.first() {
+            let Some(guest) = self.waiting.get(key) else { continue };
+            match guest.since.checked_add(self.terms.idle_time) {
+                Some(end) if end <= time => {
+                    drop(self.waiting.remove(key));
+                    return true;
+                }
+                end => self.due.set(key, end),
+            }
+        }
+        false
+    }
+
     /// Nobody waits here any more: all have tasks, for the drain has started.
     pub(super) fn close(&mut self) {
         let keys: Vec<usize> = self.waiting.iter().map(|(key, _)| key).collect();
@@ -238,9 +260,14 @@ impl Due {
 
     /// A seat to be looked at `now`.
     fn next(&mut self, now: Instant) -> Option<usize> {
-        let Reverse((_, key)) = *self.times.peek().filter(|Reverse((time, _))| *time <= now)?;
-        self.times.pop();
+        self.times.peek().filter(|Reverse((time, _))| *time <= now)?;
+        self.first().map(|(_, key)| key)
+    }
+
+    /// The seat that is to be looked at first, and when.
+    fn first(&mut self) -> Option<(Instant, usize)> {
+        let Reverse((time, key)) = self.times.pop()?;
         self.is_set[key] = false;
-        Some(key)
+        Some((time, key))
     }
 }

@@ -25,6 +25,7 @@ mod direct;
 mod door;
 mod drain;
 mod http1;
+mod idle_queue;
 mod listen;
 mod lobby;
 mod outgoing;
@@ -34,6 +35,7 @@ mod poller;
 mod refused;
 mod responses;
 mod screen;
+mod send_memory;
 mod sent_file;
 mod session;
 mod socket;
@@ -60,6 +62,7 @@ use self::arrivals::Arrivals;
 use self::connection::{Client, Ended, Terms};
 use self::http1::Served;
 use self::pace::Pace;
+use self::send_memory::ServerMemory;
 use self::stream::Stream;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
@@ -74,6 +77,7 @@ pub use listen::{Beside, ListenError, Listeners};
 pub use pace::Refusal;
 pub use refused::Refused;
 pub use responses::Responses;
+pub use send_memory::read_size;
 pub use sent_file::{Bringing, FileBody, SentFile};
 pub use tunnel::Tunnel;
 
@@ -88,6 +92,7 @@ pub struct Server {
     connections: Arc<AtomicUsize>,
     refused: Arc<refused::Counts>,
     responses: Responses,
+    memory: ServerMemory,
 }
 
 impl Default for Server {
@@ -104,6 +109,7 @@ impl Default for Server {
             connections: Arc::default(),
             refused: Arc::default(),
             responses: Responses::default(),
+            memory: ServerMemory::default(),
         }
     }
 }
@@ -157,6 +163,11 @@ impl Server {
     /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.connections.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Whether it speaks TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Who was refused before there was a request, so far.

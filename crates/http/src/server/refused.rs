@@ -1,5 +1,6 @@
 //! Who was refused before there was a request, counted.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
@@ -17,6 +18,11 @@ pub struct Refused {
     pub too_large: u64,
     /// Requests over HTTP/1 that did not come in time.
     pub too_slow: u64,
+    /// TLS handshakes that their stage refused.
+    pub handshakes_refused: u64,
+    /// TLS handshakes that failed: the client broke off, was too slow, or agrees to nothing that we
+    /// speak.
+    pub handshakes_failed: u64,
 }
 
 /// The same while it is counted.
@@ -26,11 +32,30 @@ pub(super) struct Counts {
     malformed: AtomicU64,
     too_large: AtomicU64,
     too_slow: AtomicU64,
+    handshakes_refused: AtomicU64,
+    handshakes_failed: AtomicU64,
 }
 
 impl Counts {
     pub(super) fn turned_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a handshake by how it ends, or as failed if it is dropped before.
+    pub(super) async fn handshake<T>(
+        &self,
+        handshake: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        let mut ended = HandshakeEnded(Some(&self.handshakes_failed));
+        let result = handshake.await;
+        ended.0 = match &result {
+            Ok(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                Some(&self.handshakes_refused)
+            }
+            Err(_) => Some(&self.handshakes_failed),
+        };
+        result
     }
 
     pub(super) fn refused(&self, violation: Violation) {
@@ -51,6 +76,45 @@ impl Counts {
             malformed: read(&self.malformed),
             too_large: read(&self.too_large),
             too_slow: read(&self.too_slow),
+            handshakes_refused: read(&self.handshakes_refused),
+            handshakes_failed: read(&self.handshakes_failed),
         }
+    }
+}
+
+/// Counts a handshake when dropped.
+struct HandshakeEnded<'c>(Option<&'c AtomicU64>);
+
+impl Drop for HandshakeEnded<'_> {
+    fn drop(&mut self) {
+        if let Some(count) = self.0 {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_handshake_is_counted_by_how_it_ends() {
+        let counts = Counts::default();
+        let count = || (counts.read().handshakes_refused, counts.read().handshakes_failed);
+        let ends =
+            |result: io::Result<()>| counts.handshake(ready(result)).now_or_never().is_some();
+        assert!(ends(Ok(())));
+        assert_eq!(count(), (0, 0));
+        assert!(ends(Err(io::ErrorKind::ResourceBusy.into())));
+        assert_eq!(count(), (1, 0));
+        assert!(ends(Err(io::ErrorKind::UnexpectedEof.into())));
+        assert_eq!(count(), (1, 1));
+        // Its time was over.
+        drop(counts.handshake(pending::<io::Result<()>>()).now_or_never());
+        assert_eq!(count(), (1, 2));
     }
 }

@@ -20,6 +20,7 @@ use tokio::io::AsyncRead;
 
 use super::at_hand::{AtHand, Further};
 use super::direct::{Direct, Next};
+use super::idle_queue::{Idle, IdleQueue};
 use super::socket::NOBODY;
 use crate::deadline::Deadline;
 use crate::guard::{Guarded, Sideband};
@@ -49,6 +50,9 @@ where
     held_time: Duration,
     idle_time: Duration,
     idle: Deadline,
+    /// Where it waits while it is idle, so that it can be closed for a new client.
+    pub(super) idle_queue: Option<IdleQueue>,
+    queued: Option<Idle>,
 }
 
 enum State<T, S>
@@ -102,7 +106,17 @@ where
         let sideband = stream.sideband();
         let state = State::Direct(Direct::new(stream, service));
         let held_time = Duration::ZERO;
-        Self { state, next: None, rests: false, sideband, held_time, idle_time, idle: clock }
+        Self {
+            state,
+            next: None,
+            rests: false,
+            sideband,
+            held_time,
+            idle_time,
+            idle: clock,
+            idle_queue: None,
+            queued: None,
+        }
     }
 
     /// Whether hyper, which has been polled, has had nothing to do for a while.
@@ -134,6 +148,7 @@ where
         if let State::Direct(direct) = &mut self.state {
             direct.stream.rest();
         }
+        self.queued = None;
         let left = mem::take(&mut self.idle).left().unwrap_or(self.idle_time);
         self.idle_time.saturating_sub(left)
     }
@@ -159,9 +174,14 @@ where
         if let Some(further) = self.next.take() {
             return Poll::Ready(Ok(further));
         }
+        // Before anything is read: its place has been given away.
+        if self.queued.as_ref().is_some_and(|queued| queued.poll_closing(cx).is_ready()) {
+            return Poll::Ready(Err(Left::Over));
+        }
         let polled = direct.poll(cx);
         if direct.take_asked() || !direct.is_waiting() {
             self.idle.stop();
+            self.queued = None;
         }
         match polled {
             Poll::Ready(Next::Hyper(further)) => return Poll::Ready(Ok(further)),
@@ -175,11 +195,18 @@ where
         if self.rests && direct.is_quiet() {
             return Poll::Ready(Err(Left::Quiet));
         }
+        if self.queued.is_none()
+            && let Some(queue) = &self.idle_queue
+        {
+            // It has just entered, and only leaves its waker.
+            let _ = self.queued.insert(queue.enter()).poll_closing(cx);
+        }
         self.idle.poll(cx).map(|()| Err(Left::Over))
     }
 
     /// Gives hyper the request that is there.
     fn give(&mut self, further: Further) {
+        self.queued = None;
         match further {
             Further::Same => self.held_time = HELD_TIME,
             Further::AtHand => self.held_time = Duration::ZERO,

@@ -25,13 +25,8 @@ use super::passage::{Passage, Running};
 use super::refused::Counts;
 use super::responses::Responses;
 use super::screen::{refusal, refusal_text};
+use super::send_memory::{ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory};
 use crate::guard::{Limits, Sideband, Violation, check_head};
-
-/// What hyper gets of a body at once: it takes all that it gets, whatever the client's window,
-/// and we could not see the client take it. Two frames, which at the least rate take a minute.
-/// As much of each answer may stay in h2, if the client does not take its end, until the
-/// connection closes.
-const PIECE_MAX: usize = 32 * 1024;
 
 /// As good as never, and within what the clock can tell.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -43,6 +38,7 @@ pub(super) struct Streams(Arc<Shared>);
 struct Shared {
     limits: Limits,
     sideband: Arc<Sideband>,
+    memory: Arc<ConnectionMemory>,
     /// Requests that are not answered to the end.
     open: AtomicUsize,
     /// When there was last one more of them, or one less.
@@ -51,10 +47,16 @@ struct Shared {
 }
 
 impl Streams {
-    /// Those of the connection that `sideband` tells of.
-    pub(super) fn new(limits: Limits, sideband: Arc<Sideband>, responses: Responses) -> Self {
+    /// Those of the connection that `sideband` tells of; what they hold is counted in `memory` too.
+    pub(super) fn new(
+        limits: Limits,
+        sideband: Arc<Sideband>,
+        responses: Responses,
+        memory: ServerMemory,
+    ) -> Self {
+        let memory = Arc::new(ConnectionMemory::new(memory));
         let (open, moved) = (AtomicUsize::new(0), Mutex::new(Instant::now()));
-        Self(Arc::new(Shared { limits, sideband, open, moved, responses }))
+        Self(Arc::new(Shared { limits, sideband, memory, open, moved, responses }))
     }
 
     /// Counts the requests to `service`, and those that are `refused` before.
@@ -134,6 +136,7 @@ pub(super) struct Counted<S> {
 impl<S, B> Service<Request<Incoming>> for Counted<S>
 where
     S: Service<Request<ClientBody>, Response = Response<B>> + AtHand,
+    B: Body<Data = Bytes>,
 {
     type Response = Response<CountedBody<B>>;
     type Error = S::Error;
@@ -182,24 +185,20 @@ pin_project! {
 impl<F, B, E> Future for Answering<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
+    B: Body<Data = Bytes>,
 {
     type Output = Result<Response<CountedBody<B>>, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let AnsweringProjected::Refused { violation, text, open } = self.as_mut().project() {
             let rest = Bytes::from(mem::take(text));
-            let body = CountedBody { body: None, rest, _open: open.take() };
+            let body = CountedBody { body: None, rest, memory: Memory::Small, _open: open.take() };
             return sent(refusal(*violation, body));
         }
         if let AnsweringProjected::Awaited { answer, rest, open } = self.as_mut().project() {
             let answer = ready!(answer.poll(cx))?;
             let open = open.take();
-            let rest_of_frame = Bytes::new();
-            let answer = answer.map(|body| CountedBody {
-                body: Some(body),
-                rest: rest_of_frame,
-                _open: open,
-            });
+            let answer = answer.map(|body| CountedBody::of(body, open));
             let Some(rest) = rest.take() else { return sent(answer) };
             self.set(Self::Held { answer: Some(answer), rest });
         }
@@ -227,7 +226,29 @@ pin_project! {
         body: Option<B>,
         // What is left of its last frame.
         rest: Bytes,
+        memory: Memory,
         _open: Option<Open>,
+    }
+}
+
+/// The memory that a body holds until the client takes it.
+enum Memory {
+    /// It needs no more than any stream may hold.
+    Small,
+    /// It is counted; some may be reserved for what the body is reading.
+    Counted(Arc<StreamMemory>, Option<Reserved>),
+}
+
+impl<B: Body<Data = Bytes>> CountedBody<B> {
+    fn of(body: B, open: Option<Open>) -> Self {
+        let is_small = body.size_hint().upper().is_some_and(|upper| upper <= STREAM_BYTES as u64);
+        let memory = match &open {
+            Some(Open(streams)) if !is_small => {
+                Memory::Counted(StreamMemory::new(Arc::clone(&streams.0.memory)), None)
+            }
+            _ => Memory::Small,
+        };
+        Self { body: Some(body), rest: Bytes::new(), memory, _open: open }
     }
 }
 
@@ -240,18 +261,52 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
+        // Until there is memory, what was there before is still to be taken.
+        let mut reserved = match this.memory {
+            Memory::Small => None,
+            Memory::Counted(stream, reserved) => Some(match reserved.take() {
+                Some(reserved) => (reserved, true),
+                None => (ready!(stream.poll_reserve(cx)), false),
+            }),
+        };
         if this.rest.is_empty() {
             // hyper asks for more when the client has taken what there was.
             Passage::next(0);
             let Some(body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
-            match ready!(body.poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
+            let polled = match &mut reserved {
+                None => body.poll_frame(cx),
+                Some((reserved, is_reading)) => {
+                    let (polled, has_begun) = reserved.offer(|| body.poll_frame(cx));
+                    *is_reading |= has_begun;
+                    polled
+                }
+            };
+            let polled = match polled {
+                Poll::Ready(polled) => polled,
+                Poll::Pending => {
+                    // What a body waits for that reads nothing is not in memory.
+                    if let (Memory::Counted(_, kept), Some((reserved, true))) =
+                        (this.memory, reserved)
+                    {
+                        *kept = Some(reserved);
+                    }
+                    return Poll::Pending;
+                }
+            };
+            match polled.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => *this.rest = data,
                 Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
             }
         }
-        let piece = this.rest.split_to(this.rest.len().min(PIECE_MAX));
+        let piece = match reserved {
+            None => mem::take(this.rest),
+            Some((reserved, _)) => {
+                let length = this.rest.len().min(reserved.bytes());
+                reserved.count(this.rest.split_to(length))
+            }
+        };
         Passage::next(piece.len());
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

@@ -15,6 +15,7 @@ pub struct Board {
     token: Option<Token>,
     server: Option<Server>,
     drain: Option<Drain>,
+    hosts: Vec<String>,
     started: Instant,
 }
 
@@ -50,6 +51,18 @@ const REFUSED: [(&str, &str, Count); 4] = [
     }),
 ];
 
+/// The same of a server that speaks TLS.
+const HANDSHAKES: [(&str, &str, Count); 2] = [
+    ("handshakes_refused", "TLS handshakes that their stage refused.", |refused| {
+        refused.handshakes_refused
+    }),
+    (
+        "handshakes_failed",
+        "TLS handshakes that the client broke off, was too slow for, or found no common terms in.",
+        |refused| refused.handshakes_failed,
+    ),
+];
+
 type Observe = Box<dyn Fn() -> StageObservation + Send + Sync>;
 
 impl Default for Board {
@@ -69,6 +82,7 @@ impl Board {
             token: None,
             server: None,
             drain: None,
+            hosts: Vec::new(),
             started: Instant::now(),
         }
     }
@@ -120,10 +134,24 @@ impl Board {
     #[must_use]
     pub fn server(mut self, server: &Server) -> Self {
         self.server = Some(server.clone());
-        REFUSED.into_iter().fold(self, |board, (name, help, of)| {
+        let handshakes = HANDSHAKES.into_iter().filter(|_| server.speaks_tls());
+        REFUSED.into_iter().chain(handshakes).fold(self, |board, (name, help, of)| {
             let server = server.clone();
             board.counter(name, help, move || of(server.refused()))
         })
+    }
+
+    /// Answers requests for this host name, besides those for addresses, `localhost` and the name of
+    /// the machine.
+    #[must_use]
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into());
+        self
+    }
+
+    /// The host names that [`host`](Self::host) has added.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.hosts
     }
 
     /// Is unhealthy from when this drain starts, so that balancers look elsewhere.

@@ -17,6 +17,7 @@
 mod board;
 mod change;
 mod history;
+mod host;
 mod json;
 mod process;
 mod prometheus;
@@ -89,6 +90,13 @@ async fn answer(
     history: &History,
     request: Request<ClientBody>,
 ) -> Response<Full<Bytes>> {
+    if !host::is_known(&request, board.hosts()) {
+        return text(
+            StatusCode::MISDIRECTED_REQUEST,
+            "421: the status port does not answer to this host name: use an address, `localhost` or \
+             the name of the machine, or add the name to `status_hosts`\n",
+        );
+    }
     if request.uri().path() == "/targets" {
         return change::targets(board, request).await;
     }

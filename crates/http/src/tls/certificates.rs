@@ -1,7 +1,9 @@
 //! Which certificate a client gets.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustls::SignatureScheme;
 use rustls::crypto::CryptoProvider;
@@ -19,6 +21,8 @@ pub(super) struct Certificates {
     /// The files that they are from.
     identities: Vec<Identity>,
     warnings: Vec<Warning>,
+    /// Until when each of them is valid, as far as that can be read.
+    expires: Vec<(PathBuf, SystemTime)>,
 }
 
 impl Certificates {
@@ -26,7 +30,7 @@ impl Certificates {
         identities: Vec<Identity>,
         provider: &CryptoProvider,
     ) -> Result<Self, TlsError> {
-        let mut warnings = Vec::new();
+        let (mut warnings, mut expires) = (Vec::new(), Vec::new());
         let mut named: HashMap<String, Vec<_>> = HashMap::new();
         let mut default = None;
         for identity in &identities {
@@ -35,13 +39,15 @@ impl Certificates {
             if names.is_empty() {
                 warnings.push(Warning::Nameless { file: identity.certificate.clone() });
             }
+            let end = certified.end_entity_cert().ok().and_then(identity::end_of_validity);
+            expires.extend(end.map(|end| (identity.certificate.clone(), end)));
             for name in names {
                 named.entry(name).or_default().push(Arc::clone(&certified));
             }
             default.get_or_insert(certified);
         }
         let default = default.ok_or(TlsError::None)?;
-        Ok(Self { default, named, identities, warnings })
+        Ok(Self { default, named, identities, warnings, expires })
     }
 
     pub(super) fn identities(&self) -> &[Identity] {
@@ -50,6 +56,10 @@ impl Certificates {
 
     pub(super) fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    pub(super) fn expires(&self) -> &[(PathBuf, SystemTime)] {
+        &self.expires
     }
 
     /// The first certificate for `name` that can be signed for by one of `schemes`.

@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 
@@ -159,6 +160,17 @@ fn sections<T: PemObject>(file: &Path) -> Result<Vec<T>, TlsError> {
     let text = fs::read(file).map_err(unread)?;
     let broken = |reason| TlsError::Pem { file: file.to_owned(), reason };
     T::pem_slice_iter(&text).collect::<Result<_, _>>().map_err(broken)
+}
+
+/// The last instant at which a certificate is valid [RFC5280 §4.1.2.5].
+pub(super) fn end_of_validity(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let seconds = certificate.validity().not_after.timestamp();
+    let since_1970 = Duration::from_secs(seconds.unsigned_abs());
+    match seconds {
+        0.. => UNIX_EPOCH.checked_add(since_1970),
+        _ => UNIX_EPOCH.checked_sub(since_1970),
+    }
 }
 
 /// The DNS names of a certificate [RFC5280 §4.2.1.6], in lower case.

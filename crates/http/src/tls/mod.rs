@@ -15,7 +15,9 @@ mod certificates;
 mod handshakes;
 mod identity;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use parking_lot::RwLock;
 use rustls::ServerConfig;
@@ -102,6 +104,12 @@ impl Tls {
         self.0.current.0.read().warnings().to_vec()
     }
 
+    /// Until when the certificates are valid, each with the file that it is from: the first one of
+    /// the file, which is the server's own.
+    pub fn expires(&self) -> Vec<(PathBuf, SystemTime)> {
+        self.0.current.0.read().expires().to_vec()
+    }
+
     fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.0.config)
     }
@@ -111,5 +119,68 @@ impl ResolvesServerCert for Current {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let certificates = Arc::clone(&self.0.read());
         Some(certificates.choose(hello.server_name(), hello.signature_schemes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    /// Has openssl make a certificate that is valid until then, as `YYMMDDHHMMSSZ`, in `folder`.
+    fn certificate(folder: &Path, end: &str) -> Identity {
+        let openssl = |args: &[&str]| {
+            let done = Command::new("openssl")
+                .args(args)
+                .current_dir(folder)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            assert!(done.unwrap().success(), "openssl {args:?}");
+        };
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("index"), "").unwrap();
+        let authority = "[ca]\ndefault_ca = own\n[own]\nnew_certs_dir = .\ndatabase = index\n\
+             rand_serial = yes\ndefault_md = sha256\npolicy = any\nx509_extensions = names\n\
+             [any]\ncommonName = supplied\n[names]\nsubjectAltName = DNS:a\n";
+        std::fs::write(folder.join("ca.cnf"), authority).unwrap();
+        openssl(&["ecparam", "-genkey", "-name", "prime256v1", "-noout", "-out", "key"]);
+        openssl(&["req", "-new", "-key", "key", "-subj", "/CN=a", "-out", "request"]);
+        openssl(&[
+            "ca",
+            "-batch",
+            "-selfsign",
+            "-config",
+            "ca.cnf",
+            "-keyfile",
+            "key",
+            "-in",
+            "request",
+            "-startdate",
+            "190101000000Z",
+            "-enddate",
+            end,
+            "-notext",
+            "-out",
+            "certificate",
+        ]);
+        Identity { certificate: folder.join("certificate"), key: folder.join("key") }
+    }
+
+    #[test]
+    fn the_end_of_each_certificate_is_told_though_it_is_past() {
+        let folder = std::env::temp_dir().join(format!("tamarisk-expiry-{}", std::process::id()));
+        let past = certificate(&folder.join("past"), "200102030405Z");
+        let future = certificate(&folder.join("future"), "491231235959Z");
+        let tls = Tls::open(vec![past.clone(), future.clone()]).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        // `date -u -d '2020-01-02 03:04:05' +%s`, and the same of 2049-12-31 23:59:59.
+        let end = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let expected = [(past.certificate, 1_577_934_245), (future.certificate, 2_524_607_999)];
+        assert_eq!(tls.expires(), expected.map(|(file, seconds)| (file, end(seconds))));
+        assert!(tls.expires()[0].1 < SystemTime::now());
     }
 }

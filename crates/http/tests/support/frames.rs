@@ -138,7 +138,18 @@ impl RawHttp2 {
 
 /// A head in HPACK, all of it literal and none of it remembered [RFC 7541 §6.2.2].
 pub(crate) fn head(method: &str, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
-    let pseudo = [(":method", method), (":scheme", "http"), (":authority", "a"), (":path", path)];
+    head_to("a", method, path, fields)
+}
+
+/// The same with this `:authority`.
+pub(crate) fn head_to(
+    authority: &str,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> Vec<u8> {
+    let pseudo =
+        [(":method", method), (":scheme", "http"), (":authority", authority), (":path", path)];
     let mut block = Vec::new();
     for (name, value) in pseudo.iter().chain(fields) {
         block.push(0);

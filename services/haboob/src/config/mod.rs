@@ -5,6 +5,7 @@
 //! p90 = "200ms"                          # what is promised; or p50, p99 …; 1 s by default
 //! status = "127.0.0.1:9090"              # the status page; none by default
 //! status_token = { file = "token" }      # or { env = "TAMARISK_TOKEN" }: allows changes there
+//! status_hosts = ["status.lan"]          # names that the status answers to, besides localhost and addresses
 //! cores = 2                              # all by default
 //! cache = "64MiB"                        # memory for pages
 //! held = "1MiB"                          # longer files are not kept in memory, but read as they are sent

@@ -17,7 +17,7 @@ use crate::status::StatusOptions;
 
 #[rustfmt::skip]
 const FILE: &[&str] = &[
-    "listen", "status", "status_token", "cores", "trusted_proxies", "p90", "cache", "held", "file_threads",
+    "listen", "status", "status_token", "status_hosts", "cores", "trusted_proxies", "p90", "cache", "held", "file_threads",
     "limits", "log", "tls", "classes", "host",
 ];
 
@@ -59,7 +59,9 @@ pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options,
     options.tls = file.read("tls", |value| parts::tls(value, place.folder, place.disk))?.flatten();
     let token = file.read("status_token", parts::token)?;
     let status = file.read("status", parts::address)?;
-    options.status = status.map(|listen| StatusOptions { listen, token });
+    let hosts = |value| list(value, parts::host_name);
+    let hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
+    options.status = status.map(|listen| StatusOptions { listen, token, hosts });
     Ok(options)
 }
 

@@ -2,15 +2,25 @@
 
 #![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 
+#[path = "../../../../crates/http/tests/support/frames.rs"]
+pub(crate) mod frames;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+/// No test waits longer than this for anything.
+pub(crate) async fn within<F: Future>(future: F) -> F::Output {
+    let limit = Duration::from_secs(20);
+    tokio::time::timeout(limit, future).await.expect("it takes too long")
+}
 
 /// A folder of its own for each test, gone when the test is.
 pub struct Folder(PathBuf);

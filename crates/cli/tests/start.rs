@@ -1,0 +1,128 @@
+//! What `tamarisk serve` and `tamarisk protect` make of their addresses at the start.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use support::process::Site;
+use support::{STUCK, connection};
+
+/// Nobody answers there, and nobody is asked.
+const UPSTREAM: &str = "http://127.0.0.1:9";
+
+/// The command ends at once with exit code 1, and says this.
+fn refused(args: &[&str], expected: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tamarisk")).args(args).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+    assert!(said.contains(expected), "{args:?}: {said}");
+}
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn exchange(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(STUCK)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// That `/a.txt` is answered there.
+fn is_served(address: SocketAddr) {
+    connection(address, true, &AtomicBool::new(false), &AtomicU64::new(0)).unwrap();
+}
+
+#[test]
+fn a_second_process_on_the_same_address_is_an_error() {
+    let first = Site::start("second-serve", |_| {});
+    let address = first.serves();
+    let (listen, folder) = (address.to_string(), first.folder.join("public"));
+    let expected = format!("cannot listen on {listen}");
+    refused(&["protect", UPSTREAM, "--listen", &listen], &expected);
+    refused(&["serve", folder.to_str().unwrap(), "--listen", &listen], &expected);
+    refused(&["protect", UPSTREAM, "--listen", "127.0.0.1:0", "--status", &listen], &expected);
+    is_served(address);
+    let first = Site::protect("second-protect", UPSTREAM, &[]);
+    let listen = first.serves().to_string();
+    refused(&["protect", UPSTREAM, "--listen", &listen], &format!("cannot listen on {listen}"));
+}
+
+#[test]
+fn clients_and_status_need_different_addresses() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let expected = format!("cannot listen on {address}");
+    refused(&["protect", UPSTREAM, "--listen", &address, "--status", &address], &expected);
+    let folder = std::env::temp_dir();
+    let folder = folder.to_str().unwrap();
+    refused(&["serve", folder, "--listen", &address, "--status", &address], &expected);
+}
+
+#[test]
+fn an_upstream_whose_host_has_no_address_is_an_error() {
+    let args = ["protect", "http://no-such-host.invalid:80", "--listen", "127.0.0.1:0"];
+    refused(&args, "cannot find the address of \"no-such-host.invalid\"");
+}
+
+#[test]
+fn a_percentile_of_one_hundred_is_an_error() {
+    let name = format!("tamarisk-p100-{}.toml", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let text =
+        format!("listen = \"127.0.0.1:0\"\np100 = \"1s\"\n[upstreams.app]\nurl = \"{UPSTREAM}\"\n");
+    fs::write(&file, text).unwrap();
+    refused(&["protect", "--config", file.to_str().unwrap()], "\"p100\"");
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_port_alone_and_localhost_are_addresses() {
+    for (name, listen) in [("port", ":0"), ("localhost", "localhost:0")] {
+        let site = Site::run(name, "Serving on http://", |folder, command| {
+            command.args(["serve", "--listen", listen]).arg(folder.join("public"));
+        });
+        let port = site.serves().port();
+        is_served(SocketAddr::from(([127, 0, 0, 1], port)));
+        for upstream in [format!(":{port}"), format!("localhost:{port}")] {
+            is_served(Site::protect("upstream", &upstream, &[]).serves());
+        }
+    }
+}
+
+#[test]
+fn the_token_from_a_file_changes_the_target_of_the_default_stage() {
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+    let site = Site::run("token", "Protecting on http://", |folder, command| {
+        let file = folder.join("token");
+        fs::write(&file, TOKEN).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        command.args(["protect", UPSTREAM, "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"]);
+        command.arg("--status-token-file").arg(file);
+    });
+    let status = site.says("Status on http://");
+    let status: SocketAddr = status.trim_end_matches('/').parse().unwrap();
+    let change = |token: &str| {
+        let body = r#"{"upstream": {"default": {"p90": "100ms"}}}"#;
+        let head = format!("authorization: Bearer {token}\r\ncontent-length: {}", body.len());
+        let fields = format!("host: {status}\r\nconnection: close\r\n{head}");
+        exchange(status, &format!("PATCH /targets HTTP/1.1\r\n{fields}\r\n\r\n{body}"))
+    };
+    let refused = change("another one, which is as long as it");
+    assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
+    let changed = change(TOKEN);
+    assert!(
+        changed.starts_with("HTTP/1.1 200 ") && changed.contains(r#""p90":"0.1s""#),
+        "{changed}"
+    );
+}

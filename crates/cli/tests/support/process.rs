@@ -1,0 +1,103 @@
+//! `tamarisk serve` or `tamarisk protect`, and those that take over from it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use super::STUCK;
+
+/// A folder, and the processes that serve or proxy one after the other.
+pub struct Site {
+    pub folder: PathBuf,
+    pub first: Child,
+    /// All their standard errors.
+    said: Receiver<String>,
+    /// The one that serves at present.
+    pub process: u32,
+    /// What it says before its address.
+    pub greeting: &'static str,
+}
+
+impl Site {
+    /// Serves the folder `public`, in which there is `a.txt`.
+    pub fn start(name: &str, change: impl FnOnce(&mut Command)) -> Self {
+        Self::run(name, "Serving on http://", |folder, command| {
+            command.args(["serve", "--listen", "127.0.0.1:0"]).arg(folder.join("public"));
+            change(command);
+        })
+    }
+
+    /// Protects the service at `url`.
+    pub fn protect(name: &str, url: &str, options: &[&str]) -> Self {
+        Self::run(name, "Protecting on http://", |_, command| {
+            command.args(["protect", url, "--listen", "127.0.0.1:0"]).args(options);
+        })
+    }
+
+    /// Runs the command with the arguments that `arguments` gives it.
+    pub fn run(
+        name: &str,
+        greeting: &'static str,
+        arguments: impl FnOnce(&Path, &mut Command),
+    ) -> Self {
+        let folder = std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("public")).unwrap();
+        fs::write(folder.join("public/a.txt"), "hello").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+        command.stderr(Stdio::piped());
+        command.process_group(0);
+        arguments(&folder, &mut command);
+        let mut first = command.spawn().unwrap();
+        let (lines, said) = channel();
+        let stderr = BufReader::new(first.stderr.take().unwrap());
+        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));
+        let process = first.id();
+        Self { folder, first, said, process, greeting }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.process.to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// What follows each of `starts` in the next lines that begin so.
+    pub fn says_all<const N: usize>(&self, starts: [&str; N]) -> [String; N] {
+        let (mut found, mut lines) = ([const { None }; N], Vec::new());
+        while found.iter().any(Option::is_none) {
+            let said = self.said.recv_timeout(STUCK);
+            let line = said.unwrap_or_else(|_| panic!("{starts:?} are not all in {lines:#?}"));
+            for (start, found) in starts.iter().zip(&mut found) {
+                *found = found
+                    .take()
+                    .or_else(|| line.split_once(start).map(|(_, rest)| rest.to_owned()));
+            }
+            lines.push(line);
+        }
+        found.map(Option::unwrap)
+    }
+
+    pub fn says(&self, start: &str) -> String {
+        let [rest] = self.says_all([start]);
+        rest
+    }
+
+    /// Where it serves.
+    pub fn serves(&self) -> SocketAddr {
+        self.says(self.greeting).parse().unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // All of them: those that came later are in the group of the first one.
+        let group = format!("-{}", self.first.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.first.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
