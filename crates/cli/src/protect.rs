@@ -119,6 +119,7 @@ impl Protect {
         let drain = self.drain;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
+            let certificates = options.tls.clone();
             // Also without a file to read again: the signal would end the process.
             let mut read_again = SignalWatch::read_again();
             let mut succession = Succession::watch();
@@ -137,12 +138,14 @@ impl Protect {
             let passed_on = running.sockets();
             let mut succeeded = Box::pin(succession.succeed(&passed_on));
             let mut watch_stages = Watch::default();
+            let mut expiry = tokio::time::interval(tls::EXPIRY_EVERY);
             let mut looks = tokio::time::interval(watch::EVERY);
             loop {
                 tokio::select! {
                     () = &mut end => break,
                     () = &mut watch => {}
                     () = &mut succeeded => {}
+                    _ = expiry.tick() => tls::warn_of_expiry(certificates.as_ref()),
                     now = looks.tick() => {
                         watch_stages.look(now, &running.observe());
                     }

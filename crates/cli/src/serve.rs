@@ -139,7 +139,8 @@ impl Serve {
             // Also without anything to read again: the signal would end the process.
             let mut hangup = SignalWatch::read_again();
             let mut succession = Succession::watch();
-            let is_tls = options.tls.is_some();
+            let certificates = options.tls.clone();
+            let is_tls = certificates.is_some();
             let running = match succession::inherited()? {
                 sockets if sockets.is_empty() => start(options).await?,
                 sockets => start_on(Listeners::inherited(sockets, options.cores)?, options).await?,
@@ -150,11 +151,13 @@ impl Serve {
                 let mut end = pin!(asked_to_end());
                 let mut succeeded = pin!(succession.succeed(running.sockets()));
                 let mut watch_stages = Watch::default();
+                let mut expiry = tokio::time::interval(tls::EXPIRY_EVERY);
                 let mut looks = tokio::time::interval(watch::EVERY);
                 loop {
                     tokio::select! {
                         () = &mut end => break,
                         () = &mut succeeded => {}
+                        _ = expiry.tick() => tls::warn_of_expiry(certificates.as_ref()),
                         now = looks.tick() => watch_stages.look(now, &running.observe()),
                         () = hangup.asked() => self.read_again(&running),
                     }

@@ -1,11 +1,12 @@
 //! The certificates of `tamarisk serve` and `tamarisk protect`.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
+use tamarisk_http::date::Rfc3339;
 use tamarisk_http::tls::{Identity, Tls};
 
 use crate::misunderstood;
@@ -54,5 +55,25 @@ impl TlsFiles {
 pub(crate) fn warn(tls: &Tls) {
     for warning in tls.warnings() {
         tracing::warn!("{warning}.");
+    }
+}
+
+/// How often the ends of certificates are looked at.
+pub(crate) const EXPIRY_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// Says which certificates have expired or do so soon.
+pub(crate) fn warn_of_expiry(tls: Option<&Tls>) {
+    /// Renewals are usual a month before the end: here one has failed.
+    const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+    let now = SystemTime::now();
+    for (file, end) in tls.map(Tls::expires).unwrap_or_default() {
+        let (file, date) = (file.display(), Rfc3339(end));
+        if end <= now {
+            tracing::warn!(
+                "The certificate in {file} has expired on {date}: clients will refuse it."
+            );
+        } else if end <= now + SOON {
+            tracing::warn!("The certificate in {file} expires on {date}.");
+        }
     }
 }

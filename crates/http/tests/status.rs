@@ -14,8 +14,9 @@ use support::{Recorder, any_port, curl, exchange, options, within};
 use tamarisk_http::guard::Limits;
 use tamarisk_http::protect::{self, Running};
 use tamarisk_http::proxy::RequestBuffering;
+use tamarisk_http::proxy::RequestId;
 use tamarisk_http::server::DrainTrigger;
-use tamarisk_http::status::{self, Board, Rejection, Rejections, RequestId};
+use tamarisk_http::status::{self, Board, Rejection, Rejections};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -104,6 +104,7 @@ impl Edition {
                 budget: before.map_or_else(Default::default, |before| before.proxy.budget.clone()),
                 // Hosts have their own, and log all of their requests.
                 error_pages: ErrorPages::default(),
+                rejections: before.map_or_else(Default::default, |it| it.proxy.rejections.clone()),
                 log: None,
             },
             log,

@@ -11,6 +11,7 @@ use tamarisk_control::InvalidClasses;
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
 use tamarisk_http::access_log::Log;
+use tamarisk_http::status::Rejections;
 
 use crate::edition::Edition;
 use crate::options::SiteOptions;
@@ -93,6 +94,11 @@ impl Site {
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.0.number.load(Ordering::Acquire)
+    }
+
+    /// The latest rejections before the services behind.
+    pub(crate) fn rejections(&self) -> Rejections {
+        self.edition().proxy.rejections.clone()
     }
 
     /// The stages that read files, at this instant.

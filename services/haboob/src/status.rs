@@ -112,6 +112,7 @@ impl Display {
                 if stage == 0 { files } else { chunks }
             });
         }
+        board = board.rejections(&site.rejections());
         board = site.gates().fold(board, |board, gate| board.gate(&gate));
         board = token.iter().cloned().fold(board, Board::token);
         board = hosts.iter().fold(board, Board::host);

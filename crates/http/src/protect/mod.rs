@@ -19,7 +19,7 @@ pub use reload::Reloaded;
 use crate::access_log::Log;
 use crate::proxy::{Bounds, Budget, Proxy, Scheme, Site, Upstream};
 use crate::server::{Beside, Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
-use crate::status::{self, Board, InvalidToken, Token, TokenSource};
+use crate::status::{self, Board, InvalidToken, Rejections, Token, TokenSource};
 use crate::tls::Handshakes;
 
 /// A disk that hangs does not hold the end up for longer.
@@ -106,6 +106,7 @@ async fn begin(
         options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
     let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
     let log = options.log.as_ref().map(Log::start).transpose().map_err(StartError::Log)?;
+    let rejections = Rejections::default();
     let site = Site {
         routes: options.routes.clone(),
         upstreams: upstreams.clone(),
@@ -113,6 +114,7 @@ async fn begin(
         scheme: if options.tls.is_some() { Scheme::Https } else { Scheme::Http },
         budget: Budget::new(Bounds::of(options.server.limits_of_clients())),
         error_pages: options.error_pages.clone(),
+        rejections: rejections.clone(),
         log: log.clone(),
     };
     let (trigger, drain) = DrainTrigger::new();
@@ -140,7 +142,7 @@ async fn begin(
     };
     if let Some(listener) = status {
         running.status_addr = listener.local_addr().ok();
-        running.show_status(listener, &drain, token);
+        running.show_status(listener, &drain, token, &rejections);
     }
     Ok(running)
 }
@@ -192,8 +194,14 @@ async fn serve(listener: TcpListener, site: &Site, server: &Server, drain: Drain
 
 impl Running {
     /// Shows the status until the very end, the drain included.
-    fn show_status(&mut self, listener: TcpListener, drain: &Drain, token: Option<Token>) {
-        let board = Board::new().server(&self.server).drain(drain);
+    fn show_status(
+        &mut self,
+        listener: TcpListener,
+        drain: &Drain,
+        token: Option<Token>,
+        rejections: &Rejections,
+    ) {
+        let board = Board::new().server(&self.server).drain(drain).rejections(rejections);
         let mut board = self.options.status_hosts.iter().fold(board, Board::host);
         if let Some(log) = self.log.clone() {
             board = board.counter(

@@ -36,7 +36,7 @@ use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
@@ -58,13 +58,14 @@ use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
 use self::upstream::{Answered, Failed, Outgoing, Reach};
-use crate::access_log::{self, Log, Logged, Proxied};
+use crate::access_log::{self, Log, Logged, Names, Proxied};
 use crate::classify::{self, Choice, Routes, has_dot_segments, kind_of, network_of};
 use crate::error_pages::ErrorPages;
 use crate::guard::Violation;
 use crate::hold::Hold;
 use crate::refusal::{self, Details, Form};
 use crate::server::{Asked, AtHand, ClientBody, Hand, Prepared, Tunnel};
+use crate::status::{Rejection, Rejections};
 
 pub use body::ProxyBody;
 pub use budget::{Bounds, Budget, Held};
@@ -94,6 +95,8 @@ pub struct Site {
     pub budget: Budget,
     /// The operator's own pages in place of ours.
     pub error_pages: ErrorPages,
+    /// Where rejections are kept to be shown.
+    pub rejections: Rejections,
     /// Where requests are logged that come by [`Proxy::connect`].
     pub log: Option<Log>,
 }
@@ -105,6 +108,7 @@ pub struct Proxy {
     scheme: Scheme,
     budget: Budget,
     error_pages: ErrorPages,
+    rejections: Rejections,
     log: Option<Log>,
     reaches: Vec<Arc<Reach>>,
     ids: RequestIds,
@@ -136,6 +140,7 @@ impl Proxy {
             scheme: site.scheme,
             budget: site.budget.clone(),
             error_pages: site.error_pages.clone(),
+            rejections: site.rejections.clone(),
             log: site.log.clone(),
             reaches: site.upstreams.iter().map(reach).collect(),
             ids: RequestIds::default(),
@@ -215,7 +220,7 @@ impl Proxy {
         let id = self.ids.of(&head.headers);
         let mut logged = entry.map(|entry| {
             let route = Arc::clone(self.routes.name(choice.route));
-            entry.set_proxied(Proxied::new(reach.names(route, choice.class), id.clone()))
+            entry.set_proxied(Proxied::new(reach.names(route, choice.class), id))
         });
         let client = network_of(self.client(peer, &head.headers));
         let received = match is_refused(&head) {
@@ -244,6 +249,17 @@ impl Proxy {
                 let reason = refusal::reason(&refused).as_str();
                 let outcome = if refused == Refused::Dropped { "dropped" } else { "rejected" };
                 logged.iter_mut().for_each(|logged| logged.refused(outcome, reason, waited()));
+                let route = Arc::clone(self.routes.name(choice.route));
+                let Names { route, class, stage } = reach.names(route, choice.class);
+                self.rejections.push(Rejection {
+                    at: SystemTime::now(),
+                    client: self.client(peer, &head.headers),
+                    route,
+                    stage,
+                    class,
+                    reason,
+                    id,
+                });
                 tracing::debug!(
                     "Refused request {} of {client} to {:?} ({outcome}: {reason}).",
                     id.as_str(),

@@ -8,25 +8,31 @@ use http::{HeaderMap, HeaderValue};
 /// The longest name kept from a client: twice a UUID and some.
 const LENGTH_MAX: usize = 128;
 
-/// The name of a request: letters, digits and `-_.:/+=@`, at most 128 of them.
-#[derive(Clone, Debug)]
-pub struct RequestId(Source);
-
-#[derive(Clone, Debug)]
-enum Source {
-    /// The client's `X-Request-Id`.
-    Client(HeaderValue),
-    Made([u8; 32]),
+/// The id of a request: at most 128 bytes, kept in place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RequestId {
+    length: u8,
+    bytes: [u8; LENGTH_MAX],
 }
 
 impl RequestId {
+    /// The id `text`; what of it exceeds 128 bytes is cut off.
+    pub fn new(text: &str) -> Self {
+        let text = &text[..text.floor_char_boundary(LENGTH_MAX)];
+        let mut bytes = [0; LENGTH_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Self { length: text.len() as u8, bytes }
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
-        let bytes = match &self.0 {
-            Source::Client(id) => id.as_bytes(),
-            Source::Made(id) => id,
-        };
-        std::str::from_utf8(bytes).unwrap_or_default()
+        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_str().fmt(f)
     }
 }
 
@@ -49,10 +55,10 @@ impl RequestIds {
     /// The client's id if it has sent one that is well-formed, or a new one.
     pub(super) fn of(&self, headers: &HeaderMap) -> RequestId {
         let client = headers.get_all("x-request-id").iter().find(|id| is_well_formed(id));
-        RequestId(match client {
-            Some(id) => Source::Client(id.clone()),
-            None => Source::Made(self.make()),
-        })
+        match client.and_then(|id| id.to_str().ok()) {
+            Some(id) => RequestId::new(id),
+            None => RequestId::new(std::str::from_utf8(&self.make()).unwrap_or_default()),
+        }
     }
 
     fn make(&self) -> [u8; 32] {
@@ -103,5 +109,14 @@ mod tests {
         assert_eq!(ids.of(&headers).as_str(), "00000000000000000000000000000001");
         headers.append("x-request-id", HeaderValue::from_static("plain-1"));
         assert_eq!(ids.of(&headers).as_str(), "plain-1");
+    }
+
+    #[test]
+    fn a_long_id_is_cut_between_characters() {
+        assert_eq!(RequestId::new("").as_str(), "");
+        assert_eq!(RequestId::new(&"x".repeat(128)).as_str(), "x".repeat(128));
+        // The 64th of these starts at byte 127.
+        let long = format!("x{}", "é".repeat(100));
+        assert_eq!(RequestId::new(&long).as_str(), format!("x{}", "é".repeat(63)));
     }
 }

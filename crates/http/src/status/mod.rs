@@ -42,7 +42,7 @@ use tokio::time::MissedTickBehavior;
 use self::history::History;
 
 pub use board::Board;
-pub use rejections::{Rejection, Rejections, RequestId};
+pub use rejections::{Rejection, Rejections};
 pub use token::{InvalidToken, Token, TokenSource};
 
 use crate::server::{ClientBody, Drain, Ordinary, Server};

@@ -8,6 +8,8 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
+use crate::proxy::RequestId;
+
 /// Enough to see a pattern in; a few kilobytes.
 const KEPT: usize = 100;
 
@@ -20,7 +22,8 @@ const KEPT: usize = 100;
 /// # Examples
 /// ```
 /// use std::time::SystemTime;
-/// use tamarisk_http::status::{Board, Rejection, Rejections, RequestId};
+/// use tamarisk_http::proxy::RequestId;
+/// use tamarisk_http::status::{Board, Rejection, Rejections};
 ///
 /// let rejections = Rejections::default();
 /// let board = Board::new().rejections(&rejections);
@@ -55,37 +58,6 @@ pub struct Rejection {
     pub reason: &'static str,
     /// Its id, as in the logs.
     pub id: RequestId,
-}
-
-/// The id of a request, kept in place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct RequestId {
-    length: u8,
-    bytes: [u8; Self::LENGTH_MAX],
-}
-
-impl RequestId {
-    /// As long as an id may be that a client gives.
-    const LENGTH_MAX: usize = 128;
-
-    /// The id `text`; what of it exceeds 128 bytes is cut off.
-    pub fn new(text: &str) -> Self {
-        let text = &text[..text.floor_char_boundary(Self::LENGTH_MAX)];
-        let mut bytes = [0; Self::LENGTH_MAX];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        Self { length: text.len() as u8, bytes }
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
-    }
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
-    }
 }
 
 impl Default for Rejections {
@@ -156,14 +128,5 @@ mod tests {
         });
         assert_eq!(rejections.latest().len(), 100);
         assert_eq!(rejections.0.lock().capacity(), KEPT, "it has not grown");
-    }
-
-    #[test]
-    fn a_long_id_is_cut_between_characters() {
-        assert_eq!(RequestId::new("").as_str(), "");
-        assert_eq!(RequestId::new(&"x".repeat(128)).as_str(), "x".repeat(128));
-        // The 64th of these starts at byte 127.
-        let long = format!("x{}", "é".repeat(100));
-        assert_eq!(RequestId::new(&long).as_str(), format!("x{}", "é".repeat(63)));
     }
 }

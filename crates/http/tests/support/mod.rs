@@ -105,6 +105,7 @@ pub(crate) async fn proxy_to(upstream: Upstream, budget: Budget) -> (SocketAddr,
         scheme: Scheme::Http,
         budget,
         error_pages: ErrorPages::default(),
+        rejections: tamarisk_http::status::Rejections::default(),
         log: None,
     };
     let proxy = Proxy::start(&site);
