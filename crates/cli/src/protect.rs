@@ -147,7 +147,7 @@ impl Protect {
                     () = &mut succeeded => {}
                     _ = expiry.tick() => tls::warn_of_expiry(certificates.as_ref()),
                     now = looks.tick() => {
-                        watch_stages.look(now, &running.observe());
+                        watch_stages.look(now, &running.observe(), running.upstreams());
                     }
                     () = read_again.asked() => {
                         reload(self.options(), |options| {

@@ -158,7 +158,10 @@ impl Serve {
                         () = &mut end => break,
                         () = &mut succeeded => {}
                         _ = expiry.tick() => tls::warn_of_expiry(certificates.as_ref()),
-                        now = looks.tick() => watch_stages.look(now, &running.observe()),
+                        now = looks.tick() => {
+                            let upstreams = running.site().upstreams();
+                            watch_stages.look(now, &running.observe(), &upstreams);
+                        }
                         () = hangup.asked() => self.read_again(&running),
                     }
                 }

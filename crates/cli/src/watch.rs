@@ -4,8 +4,10 @@ mod out_of_reach;
 mod overload;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use tamarisk_http::proxy::Upstream;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 
@@ -30,7 +32,12 @@ struct Seen {
 
 impl Watch {
     /// Logs what has begun and ended since the last look.
-    pub(crate) fn look(&mut self, now: Instant, stages: &[StageObservation]) {
+    pub(crate) fn look(
+        &mut self,
+        now: Instant,
+        stages: &[StageObservation],
+        upstreams: &[Arc<Upstream>],
+    ) {
         let names: HashSet<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
         self.stages.retain(|name, _| names.contains(name.as_str()));
         for stage in stages {
@@ -42,8 +49,26 @@ impl Watch {
                 message.log(&stage.name);
             }
         }
-        for message in self.out_of_reach.look(now, stages) {
+        for message in self.out_of_reach.look(now, stages, |name| slowest(upstreams, name)) {
             tracing::warn!("{message}");
         }
     }
+}
+
+/// The kinds of requests to an upstream that take longest beside their target, at best.
+fn slowest(upstreams: &[Arc<Upstream>], name: &str) -> Vec<String> {
+    /// More are no help in a line.
+    const SHOWN: usize = 3;
+    let Some(upstream) = upstreams.iter().find(|upstream| upstream.gate().name() == name) else {
+        return Vec::new();
+    };
+    let classes = upstream.gate().classes();
+    let late = upstream.kind_times().into_iter().filter_map(|kind| {
+        let target = classes.at(kind.class).target.response_time();
+        (kind.least > target).then_some((kind.least, kind.example))
+    });
+    let mut late: Vec<_> = late.collect();
+    late.sort_unstable_by(|a, b| b.cmp(a));
+    let shown = late.into_iter().take(SHOWN);
+    shown.map(|(least, example)| format!("{example:?} ({:.2} s)", least.as_secs_f64())).collect()
 }

@@ -11,6 +11,7 @@ use tamarisk_control::InvalidClasses;
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
 use tamarisk_http::access_log::Log;
+use tamarisk_http::proxy::Upstream;
 use tamarisk_http::status::Rejections;
 
 use crate::edition::Edition;
@@ -94,6 +95,11 @@ impl Site {
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.0.number.load(Ordering::Acquire)
+    }
+
+    /// The services behind at present.
+    pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.edition().proxy.upstreams.clone()
     }
 
     /// The latest rejections before the services behind.

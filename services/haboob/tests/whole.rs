@@ -310,7 +310,7 @@ async fn a_service_stands_beside_files_behind_a_stage_of_its_own() {
     let json = ask(web.running.local_addr(), "a.example", "GET", "/gone", &json).await;
     assert_eq!((json.status, json.field("content-type")), (502, "application/json"));
 
-    let status = ask(web.running.status_addr().unwrap(), "status", "GET", "/targets", &[]).await;
+    let status = ask(web.running.status_addr().unwrap(), "localhost", "GET", "/targets", &[]).await;
     let expected = r#"{"a.example/api":{"default":{"p90":"0.3s"},"paying":{"p90":"0.05s"}},"gone":{"default":{"p99":"2s"}}}"#;
     assert_eq!(status.text().trim_end(), expected);
     let gates: Vec<_> = web.running.site().gates().map(|gate| gate.observe()).collect();

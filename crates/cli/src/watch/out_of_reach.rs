@@ -21,7 +21,12 @@ pub(super) struct OutOfReach {
 
 impl OutOfReach {
     /// A line for each upstream of which something is to be said now.
-    pub(super) fn look(&mut self, now: Instant, gates: &[StageObservation]) -> Vec<String> {
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        gates: &[StageObservation],
+        slowest: impl Fn(&str) -> Vec<String>,
+    ) -> Vec<String> {
         let mut lines = Vec::new();
         for gate in gates {
             let share = gate.readings.iter().find(|reading| reading.name == READING);
@@ -32,10 +37,15 @@ impl OutOfReach {
             let said = self.said.get(&gate.name);
             if said.is_none_or(|said| now - *said >= AGAIN) {
                 self.said.insert(gate.name.clone(), now);
+                let slowest = slowest(&gate.name);
+                let slowest = match slowest.is_empty() {
+                    true => String::new(),
+                    false => format!(", such as {}", slowest.join(", ")),
+                };
                 lines.push(format!(
                     "Target out of reach: {:.0} % of the requests to {:?} take longer than their \
-                     target even when nothing else is under way. They are answered as soon as \
-                     possible; state a longer target for them (--p90, or `p90` of their route).",
+                     target even when nothing else is under way{slowest}. They are answered as soon \
+                     as possible; state a longer target for them (--p90, or `p90` of their route).",
                     100.0 * share,
                     gate.name
                 ));
@@ -62,10 +72,12 @@ mod tests {
             [seen]
         };
         let (mut told, start) = (OutOfReach::default(), Instant::now());
-        assert!(told.look(start, &observed(0.05)).is_empty());
-        let lines = told.look(start, &observed(0.13));
+        let slowest = |name: &str| vec![format!("GET /{name}/1 (0.80 s)")];
+        assert!(told.look(start, &observed(0.05), slowest).is_empty());
+        let lines = told.look(start, &observed(0.13), slowest);
         assert!(lines[0].contains("13 % of the requests to \"app\""), "{lines:?}");
-        assert!(told.look(start + AGAIN / 2, &observed(0.13)).is_empty());
-        assert_eq!(told.look(start + AGAIN, &observed(0.13)).len(), 1);
+        assert!(lines[0].contains(", such as GET /app/1 (0.80 s). They"), "{lines:?}");
+        assert!(told.look(start + AGAIN / 2, &observed(0.13), slowest).is_empty());
+        assert_eq!(told.look(start + AGAIN, &observed(0.13), slowest).len(), 1);
     }
 }

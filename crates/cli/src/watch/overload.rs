@@ -211,8 +211,8 @@ mod tests {
         seen
     }
 
-    #[test]
-    fn an_overload_is_told_when_it_begins_and_when_it_has_ended() {
+    #[tokio::test]
+    async fn an_overload_is_told_when_it_begins_and_when_it_has_ended() {
         let (mut overload, start) = (Overload::default(), Instant::now());
         let mut look = |second, offered, rejected| {
             let now = start + Duration::from_secs(second);
@@ -236,8 +236,8 @@ mod tests {
         assert!(look(20, 1800, 92).is_some());
     }
 
-    #[test]
-    fn failures_are_told_with_the_last_reason_if_they_are_many() {
+    #[tokio::test]
+    async fn failures_are_told_with_the_last_reason_if_they_are_many() {
         let (mut failures, start) = (Failures::default(), Instant::now());
         let mut look = |second, offered, failed| {
             let now = start + Duration::from_secs(second);

@@ -254,6 +254,11 @@ impl Running {
         self.gates.iter().map(Gate::observe).chain(self.handshakes()).collect()
     }
 
+    /// The services behind, in the order of the options.
+    pub fn upstreams(&self) -> &[Arc<Upstream>] {
+        &self.upstreams
+    }
+
     /// How many clients may be connected at once.
     pub fn connections_limit(&self) -> usize {
         self.server.connections_limit()

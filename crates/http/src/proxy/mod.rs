@@ -21,6 +21,7 @@ mod forwarded;
 pub(crate) mod fuzz;
 mod hop_by_hop;
 mod intake;
+mod kind_times;
 mod line;
 mod output;
 mod pool;
@@ -71,6 +72,7 @@ pub use body::ProxyBody;
 pub use budget::{Bounds, Budget, Held};
 pub use forwarded::{Peer, Scheme};
 pub use intake::RequestBuffering;
+pub use kind_times::KindTime;
 pub use line::LineError;
 pub use request_id::RequestId;
 pub use unread::Answers;
@@ -241,8 +243,8 @@ impl Proxy {
             entry = entry.timeout(timeout);
         }
         logged.iter_mut().for_each(|logged| logged.offered());
-        let asked = logged.is_some().then(Instant::now);
-        let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+        let asked = Instant::now();
+        let waited = || asked.elapsed();
         let permit = match reach.upstream.gate.enter(entry).await {
             Ok(permit) => permit,
             Err(refused) => {
@@ -270,14 +272,23 @@ impl Proxy {
         };
         let queued = waited();
         logged.iter_mut().for_each(|logged| logged.admitted(queued));
+        let (method, uri) = (head.method.clone(), head.uri.clone());
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
         let streams = choice.streams;
         let request = Received { head: &mut head, id: &id, length, body, client, streams };
         match self.pass(peer, reach, request, permit).await {
             Ok(answer) => {
-                let has_failed = has_failed(answer.status());
-                logged.iter_mut().for_each(|logged| logged.answered(has_failed, waited() - queued));
+                let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
+                if !has_failed {
+                    reach.upstream.kind_times.answered(
+                        kind,
+                        choice.class,
+                        (&method, uri.path()),
+                        took,
+                    );
+                }
+                logged.iter_mut().for_each(|logged| logged.answered(has_failed, took));
                 answer
             }
             Err(trouble) => {

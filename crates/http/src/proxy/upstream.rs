@@ -19,6 +19,7 @@ use super::answer_head::AnswerHead;
 use super::connectivity::Connectivity;
 use super::forwarded::Peer;
 use super::intake::RequestBuffering;
+use super::kind_times::{KindTime, KindTimes};
 use super::line::{Line, LineError};
 use super::pool::Pool;
 use super::request_body::RequestBody;
@@ -43,6 +44,7 @@ pub struct Upstream {
     /// Requests carry how well they are to be served.
     tells_quality: Arc<AtomicBool>,
     connectivity: Arc<Connectivity>,
+    pub(super) kind_times: Arc<KindTimes>,
 }
 
 /// Which `Host` an upstream is told.
@@ -164,6 +166,7 @@ impl Upstream {
             answer_time: Duration::from_secs(60),
             tells_quality: Arc::default(),
             connectivity: Arc::default(),
+            kind_times: Arc::default(),
         }
     }
 
@@ -221,6 +224,11 @@ impl Upstream {
     /// How long it may go on with what nobody waits for any more.
     pub(super) fn time_for_nobody(&self) -> Duration {
         self.answer_time.min(abandoned::TIME_MAX)
+    }
+
+    /// How long it takes at least, by kind of request; of the first 64 kinds.
+    pub fn kind_times(&self) -> Vec<KindTime> {
+        self.kind_times.read()
     }
 
     /// The gate before it.
