@@ -260,12 +260,14 @@ pub struct Answering {
     entry: Option<Box<Entry>>,
 }
 
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 enum Pending {
     /// From memory: nothing is allocated for the wait.
     AtOnce(Ready<Answer>),
-    Later(Pin<Box<dyn Future<Output = Answer> + Send>>),
+    Later(Boxed<Answer>),
     /// From a service behind, which says more for the line about the request.
-    Proxied(Pin<Box<dyn Future<Output = (Answer, Option<Box<Entry>>)> + Send>>),
+    Proxied(Boxed<(Answer, Option<Box<Entry>>)>),
 }
 
 impl Pending {

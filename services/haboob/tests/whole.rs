@@ -440,3 +440,25 @@ async fn a_client_that_leaves_before_its_answer_is_written_down_too() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_browser_gets_errors_as_pages() {
+    let web = Web::with("[[host]]\nroot = \"public\"\n", &[("public/a.txt", b"a")]).await;
+    let browser = [("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
+    let address = web.running.local_addr();
+    let none = ask(address, "test", "GET", "/none", &browser).await;
+    assert_eq!((none.status, none.field("content-type")), (404, "text/html; charset=utf-8"));
+    assert!(none.text().contains("<h1>Page not found</h1>"), "{}", none.text());
+    let head = ask(address, "test", "HEAD", "/none", &browser).await;
+    assert_eq!((head.status, head.text()), (404, ""));
+    // What the stage for files refuses is answered on the spot, and as a page too.
+    web.running.site().close();
+    let busy = ask(address, "test", "GET", "/a.txt", &browser).await;
+    assert_eq!((busy.status, busy.field("retry-after")), (503, "1"));
+    assert!(busy.text().contains("<h1>This site is busy</h1>"), "{}", busy.text());
+    assert!(busy.text().contains("http-equiv=\"refresh\""), "{}", busy.text());
+    assert_eq!(
+        ask(address, "test", "GET", "/a.txt", &[]).await.text(),
+        "503: Service Unavailable\n"
+    );
+}

@@ -46,7 +46,7 @@ impl KindTimes {
         (method, path): (&Method, &str),
         took: Duration,
     ) {
-        if self.answers.fetch_add(1, Ordering::Relaxed) % ONE_OF == 0 {
+        if self.answers.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_OF) {
             self.look(kind, class, (method, path), took);
         }
     }
