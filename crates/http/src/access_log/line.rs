@@ -1,8 +1,9 @@
 //! One line: what a client says cannot end it, or pass for another one.
 
+use std::cell::RefCell;
 use std::fmt::Write;
 use std::net::IpAddr;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderValue, Request, Version};
@@ -57,21 +58,21 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn begin(
+    pub(super) fn begin<'a>(
         format: LogFormat,
         time: SystemTime,
         client: IpAddr,
-        asked: &Asked<'_>,
+        asked: &Asked<'a>,
     ) -> Self {
         let Asked { method, target, version, host, referer, agent } = *asked;
-        let (mut before, mut after) = (String::with_capacity(256), String::new());
+        let (mut before, mut after) = (String::with_capacity(512), String::new());
         // Writing to a string does not fail.
         let _ = match format {
             LogFormat::Combined => {
                 let client = format_args!("{client} - - [{}] \"", Combined(time));
                 let _ =
                     write!(before, "{client}{method} {} {version:?}\" ", Plain(target.as_bytes()));
-                let or_none = |field: Option<&'_ [u8]>| Plain(field.unwrap_or(b"-")).to_string();
+                let or_none = |field: Option<&'a [u8]>| Plain(field.unwrap_or(b"-"));
                 write!(after, " \"{}\" \"{}\"", or_none(referer), or_none(agent))
             }
             LogFormat::Json => {
@@ -103,8 +104,8 @@ impl Line {
         let _ = match format {
             LogFormat::Combined => write!(line, "{status} {bytes}{after}"),
             LogFormat::Json => {
-                let seconds = took.as_secs_f64();
-                let end = format_args!(",\"duration_seconds\":{seconds:.6}");
+                let seconds = Seconds(took);
+                let end = format_args!(",\"duration_seconds\":{seconds}");
                 write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}")
             }
         };
@@ -157,11 +158,35 @@ struct Combined(SystemTime);
 
 impl std::fmt::Display for Combined {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const MONTHS: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        let Civil { year, month, day, hour, minute, second, .. } = Civil::of(self.0);
-        let month = MONTHS[month as usize - 1];
-        write!(f, "{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000")
+        thread_local! {
+            /// The second that was written last, and how.
+            static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+        }
+        let second = self.0.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        LAST.with_borrow_mut(|(last, text)| {
+            if *last != second {
+                (*last, *text) = (second, combined(self.0));
+            }
+            f.write_str(text)
+        })
+    }
+}
+
+fn combined(time: SystemTime) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let Civil { year, month, day, hour, minute, second, .. } = Civil::of(time);
+    let month = MONTHS[month as usize - 1];
+    format!("{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000")
+}
+
+/// Seconds with six digits behind the point.
+pub(super) struct Seconds(pub(super) Duration);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Whole numbers are written several times as fast.
+        write!(f, "{}.{:06}", self.0.as_secs(), self.0.subsec_micros())
     }
 }
 
@@ -176,12 +201,18 @@ struct Plain<'a>(&'a [u8]);
 impl std::fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (bytes, end) = cut(self.0);
-        for &byte in bytes {
-            match byte {
-                b'"' | b'\\' => write!(f, "\\{}", char::from(byte))?,
-                b' '..=b'~' => f.write_char(char::from(byte))?,
+        let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let plain = rest.iter().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
+            let (text, behind) = rest.split_at(plain);
+            f.write_str(std::str::from_utf8(text).unwrap_or_default())?;
+            let Some((special, behind)) = behind.split_first() else { break };
+            match special {
+                b'"' | b'\\' => write!(f, "\\{}", char::from(*special))?,
                 other => write!(f, "\\x{other:02X}")?,
             }
+            rest = behind;
         }
         f.write_str(end)
     }
@@ -212,8 +243,6 @@ impl std::fmt::Display for Json<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::UNIX_EPOCH;
-
     use super::*;
 
     const HOSTILE: &[u8] = b"a\"b\\c\td\x7f \xff\xc3\xbc";

@@ -99,8 +99,8 @@ impl Proxied {
                 outcome.unwrap_or("-"),
                 reason.unwrap_or("-"),
                 id.as_str(),
-                Seconds(*queued, "-"),
-                Seconds(*upstream, "-"),
+                OrNone(*queued, "-"),
+                OrNone(*upstream, "-"),
             ),
             LogFormat::Json => {
                 let quoted = |text: Option<&str>| {
@@ -116,8 +116,8 @@ impl Proxied {
                     quoted(*outcome),
                     quoted(*reason),
                     id.as_str(),
-                    Seconds(*queued, "null"),
-                    Seconds(*upstream, "null"),
+                    OrNone(*queued, "null"),
+                    OrNone(*upstream, "null"),
                 )
             }
         };
@@ -139,12 +139,12 @@ impl std::fmt::Display for Word<'_> {
 }
 
 /// Seconds, or what stands for none.
-struct Seconds(Option<Duration>, &'static str);
+struct OrNone(Option<Duration>, &'static str);
 
-impl std::fmt::Display for Seconds {
+impl std::fmt::Display for OrNone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(time) => write!(f, "{:.6}", time.as_secs_f64()),
+            Some(time) => super::line::Seconds(time).fmt(f),
             None => f.write_str(self.1),
         }
     }

@@ -17,6 +17,10 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 /// What a line takes besides its text.
 const LINE_OVERHEAD_BYTES: usize = 64;
 
+/// After a pause, lines are gathered for so long before they are written: to wake this thread and
+/// to call the system for each of them costs as much as a request does.
+const GATHERING: Duration = Duration::from_millis(20);
+
 /// Written at once, when there is so much to write.
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -128,6 +132,10 @@ impl Pen {
                     self.flush();
                     self.confess();
                     match tasks.recv() {
+                        Ok(task @ Task::Write(_)) => {
+                            thread::sleep(GATHERING);
+                            task
+                        }
                         Ok(task) => task,
                         Err(_) => break,
                     }

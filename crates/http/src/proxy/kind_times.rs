@@ -21,7 +21,7 @@ const PATH_MAX: usize = 100;
 /// Of one upstream; all cores share it.
 #[derive(Debug, Default)]
 pub(super) struct KindTimes {
-    answers: AtomicU32,
+    requests: AtomicU32,
     kinds: Mutex<HashMap<u64, KindTime>>,
 }
 
@@ -37,8 +37,13 @@ pub struct KindTime {
 }
 
 impl KindTimes {
-    /// A request was answered after so long upstream.
+    /// Whether the next request is to be looked at.
     #[inline]
+    pub(super) fn is_wanted(&self) -> bool {
+        self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_OF)
+    }
+
+    /// A request that was looked at has been answered after so long upstream.
     pub(super) fn answered(
         &self,
         kind: u64,
@@ -46,13 +51,6 @@ impl KindTimes {
         (method, path): (&Method, &str),
         took: Duration,
     ) {
-        if self.answers.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_OF) {
-            self.look(kind, class, (method, path), took);
-        }
-    }
-
-    #[cold]
-    fn look(&self, kind: u64, class: ClassId, (method, path): (&Method, &str), took: Duration) {
         let mut kinds = self.kinds.lock();
         if let Some(known) = kinds.get_mut(&kind) {
             known.least = known.least.min(took);
@@ -78,7 +76,7 @@ mod tests {
         let times = KindTimes::default();
         let look = |kind, path: &str, ms| {
             let took = Duration::from_millis(ms);
-            times.look(kind, ClassId::DEFAULT, (&Method::GET, path), took);
+            times.answered(kind, ClassId::DEFAULT, (&Method::GET, path), took);
         };
         look(1, "/reports/1", 800);
         look(1, "/reports/2", 700);

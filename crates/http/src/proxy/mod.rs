@@ -243,8 +243,11 @@ impl Proxy {
             entry = entry.timeout(timeout);
         }
         logged.iter_mut().for_each(|logged| logged.offered());
-        let asked = Instant::now();
-        let waited = || asked.elapsed();
+        let upstream = &reach.upstream;
+        let wanted =
+            upstream.kind_times.is_wanted().then(|| (head.method.clone(), head.uri.clone()));
+        let asked = (logged.is_some() || wanted.is_some()).then(Instant::now);
+        let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let permit = match reach.upstream.gate.enter(entry).await {
             Ok(permit) => permit,
             Err(refused) => {
@@ -272,7 +275,6 @@ impl Proxy {
         };
         let queued = waited();
         logged.iter_mut().for_each(|logged| logged.admitted(queued));
-        let (method, uri) = (head.method.clone(), head.uri.clone());
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
         let streams = choice.streams;
@@ -280,13 +282,9 @@ impl Proxy {
         match self.pass(peer, reach, request, permit).await {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
-                if !has_failed {
-                    reach.upstream.kind_times.answered(
-                        kind,
-                        choice.class,
-                        (&method, uri.path()),
-                        took,
-                    );
+                if let Some((method, uri)) = wanted.filter(|_| !has_failed) {
+                    let request = (&method, uri.path());
+                    upstream.kind_times.answered(kind, choice.class, request, took);
                 }
                 logged.iter_mut().for_each(|logged| logged.answered(has_failed, took));
                 answer
