@@ -14,6 +14,7 @@ mod answer_body;
 mod answer_head;
 mod body;
 mod budget;
+mod connection;
 mod connectivity;
 mod delivery;
 mod forwarded;
@@ -33,9 +34,7 @@ mod trouble;
 mod unread;
 mod upstream;
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -44,7 +43,6 @@ use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
-use hyper::service::Service;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
@@ -59,17 +57,17 @@ use self::request_head::BodyLength;
 use self::request_id::RequestIds;
 use self::trouble::Trouble;
 use self::upstream::{Answered, Failed, Outgoing, Reach};
-use crate::access_log::{self, Log, Logged, Names, Proxied};
+use crate::access_log::{self, Log, Names, Proxied};
 use crate::classify::{self, Choice, Routes, has_dot_segments, kind_of, network_of};
 use crate::error_pages::ErrorPages;
-use crate::guard::Violation;
 use crate::hold::Hold;
 use crate::refusal::{self, Details, Form};
-use crate::server::{Asked, AtHand, ClientBody, Hand, Prepared, Tunnel};
+use crate::server::{ClientBody, Tunnel};
 use crate::status::{Rejection, Rejections};
 
 pub use body::ProxyBody;
 pub use budget::{Bounds, Budget, Held};
+pub use connection::Connection;
 pub use forwarded::{Peer, Scheme};
 pub use intake::RequestBuffering;
 pub use kind_times::KindTime;
@@ -159,12 +157,6 @@ impl Proxy {
             }
         });
         proxy
-    }
-
-    /// The service of one client's connection.
-    pub fn connect(self: &Arc<Self>, address: SocketAddr) -> Connection {
-        let peer = Arc::new(self.peer(address));
-        Connection { proxy: Arc::clone(self), peer, address: address.ip().to_canonical() }
     }
 
     /// The client at `address`, as upstreams are told of it.
@@ -400,50 +392,6 @@ fn is_refused(head: &Parts) -> Option<Trouble> {
 /// Whether an answer with this status counts as failed.
 fn has_failed(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
-}
-
-/// The service of one client's connection; see [`Proxy::connect`].
-pub struct Connection {
-    proxy: Arc<Proxy>,
-    peer: Arc<Peer>,
-    address: IpAddr,
-}
-
-impl AtHand for Connection {
-    const EVER: bool = false;
-
-    fn at_hand<A>(&self, _: &Asked<'_>, _: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
-        Hand::Never
-    }
-
-    fn refused(&self, violation: Violation, body_length: usize) {
-        if let Some(log) = &self.proxy.log {
-            log.refused(self.address, violation, body_length);
-        }
-    }
-}
-
-impl Connection {
-    fn entry(&self, request: &Request<ClientBody>) -> Option<Box<access_log::Entry>> {
-        let log = self.proxy.log.as_ref()?;
-        let client = self.proxy.client(&self.peer, request.headers());
-        Some(log.begin(client, &access_log::Asked::from(request)))
-    }
-}
-
-impl Service<Request<ClientBody>> for Connection {
-    type Response = Response<Logged<ProxyBody>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<ClientBody>) -> Self::Future {
-        let (proxy, peer) = (Arc::clone(&self.proxy), Arc::clone(&self.peer));
-        let mut entry = self.entry(&request);
-        Box::pin(async move {
-            let answer = proxy.answer(&peer, request, entry.as_deref_mut()).await;
-            Ok(Logged::answer(answer, entry))
-        })
-    }
 }
 
 /// A request whose body is there, or goes on as it comes.
