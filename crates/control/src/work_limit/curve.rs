@@ -205,12 +205,12 @@ impl Curve {
         }
     }
 
-    /// How many the upstream works at, if the answers show that clearly; `pressed` says that
+    /// How many the upstream works at, if the answers show that clearly; `exhausted` says that
     /// places have run out.
-    pub(super) fn busy(&mut self, now: f64, pressed: bool, kinds: &Kinds) -> Option<Busy> {
+    pub(super) fn busy(&mut self, now: f64, exhausted: bool, kinds: &Kinds) -> Option<Busy> {
         self.collect(now, kinds);
         let is_early = self.count < ANSWERS_MIN || self.in_flight > IMMATURE * self.answered;
-        if is_early || (!pressed && self.slope() < SLOPE_MIN) {
+        if is_early || (!exhausted && self.slope() < SLOPE_MIN) {
             return None;
         }
         let most = self.most_in_flight();

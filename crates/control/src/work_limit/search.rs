@@ -94,6 +94,8 @@ const AIM_LOW: f64 = 0.8;
 /// A limit that was read from the curve is not so high that a response would take more than this
 /// share of the promise, if fewer are likely.
 const HELD_RESPONSE: f64 = 0.6;
+/// Work that waits shows that places run out if this share of them is taken.
+const EXHAUSTED: f64 = 0.5;
 /// So many first answers are looked at one by one.
 const FIRST: u32 = 64;
 
@@ -255,9 +257,12 @@ impl Search {
                 None
             };
             let first = self.first_answers < FIRST && self.first_answers.is_multiple_of(2);
+            // Work also waits while `cautious` holds it back with most places free: that shows
+            // nothing.
+            let exhausted = pressed && in_flight >= EXHAUSTED * self.limit;
             if first
                 && took > LATE * promises.kept(kinds.row(row))
-                && self.hold_if_shown(now, took, pressed, kinds, promises)
+                && self.hold_if_shown(now, took, exhausted, kinds, promises)
             {
                 return;
             }
@@ -313,11 +318,11 @@ impl Search {
         &mut self,
         now: f64,
         response: f64,
-        pressed: bool,
+        exhausted: bool,
         kinds: &mut Kinds,
         promises: &Promises,
     ) -> bool {
-        let Some(shown) = self.curve.busy(now, pressed, kinds) else { return false };
+        let Some(shown) = self.curve.busy(now, exhausted, kinds) else { return false };
         let main = self.curve.main();
         let margin = self.margin(kinds, promises) * self.rate;
         let limit =

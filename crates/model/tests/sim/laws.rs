@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Order,
-    PredictGateTrim, Ratio, Reading, Reason, Rejection, Timestamp, Waiting,
+    PredictGateTrim, Ratio, Reading, Reason, Rejection, Timestamp, Waiting, WorkLimit,
 };
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Outcome, Scenario, Seen, Stage, TraceArrival, Watch,
@@ -333,4 +333,15 @@ fn the_default_law_keeps_goodput_and_target_at_ten_times_the_capacity() {
     assert_eq!(open.classes[0].seconds_over, 30);
     assert_eq!(open.classes[0].in_time, 0);
     assert!(open.classes[0].late_seconds > 1e4);
+}
+
+#[test]
+fn a_chance_order_of_the_first_answers_does_not_make_an_idle_upstream_full() {
+    let text = include_str!("../../../../scenarios/tight.toml").replace("\"60s\"", "\"5s\"");
+    let scenario = tamarisk_model::scenario::parse("tight.toml", &text).unwrap().scenario;
+    let simulation = Simulation::new(&scenario).unwrap();
+    // With this seed the first twelve end as if one by one.
+    let law = Box::new(WorkLimit::new(&scenario.classes));
+    let report = simulation.start(44).law("application", law).unwrap().finish();
+    assert!(report.classes[0].rejected_share() < 0.003, "{}", report.classes[0].rejected_share());
 }
