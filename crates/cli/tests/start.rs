@@ -125,4 +125,5 @@ fn the_token_from_a_file_changes_the_target_of_the_default_stage() {
         changed.starts_with("HTTP/1.1 200 ") && changed.contains(r#""p90":"0.1s""#),
         "{changed}"
     );
+    assert_eq!(site.says("changed over the status port, from p90 1s to p90 "), "100ms.");
 }

@@ -44,7 +44,7 @@ pub(super) struct Overload(Episode);
 impl Overload {
     pub(super) fn look(&mut self, now: Instant, stage: &StageObservation) -> Option<Message> {
         let refused = |accounts: &Accounts| accounts.rejected + accounts.dropped;
-        let (name, reasons) = (&stage.name, reasons(&self.0.reasons, stage));
+        let (name, reasons) = (&stage.name, self.0.reasons(stage));
         self.0.reasons =
             stage.rejections.iter().map(|(why, count)| (why.as_str(), *count)).collect();
         match self.0.look(now, stage, refused, 0.0)? {
@@ -180,14 +180,22 @@ impl Episode {
     }
 }
 
-/// The rules that have refused since `before`, the most frequent first: ` (a 3, b 1)`.
-fn reasons(before: &[(&'static str, u64)], stage: &StageObservation) -> String {
-    let new = stage.rejections.iter().filter_map(|(why, count)| {
-        let known = before.iter().find(|(name, _)| *name == why.as_str());
-        let new = count - known.map_or(0, |(_, count)| *count);
-        (new > 0).then_some((new, why.as_str()))
-    });
-    let mut new: Vec<_> = new.collect();
+impl Episode {
+    /// What was refused since the last look and why, the most frequent first: ` (a 3, b 1)`.
+    fn reasons(&self, stage: &StageObservation) -> String {
+        let rejected = stage.rejections.iter().map(|(why, count)| {
+            let known = self.reasons.iter().find(|(name, _)| *name == why.as_str());
+            (count - known.map_or(0, |(_, count)| *count), why.as_str())
+        });
+        let before = self.before.iter().flatten().map(|accounts| accounts.dropped);
+        let now = stage.classes.iter().map(|class| class.accounts.dropped);
+        let dropped = now.sum::<u64>().saturating_sub(before.sum());
+        let all = rejected.chain([(dropped, "dropped in the queue")]);
+        written(all.filter(|(count, _)| *count > 0).collect())
+    }
+}
+
+fn written(mut new: Vec<(u64, &str)>) -> String {
     new.sort_unstable_by(|a, b| b.cmp(a));
     let new: Vec<_> = new.into_iter().map(|(count, why)| format!("{why} {count}")).collect();
     if new.is_empty() { String::new() } else { format!(" ({})", new.join(", ")) }
@@ -234,6 +242,18 @@ mod tests {
         assert_eq!(text, "Overload of \"app\" ended after 8 s: 91 of 1500 requests were refused.");
         assert_eq!(look(19, 1700, 91), None);
         assert!(look(20, 1800, 92).is_some());
+    }
+
+    #[tokio::test]
+    async fn what_was_dropped_in_the_queue_is_among_the_reasons() {
+        let (mut overload, start) = (Overload::default(), Instant::now());
+        assert_eq!(overload.look(start, &stage(100, 0, 0)), None);
+        let mut seen = stage(200, 10, 0);
+        seen.classes[0].accounts.completed -= 30;
+        seen.classes[0].accounts.dropped = 30;
+        let text = overload.look(start + Duration::from_secs(1), &seen).unwrap().text;
+        assert!(text.contains("40 of 100 requests were refused"), "{text}");
+        assert!(text.ends_with(" (dropped in the queue 30, queue_full 10)."), "{text}");
     }
 
     #[tokio::test]

@@ -105,6 +105,15 @@ fn unknown(kind: &str, name: &str, names: &[String]) -> String {
 
 impl Change<'_> {
     pub(super) fn apply(&self) {
+        let (name, before) = (self.gate.name(), self.gate.classes());
         self.gate.set_targets(&self.targets);
+        for (class, target) in &self.targets {
+            let class = before.at(*class);
+            tracing::info!(
+                "Target of {:?} of {name:?} changed over the status port, from {} to {target}.",
+                class.name,
+                class.target
+            );
+        }
     }
 }
