@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal};
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
+use miette::Diagnostic;
+use tamarisk_http::config::ConfigError;
 use tamarisk_http::date::Rfc3339;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -17,6 +19,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt as layer};
+
+use crate::Ending;
 
 /// How messages look, and which there are.
 #[derive(Debug, Args)]
@@ -33,7 +37,7 @@ pub(crate) struct MessageOptions {
 enum Format {
     /// A line for people: time, level, sentence
     Human,
-    /// An object a line: time, level, sentence and the values in it
+    /// An object a line: time, level and sentence; of overloads and failures also stage and counts
     Json,
 }
 
@@ -61,6 +65,42 @@ impl MessageOptions {
         // A second start, as in tests, leaves the first one as it is.
         let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
     }
+}
+
+impl MessageOptions {
+    /// A file says something that cannot be: shows the place to people, and names it to programs.
+    pub(crate) fn mistaken(&self, mistake: ConfigError) -> Ending {
+        match self.message_format {
+            Format::Human => Ending::mistaken(mistake),
+            Format::Json => {
+                tracing::error!("{}", in_one_line(&mistake));
+                Ending::Unsuccessful
+            }
+        }
+    }
+
+    /// What a command came to, with an error told to programs as other messages are.
+    pub(crate) fn told(&self, ended: anyhow::Result<Ending>) -> anyhow::Result<Ending> {
+        match ended {
+            Err(error) if self.message_format == Format::Json && !error.is::<clap::Error>() => {
+                tracing::error!("{error:#}");
+                Ok(Ending::Unsuccessful)
+            }
+            ended => ended,
+        }
+    }
+}
+
+/// As in `line 3: unknown key "p9O": expected …`.
+fn in_one_line(mistake: &ConfigError) -> String {
+    let label = mistake.labels().and_then(|mut labels| labels.next());
+    let line = label.as_ref().and_then(|label| {
+        let text = mistake.source_code()?.read_span(label.inner(), 0, 0).ok()?;
+        Some(format!("line {}: ", text.line() + 1))
+    });
+    let expected = label.as_ref().and_then(|label| label.label());
+    let expected = expected.map(|expected| format!(": {expected}"));
+    format!("{}{mistake}{}", line.unwrap_or_default(), expected.unwrap_or_default())
 }
 
 /// The time in UTC, to the millisecond.

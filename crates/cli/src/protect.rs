@@ -110,9 +110,13 @@ pub(crate) struct Protect {
 impl Protect {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
         self.messages.start();
+        self.messages.told(self.serve_until_the_end())
+    }
+
+    fn serve_until_the_end(&self) -> anyhow::Result<Ending> {
         let mut options = match self.options()? {
             Ok(options) => options,
-            Err(mistake) => return Ok(Ending::mistaken(mistake)),
+            Err(mistake) => return Ok(self.messages.mistaken(mistake)),
         };
         warn_of_readable(options.status_token.as_ref());
         let recordings = Recordings::begin(self.record.as_deref(), self.record_size, &mut options)?;
@@ -150,7 +154,7 @@ impl Protect {
                         watch_stages.look(now, &running.observe(), running.upstreams());
                     }
                     () = read_again.asked() => {
-                        reload(self.options(), |options| {
+                        reload(&self.messages, self.options(), |options| {
                             Ok::<_, Infallible>(running.reload(options))
                         });
                     }

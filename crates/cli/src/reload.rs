@@ -3,11 +3,12 @@
 use tamarisk_http::config::ConfigError;
 use tamarisk_http::protect::Reloaded;
 
-use crate::Ending;
+use crate::messages::MessageOptions;
 
 /// Takes over what `read` has found, by `apply`, and says what came of it; if it cannot be taken
 /// over, everything stays as it is. Certificates, if there are any, are taken over too.
 pub(crate) fn reload<O, E: Into<anyhow::Error>>(
+    messages: &MessageOptions,
     read: anyhow::Result<Result<O, ConfigError>>,
     apply: impl FnOnce(&O) -> Result<Reloaded, E>,
 ) {
@@ -15,7 +16,7 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
         Ok(Ok(options)) => options,
         Ok(Err(mistake)) => {
             let text = mistake.to_string();
-            Ending::mistaken(mistake);
+            messages.mistaken(mistake);
             tracing::error!("Nothing has changed: the file cannot be used as it is: {text}");
             return;
         }

@@ -125,9 +125,13 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
         self.messages.start();
+        self.messages.told(self.serve_until_the_end())
+    }
+
+    fn serve_until_the_end(&self) -> anyhow::Result<Ending> {
         let options = match self.options()? {
             Ok(options) => options,
-            Err(mistake) => return Ok(Ending::mistaken(mistake)),
+            Err(mistake) => return Ok(self.messages.mistaken(mistake)),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let token = options.status.as_ref().and_then(|status| status.token.as_ref());
@@ -185,7 +189,7 @@ impl Serve {
             log.reopen();
             tracing::info!("The log is opened again.");
         }
-        reload(self.options(), |options| running.reload(options));
+        reload(&self.messages, self.options(), |options| running.reload(options));
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {

@@ -142,3 +142,36 @@ fn requests_are_not_told_unless_asked() {
     let line = protect.says("DEBUG Refused");
     assert!(line.contains("predicted_late") && line.contains("127.0.0.1"), "{line}");
 }
+
+/// What the command says that ends without serving, each line as JSON.
+fn said_as_json(args: &[&str]) -> Vec<serde_json::Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+        .args(["protect", "--message-format", "json"])
+        .args(args)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn an_error_at_the_start_is_json_too_and_names_what_it_is_about() {
+    let upstream = "127.0.0.1:9";
+    let said = said_as_json(&[upstream, "--listen", "127.0.0.1:0", "--log", "/no/such/access.log"]);
+    let [error] = &said[..] else { panic!("{said:?}") };
+    let message =
+        "cannot write the access log /no/such/access.log: No such file or directory (os error 2)";
+    assert_eq!((&error["level"], &error["message"]), (&"ERROR".into(), &message.into()));
+}
+
+#[test]
+fn a_mistake_in_the_file_is_json_too_and_says_the_line() {
+    let file = std::env::temp_dir().join(format!("tamarisk-json-{}.toml", std::process::id()));
+    std::fs::write(&file, "listen = \"127.0.0.1:0\"\np9O = \"1s\"\n").unwrap();
+    let said = said_as_json(&["--config", file.to_str().unwrap()]);
+    std::fs::remove_file(&file).unwrap();
+    let [error] = &said[..] else { panic!("{said:?}") };
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("line 2: ") && message.contains("p9O"), "{message}");
+}

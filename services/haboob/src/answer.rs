@@ -203,10 +203,12 @@ pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
     let retry_after = seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
     let accept = wish.accept.as_ref().map(HeaderValue::as_bytes);
     if let Some(page) = error_page(status, accept, wish.is_get, retry_after) {
+        let fields = answer.headers_mut();
+        fields.insert(CONTENT_TYPE, HTML);
+        fields.insert(CONTENT_LENGTH, page.len().into());
         let is_head = wish.is_head;
         *answer.body_mut() =
             if is_head { SiteBody::default() } else { SiteBody::held(page.into()) };
-        answer.headers_mut().insert(CONTENT_TYPE, HTML);
     }
     answer
 }

@@ -90,7 +90,7 @@ impl Edition {
         };
         let log = match before {
             Some(before) if before.options.log == options.log => before.log.clone(),
-            _ => options.log.as_ref().map(Log::start).transpose().map_err(SiteError::Log)?,
+            _ => options.log.as_ref().map(Log::start).transpose()?,
         };
         let names = options.hosts.iter().map(|host| host.names.as_slice());
         Ok(Self {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tamarisk_control::InvalidClasses;
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
-use tamarisk_http::access_log::Log;
+use tamarisk_http::access_log::{Log, LogError};
 use tamarisk_http::proxy::Upstream;
 use tamarisk_http::status::Rejections;
 
@@ -33,8 +33,8 @@ pub enum SiteError {
         source: io::Error,
     },
     /// The log cannot be written to.
-    #[error("cannot write the access log")]
-    Log(#[source] io::Error),
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// More folders with targets of their own than a stage can have classes.
     #[error(transparent)]
     Classes(#[from] InvalidClasses),

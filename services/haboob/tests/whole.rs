@@ -451,6 +451,7 @@ async fn a_browser_gets_errors_as_pages() {
     assert!(none.text().contains("<h1>Page not found</h1>"), "{}", none.text());
     let head = ask(address, "test", "HEAD", "/none", &browser).await;
     assert_eq!((head.status, head.text()), (404, ""));
+    assert_eq!(head.field("content-length"), none.text().len().to_string());
     // What the stage for files refuses is answered on the spot, and as a page too.
     web.running.site().close();
     let busy = ask(address, "test", "GET", "/a.txt", &browser).await;

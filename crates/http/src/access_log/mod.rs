@@ -55,6 +55,25 @@ pub enum LogFormat {
     Json,
 }
 
+/// The log cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the access log {to}")]
+pub struct LogError {
+    /// Where it was to be written.
+    pub to: LogTarget,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl std::fmt::Display for LogTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Stdout => f.write_str("on standard output"),
+        }
+    }
+}
+
 /// The log; clones write to the same one.
 #[derive(Clone)]
 pub struct Log {
@@ -66,11 +85,12 @@ impl Log {
     /// Opens the file and starts the thread that writes to it.
     ///
     /// # Errors
-    /// The file cannot be written to, or there is no thread.
-    pub fn start(options: &LogOptions) -> io::Result<Self> {
-        let format = options.format;
-        let writer = Writer::start(options.to.open()?, options.to.clone(), format)?;
-        Ok(Self { format, writer: Arc::new(writer) })
+    /// [`LogError`]: the file cannot be written to, or there is no thread.
+    pub fn start(options: &LogOptions) -> Result<Self, LogError> {
+        let LogOptions { to, format } = options;
+        let writer = to.open().and_then(|output| Writer::start(output, to.clone(), *format));
+        let writer = writer.map_err(|source| LogError { to: to.clone(), source })?;
+        Ok(Self { format: *format, writer: Arc::new(writer) })
     }
 
     /// Opens the file again, which has been moved away perhaps. If it cannot be opened the

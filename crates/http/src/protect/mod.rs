@@ -3,7 +3,6 @@
 mod options;
 mod reload;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use options::{Options, UnknownHost, UpstreamOptions};
 pub use reload::Reloaded;
 
-use crate::access_log::Log;
+use crate::access_log::{Log, LogError};
 use crate::proxy::{Bounds, Budget, Proxy, Scheme, Site, Upstream};
 use crate::server::{Beside, Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use crate::status::{self, Board, InvalidToken, Rejections, Token, TokenSource};
@@ -39,8 +38,8 @@ pub enum StartError {
     #[error(transparent)]
     Unknown(#[from] UnknownHost),
     /// The access log cannot be written.
-    #[error("cannot write the access log")]
-    Log(#[source] io::Error),
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// A stage could not be made of its options.
     #[error(transparent)]
     Gate(#[from] BuildError),
@@ -105,7 +104,7 @@ async fn begin(
     let upstreams =
         options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
     let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
-    let log = options.log.as_ref().map(Log::start).transpose().map_err(StartError::Log)?;
+    let log = options.log.as_ref().map(Log::start).transpose()?;
     let rejections = Rejections::default();
     let site = Site {
         routes: options.routes.clone(),
