@@ -1,9 +1,9 @@
 //! The reader of configuration files.
 
 use http::{HeaderMap, Method};
+use tamarisk_h1::grammar::is_host;
 
 use crate::config::parse;
-use crate::guard::is_host;
 use crate::protect::Options;
 use crate::proxy::HostHeader;
 

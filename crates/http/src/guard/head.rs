@@ -1,10 +1,7 @@
 //! Request heads: found to their last byte, and checked line by line.
 
 use memchr::memchr;
-
-use super::grammar;
-use super::limits::{FIELDS_MAX, Limits};
-use super::violation::Violation;
+use tamarisk_h1::{FIELDS_MAX, Limits, Violation, grammar};
 
 /// The methods of HTTP [RFC9110 §9.1], and PATCH [RFC5789 §2].
 const METHODS: [&[u8]; 9] =
@@ -99,7 +96,7 @@ impl HeadScan {
                 Err(Violation::RequestLine)
             }
             // Its CR may be among the bytes.
-            _ if line.len() > limits.request_line_max + 1 => Err(Violation::RequestLineTooLong),
+            _ if line.len() > limits.first_line_max + 1 => Err(Violation::RequestLineTooLong),
             _ => Ok(()),
         }
     }

@@ -5,9 +5,8 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
-use super::grammar::{is_host, is_path};
-use super::limits::FIELDS_MAX;
-use super::violation::Violation;
+use tamarisk_h1::grammar::{is_host, is_path};
+use tamarisk_h1::{FIELDS_MAX, Violation};
 
 /// Whether a request may have this head.
 ///

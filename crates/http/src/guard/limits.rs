@@ -1,44 +1,26 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// How many header fields one head may have: as many as hyper parses without
-/// leaving the stack, and what nginx and Apache users know.
-pub(crate) const FIELDS_MAX: u32 = 100;
-
-/// One line of chunk framing: a size and its extensions. Nobody sends
-/// extensions, and long ones have been used to exhaust servers.
-pub(crate) const CHUNK_LINE_MAX: usize = 256;
-
 /// What a client may send, and how long it may take over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    pub(crate) request_line_max: usize,
-    pub(crate) head_max: usize,
-    pub(crate) body_max: Option<u64>,
+    pub(crate) bytes: tamarisk_h1::Limits,
     pub(crate) head_time: Duration,
     pub(crate) stall_time: Duration,
     pub(crate) rate_min: NonZeroU32,
-}
-
-impl Limits {
-    pub(crate) const DEFAULT: Self = Self {
-        // [RFC9112 §3] asks for at least 8000 octets.
-        request_line_max: 8 * 1024,
-        head_max: 32 * 1024,
-        // A long body costs no memory: it is streamed, or buffered in a file.
-        body_max: None,
-        head_time: Duration::from_secs(10),
-        stall_time: Duration::from_secs(60),
-        // Apache's, of mod_reqtimeout: slower than any modem.
-        rate_min: NonZeroU32::new(500).expect("it is not zero"),
-    };
 }
 
 impl Default for Limits {
     /// A request line of 8 KiB, a head of 32 KiB and 10 s, bodies of any
     /// length and answers that never stand still for 60 s, and move 500 bytes a second.
     fn default() -> Self {
-        Self::DEFAULT
+        Self {
+            bytes: tamarisk_h1::Limits::REQUEST,
+            head_time: Duration::from_secs(10),
+            stall_time: Duration::from_secs(60),
+            // Apache's, of mod_reqtimeout: slower than any modem.
+            rate_min: NonZeroU32::new(500).expect("it is not zero"),
+        }
     }
 }
 
@@ -46,7 +28,7 @@ impl Limits {
     /// The most bytes in a request line; a longer one is answered with 414.
     #[must_use]
     pub fn request_line(mut self, bytes: usize) -> Self {
-        self.request_line_max = bytes;
+        self.bytes.first_line_max = bytes;
         self
     }
 
@@ -55,14 +37,14 @@ impl Limits {
     /// a head always fits hyper's buffer of 64 KiB.
     #[must_use]
     pub fn head(mut self, bytes: usize) -> Self {
-        self.head_max = bytes.min(48 * 1024);
+        self.bytes.head_max = bytes.min(48 * 1024);
         self
     }
 
     /// The most bytes in a body; more are answered with 413. `None`: any number.
     #[must_use]
     pub fn body(mut self, bytes: Option<u64>) -> Self {
-        self.body_max = bytes;
+        self.bytes.body_max = bytes;
         self
     }
 

@@ -16,23 +16,19 @@
 //! HTTP/2 needs no watch: its frames say how long they are. Of its heads is asked what is asked of
 //! those of HTTP/1.
 
-mod chunked;
-mod grammar;
 mod head;
 mod head_http2;
 mod limits;
 mod patience;
 mod sideband;
 mod stream;
-mod violation;
 mod watch;
 
-pub(crate) use chunked::{Chunked, Part};
-pub(crate) use grammar::{decimal, is_host};
 pub(crate) use head_http2::check_head;
 pub use limits::Limits;
 pub(crate) use patience::Patience;
 pub(crate) use sideband::{Notice, Sideband, Verdict};
 pub use stream::{Guarded, Protocol};
-pub use violation::Violation;
 pub use watch::Watch;
+
+pub use tamarisk_h1::Violation;

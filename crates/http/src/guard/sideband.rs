@@ -5,8 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-
-use super::Violation;
+use tamarisk_h1::Violation;
 
 /// At most one request of a connection is out of the ordinary at a time,
 /// because nothing after it is released before it is settled. It is known by

@@ -9,12 +9,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use tamarisk_h1::Violation;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::limits::Limits;
 use super::patience::Patience;
 use super::sideband::{Sideband, Verdict};
-use super::violation::Violation;
 use super::watch::Watch;
 use crate::deadline::Deadline;
 use crate::outlet::{EndedBy, Outlet};

@@ -1,9 +1,9 @@
 //! The watch over a connection's bytes: where each request ends and the next begins.
 
-use super::chunked::{Chunked, Part};
+use tamarisk_h1::{Chunked, Part, Violation};
+
 use super::head::{Framing, Head, HeadScan};
 use super::limits::Limits;
-use super::violation::Violation;
 
 /// Reads along a client's bytes and says which of them may go on.
 ///
@@ -134,7 +134,7 @@ impl Watch {
     fn step(&mut self, held: &[u8]) -> Result<usize, Violation> {
         match &mut self.place {
             Place::Head(scan) => {
-                let Some(head) = scan.advance(held, &self.limits)? else { return Ok(0) };
+                let Some(head) = scan.advance(held, &self.limits.bytes)? else { return Ok(0) };
                 self.requests += 1;
                 self.place = after_head(head);
                 Ok(head.len)
@@ -148,7 +148,7 @@ impl Watch {
                 Ok(bytes)
             }
             Place::Chunked { reader, then } => {
-                let (bytes, part) = reader.next(held, &self.limits)?;
+                let (bytes, part) = reader.next(held, &self.limits.bytes)?;
                 if part == Part::End {
                     self.place = then.place();
                 }

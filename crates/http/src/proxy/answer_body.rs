@@ -2,9 +2,9 @@ use bytes::{Bytes, BytesMut};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
+use tamarisk_h1::{Chunked, Limits, Part};
 
 use super::answer_head::{Framing, Malformed};
-use crate::guard::{Chunked, Limits, Part};
 
 /// The body of an upstream's answer, found in the bytes that come.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl AnswerBody {
             Self::Chunked { reader, trailers } => {
                 while !input.is_empty() {
                     let (count, part) =
-                        reader.next(input, &Limits::DEFAULT).map_err(|_| Malformed)?;
+                        reader.next(input, &Limits::REQUEST).map_err(|_| Malformed)?;
                     let bytes = input.split_to(count);
                     match part {
                         Part::Framing => {}

@@ -7,9 +7,9 @@ use http::header::{HeaderName, VIA};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::ext::ReasonPhrase;
 use memchr::memchr;
+use tamarisk_h1::grammar::decimal;
 
 use super::hop_by_hop::{Named, is_of_connection};
-use crate::guard::decimal;
 
 /// The longest head that is read; what hyper allows on either side.
 const HEAD_MAX: usize = 64 * 1024;

@@ -64,7 +64,7 @@ impl Bounds {
     /// The default ones; but a body may be as long as `limits` say, if they do.
     pub fn of(limits: &Limits) -> Self {
         let mut bounds = Self::default();
-        if let Some(bytes) = limits.body_max {
+        if let Some(bytes) = limits.bytes.body_max {
             bounds.body = bytes;
             bounds.client.file = bounds.client.file.max(bytes);
             bounds.total.file = bounds.total.file.max(bytes);

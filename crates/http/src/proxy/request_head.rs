@@ -10,12 +10,12 @@ use http::header::{CONNECTION, COOKIE, HOST, TE, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Version};
 use tamarisk_control::Ratio;
+use tamarisk_h1::grammar::is_host;
 
 use super::forwarded::{Kept, Peer};
 use super::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
 use super::request_id::RequestId;
 use super::upstream::{HostHeader, Upstream};
-use crate::guard::is_host;
 
 /// How long the body behind a head is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -123,7 +123,7 @@ async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(terms.limits.head_max as u32)
+        .max_header_list_size(terms.limits.bytes.head_max as u32)
         .max_send_buf_size(BUFFER_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);

@@ -10,12 +10,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version};
 use ipnet::IpNet;
 use tamarisk_control::{ClassId, Timestamp};
+use tamarisk_h1::grammar::is_host;
 use tamarisk_stage::StageBuilder;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::classify::{ClassRule, Condition, Route, Routes, timeout};
 use crate::fuzz::Input;
-use crate::guard::{Limits, Violation, Watch, is_host};
+use crate::guard::{Limits, Violation, Watch};
 use crate::proxy::forwarded::{Peer, Scheme};
 use crate::proxy::hop_by_hop::{imitates_ours, is_of_connection};
 use crate::proxy::request_head::{BodyLength, Way};

@@ -1,13 +1,13 @@
 //! Chunk framing [RFC9112 §7.1], byte by byte and without the liberties that
 //! lenient readers take: no white space around a size, no lone CR or LF.
 
-use super::grammar;
-use super::limits::{CHUNK_LINE_MAX, FIELDS_MAX, Limits};
-use super::violation::Violation;
+use crate::grammar;
+use crate::limits::{CHUNK_LINE_MAX, FIELDS_MAX, Limits};
+use crate::violation::Violation;
 
 /// Where in a chunked body its reader is.
-#[derive(Debug)]
-pub(crate) struct Chunked {
+#[derive(Debug, Default)]
+pub struct Chunked {
     place: Place,
     /// Bytes of data announced so far.
     data: u64,
@@ -16,9 +16,10 @@ pub(crate) struct Chunked {
     trailers: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum Place {
     /// Before a digit of the size; the first one must come.
+    #[default]
     SizeStart,
     Size(u64),
     Extension(u64),
@@ -36,7 +37,7 @@ enum Place {
 
 /// What the next bytes of a chunked body are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// Sizes, extensions and line ends.
     Framing,
     /// Data, within one chunk.
@@ -48,17 +49,17 @@ pub(crate) enum Part {
 }
 
 impl Chunked {
-    pub(crate) fn new() -> Self {
-        Self { place: Place::SizeStart, data: 0, line: 0, trailers: 0 }
+    /// At the beginning of a body.
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Reads on at `bytes`, which must not be empty: how many of them are of
     /// which part.
-    pub(crate) fn next(
-        &mut self,
-        bytes: &[u8],
-        limits: &Limits,
-    ) -> Result<(usize, Part), Violation> {
+    ///
+    /// # Errors
+    /// The [`Violation`] in the framing.
+    pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<(usize, Part), Violation> {
         if let Place::Data(left) = self.place {
             let here = left.min(bytes.len() as u64);
             self.place = if here == left { Place::DataCr } else { Place::Data(left - here) };
@@ -148,11 +149,11 @@ fn hex(byte: u8) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     /// The data and the trailers of a body, and its length if it has come to its end.
     fn read(bytes: &[u8]) -> Result<(String, String, Option<usize>), Violation> {
-        let limits = Limits::default().body(Some(64));
+        let limits = Limits { body_max: Some(64), ..Limits::REQUEST };
         let mut chunked = Chunked::new();
         let (mut data, mut trailers, mut at) = (String::new(), String::new(), 0);
         while at < bytes.len() {

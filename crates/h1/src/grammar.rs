@@ -1,8 +1,8 @@
-//! What the bytes of a head may be [RFC9110 §5, RFC9112 §2–5].
+//! Which bytes may stand where in a head [RFC9110 §5, RFC9112 §2–5].
 
 use std::net::Ipv6Addr;
 
-use super::violation::Violation;
+use crate::violation::Violation;
 
 const TOKEN: u8 = 1;
 const VALUE: u8 = 2;
@@ -53,16 +53,22 @@ fn all(bytes: &[u8], place: u8) -> bool {
     bytes.iter().fold(place, |places, &byte| places & PLACES[byte as usize]) != 0
 }
 
-pub(super) fn is_token(byte: u8) -> bool {
+/// Whether `byte` may stand in a token: a method or a field name.
+pub fn is_token(byte: u8) -> bool {
     PLACES[byte as usize] & TOKEN != 0
 }
 
-pub(super) fn is_value(byte: u8) -> bool {
+/// Whether `byte` may stand in a field value.
+pub fn is_value(byte: u8) -> bool {
     PLACES[byte as usize] & VALUE != 0
 }
 
-/// The name and the value, without the white space around it, of a field line.
-pub(super) fn field_line(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
+/// The name and the value, without the white space around it, of a field line, which is given
+/// without its line end.
+///
+/// # Errors
+/// The [`Violation`] if it is not a field line.
+pub fn field_line(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
     let name_len = line.iter().position(|&byte| !is_token(byte)).unwrap_or(line.len());
     match line.get(name_len) {
         Some(b' ' | b'\t') if name_len == 0 => return Err(Violation::Folding),
@@ -82,7 +88,7 @@ pub(super) fn field_line(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
 }
 
 /// A value of digits alone, within 64 bits.
-pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
+pub fn decimal(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
     }
@@ -94,7 +100,7 @@ pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
 
 /// `uri-host [ ":" port ]`, or nothing at all [RFC9110 §7.2]. Of a name the characters are
 /// checked, not whether such a host could exist.
-pub(crate) fn is_host(value: &[u8]) -> bool {
+pub fn is_host(value: &[u8]) -> bool {
     let (is_host, end) = match value {
         [b'[', literal @ ..] => match literal.iter().position(|&byte| byte == b']') {
             Some(length) => (is_ipv6(&literal[..length]), length + 2),
@@ -121,7 +127,7 @@ fn is_ipv6(literal: &[u8]) -> bool {
 
 /// One of the four forms of a request target [RFC9112 §3.2], with no userinfo
 /// in an authority, which has only ever served to deceive.
-pub(super) fn is_target(target: &[u8], method: &[u8], is_connect: bool) -> bool {
+pub fn is_target(target: &[u8], method: &[u8], is_connect: bool) -> bool {
     if is_connect {
         return is_uri_with(target, |uri| {
             uri.scheme().is_none() && uri.path() == "" && uri.port().is_some()
@@ -134,7 +140,7 @@ pub(super) fn is_target(target: &[u8], method: &[u8], is_connect: bool) -> bool 
 }
 
 /// A path with its query, or the asterisk that stands for the whole server.
-pub(super) fn is_path(target: &[u8], method: &[u8]) -> bool {
+pub fn is_path(target: &[u8], method: &[u8]) -> bool {
     match target {
         [b'/', ..] => all(target, TARGET),
         b"*" => method == b"OPTIONS",
