@@ -78,6 +78,11 @@ impl Chunked {
         Ok((bytes.len(), if in_trailers { Part::Trailers } else { Part::Framing }))
     }
 
+    /// How many bytes of data come next: those of the chunk that has begun.
+    pub(crate) fn data_next(&self) -> u64 {
+        if let Place::Data(left) = self.place { left } else { 0 }
+    }
+
     fn is_in_trailers(&self) -> bool {
         use Place::{EndLf, TrailerLf, TrailerName, TrailerStart, TrailerValue};
         matches!(self.place, TrailerStart | TrailerName | TrailerValue | TrailerLf | EndLf)

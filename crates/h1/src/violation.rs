@@ -1,6 +1,6 @@
 use http::StatusCode;
 
-/// Why a client's bytes were refused.
+/// What is wrong with a message, or with the time that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
@@ -10,6 +10,9 @@ pub enum Violation {
     /// The request line is not `method SP target SP version`.
     #[error("malformed request line")]
     RequestLine,
+    /// The status line is not `version SP status SP reason`.
+    #[error("malformed status line")]
+    StatusLine,
     /// The request target has a byte or a form that it must not have.
     #[error("malformed request target")]
     Target,
@@ -57,6 +60,9 @@ pub enum Violation {
     /// A body over its limit, declared or sent.
     #[error("body too large")]
     BodyTooLarge,
+    /// The connection ended within a message.
+    #[error("the connection ended within a message")]
+    Incomplete,
     /// The rest of a head did not come in time.
     #[error("the request head took too long")]
     HeadTooSlow,
@@ -66,7 +72,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// The status that tells the client.
+    /// The status that tells the client, whose request or upstream it was.
     pub fn status(self) -> StatusCode {
         match self {
             Self::NotHttp
@@ -80,7 +86,9 @@ impl Violation {
             | Self::ContentLength
             | Self::TransferEncoding
             | Self::AmbiguousLength
-            | Self::Chunk => StatusCode::BAD_REQUEST,
+            | Self::Chunk
+            | Self::Incomplete => StatusCode::BAD_REQUEST,
+            Self::StatusLine => StatusCode::BAD_GATEWAY,
             Self::HeadTooSlow | Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::RequestLineTooLong => StatusCode::URI_TOO_LONG,

@@ -1,0 +1,235 @@
+//! Heads: found to their last byte, checked line by line, and kept as places in the bytes.
+
+use std::ops::Range;
+
+use memchr::memchr;
+
+use crate::grammar;
+use crate::limits::{FIELDS_MAX, Limits};
+use crate::violation::Violation;
+
+/// Where a part of a head stands, counted from the head's first byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// The part itself. `head` holds the head from its first byte on.
+    ///
+    /// # Panics
+    /// If `head` is shorter than that.
+    #[inline]
+    pub fn of(self, head: &[u8]) -> &[u8] {
+        &head[self.range()]
+    }
+
+    /// The same as indices.
+    #[inline]
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// The place of `part`, which begins `start` bytes into the head.
+    pub(crate) fn new(start: usize, part: &[u8]) -> Self {
+        let place =
+            |index: usize| u32::try_from(index).expect("the limits of heads are below 4 GiB");
+        Self { start: place(start), end: place(start + part.len()) }
+    }
+}
+
+/// One field line of a head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Field {
+    /// The name, in the case in which it was sent.
+    pub name: Span,
+    /// The value, without the white space around it.
+    pub value: Span,
+}
+
+/// The versions of HTTP that this crate reads. Complete by definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0: no chunks, no requests to change the protocol, and a connection for each request
+    /// unless both sides say otherwise.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+}
+
+/// How the end of a body is found [RFC9112 §6.3]. Complete by definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    Empty,
+    /// By counting, this many bytes (not zero).
+    Length(u64),
+    /// By chunk framing.
+    Chunked,
+    /// By the end of the connection; of responses only.
+    UntilClose,
+}
+
+/// What the first line of a head is to be.
+pub(crate) trait FirstLine {
+    /// Whether a LF without a CR before it ends a line [RFC9112 §2.2].
+    const LONE_LF: bool;
+    /// Whether one empty line before the first is ignored [RFC9112 §2.2].
+    const EMPTY_BEFORE: bool;
+    /// Whether a length may be repeated if it is the same each time.
+    const SAME_LENGTHS: bool;
+
+    /// Whether `line`, the beginning of a first line, can become one.
+    fn check_start(&self, line: &[u8], limits: &Limits) -> Result<(), Violation>;
+
+    /// Reads the whole of it, which begins `at` bytes into the head.
+    fn read(&mut self, line: &[u8], at: usize) -> Result<Version, Violation>;
+
+    /// Looks at a field that does not concern the framing.
+    fn field(&mut self, name: &[u8], value: &[u8], version: Version) -> Result<(), Violation>;
+}
+
+/// A search for the end of a head, which goes on where it stopped: each byte is looked at a bounded
+/// number of times, however it drips in. What it finds on its way is kept.
+#[derive(Debug, Default)]
+pub(crate) struct HeadScan {
+    line_start: usize,
+    searched: usize,
+    version: Option<Version>,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) length: Option<u64>,
+    pub(crate) chunked: bool,
+    pub(crate) close: bool,
+    pub(crate) keep_alive: bool,
+    pub(crate) upgrade: bool,
+}
+
+impl HeadScan {
+    /// Begins with the next head, in the memory of the last one.
+    pub(crate) fn restart(&mut self) {
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        *self = Self { fields, ..Self::default() };
+    }
+
+    /// Whether nothing of a head has been seen.
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.searched == 0
+    }
+
+    /// Looks at `held`, a head's first bytes: those seen before and new ones after them. The length
+    /// and the version of the head, once it is complete.
+    pub(crate) fn advance<F: FirstLine>(
+        &mut self,
+        first: &mut F,
+        held: &[u8],
+        limits: &Limits,
+    ) -> Result<Option<(usize, Version)>, Violation> {
+        while let Some(found) = memchr(b'\n', &held[self.searched..]) {
+            let end = self.searched + found;
+            let next = end + 1;
+            let line = &held[self.line_start..end];
+            self.check_start(first, line, next, limits)?;
+            let line = match line.split_last() {
+                Some((b'\r', line)) => line,
+                _ if F::LONE_LF => line,
+                _ => return Err(Violation::LineEnd),
+            };
+            let at = self.line_start;
+            (self.searched, self.line_start) = (next, next);
+            match self.version {
+                None if F::EMPTY_BEFORE && line.is_empty() && next == 2 => {}
+                None => self.version = Some(first.read(line, at)?),
+                Some(version) if line.is_empty() => return Ok(Some((next, version))),
+                Some(version) => self.field(first, line, at, version)?,
+            }
+        }
+        self.searched = held.len();
+        self.check_start(first, &held[self.line_start..], held.len(), limits).map(|()| None)
+    }
+
+    /// Whether the start of a line, or all of it up to its LF, breaks a rule already; the head has
+    /// come to `len` bytes with it. What is refused here is refused however much of the line has
+    /// come.
+    fn check_start<F: FirstLine>(
+        &self,
+        first: &F,
+        line: &[u8],
+        len: usize,
+        limits: &Limits,
+    ) -> Result<(), Violation> {
+        match self.version {
+            None => first.check_start(line, limits),
+            Some(_) if len > limits.head_max => Err(Violation::HeadTooLarge),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn field<F: FirstLine>(
+        &mut self,
+        first: &mut F,
+        line: &[u8],
+        at: usize,
+        version: Version,
+    ) -> Result<(), Violation> {
+        if self.fields.len() >= FIELDS_MAX as usize {
+            return Err(Violation::TooManyFields);
+        }
+        let (name, value) = grammar::field_line(line)?;
+        // How far the value is into the line.
+        let value_at = value.as_ptr().addr() - line.as_ptr().addr();
+        let spans = Field { name: Span::new(at, name), value: Span::new(at + value_at, value) };
+        self.fields.push(spans);
+        match name.len() {
+            7 if name.eq_ignore_ascii_case(b"upgrade") => {
+                self.upgrade = version == Version::Http11;
+            }
+            10 if name.eq_ignore_ascii_case(b"connection") => self.connection(value),
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                let length = grammar::decimal(value).ok_or(Violation::ContentLength)?;
+                let is_same = F::SAME_LENGTHS && self.length == Some(length);
+                if self.length.is_some() && !is_same {
+                    return Err(Violation::ContentLength);
+                }
+                self.length = Some(length);
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                // An HTTP/1.0 sender knows no chunks [RFC9112 §6.1].
+                let is_known = value.eq_ignore_ascii_case(b"chunked") && version == Version::Http11;
+                if self.chunked || !is_known {
+                    return Err(Violation::TransferEncoding);
+                }
+                self.chunked = true;
+            }
+            _ => first.field(name, value, version)?,
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// What the head's fields say about the end of its body; `None` if they do not.
+    pub(crate) fn framing(&self, limits: &Limits) -> Result<Option<Framing>, Violation> {
+        match (self.length, self.chunked) {
+            (Some(_), true) => Err(Violation::AmbiguousLength),
+            (None, true) => Ok(Some(Framing::Chunked)),
+            (Some(length), false) if limits.body_max.is_some_and(|max| length > max) => {
+                Err(Violation::BodyTooLarge)
+            }
+            (Some(0), false) => Ok(Some(Framing::Empty)),
+            (Some(length), false) => Ok(Some(Framing::Length(length))),
+            (None, false) => Ok(None),
+        }
+    }
+
+    /// Whether the sender wants to go on with the connection [RFC9112 §9.3].
+    pub(crate) fn keeps(&self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+}
