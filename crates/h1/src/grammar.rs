@@ -98,6 +98,12 @@ pub fn decimal(value: &[u8]) -> Option<u64> {
     })
 }
 
+/// Whether the comma-separated list `value` has `option` in it, in whichever case: as a
+/// `Connection` names its options [RFC9110 §7.6.1].
+pub fn lists(value: &[u8], option: &[u8]) -> bool {
+    value.split(|&byte| byte == b',').any(|listed| listed.trim_ascii().eq_ignore_ascii_case(option))
+}
+
 /// `uri-host [ ":" port ]`, or nothing at all [RFC9110 §7.2]. Of a name the characters are
 /// checked, not whether such a host could exist.
 pub fn is_host(value: &[u8]) -> bool {
@@ -199,6 +205,16 @@ mod tests {
             "[::1%25eth0]",
         ] {
             assert!(!is_host(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn options_are_found_in_a_list_and_not_in_other_words() {
+        for value in ["close", "Close", "x, close", "x ,\tCLOSE , y"] {
+            assert!(lists(value.as_bytes(), b"close"), "{value}");
+        }
+        for value in ["", "x", "closed", "x-close", "clo se"] {
+            assert!(!lists(value.as_bytes(), b"close"), "{value}");
         }
     }
 

@@ -8,6 +8,9 @@ use crate::grammar;
 use crate::limits::{FIELDS_MAX, Limits};
 use crate::violation::Violation;
 
+/// How many fields there is room for at once: most heads have no more.
+const FIELDS_USUAL: usize = 16;
+
 /// Where a part of a head stands, counted from the head's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -173,6 +176,9 @@ impl HeadScan {
         at: usize,
         version: Version,
     ) -> Result<(), Violation> {
+        if self.fields.is_empty() {
+            self.fields.reserve(FIELDS_USUAL);
+        }
         if self.fields.len() >= FIELDS_MAX as usize {
             return Err(Violation::TooManyFields);
         }
@@ -208,10 +214,8 @@ impl HeadScan {
     }
 
     fn connection(&mut self, value: &[u8]) {
-        for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-        }
+        self.close |= grammar::lists(value, b"close");
+        self.keep_alive |= grammar::lists(value, b"keep-alive");
     }
 
     /// What the head's fields say about the end of its body; `None` if they do not.

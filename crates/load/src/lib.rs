@@ -48,7 +48,6 @@ mod answer;
 pub mod arrivals;
 mod closed_loop;
 mod connection;
-mod connection_option;
 mod descriptors;
 mod fairness;
 #[cfg(any(test, fuzzing))]

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, Method, header};
+use tamarisk_h1::grammar::lists;
 
-use crate::connection_option::names;
 use crate::url::WeightedUrl;
 
 /// All of a run's requests but for their paths.
@@ -48,7 +48,7 @@ impl RequestForm {
             }
         }
         let mut connections = headers.get_all(header::CONNECTION).iter();
-        let closes = connections.any(|value| names(value.as_bytes(), "close"));
+        let closes = connections.any(|value| lists(value.as_bytes(), b"close"));
         let body = if headers.contains_key(header::TRANSFER_ENCODING) {
             one_chunk(&body)
         } else {
