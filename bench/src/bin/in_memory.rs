@@ -19,7 +19,7 @@ use tamarisk_bench::process::Scratch;
 use tamarisk_bench::{Spread, cpu_time_of_thread, spread};
 use tamarisk_control::Target;
 use tamarisk_haboob::{CoreSite, Site, SiteOptions};
-use tamarisk_http::server::{Drain, DrainTrigger, Server};
+use tamarisk_server::{Drain, DrainTrigger, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tamarisk_http::access_log::{LogFormat, LogOptions, LogTarget};
+use tamarisk_observe::access_log::{LogFormat, LogOptions, LogTarget};
 
 /// Where requests are logged, and how.
 #[derive(Debug, Args)]

@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tamarisk_control::Target;
-use tamarisk_http::protect::{self, Options, Running};
-use tamarisk_http::proxy::Origin;
 use tamarisk_load::{Change, ClosedLoop, Plan, Report, RetryAfter, Schedule, Spread, Workload};
+use tamarisk_protect::{Options, Running};
+use tamarisk_proxy::Origin;
 
 use self::comparison::Comparison;
 use self::service::Service;
@@ -148,5 +148,5 @@ fn serve(address: SocketAddr) -> anyhow::Result<Ending> {
 async fn front(upstream: SocketAddr) -> anyhow::Result<Running> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let origin: Origin = format!("http://{upstream}").parse()?;
-    Ok(protect::start(Options::single(listen, origin, Target::p90(TARGET)?)).await?)
+    Ok(tamarisk_protect::start(Options::single(listen, origin, Target::p90(TARGET)?)).await?)
 }

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tamarisk_http::status::TokenSource;
+use tamarisk_observe::status::TokenSource;
 
 /// A request through the proxy allocates some dozen times: an allocator made for
 /// that saves several per cent of its cost (`bench`, `proxy`).
@@ -156,7 +156,7 @@ fn warn_of_readable(token: Option<&TokenSource>) {
 
 /// An address to listen on.
 fn listen_address(text: &str) -> Result<std::net::SocketAddr, String> {
-    tamarisk_http::config::parts::listen_address(text).ok_or_else(|| {
+    tamarisk_service::settings::listen_address(text).ok_or_else(|| {
         "expected an address and a port: `127.0.0.1:8080`, `localhost:8080` or `:8080`".into()
     })
 }

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use miette::Diagnostic;
-use tamarisk_http::config::ConfigError;
-use tamarisk_http::date::Rfc3339;
+use tamarisk_observe::date::Rfc3339;
+use tamarisk_settings::ConfigError;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};

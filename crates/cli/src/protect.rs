@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use clap::Args;
 use tamarisk_control::{Ratio, Target, parse_duration};
-use tamarisk_http::config::{self, ConfigError};
-use tamarisk_http::protect::{self, Options, Running};
-use tamarisk_http::proxy::Origin;
-use tamarisk_http::server::Listeners;
-use tamarisk_http::status::TokenSource;
+use tamarisk_observe::status::TokenSource;
+use tamarisk_protect::config::{self, ConfigError};
+use tamarisk_protect::{Options, Running};
+use tamarisk_proxy::Origin;
+use tamarisk_server::Listeners;
 
 mod recording;
 
@@ -128,10 +128,10 @@ impl Protect {
             let mut read_again = SignalWatch::read_again();
             let mut succession = Succession::watch();
             let mut running = match succession::inherited()? {
-                sockets if sockets.is_empty() => protect::start(options).await?,
+                sockets if sockets.is_empty() => tamarisk_protect::start(options).await?,
                 sockets => {
                     let listeners = Listeners::inherited(sockets, options.cores)?;
-                    protect::start_on(listeners, options).await?
+                    tamarisk_protect::start_on(listeners, options).await?
                 }
             };
             announce(&running);

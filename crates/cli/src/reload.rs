@@ -1,7 +1,7 @@
 //! What SIGHUP makes of a file that is read again, for whoever has sent it.
 
-use tamarisk_http::config::ConfigError;
-use tamarisk_http::protect::Reloaded;
+use tamarisk_service::Reloaded;
+use tamarisk_settings::ConfigError;
 
 use crate::messages::MessageOptions;
 

@@ -13,7 +13,7 @@ use tamarisk_haboob::{
     FolderOptions, Listeners, Listing, Options, Running, SiteOptions, StatusOptions, start,
     start_on,
 };
-use tamarisk_http::status::TokenSource;
+use tamarisk_observe::status::TokenSource;
 
 use crate::access_log::AccessLog;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
-use tamarisk_http::date::Rfc3339;
-use tamarisk_http::tls::{Identity, Tls};
+use tamarisk_observe::date::Rfc3339;
+use tamarisk_server::tls::{Identity, Tls};
 
 use crate::misunderstood;
 

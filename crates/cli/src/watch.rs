@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_http::proxy::Upstream;
+use tamarisk_proxy::Upstream;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 

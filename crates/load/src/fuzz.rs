@@ -1,7 +1,7 @@
 //! What must hold of whatever a person writes on the command line, or a server as
 //! `Retry-After`: a function `check` that panics when it does not.
 //!
-//! libFuzzer looks for such texts (`crates/http/fuzz`, target `arguments`); the test
+//! libFuzzer looks for such texts (`fuzz` at the root, target `arguments`); the test
 //! below replays those it has found, with random changes, on any compiler.
 
 use std::time::Duration;
@@ -111,7 +111,7 @@ fn a_schedule_can_be_run(schedule: &Schedule) {
 }
 
 #[cfg(test)]
-#[path = "../../http/fuzz/replay.rs"]
+#[path = "../../../fuzz/replay.rs"]
 mod replay;
 
 #[cfg(test)]

@@ -26,12 +26,12 @@
 //! - Stages, sinks, gates, graphs: everything of `tamarisk-stage` is here at the root.
 //! - Targets, classes and laws: the ones that describe a stage are at the root, all of
 //!   them in [`control`].
-//! - To put a tower service (axum, tonic, hyper) behind a stage in one line: [`http`].
+//! - To put a tower service (axum, tonic, hyper) behind a stage in one line: [`tower`].
 //!
 //! What this crate does not do: it has no code of its own.
 
 pub use tamarisk_control as control;
 pub use tamarisk_control::{Class, ClassId, Classes, Priority, Target};
-#[cfg(feature = "http")]
-pub use tamarisk_http as http;
 pub use tamarisk_stage::*;
+#[cfg(feature = "tower")]
+pub use tamarisk_tower as tower;

@@ -8,9 +8,9 @@ use http::header::{
     ETAG, LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use tamarisk_http::error_page;
-use tamarisk_http::proxy::ProxyBody;
-use tamarisk_http::server::Refusal;
+use tamarisk_http_gate::error_page;
+use tamarisk_proxy::ProxyBody;
+use tamarisk_server::Refusal;
 
 use crate::body::{Part, SiteBody};
 use crate::condition::Verdict;

@@ -7,11 +7,9 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{StatusCode, Version};
 use memchr::memchr;
-use tamarisk_http::access_log;
-use tamarisk_http::guard::Violation;
-use tamarisk_http::server::{
-    Account, Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile,
-};
+use tamarisk_observe::access_log;
+use tamarisk_server::guard::Violation;
+use tamarisk_server::{Account, Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile};
 
 use crate::answer::{self, Answer};
 use crate::connection::Connection;

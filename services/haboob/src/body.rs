@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use tamarisk_http::proxy::ProxyBody;
-use tamarisk_http::server::read_size;
+use tamarisk_proxy::ProxyBody;
+use tamarisk_server::read_size;
 
 use crate::files::Wanted;
 use crate::memory_file::MemoryFile;

@@ -12,9 +12,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::service::Service;
-use tamarisk_http::access_log::{Asked, Entry, Logged};
-use tamarisk_http::proxy::{Peer, Proxy};
-use tamarisk_http::server::ClientBody;
+use tamarisk_observe::access_log::{Asked, Entry, Logged};
+use tamarisk_proxy::{Peer, Proxy};
+use tamarisk_server::ClientBody;
 
 use crate::answer::{self, Answer, Wish};
 use crate::body::SiteBody;

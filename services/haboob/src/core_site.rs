@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use tamarisk_http::proxy::Proxy;
+use tamarisk_proxy::Proxy;
 
 use crate::connection::Connection;
 use crate::edition::Edition;

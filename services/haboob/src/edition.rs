@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
-use tamarisk_http::ErrorPages;
-use tamarisk_http::access_log::Log;
-use tamarisk_http::classify::{PathPrefix, Routes};
-use tamarisk_http::protect::UpstreamOptions;
-use tamarisk_http::proxy::{self, Scheme};
+use tamarisk_http_gate::ErrorPages;
+use tamarisk_observe::access_log::Log;
+use tamarisk_proxy::Scheme;
+use tamarisk_proxy::classify::{PathPrefix, Routes};
+use tamarisk_service::UpstreamOptions;
 use tamarisk_stage::Gate;
 
 use crate::change;
@@ -31,7 +31,7 @@ pub(crate) struct Edition {
     pub(crate) pages: Arc<Pages>,
     pub(crate) hosts: Hosts<Arc<Host>>,
     /// Where proxied requests go, whose routes are counted as here.
-    pub(crate) proxy: proxy::Site,
+    pub(crate) proxy: tamarisk_proxy::Site,
     pub(crate) log: Option<Log>,
     folders: Vec<Arc<Folder>>,
     /// The number of the next folder that nobody has known before.
@@ -96,7 +96,7 @@ impl Edition {
         Ok(Self {
             pages: Arc::new(pages),
             hosts: Hosts::new(names.zip(hosts)),
-            proxy: proxy::Site {
+            proxy: tamarisk_proxy::Site {
                 routes: Routes::new(routes),
                 upstreams,
                 trusted: options.trusted.clone(),
@@ -156,8 +156,8 @@ struct Parts<'a> {
     folders: Vec<Arc<Folder>>,
     next_folder: u32,
     classes: Vec<Class>,
-    routes: Vec<tamarisk_http::classify::Route>,
-    upstreams: Vec<Arc<proxy::Upstream>>,
+    routes: Vec<tamarisk_proxy::classify::Route>,
+    upstreams: Vec<Arc<tamarisk_proxy::Upstream>>,
 }
 
 impl<'a> Parts<'a> {
@@ -181,7 +181,7 @@ impl<'a> Parts<'a> {
                     let upstream = self.upstreams.len();
                     self.upstreams.push(self.upstream(&proxy.upstream)?);
                     self.routes
-                        .push(tamarisk_http::classify::Route { upstream, ..proxy.route.clone() });
+                        .push(tamarisk_proxy::classify::Route { upstream, ..proxy.route.clone() });
                     Way::Proxy(upstream)
                 }
                 Action::Folder(folder) => {
@@ -205,7 +205,10 @@ impl<'a> Parts<'a> {
 
     /// The service behind a gate: the one that there is already, if nothing but its targets has
     /// changed.
-    fn upstream(&self, options: &UpstreamOptions) -> Result<Arc<proxy::Upstream>, SiteError> {
+    fn upstream(
+        &self,
+        options: &UpstreamOptions,
+    ) -> Result<Arc<tamarisk_proxy::Upstream>, SiteError> {
         let known = self.before.and_then(|before| {
             let mut known = services(&before.options).zip(&before.proxy.upstreams);
             known.find(|(known, _)| known.is_like(options)).map(|(_, upstream)| upstream)

@@ -14,7 +14,7 @@ use http::header::CONTENT_TYPE;
 use mime_guess::{Mime, mime};
 use rustix::io::Errno;
 use tamarisk_control::Timestamp;
-use tamarisk_http::server::SentFile;
+use tamarisk_server::SentFile;
 
 use crate::condition::Validators;
 use crate::encoding::Encoding;

@@ -24,7 +24,7 @@ impl HostName {
     /// `example.org` or `*.example.org`, in whatever case; `None` if `text` is neither.
     pub fn of(text: &str) -> Option<Self> {
         let name = |text: &str| {
-            let is_name = tamarisk_http::config::parts::is_host_name(text) && !text.ends_with('.');
+            let is_name = tamarisk_service::settings::is_host_name(text) && !text.ends_with('.');
             is_name.then(|| text.to_ascii_lowercase())
         };
         match text.strip_prefix("*.") {

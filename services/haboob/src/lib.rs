@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! socket ─ (TLS) ─ guard ─ hyper ─ host ─ route ─ path ─ page cache ─ hit ─────────────── answer
-//!          (tamarisk-http)                    │                 └─ miss ─ files (threads) ──┘
+//!          (tamarisk-server)                  │                 └─ miss ─ files (threads) ──┘
 //!                                             │                    chunks (threads) ─ body of a long file
 //!                                             └─ gate ─ service behind
 //! ```
@@ -81,6 +81,6 @@ pub use route::Redirect;
 pub use serve::{Options, Running, StartError, start, start_on};
 pub use site::{Site, SiteError};
 pub use status::StatusOptions;
-pub use tamarisk_http::protect::Reloaded;
-pub use tamarisk_http::server::Listeners;
-pub use tamarisk_http::tls;
+pub use tamarisk_server::Listeners;
+pub use tamarisk_server::tls;
+pub use tamarisk_service::Reloaded;

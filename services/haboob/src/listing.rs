@@ -11,8 +11,7 @@ use http::HeaderValue;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use tamarisk_control::Timestamp;
-
-use tamarisk_http::date::Civil;
+use tamarisk_observe::date::Civil;
 
 use crate::condition::Validators;
 use crate::folder::{Folder, compressed};

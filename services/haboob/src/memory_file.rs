@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
-use tamarisk_http::server::{Bringing, SentFile};
+use tamarisk_server::{Bringing, SentFile};
 
 /// Each takes a descriptor, of which a server keeps a thousand beside its connections.
 const COUNT_MAX: usize = 256;

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use http::{HeaderValue, StatusCode};
 use ipnet::IpNet;
 use tamarisk_control::Target;
-use tamarisk_http::access_log::LogOptions;
-use tamarisk_http::classify;
-use tamarisk_http::protect::UpstreamOptions;
-use tamarisk_http::proxy::Scheme;
+use tamarisk_observe::access_log::LogOptions;
+use tamarisk_proxy::{Scheme, classify};
+use tamarisk_service::UpstreamOptions;
 
 use crate::folder::Listing;
 use crate::host::HostName;

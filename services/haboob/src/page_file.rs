@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use tamarisk_http::server::{Bringing, FileBody, SentFile};
+use tamarisk_server::{Bringing, FileBody, SentFile};
 
 use crate::files::{Chunk, ChunkSink, Wanted};
 

@@ -6,11 +6,11 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tamarisk_control::Target;
-use tamarisk_http::protect::{Reloaded, UnknownHost};
-use tamarisk_http::proxy::Scheme;
-use tamarisk_http::server::{Beside, Cores, DrainTrigger, ListenError, Listeners, Server};
-use tamarisk_http::status::InvalidToken;
-use tamarisk_http::tls::{Handshakes, Tls};
+use tamarisk_observe::status::InvalidToken;
+use tamarisk_proxy::Scheme;
+use tamarisk_server::tls::{Handshakes, Tls};
+use tamarisk_server::{Beside, Cores, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_service::{Reloaded, UnknownHost};
 use tamarisk_stage::{BuildError, StageObservation};
 use tokio::task::JoinHandle;
 

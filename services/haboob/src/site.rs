@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::InvalidClasses;
+use tamarisk_observe::access_log::{Log, LogError};
+use tamarisk_observe::status::Rejections;
+use tamarisk_proxy::Upstream;
 use tamarisk_stage::{BuildError, Gate, StageObservation};
-
-use tamarisk_http::access_log::{Log, LogError};
-use tamarisk_http::proxy::Upstream;
-use tamarisk_http::status::Rejections;
 
 use crate::edition::Edition;
 use crate::options::SiteOptions;

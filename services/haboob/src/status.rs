@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tamarisk_http::server::{Beside, Drain, DrainTrigger, ListenError, Listeners, Server};
-use tamarisk_http::status::{self, Board, Token, TokenSource};
-use tamarisk_http::tls::Handshakes;
+use tamarisk_observe::status::{self, Board, Token, TokenSource};
+use tamarisk_server::tls::Handshakes;
+use tamarisk_server::{Beside, Drain, DrainTrigger, ListenError, Listeners, Server};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 

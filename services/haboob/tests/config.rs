@@ -11,7 +11,7 @@ use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use support::Folder;
 use tamarisk_haboob::config::{ConfigError, load, parse};
 use tamarisk_haboob::{Action, HiddenFiles, HostName, Listing, Options, Redirect};
-use tamarisk_http::access_log::{LogFormat, LogTarget};
+use tamarisk_observe::access_log::{LogFormat, LogTarget};
 
 fn read(text: &str) -> Result<Options, ConfigError> {
     parse("site.toml", text, Path::new("/srv"))

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tamarisk_control::Target;
 use tamarisk_haboob::tls::{Identity, Tls, TlsError, Warning};
 use tamarisk_haboob::{Options, Running, SiteOptions, config, start};
-use tamarisk_http::guard::Limits;
+use tamarisk_server::guard::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

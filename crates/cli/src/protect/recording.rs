@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use tamarisk_http::protect::Options;
+use tamarisk_protect::Options;
 use tamarisk_trace::{Close, Recorder};
 
 /// A file that is full is noticed after this time.

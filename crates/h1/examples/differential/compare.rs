@@ -6,7 +6,7 @@ use std::fmt;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tamarisk_h1::{Event, Limits, RequestReader, Violation};
-use tamarisk_http::guard::{Limits as GuardLimits, Watch};
+use tamarisk_server::guard::{Limits as GuardLimits, Watch};
 
 /// Small, so that inputs come to them.
 const LIMITS: Limits = Limits { first_line_max: 128, head_max: 512, body_max: Some(600) };

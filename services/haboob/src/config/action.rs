@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tamarisk_control::Target;
-use tamarisk_http::config::parts::{self, ClassDefinition, PROXIED_KEYS, Proxied};
+use tamarisk_service::settings::{self, ClassDefinition, PROXIED_KEYS, Proxied};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::{list, name};
 use tamarisk_settings::{Fault, Section};
@@ -77,7 +77,8 @@ impl Known<'_> {
         if let Some(value) = inherited("hidden") {
             folder.hidden = values::hidden(value)?;
         }
-        folder.cache_control = inherited("cache_control").map(parts::header_value).transpose()?;
+        folder.cache_control =
+            inherited("cache_control").map(settings::header_value).transpose()?;
         folder.target = match target::of(route)? {
             Some(target) => Some(target),
             None => target::of(self.host)?,

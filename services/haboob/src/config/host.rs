@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use http::StatusCode;
 use tamarisk_control::Target;
-use tamarisk_http::classify::PathPrefix;
-use tamarisk_http::config::parts::{self, ClassDefinition};
+use tamarisk_proxy::classify::PathPrefix;
+use tamarisk_service::settings::{self, ClassDefinition};
 use tamarisk_settings::target::is_percentile;
 use tamarisk_settings::values::list;
 use tamarisk_settings::{Fault, Section, Value};
@@ -86,7 +86,7 @@ fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault>
     }
     for value in section.read("route", |value| list(value, Ok))?.unwrap_or_default() {
         let route = Section::new(value, &keys(), is_percentile)?;
-        let path = route.require("path", "\"/docs\"", parts::path)?;
+        let path = route.require("path", "\"/docs\"", settings::path)?;
         let prefix = PathPrefix::new(&path);
         if let Some(other) = routes.iter().find(|other| PathPrefix::new(&other.path) == prefix) {
             let span = route.span_of("path");
@@ -143,7 +143,7 @@ fn errors(
         let message = "there is no folder to look for error pages in";
         return Err(Fault::new(value.span(), message, "needs `root = \"…\"` in this host"));
     };
-    let pages = parts::statuses(value)?.into_iter();
+    let pages = settings::statuses(value)?.into_iter();
     pages.map(|(status, value)| Ok((status, place.page(value, &own.root)?))).collect()
 }
 

@@ -93,7 +93,7 @@ use std::path::Path;
 
 pub use tamarisk_settings::ConfigError;
 
-use tamarisk_http::config::parts::Disk;
+use tamarisk_service::settings::Disk;
 
 use self::values::Place;
 use crate::serve::Options;

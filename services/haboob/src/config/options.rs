@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tamarisk_control::{CLASSES_MAX, Target};
-use tamarisk_http::config::parts;
+use tamarisk_service::settings;
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::{count, list, size};
 use tamarisk_settings::{Document, Fault, Section, Value};
@@ -26,10 +26,10 @@ const DEFAULT_TARGET: Duration = Duration::from_secs(1);
 
 pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options, Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
-    let listen = file.require("listen", "\"127.0.0.1:8080\"", parts::address)?;
+    let listen = file.require("listen", "\"127.0.0.1:8080\"", settings::address)?;
     let default = || Target::p90(DEFAULT_TARGET).expect("a second is a target");
     let target = target::of(&file)?.unwrap_or_else(default);
-    let classes = file.read("classes", parts::classes)?.unwrap_or_default();
+    let classes = file.read("classes", settings::classes)?.unwrap_or_default();
     let common = Common { place, classes: &classes, target };
     let read = |value| hosts(value, common).and_then(|hosts| named_apart(value, hosts));
     let mut site = SiteOptions::of(file.require("host", "[{ root = \"public\" }]", read)?, target);
@@ -43,23 +43,24 @@ pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options,
         site.file_workers = threads;
     }
     site.trusted =
-        file.read("trusted_proxies", |value| list(value, parts::network))?.unwrap_or_default();
-    site.log = file.read("log", |value| parts::log(value, place.folder))?;
+        file.read("trusted_proxies", |value| list(value, settings::network))?.unwrap_or_default();
+    site.log = file.read("log", |value| settings::log(value, place.folder))?;
 
     let mut options = Options::new(listen, site);
     if let Some(cores) = file.read("cores", count)? {
         options.cores = cores;
     }
-    if let Some(server) = file.read("limits", parts::limits)? {
+    if let Some(server) = file.read("limits", settings::limits)? {
         let limits = file.value("limits").and_then(|limits| limits.get_ref().as_table());
         let is_stated = limits.is_some_and(|limits| limits.contains_key("connections"));
         let default = options.server.connections_limit();
         options.server = if is_stated { server } else { server.connections_max(default) };
     }
-    options.tls = file.read("tls", |value| parts::tls(value, place.folder, place.disk))?.flatten();
-    let token = file.read("status_token", parts::token)?;
-    let status = file.read("status", parts::address)?;
-    let hosts = |value| list(value, parts::host_name);
+    options.tls =
+        file.read("tls", |value| settings::tls(value, place.folder, place.disk))?.flatten();
+    let token = file.read("status_token", settings::token)?;
+    let status = file.read("status", settings::address)?;
+    let hosts = |value| list(value, settings::host_name);
     let hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
     options.status = status.map(|listen| StatusOptions { listen, token, hosts });
     Ok(options)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use http::StatusCode;
-use tamarisk_http::config::parts::Disk;
+use tamarisk_service::settings::Disk;
 use tamarisk_settings::values::{number, parsed, text};
 use tamarisk_settings::{Fault, Value};
 

@@ -1,7 +1,7 @@
 //! What must hold whatever bytes come: one property a module, each a function
 //! `check` that panics when it does not.
 //!
-//! libFuzzer looks for such bytes (`crates/http/fuzz`); the tests below replay
+//! libFuzzer looks for such bytes (`fuzz` at the root); the tests below replay
 //! those it has found, with random changes, on any compiler.
 
 pub mod condition;
@@ -11,7 +11,7 @@ pub mod range;
 pub mod site;
 
 #[cfg(test)]
-#[path = "../../../../crates/http/fuzz/replay.rs"]
+#[path = "../../../../fuzz/replay.rs"]
 mod replay;
 
 /// The first line of an input, and what is behind it.

@@ -5,7 +5,7 @@ use std::path::Component;
 
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
-use tamarisk_http::classify::PathPrefix;
+use tamarisk_proxy::classify::PathPrefix;
 
 use crate::path::{HiddenFiles, SitePath};
 use crate::route::Redirect;

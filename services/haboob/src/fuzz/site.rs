@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tamarisk_http::classify::PathPrefix;
+use tamarisk_proxy::classify::PathPrefix;
 
 use crate::config::parse;
 use crate::options::{Action, HostOptions, SiteOptions};
 
-#[path = "../../../../crates/http/fuzz/shown.rs"]
+#[path = "../../../../fuzz/shown.rs"]
 mod shown;
 
 /// What `input` says makes a site that holds together, or a mistake that is shown at a

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 
-#[path = "../../../../crates/http/tests/support/frames.rs"]
+#[path = "../../../../crates/server/tests/support/frames.rs"]
 pub(crate) mod frames;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,117 @@
+//! The operator's own pages in place of ours, for people who are refused or get an error.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use http::StatusCode;
+use parking_lot::RwLock;
+
+use crate::Details;
+
+/// A page is sent to everyone who is refused, so that it must not be long.
+const PAGE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Pages by status, as HTML in UTF-8. In a page, `{{status}}`, `{{reason}}`, `{{request_id}}` and
+/// `{{retry_after}}` stand for what they say. Clones share the pages.
+#[derive(Clone, Debug, Default)]
+pub struct ErrorPages(Arc<RwLock<BTreeMap<u16, Arc<str>>>>);
+
+/// A page cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ErrorPageError {
+    /// It cannot be read, or is not UTF-8.
+    #[error("cannot read the error page {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is too long.
+    #[error("the error page {} has {bytes} bytes; at most {PAGE_BYTES_MAX} are allowed", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+impl ErrorPages {
+    /// Reads a page from a file, for answers with this status.
+    ///
+    /// # Errors
+    /// [`ErrorPageError`].
+    pub fn read(&self, status: StatusCode, path: &Path) -> Result<(), ErrorPageError> {
+        let unreadable = |source| ErrorPageError::Unreadable { path: path.to_owned(), source };
+        let bytes = fs::metadata(path).map_err(unreadable)?.len();
+        if bytes > PAGE_BYTES_MAX {
+            return Err(ErrorPageError::TooLong { path: path.to_owned(), bytes });
+        }
+        let page = fs::read_to_string(path).map_err(unreadable)?;
+        self.0.write().insert(status.as_u16(), page.into());
+        Ok(())
+    }
+
+    /// Takes the pages of `other` in place of these; whether they differ.
+    pub fn replace(&self, other: &Self) -> bool {
+        let other = other.0.read().clone();
+        let mut pages = self.0.write();
+        let differ = *pages != other;
+        *pages = other;
+        differ
+    }
+
+    /// The page for a status, if there is one.
+    pub fn fill(&self, status: StatusCode, reason: &str, details: &Details<'_>) -> Option<String> {
+        let page = self.0.read().get(&status.as_u16()).map(Arc::clone)?;
+        let retry_after = details.retry_after.map(|seconds| seconds.to_string());
+        let mut filled = page.replace("{{status}}", status.as_str());
+        for (name, value) in [
+            ("{{reason}}", reason),
+            ("{{request_id}}", details.request_id.unwrap_or("-")),
+            ("{{retry_after}}", retry_after.as_deref().unwrap_or("-")),
+        ] {
+            filled = filled.replace(name, value);
+        }
+        Some(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(text: &str) -> tempfile::TempPath {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        file.into_temp_path()
+    }
+
+    #[test]
+    fn a_page_is_filled_and_replaced() {
+        let (pages, busy) = (ErrorPages::default(), StatusCode::SERVICE_UNAVAILABLE);
+        let details = Details { request_id: Some("a1"), retry_after: Some(3), pages: None };
+        assert_eq!(pages.fill(busy, "queue_full", &details), None);
+        pages.read(busy, &page("{{status}} {{reason}} {{request_id}} {{retry_after}}")).unwrap();
+        assert_eq!(pages.fill(busy, "queue_full", &details).unwrap(), "503 queue_full a1 3");
+        assert_eq!(pages.fill(StatusCode::BAD_GATEWAY, "unreachable", &details), None);
+
+        let others = ErrorPages::default();
+        others.read(busy, &page("later")).unwrap();
+        assert!(pages.clone().replace(&others) && !pages.replace(&others));
+        assert_eq!(pages.fill(busy, "queue_full", &details).unwrap(), "later");
+    }
+
+    #[test]
+    fn a_page_that_is_missing_or_too_long_is_an_error() {
+        let (pages, status) = (ErrorPages::default(), StatusCode::BAD_GATEWAY);
+        let error = pages.read(status, Path::new("/no/such/page.html")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read the error page /no/such/page.html");
+        let long = page(&"x".repeat(PAGE_BYTES_MAX as usize + 1));
+        let error = pages.read(status, &long).unwrap_err();
+        assert!(error.to_string().ends_with("has 65537 bytes; at most 65536 are allowed"));
+    }
+}

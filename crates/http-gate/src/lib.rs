@@ -1,0 +1,18 @@
+//! A gate in HTTP's terms: the deadline that a request's head names, the answer to a request
+//! that the gate does not let through, and the permit of one that it lets through, held until
+//! its answer is ready.
+//!
+//! What this crate does not do: it decides nothing about admission, and knows neither a server
+//! nor a client. The tower layer, the server, the proxy and the services answer with it.
+
+mod deadline;
+mod error_pages;
+mod hold;
+mod refusal;
+mod timeout;
+
+pub use deadline::Deadline;
+pub use error_pages::{ErrorPageError, ErrorPages};
+pub use hold::{Hold, READY_BYTES};
+pub use refusal::{Details, Form, Message, Refusal, error_page, reason, refused};
+pub use timeout::timeout;

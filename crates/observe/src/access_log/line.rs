@@ -1,0 +1,291 @@
+//! One line: what a client says cannot end it, or pass for another one.
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::header::{HOST, REFERER, USER_AGENT};
+use http::{HeaderValue, Request, Version};
+use tamarisk_server::guard::Violation;
+
+use super::{LogFormat, Proxied};
+use crate::date::{Civil, Rfc3339};
+
+/// No more of what a client has sent is written down; what follows says that there was more.
+const FIELD_MAX: usize = 2048;
+const CUT: &str = "...";
+
+/// What is written down of a request.
+pub struct Asked<'a> {
+    /// The method, which was found to be a token.
+    pub method: &'a str,
+    /// The path and the query.
+    pub target: &'a str,
+    /// The version of HTTP.
+    pub version: Version,
+    /// Whom it is for.
+    pub host: Option<&'a [u8]>,
+    /// `Referer`.
+    pub referer: Option<&'a [u8]>,
+    /// `User-Agent`.
+    pub agent: Option<&'a [u8]>,
+}
+
+impl<'a, B> From<&'a Request<B>> for Asked<'a> {
+    fn from(request: &'a Request<B>) -> Self {
+        let uri = request.uri();
+        let field = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+        let host = uri.authority().map(|authority| authority.as_str().as_bytes());
+        Self {
+            method: request.method().as_str(),
+            target: uri.path_and_query().map_or("/", |target| target.as_str()),
+            version: request.version(),
+            host: host.or_else(|| field(HOST)),
+            referer: field(REFERER),
+            agent: field(USER_AGENT),
+        }
+    }
+}
+
+/// A line, but for what is known only in the end.
+#[derive(Default)]
+pub(super) struct Line {
+    format: LogFormat,
+    before: String,
+    /// What stands behind that, in the combined format.
+    after: String,
+}
+
+impl Line {
+    pub(super) fn begin<'a>(
+        format: LogFormat,
+        time: SystemTime,
+        client: IpAddr,
+        asked: &Asked<'a>,
+    ) -> Self {
+        let Asked { method, target, version, host, referer, agent } = *asked;
+        let (mut before, mut after) = (String::with_capacity(512), String::new());
+        // Writing to a string does not fail.
+        let _ = match format {
+            LogFormat::Combined => {
+                let client = format_args!("{client} - - [{}] \"", Combined(time));
+                let _ =
+                    write!(before, "{client}{method} {} {version:?}\" ", Plain(target.as_bytes()));
+                let or_none = |field: Option<&'a [u8]>| Plain(field.unwrap_or(b"-"));
+                write!(after, " \"{}\" \"{}\"", or_none(referer), or_none(agent))
+            }
+            LogFormat::Json => {
+                let _ = write!(
+                    before,
+                    "{{\"time\":\"{}\",\"client\":\"{client}\",\"host\":{},\"method\":\"{method}\",\
+                     \"target\":{},\"protocol\":\"{version:?}\",\"referer\":{},\"user_agent\":{}",
+                    Rfc3339(time),
+                    Json(host),
+                    Json(Some(target.as_bytes())),
+                    Json(referer),
+                    Json(agent),
+                );
+                Ok(())
+            }
+        };
+        Self { format, before, after }
+    }
+
+    /// With what became of the request.
+    pub(super) fn end(
+        self,
+        status: u16,
+        bytes: u64,
+        took: Duration,
+        proxied: Option<&Proxied>,
+    ) -> String {
+        let Self { format, before: mut line, after } = self;
+        let _ = match format {
+            LogFormat::Combined => write!(line, "{status} {bytes}{after}"),
+            LogFormat::Json => {
+                let seconds = Seconds(took);
+                let end = format_args!(",\"duration_seconds\":{seconds}");
+                write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}")
+            }
+        };
+        if let Some(proxied) = proxied {
+            proxied.write(&mut line, format);
+        }
+        line.push_str(if format == LogFormat::Json { "}\n" } else { "\n" });
+        line
+    }
+
+    /// The line about what was no request, in which nothing is known but why it was refused.
+    pub(super) fn refused(
+        format: LogFormat,
+        time: SystemTime,
+        client: IpAddr,
+        violation: Violation,
+        bytes: usize,
+    ) -> String {
+        let status = violation.status().as_u16();
+        match format {
+            LogFormat::Combined => {
+                let time = Combined(time);
+                let why = format_args!("\"tamarisk: {violation}\"");
+                format!("{client} - - [{time}] \"-\" {status} {bytes} \"-\" {why}\n")
+            }
+            LogFormat::Json => format!(
+                "{{\"time\":\"{}\",\"client\":\"{client}\",\"status\":{status},\"bytes\":{bytes},\
+                 \"refused\":\"{violation}\"}}\n",
+                Rfc3339(time),
+            ),
+        }
+    }
+
+    /// The line that says how many others could not be written.
+    pub(super) fn lost(format: LogFormat, time: SystemTime, lines: u64) -> String {
+        match format {
+            LogFormat::Combined => {
+                let time = Combined(time);
+                format!("- - - [{time}] \"-\" 0 0 \"-\" \"tamarisk: {lines} lines were lost\"\n")
+            }
+            LogFormat::Json => {
+                format!("{{\"time\":\"{}\",\"lines_lost\":{lines}}}\n", Rfc3339(time))
+            }
+        }
+    }
+}
+
+/// `10/Oct/2000:13:55:36 +0000`
+struct Combined(SystemTime);
+
+impl std::fmt::Display for Combined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        thread_local! {
+            /// The second that was written last, and how.
+            static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+        }
+        let second = self.0.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        LAST.with_borrow_mut(|(last, text)| {
+            if *last != second {
+                (*last, *text) = (second, combined(self.0));
+            }
+            f.write_str(text)
+        })
+    }
+}
+
+fn combined(time: SystemTime) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let Civil { year, month, day, hour, minute, second, .. } = Civil::of(time);
+    let month = MONTHS[month as usize - 1];
+    format!("{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000")
+}
+
+/// Seconds with six digits behind the point.
+pub(super) struct Seconds(pub(super) Duration);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Whole numbers are written several times as fast.
+        write!(f, "{}.{:06}", self.0.as_secs(), self.0.subsec_micros())
+    }
+}
+
+fn cut(bytes: &[u8]) -> (&[u8], &str) {
+    if bytes.len() > FIELD_MAX { (&bytes[..FIELD_MAX], CUT) } else { (bytes, "") }
+}
+
+/// As Apache does it: quotes and backslashes behind a backslash, and as `\x…` all that is
+/// not visible ASCII.
+struct Plain<'a>(&'a [u8]);
+
+impl std::fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (bytes, end) = cut(self.0);
+        let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let plain = rest.iter().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
+            let (text, behind) = rest.split_at(plain);
+            f.write_str(std::str::from_utf8(text).unwrap_or_default())?;
+            let Some((special, behind)) = behind.split_first() else { break };
+            match special {
+                b'"' | b'\\' => write!(f, "\\{}", char::from(*special))?,
+                other => write!(f, "\\x{other:02X}")?,
+            }
+            rest = behind;
+        }
+        f.write_str(end)
+    }
+}
+
+/// A string or `null`. Bytes that are no UTF-8 become U+FFFD; control characters of any
+/// kind are escaped, because people look at logs in terminals.
+pub(super) struct Json<'a>(pub(super) Option<&'a [u8]>);
+
+impl std::fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(bytes) = self.0 else { return f.write_str("null") };
+        let (bytes, end) = cut(bytes);
+        f.write_char('"')?;
+        for character in String::from_utf8_lossy(bytes).chars() {
+            match character {
+                '"' | '\\' => write!(f, "\\{character}")?,
+                other if other.is_control() || matches!(other, '\u{2028}' | '\u{2029}') => {
+                    write!(f, "\\u{:04x}", u32::from(other))?;
+                }
+                other => f.write_char(other)?,
+            }
+        }
+        f.write_str(end)?;
+        f.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &[u8] = b"a\"b\\c\td\x7f \xff\xc3\xbc";
+
+    fn line(format: LogFormat, agent: &[u8]) -> String {
+        let request = Request::get("http://example.org/a?b=%22")
+            .header(USER_AGENT, HeaderValue::from_bytes(agent).unwrap())
+            .body(())
+            .unwrap();
+        let time = UNIX_EPOCH + Duration::from_millis(1_000_000_000_123);
+        let client = "2001:db8::1".parse().unwrap();
+        let line = Line::begin(format, time, client, &Asked::from(&request));
+        line.end(206, 512, Duration::from_micros(1500), None)
+    }
+
+    #[test]
+    fn a_line_is_what_programs_for_logs_expect() {
+        let expected = "2001:db8::1 - - [09/Sep/2001:01:46:40 +0000] \"GET /a?b=%22 HTTP/1.1\" \
+            206 512 \"-\" \"curl/8\"\n";
+        assert_eq!(line(LogFormat::Combined, b"curl/8"), expected);
+        let expected = "{\"time\":\"2001-09-09T01:46:40.123Z\",\"client\":\"2001:db8::1\",\
+            \"host\":\"example.org\",\"method\":\"GET\",\"target\":\"/a?b=%22\",\
+            \"protocol\":\"HTTP/1.1\",\"referer\":null,\"user_agent\":\"curl/8\",\"status\":206,\
+            \"bytes\":512,\"duration_seconds\":0.001500}\n";
+        assert_eq!(line(LogFormat::Json, b"curl/8"), expected);
+    }
+
+    #[test]
+    fn no_client_writes_a_line_of_its_own() {
+        let hostile: Vec<u8> = (0..=255).collect();
+        assert_eq!(Plain(HOSTILE).to_string(), "a\\\"b\\\\c\\x09d\\x7F \\xFF\\xC3\\xBC");
+        let json = Json(Some(HOSTILE)).to_string();
+        assert_eq!(json, "\"a\\\"b\\\\c\\u0009d\\u007f \u{fffd}ü\"");
+        for text in [Plain(&hostile).to_string(), Json(Some(&hostile)).to_string()] {
+            assert!(!text.contains(char::is_control), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_field_is_longer_than_is_of_use() {
+        let long = vec![b'a'; 100_000];
+        let expected = format!("\"{}...\"", "a".repeat(FIELD_MAX));
+        assert_eq!(Json(Some(&long)).to_string(), expected);
+        assert!(line(LogFormat::Combined, &long).ends_with("a...\"\n"));
+    }
+}

@@ -1,0 +1,145 @@
+//! What the access log says of a request to an upstream besides.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::LogFormat;
+use crate::RequestId;
+
+/// The names under which a request was admitted.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The route that took it.
+    pub route: Arc<str>,
+    /// The class that it belongs to.
+    pub class: Arc<str>,
+    /// The stage that it is for.
+    pub stage: Arc<str>,
+}
+
+/// A request to an upstream, as far as it has come.
+#[derive(Debug)]
+pub struct Proxied {
+    names: Names,
+    id: RequestId,
+    /// What becomes of it if its client leaves now, as the stage's accounts call it. There is
+    /// none as long as it was not offered to the stage.
+    outcome: Option<&'static str>,
+    /// Why it was refused or failed.
+    reason: Option<&'static str>,
+    queued: Option<Duration>,
+    /// From the stage to the head of the answer.
+    upstream: Option<Duration>,
+}
+
+impl Proxied {
+    /// A request of these names, of which nothing is known yet.
+    pub fn new(names: Names, id: RequestId) -> Self {
+        Self { names, id, outcome: None, reason: None, queued: None, upstream: None }
+    }
+
+    /// It asks the stage for a place.
+    pub fn offered(&mut self) {
+        self.outcome = Some("dropped");
+    }
+
+    /// It was refused, after so long in the queue.
+    pub fn refused(&mut self, outcome: &'static str, reason: &'static str, queued: Duration) {
+        (self.outcome, self.reason) = (Some(outcome), Some(reason));
+        self.queued = Some(queued);
+    }
+
+    /// It goes to the upstream, after so long in the queue.
+    pub fn admitted(&mut self, queued: Duration) {
+        (self.outcome, self.queued) = (Some("terminated"), Some(queued));
+    }
+
+    /// The head of an answer has come, after so long upstream.
+    pub fn answered(&mut self, has_failed: bool, upstream: Duration) {
+        self.outcome = Some(if has_failed { "failed" } else { "completed" });
+        self.upstream = Some(upstream);
+    }
+
+    /// No answer has come.
+    pub fn unanswered(&mut self, outcome: &'static str, reason: &'static str, upstream: Duration) {
+        (self.outcome, self.reason) = (Some(outcome), Some(reason));
+        self.upstream = Some(upstream);
+    }
+
+    /// It was answered without the stage.
+    pub fn turned_away(&mut self, reason: &'static str) {
+        self.reason = Some(reason);
+    }
+
+    /// The answer broke off.
+    pub fn broke_off(&mut self) {
+        (self.outcome, self.reason) = (Some("failed"), Some("broken"));
+    }
+
+    /// Appends it to a line. Names are the operator's, ids are plain, the rest is ours: nothing
+    /// of it can end the line.
+    pub(super) fn write(&self, line: &mut String, format: LogFormat) {
+        let Self { names, id, outcome, reason, queued, upstream } = self;
+        let Names { route, class, stage } = names;
+        // Writing to a string does not fail.
+        let _ = match format {
+            LogFormat::Combined => write!(
+                line,
+                " route={} class={} stage={} outcome={} reason={} id={} queued={} upstream={}",
+                Word(route),
+                Word(class),
+                Word(stage),
+                outcome.unwrap_or("-"),
+                reason.unwrap_or("-"),
+                id.as_str(),
+                OrNone(*queued, "-"),
+                OrNone(*upstream, "-"),
+            ),
+            LogFormat::Json => {
+                let quoted = |text: Option<&str>| {
+                    text.map_or_else(|| "null".to_owned(), |text| format!("\"{text}\""))
+                };
+                write!(
+                    line,
+                    ",\"route\":{},\"class\":{},\"stage\":{},\"outcome\":{},\"reason\":{},\
+                     \"request_id\":\"{}\",\"queued_seconds\":{},\"upstream_seconds\":{}",
+                    super::line::Json(Some(route.as_bytes())),
+                    super::line::Json(Some(class.as_bytes())),
+                    super::line::Json(Some(stage.as_bytes())),
+                    quoted(*outcome),
+                    quoted(*reason),
+                    id.as_str(),
+                    OrNone(*queued, "null"),
+                    OrNone(*upstream, "null"),
+                )
+            }
+        };
+    }
+}
+
+/// A name without spaces and quotes.
+struct Word<'a>(&'a str);
+
+impl std::fmt::Display for Word<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for character in self.0.chars() {
+            let is_plain =
+                !character.is_whitespace() && !character.is_control() && character != '"';
+            f.write_char(if is_plain { character } else { '_' })?;
+        }
+        Ok(())
+    }
+}
+
+/// Seconds, or what stands for none.
+struct OrNone(Option<Duration>, &'static str);
+
+impl std::fmt::Display for OrNone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(time) => super::line::Seconds(time).fmt(f),
+            None => f.write_str(self.1),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What goes on, for people and programs: the [status port](status) with its page, its JSON and
+//! its metrics for Prometheus, and the [access log](access_log).
+//!
+//! What this crate does not do: it changes nothing that it shows, but for the targets of gates,
+//! for whoever has the token.
+
+pub mod access_log;
+pub mod date;
+mod request_id;
+pub mod status;
+
+pub use request_id::{RequestId, RequestIds};

@@ -1,0 +1,211 @@
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use tamarisk_server::{Drain, Refused, Server};
+use tamarisk_stage::{Gate, StageObservation};
+
+use super::{Rejection, Rejections, Token};
+
+/// What the status shows: stages, and the server before them.
+pub struct Board {
+    stages: Vec<Observe>,
+    gates: Vec<Gate>,
+    counters: Vec<Counter>,
+    rejections: Option<Rejections>,
+    token: Option<Token>,
+    server: Option<Server>,
+    drain: Option<Drain>,
+    hosts: Vec<String>,
+    started: Instant,
+}
+
+/// Something else that is counted.
+pub(super) struct Counter {
+    /// As in `lines_lost`.
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) read: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+type Count = fn(Refused) -> u64;
+
+/// What is shown of whom a server refuses.
+const REFUSED: [(&str, &str, Count); 4] = [
+    (
+        "connections_turned_away",
+        "Connections refused because the limit of connections or of open files was reached.",
+        |refused| refused.turned_away,
+    ),
+    (
+        "requests_malformed",
+        "Requests refused as malformed, before any stage received them.",
+        |refused| refused.malformed,
+    ),
+    (
+        "requests_too_large",
+        "Requests refused as too large, before any stage received them.",
+        |refused| refused.too_large,
+    ),
+    ("requests_too_slow", "HTTP/1 requests that did not arrive in time.", |refused| {
+        refused.too_slow
+    }),
+];
+
+/// The same of a server that speaks TLS.
+const HANDSHAKES: [(&str, &str, Count); 2] = [
+    ("handshakes_refused", "TLS handshakes that their stage refused.", |refused| {
+        refused.handshakes_refused
+    }),
+    (
+        "handshakes_failed",
+        "TLS handshakes that the client broke off, was too slow for, or found no common terms in.",
+        |refused| refused.handshakes_failed,
+    ),
+];
+
+type Observe = Box<dyn Fn() -> StageObservation + Send + Sync>;
+
+impl Default for Board {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Board {
+    /// A board that shows nothing yet.
+    pub fn new() -> Self {
+        Self {
+            stages: Vec::new(),
+            gates: Vec::new(),
+            counters: Vec::new(),
+            rejections: None,
+            token: None,
+            server: None,
+            drain: None,
+            hosts: Vec::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Shows a stage of any kind, which `observe` looks at.
+    #[must_use]
+    pub fn stage(mut self, observe: impl Fn() -> StageObservation + Send + Sync + 'static) -> Self {
+        self.stages.push(Box::new(observe));
+        self
+    }
+
+    /// Shows a gate, whose targets whoever has the token may change.
+    #[must_use]
+    pub fn gate(mut self, gate: &Gate) -> Self {
+        let gate = gate.clone();
+        self.gates.push(gate.clone());
+        self.stage(move || gate.observe())
+    }
+
+    /// Shows a count that only grows, which `read` reads: `name` is what is counted, as in
+    /// `log_lines_lost`, and `help` a sentence about it.
+    #[must_use]
+    pub fn counter(
+        mut self,
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        self.counters.push(Counter { name, help, read: Box::new(read) });
+        self
+    }
+
+    /// Shows these rejections, one by one.
+    #[must_use]
+    pub fn rejections(mut self, rejections: &Rejections) -> Self {
+        self.rejections = Some(rejections.clone());
+        self
+    }
+
+    /// Allows changes to whoever has this token.
+    #[must_use]
+    pub fn token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// Shows how many connections a server has, what it has answered by status, and whom it has
+    /// refused before there was a request.
+    #[must_use]
+    pub fn server(mut self, server: &Server) -> Self {
+        self.server = Some(server.clone());
+        let handshakes = HANDSHAKES.into_iter().filter(|_| server.speaks_tls());
+        REFUSED.into_iter().chain(handshakes).fold(self, |board, (name, help, of)| {
+            let server = server.clone();
+            board.counter(name, help, move || of(server.refused()))
+        })
+    }
+
+    /// Answers requests for this host name, besides those for addresses, `localhost` and the name of
+    /// the machine.
+    #[must_use]
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into());
+        self
+    }
+
+    /// The host names that [`host`](Self::host) has added.
+    pub(super) fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// Is unhealthy from when this drain starts, so that balancers look elsewhere.
+    #[must_use]
+    pub fn drain(mut self, drain: &Drain) -> Self {
+        self.drain = Some(drain.clone());
+        self
+    }
+
+    /// Those whose targets may be changed.
+    pub(super) fn gates(&self) -> &[Gate] {
+        &self.gates
+    }
+
+    /// The token that allows changes, if anything does.
+    pub(super) fn allowed(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+
+    /// Says that the process has served since then, and not from now on.
+    #[must_use]
+    pub fn since(mut self, started: Instant) -> Self {
+        self.started = started;
+        self
+    }
+
+    pub(super) fn observe(&self) -> Vec<StageObservation> {
+        self.stages.iter().map(|observe| observe()).collect()
+    }
+
+    pub(super) fn counters(&self) -> &[Counter] {
+        &self.counters
+    }
+
+    pub(super) fn connections(&self) -> Option<usize> {
+        self.server.as_ref().map(Server::connections)
+    }
+
+    /// The responses sent so far, by status; none if no server is shown.
+    pub(super) fn responses(&self) -> Vec<(StatusCode, u64)> {
+        self.server.as_ref().map_or_else(Vec::new, |server| server.responses().read())
+    }
+
+    /// The latest first.
+    pub(super) fn latest_rejections(&self) -> Vec<Rejection> {
+        self.rejections.as_ref().map_or_else(Vec::new, Rejections::latest)
+    }
+
+    pub(super) fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Whether no drain has started.
+    pub(super) fn is_open(&self) -> bool {
+        !self.drain.as_ref().is_some_and(Drain::has_started)
+    }
+}

@@ -1,0 +1,185 @@
+//! Request bodies that are read before their requests ask to be let in.
+//!
+//! A place in the gate stands for the upstream's work. So the body is read first, at whatever
+//! pace its client has: into memory, or into a file if it is long or there is no memory left.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body, Frame};
+use tamarisk_server::ClientBody;
+
+use super::budget::{Account, Held};
+use super::line::LineError;
+use super::spool::{Spool, Spooled};
+use super::trouble::Trouble;
+
+/// Whether a request's body is read before the request is let in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RequestBuffering {
+    /// It is: a short one into memory, a long one into a temporary file.
+    #[default]
+    MemoryAndFile,
+    /// It is passed on as it comes.
+    Off,
+}
+
+/// A body that has been read to its end.
+#[derive(Debug)]
+pub(super) struct Buffered {
+    length: u64,
+    store: Store,
+    trailers: Option<HeaderMap>,
+    /// What it takes up, until it has been sent.
+    _account: Account,
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory(Bytes),
+    File(Spooled),
+}
+
+/// Reads `body` to its end, at the expense of `account`, which holds nothing.
+pub(super) async fn read(
+    mut body: ClientBody,
+    account: Account,
+    each: Each,
+) -> Result<Buffered, Trouble> {
+    if body.size_hint().lower() > each.max {
+        return Err(Trouble::TooLong);
+    }
+    let mut intake = Intake { each, account, memory: BytesMut::new(), spool: None };
+    let mut trailers = None;
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        match frame.map_err(|error| Trouble::Client(error.violation()))?.into_data() {
+            // Most bodies come in one piece, which need not be copied.
+            Ok(data) if body.is_end_stream() && intake.can_keep(&data) => {
+                return Ok(intake.keep(data));
+            }
+            Ok(data) => intake.take(data).await?,
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    intake.finish(trailers).await
+}
+
+/// How long one body may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Each {
+    /// In memory.
+    pub(super) memory: u64,
+    /// At all.
+    pub(super) max: u64,
+}
+
+/// A body that is being read.
+struct Intake {
+    each: Each,
+    account: Account,
+    /// What is not in the file, if there is one.
+    memory: BytesMut,
+    spool: Option<Spool>,
+}
+
+impl Intake {
+    /// Whether all of the body is `data`, and may stay in memory.
+    fn can_keep(&mut self, data: &Bytes) -> bool {
+        self.spool.is_none() && self.memory.is_empty() && self.fits(data.len())
+    }
+
+    fn keep(self, data: Bytes) -> Buffered {
+        let (length, store) = (data.len() as u64, Store::Memory(data));
+        Buffered { length, store, trailers: None, _account: self.account }
+    }
+
+    async fn take(&mut self, data: Bytes) -> Result<(), Trouble> {
+        let before = self.spool.as_ref().map_or(0, Spool::length) + self.memory.len() as u64;
+        if before + data.len() as u64 > self.each.max {
+            return Err(Trouble::TooLong);
+        }
+        if !self.fits(data.len()) {
+            let memory = self.memory.split().freeze();
+            self.write(memory).await?;
+        }
+        // Copied, because a part may be a few bytes of a large buffer.
+        if self.fits(data.len()) {
+            self.memory.extend_from_slice(&data);
+            Ok(())
+        } else {
+            self.write(data).await
+        }
+    }
+
+    /// Whether there is room for so many more bytes in memory.
+    fn fits(&mut self, bytes: usize) -> bool {
+        let memory = (self.memory.len() + bytes) as u64;
+        memory <= self.each.memory && self.account.hold(Held { memory, ..self.account.held() })
+    }
+
+    /// Writes to the file what was in memory, or came last and found no room there.
+    async fn write(&mut self, bytes: Bytes) -> Result<(), Trouble> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let file = self.account.held().file + bytes.len() as u64;
+        if !self.account.hold(Held { file, files: 1, ..self.account.held() }) {
+            return Err(Trouble::Crowded);
+        }
+        let spool = match &mut self.spool {
+            Some(spool) => spool,
+            None => self.spool.insert(Spool::create().await.map_err(|_| Trouble::Disk)?),
+        };
+        spool.write(bytes).await.map_err(|_| Trouble::Disk)?;
+        self.account.hold(Held { memory: 0, ..self.account.held() });
+        Ok(())
+    }
+
+    async fn finish(mut self, trailers: Option<HeaderMap>) -> Result<Buffered, Trouble> {
+        let memory = self.memory.split().freeze();
+        let (length, store) = if self.spool.is_some() {
+            self.write(memory).await?;
+            let spool = self.spool.expect("there was one before");
+            (spool.length(), Store::File(spool.read()))
+        } else {
+            (memory.len() as u64, Store::Memory(memory))
+        };
+        Ok(Buffered { length, store, trailers, _account: self.account })
+    }
+}
+
+impl Buffered {
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn has_trailers(&self) -> bool {
+        self.trailers.is_some()
+    }
+
+    /// Whether all of it has been taken.
+    pub(super) fn is_end_stream(&self) -> bool {
+        let is_taken = match &self.store {
+            Store::Memory(bytes) => bytes.is_empty(),
+            Store::File(file) => file.is_at_end(),
+        };
+        is_taken && self.trailers.is_none()
+    }
+
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame<Bytes>>, LineError>> {
+        let data = match &mut self.store {
+            Store::Memory(bytes) if bytes.is_empty() => None,
+            Store::Memory(bytes) => Some(std::mem::take(bytes)),
+            Store::File(file) => ready!(file.poll_next(cx)).map_err(LineError::Disk)?,
+        };
+        let trailers = || self.trailers.take().map(Frame::trailers);
+        Poll::Ready(Ok(data.map(Frame::data).or_else(trailers)))
+    }
+}

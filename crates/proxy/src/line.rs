@@ -1,0 +1,278 @@
+//! One connection to an upstream, driven by whoever holds it.
+//!
+//! An HTTP client is usually a task beside the request, so that every request crosses
+//! tasks four times. Here the request's own task reads and writes the connection. One
+//! that nobody holds is watched by nobody: whether the upstream has closed it is found
+//! out when it is next looked at.
+//!
+//! It is written by hand, not with hyper's client, for what a proxy wants and a client
+//! library does not have: a head that is written in one pass from the client's, and can be
+//! written again when a kept connection turns out to be dead; `100 Continue` passed on
+//! when it comes; and an answer that is read while the request is still being sent.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http_body::Frame;
+use tamarisk_http_gate::{Deadline, READY_BYTES};
+use tamarisk_server::ClientBodyError;
+use tamarisk_stage::GatePermit;
+use tokio::net::TcpStream;
+use tokio_util::io::poll_read_buf;
+
+use super::answer::AnswerReader;
+use super::answer_head::{AnswerHead, Malformed};
+use super::is_stream;
+use super::output::Output;
+use super::request_body::RequestBody;
+
+/// A connection to an upstream.
+pub(super) struct Line {
+    stream: TcpStream,
+    receiving: AnswerReader,
+    output: Output,
+    sending: Option<RequestBody>,
+    /// All that the client has sent of its body is passed on, and there is more to come.
+    waits_for_client: bool,
+    /// Some byte of the answer has come.
+    heard: bool,
+    deadline: Deadline,
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// The upstream closed the connection, or it broke.
+    #[error("the upstream's connection ended")]
+    Ended,
+    /// What it sent is no answer.
+    #[error("the upstream's answer is malformed")]
+    Malformed,
+    /// The time for it is over.
+    #[error("the upstream took too long")]
+    Late,
+    /// The client's request body broke off.
+    #[error("the request body ended early")]
+    Client(#[source] ClientBodyError),
+    /// The file that the request body was buffered in cannot be read.
+    #[error("the buffered request body cannot be read")]
+    Disk(#[source] io::Error),
+    /// The client did not read, and there are too many such answers.
+    #[error("too many answers are waiting for their clients")]
+    Unread,
+}
+
+impl From<Malformed> for LineError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+impl Line {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            receiving: AnswerReader::new(),
+            output: Output::default(),
+            sending: None,
+            waits_for_client: false,
+            heard: false,
+            deadline: Deadline::default(),
+        }
+    }
+
+    /// Whether it can take a request: the last exchange is complete, and the
+    /// upstream has neither closed nor sent anything since.
+    pub(super) fn is_idle(&self) -> bool {
+        let quiet = || {
+            let nothing = self.stream.try_read(&mut [0]);
+            nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        self.receiving.is_idle() && self.sending.is_none() && self.output.is_written() && quiet()
+    }
+
+    /// Begins an exchange on an idle connection: the head that `write` appends
+    /// to an empty vector, and the body behind it.
+    pub(super) fn begin<T>(
+        &mut self,
+        to_head: bool,
+        body: Option<RequestBody>,
+        write: impl FnOnce(&mut Vec<u8>) -> T,
+    ) -> T {
+        self.receiving.begin(to_head);
+        self.sending = body;
+        self.heard = false;
+        self.output.begin(write)
+    }
+
+    /// Begins the exchange that `other` could not complete, a request without a body.
+    pub(super) fn begin_again(&mut self, mut other: Self) {
+        self.receiving.begin(other.receiving.is_to_head());
+        self.heard = false;
+        self.output.begin_again(&mut other.output);
+    }
+
+    /// Whether nothing has come of an answer.
+    pub(super) fn is_silent(&self) -> bool {
+        !self.heard
+    }
+
+    /// The head of the answer, if it comes in `time`. Its fields go into `spare`,
+    /// an empty map.
+    ///
+    /// While all that the client has sent of its body is passed on and more of it is to come, the
+    /// place is given back, and the time stands still.
+    pub(super) async fn answer(
+        &mut self,
+        time: Duration,
+        spare: &mut HeaderMap,
+        permit: &mut GatePermit,
+    ) -> Result<AnswerHead, LineError> {
+        self.deadline.start(time);
+        let mut left = None;
+        let answer = poll_fn(|cx| {
+            let answered = self.poll_answer(spare, cx);
+            if answered.is_pending() && self.waits_for_client {
+                if left.is_none() {
+                    left = Some(self.deadline.left().unwrap_or(time));
+                    self.deadline.stop();
+                    permit.suspend();
+                }
+                return Poll::Pending;
+            }
+            if let Some(left) = left.take() {
+                self.deadline.start(left);
+                permit.resume();
+            }
+            match answered {
+                Poll::Pending => self.deadline.poll(cx).map(|()| Err(LineError::Late)),
+                answered => answered,
+            }
+        })
+        .await;
+        self.deadline.stop();
+        answer
+    }
+
+    fn poll_answer(
+        &mut self,
+        spare: &mut HeaderMap,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<AnswerHead, LineError>> {
+        loop {
+            self.send(cx)?;
+            let Some(head) = self.receiving.head(spare)? else {
+                if ready!(self.poll_read(cx)) == 0 {
+                    return Poll::Ready(Err(LineError::Ended));
+                }
+                continue;
+            };
+            if !head.is_interim() {
+                return Poll::Ready(Ok(head));
+            }
+            if head.status == StatusCode::CONTINUE
+                && let Some(body) = &mut self.sending
+            {
+                body.continues();
+            }
+        }
+    }
+
+    /// The next part of the answer's body; `None` at its end.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
+        self.send(cx)?;
+        loop {
+            if let Some(frame) = self.receiving.frame().map_err(LineError::from)? {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if self.receiving.is_done() {
+                return Poll::Ready(None);
+            }
+            if ready!(self.poll_read(cx)) == 0 {
+                self.receiving.end().map_err(|_| LineError::Ended)?;
+            }
+        }
+    }
+
+    /// How many bytes of the answer's body are still to come, if that is known.
+    pub(super) fn left(&self) -> Option<u64> {
+        self.receiving.left()
+    }
+
+    /// Whether the upstream has all of the request.
+    pub(super) fn has_sent_all(&self) -> bool {
+        self.sending.is_none() && self.output.is_written()
+    }
+
+    /// Reads until the answer counts as ready, or there is none.
+    pub(super) async fn outlast(&mut self) {
+        let mut spare = HeaderMap::new();
+        let begun = poll_fn(|cx| self.poll_answer(&mut spare, cx)).await;
+        let mut bytes = 0;
+        // A stream learns by the close that it may end.
+        if begun.is_ok_and(|head| !is_stream(&head.headers)) {
+            while bytes <= READY_BYTES
+                && let Some(Ok(frame)) = poll_fn(|cx| self.poll_frame(cx)).await
+            {
+                bytes += frame.data_ref().map_or(0, Bytes::len);
+            }
+        }
+    }
+
+    /// The bare connection after an upgrade, and what was read beyond its head.
+    pub(super) fn into_stream(self) -> (TcpStream, Bytes) {
+        (self.stream, self.receiving.into_rest())
+    }
+
+    /// Sends what can be sent. If that is not all, whatever is missing will wake us.
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), LineError> {
+        self.waits_for_client = false;
+        loop {
+            let mut starved = self.sending.is_none();
+            let mut waits = false;
+            if let Some(body) = &mut self.sending
+                && self.output.has_room()
+            {
+                match body.poll_part(&mut self.output, cx) {
+                    Poll::Ready(Ok(true)) => {}
+                    Poll::Ready(Ok(false)) => self.sending = None,
+                    Poll::Ready(Err(error)) => return Err(error),
+                    Poll::Pending => {
+                        starved = true;
+                        waits = body.waits_for_client();
+                    }
+                }
+            }
+            match self.output.poll_write(&mut self.stream, cx) {
+                Poll::Ready(Ok(())) if !starved => {}
+                Poll::Ready(Ok(())) => {
+                    self.waits_for_client = waits;
+                    return Ok(());
+                }
+                Poll::Pending => return Ok(()),
+                // The upstream wants no more of it; it may have said why.
+                Poll::Ready(Err(_)) => {
+                    self.receiving.close();
+                    self.sending = None;
+                    self.output.begin(|_| ());
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Reads on; 0 at the end. A connection that breaks has ended.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        let stream = std::pin::Pin::new(&mut self.stream);
+        let count = ready!(poll_read_buf(stream, cx, self.receiving.room())).unwrap_or(0);
+        self.heard |= count > 0;
+        Poll::Ready(count)
+    }
+}

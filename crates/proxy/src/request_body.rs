@@ -1,0 +1,174 @@
+//! A client's request body on its way to the upstream.
+
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use http_body::{Body, Frame};
+use tamarisk_http_gate::Deadline;
+use tamarisk_server::ClientBody;
+
+use super::intake::Buffered;
+use super::line::LineError;
+use super::output::Output;
+use super::request_head::BodyLength;
+
+/// How long a body waits for the upstream's `100 Continue`. Clients wait as
+/// long before they give up on it (curl, one second).
+const CONTINUE_TIME: Duration = Duration::from_secs(1);
+
+/// A body, and how it is framed.
+pub(super) struct RequestBody {
+    source: Source,
+    chunked: bool,
+    /// Set while the client waits to be asked for it, and so do we.
+    expected: Option<Deadline>,
+}
+
+enum Source {
+    /// It comes from the client.
+    Client(ClientBody),
+    /// It has come.
+    Buffered(Buffered),
+}
+
+/// How long a client's body is, and the body if there is one.
+pub(super) fn of(body: ClientBody, headers: &HeaderMap) -> (BodyLength, Option<RequestBody>) {
+    if body.is_end_stream() {
+        return (BodyLength::Empty, None);
+    }
+    let length = body.size_hint().exact().map_or(BodyLength::Unknown, BodyLength::Known);
+    let expected = headers.get(header::EXPECT).is_some_and(asks_for_a_word).then(|| {
+        let mut patience = Deadline::default();
+        patience.start(CONTINUE_TIME);
+        patience
+    });
+    let (source, chunked) = (Source::Client(body), length == BodyLength::Unknown);
+    (length, Some(RequestBody { source, chunked, expected }))
+}
+
+/// The same of a body that has been read. The client has been asked for it, so the upstream need
+/// not ask.
+pub(super) fn of_buffered(
+    body: Buffered,
+    headers: &mut HeaderMap,
+) -> (BodyLength, Option<RequestBody>) {
+    headers.remove(header::EXPECT);
+    let length = match body.length() {
+        // They come behind chunks only.
+        _ if body.has_trailers() => BodyLength::Unknown,
+        bytes => BodyLength::Known(bytes),
+    };
+    let (source, chunked) = (Source::Buffered(body), length == BodyLength::Unknown);
+    (length, Some(RequestBody { source, chunked, expected: None }))
+}
+
+fn asks_for_a_word(expected: &HeaderValue) -> bool {
+    expected.as_bytes().eq_ignore_ascii_case(b"100-continue")
+}
+
+impl Source {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame<Bytes>>, LineError>> {
+        match self {
+            Self::Client(body) => {
+                Pin::new(body).poll_frame(cx).map(Option::transpose).map_err(LineError::Client)
+            }
+            Self::Buffered(body) => body.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Client(body) => body.is_end_stream(),
+            Self::Buffered(body) => body.is_end_stream(),
+        }
+    }
+}
+
+impl RequestBody {
+    /// The upstream wants it.
+    pub(super) fn continues(&mut self) {
+        self.expected = None;
+    }
+
+    /// Whether it is the client who lets us wait for the next part, if that is not there.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.expected.is_none() && matches!(self.source, Source::Client(_))
+    }
+
+    /// Puts its next part into `output`. Ready with whether another one may follow.
+    pub(super) fn poll_part(
+        &mut self,
+        output: &mut Output,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<bool, LineError>> {
+        if let Some(patience) = &mut self.expected {
+            ready!(patience.poll(cx));
+            self.expected = None;
+        }
+        let Some(frame) = ready!(self.source.poll_frame(cx))? else {
+            self.end(output, None);
+            return Poll::Ready(Ok(false));
+        };
+        match frame.into_data() {
+            Ok(data) => {
+                self.data(output, data);
+                let more = self.chunked || !self.source.is_end_stream();
+                Poll::Ready(Ok(more))
+            }
+            Err(frame) => {
+                self.end(output, frame.trailers_ref());
+                Poll::Ready(Ok(false))
+            }
+        }
+    }
+
+    fn data(&self, output: &mut Output, data: Bytes) {
+        if self.chunked && !data.is_empty() {
+            // Writing to a vector does not fail.
+            let _ = write!(output.lead(), "{:x}\r\n", data.len());
+            output.follow(data, b"\r\n");
+        } else {
+            output.follow(data, b"");
+        }
+    }
+
+    fn end(&self, output: &mut Output, trailers: Option<&HeaderMap>) {
+        if !self.chunked {
+            return;
+        }
+        let lead = output.lead();
+        lead.extend_from_slice(b"0\r\n");
+        for (name, value) in trailers.into_iter().flatten() {
+            if may_trail(name.as_str()) {
+                for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                    lead.extend_from_slice(part);
+                }
+            }
+        }
+        lead.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Whether a field is passed on behind a body: those that can only be said there, for they are
+/// computed from it. Whatever else is merged into the head by whoever reads on must not say
+/// where the request comes from, nor where it ends [RFC9110 §6.5.1].
+fn may_trail(name: &str) -> bool {
+    matches!(
+        name,
+        "content-digest"
+            | "content-md5"
+            | "digest"
+            | "repr-digest"
+            | "signature"
+            | "signature-input"
+            | "x-amz-trailer-signature"
+            | "x-goog-hash"
+    ) || name.starts_with("x-amz-checksum-")
+}

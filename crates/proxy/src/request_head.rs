@@ -1,0 +1,192 @@
+//! A client's request head, written as ours.
+//!
+//! One pass over the fields, straight into the bytes that are sent: what belongs to
+//! the client's connection is left out, what tells the upstream about the client is
+//! put in, and everything else is copied.
+
+use std::io::Write;
+
+use http::header::{CONNECTION, COOKIE, HOST, TE, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Version};
+use tamarisk_control::Ratio;
+use tamarisk_h1::grammar::is_host;
+
+use super::forwarded::{Kept, Peer};
+use super::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
+use super::upstream::{HostHeader, Upstream};
+use tamarisk_observe::RequestId;
+
+/// How long the body behind a head is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyLength {
+    /// There is none.
+    Empty,
+    /// So many bytes.
+    Known(u64),
+    /// Nobody knows: it is sent in chunks.
+    Unknown,
+}
+
+/// Where a request comes from, and where it goes.
+pub(super) struct Way<'a> {
+    pub(super) from: &'a Peer,
+    pub(super) to: &'a Upstream,
+    pub(super) id: &'a RequestId,
+    /// How well the request is to be served, if the upstream is to know.
+    pub(super) quality: Option<Ratio>,
+}
+
+impl Way<'_> {
+    /// Appends the head of `request` to `out`, to be followed by `body`.
+    /// The answer: the protocols that the upstream is asked to change to.
+    pub(super) fn write_head(
+        &self,
+        out: &mut Vec<u8>,
+        request: &Parts,
+        body: BodyLength,
+    ) -> Option<HeaderValue> {
+        let headers = &request.headers;
+        let asked_host = asked_host(request);
+        write_request_line(out, request);
+        line(out, "host", self.host(asked_host.as_ref()));
+
+        let mut named = Named::default();
+        headers.get_all(CONNECTION).iter().for_each(|line| named.read(line.as_bytes()));
+        let mut kept = Kept::default();
+        for (name, value) in headers {
+            let name = name.as_str();
+            match name {
+                // The target and the body say these themselves.
+                "host" | "content-length" => continue,
+                _ if is_of_connection(name) || named.contains(name) => continue,
+                _ if imitates_ours(name) => continue,
+                "x-forwarded-for" | "forwarded" if !self.from.is_trusted() => continue,
+                "x-forwarded-proto" if !self.from.is_trusted() => continue,
+                "x-forwarded-host" if !self.from.is_trusted() => continue,
+                "x-forwarded-proto" => kept.proto = true,
+                "x-forwarded-host" => kept.host = true,
+                // The one that counts is written below.
+                "x-request-id" => continue,
+                // Ours to say: a client does not choose how well it is served.
+                "x-quality" if self.quality.is_some() => continue,
+                // HTTP/2 may cut cookies apart; HTTP/1.1 has one line [RFC9113 §8.2.3].
+                "cookie" if request.version == Version::HTTP_2 => continue,
+                _ => {}
+            }
+            line(out, name, value);
+        }
+        if request.version == Version::HTTP_2 {
+            write_cookies(out, headers);
+        }
+        self.from.announce(out, asked_host.as_ref(), kept);
+        out.extend_from_slice(via(request.version).as_bytes());
+        for part in [b"x-request-id: ", self.id.as_str().as_bytes(), b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+        if let Some(quality) = self.quality {
+            // Writing to a vector does not fail.
+            let _ = write!(out, "x-quality: {:.2}\r\n", quality.get());
+        }
+        write_length(out, request, body);
+        let wish = wish(request, &named, body);
+        write_connection(out, headers, wish.as_ref());
+        out.extend_from_slice(b"\r\n");
+        wish
+    }
+
+    /// An HTTP/1.0 client may ask for no host at all; an upstream must hear one.
+    fn host<'a>(&'a self, asked: Option<&'a HeaderValue>) -> &'a HeaderValue {
+        match &self.to.host_header {
+            HostHeader::Client => asked.unwrap_or_else(|| self.to.authority()),
+            HostHeader::Upstream => self.to.authority(),
+            HostHeader::Fixed(host) => host,
+        }
+    }
+}
+
+/// Adds us to those who passed the message on [RFC9110 §7.6.3].
+fn via(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "via: 1.0 tamarisk\r\n",
+        Version::HTTP_2 => "via: 2 tamarisk\r\n",
+        _ => "via: 1.1 tamarisk\r\n",
+    }
+}
+
+/// The host of an absolute target overrules the field [RFC9112 §3.2.2]. What is none does not
+/// count as one: not every server looks as closely as ours.
+fn asked_host(request: &Parts) -> Option<HeaderValue> {
+    let asked = match request.uri.authority() {
+        Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
+        None => request.headers.get(HOST).cloned(),
+    };
+    asked.filter(|host| is_host(host.as_bytes()))
+}
+
+fn write_request_line(out: &mut Vec<u8>, request: &Parts) {
+    let target = request.uri.path_and_query().map_or("", |path| path.as_str());
+    // The path may be missing before the query of an absolute target [RFC9112 §3.2.1].
+    let root = if target.starts_with(['/', '*']) { "" } else { "/" };
+    for part in [request.method.as_str(), " ", root, target, " HTTP/1.1\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+fn line(out: &mut Vec<u8>, name: &str, value: &HeaderValue) {
+    for part in [name.as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+fn write_cookies(out: &mut Vec<u8>, headers: &HeaderMap) {
+    let mut before: &[u8] = b"cookie: ";
+    for cookies in headers.get_all(COOKIE) {
+        out.extend_from_slice(before);
+        out.extend_from_slice(cookies.as_bytes());
+        before = b"; ";
+    }
+    if before == b"; " {
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn write_length(out: &mut Vec<u8>, request: &Parts, body: BodyLength) {
+    // Writing to a vector does not fail.
+    let _ = match body {
+        BodyLength::Known(bytes) => write!(out, "content-length: {bytes}\r\n"),
+        BodyLength::Unknown => out.write_all(b"transfer-encoding: chunked\r\n"),
+        // Where a body is usual, that there is none is said [RFC9110 §8.6].
+        BodyLength::Empty
+            if matches!(request.method, Method::POST | Method::PUT | Method::PATCH) =>
+        {
+            out.write_all(b"content-length: 0\r\n")
+        }
+        BodyLength::Empty => Ok(()),
+    };
+}
+
+/// The protocols that a client asks to change to, unless it has a body to send
+/// first or asks for HTTP/2: through that it could speak past us.
+fn wish(request: &Parts, named: &Named<'_>, body: BodyLength) -> Option<HeaderValue> {
+    if !named.upgrade || request.version != Version::HTTP_11 || body != BodyLength::Empty {
+        return None;
+    }
+    let protocols = request.headers.get(UPGRADE)?;
+    let is_http2 =
+        |token: &str| token.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("h2"));
+    let mut all = request.headers.get_all(UPGRADE).iter();
+    let any_http2 = all.any(|line| tokens(line.as_bytes()).any(is_http2));
+    (!any_http2).then(|| protocols.clone())
+}
+
+/// What we ask of our own connection to the upstream.
+fn write_connection(out: &mut Vec<u8>, headers: &HeaderMap, wish: Option<&HeaderValue>) {
+    let is_trailers = |token: &str| token.eq_ignore_ascii_case("trailers");
+    if let Some(protocols) = wish {
+        out.extend_from_slice(b"connection: upgrade\r\n");
+        line(out, "upgrade", protocols);
+    } else if headers.get_all(TE).iter().any(|line| tokens(line.as_bytes()).any(is_trailers)) {
+        out.extend_from_slice(b"connection: te\r\nte: trailers\r\n");
+    }
+}

@@ -1,0 +1,85 @@
+use http::header::CONNECTION;
+use http::{HeaderValue, Response, StatusCode};
+use tamarisk_http_gate::{Details, Form, Message};
+use tamarisk_server::guard::Violation;
+
+use super::body::ProxyBody;
+use super::line::LineError;
+
+/// Why there is no answer of the upstream's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// No route takes the request.
+    NoRoute,
+    /// `CONNECT` and `TRACE`, which a proxy in front of a site has no use for.
+    Method,
+    /// The path may lead out of the route that it is on.
+    Path,
+    /// No connection could be made.
+    Unreachable,
+    /// It closed the connection, or what it sent was no answer.
+    Broken,
+    /// It took too long to connect or to answer.
+    Silent,
+    /// The client's own deadline passed.
+    Overdue,
+    /// The client's request body broke off, or turned out to be malformed.
+    Client(Option<Violation>),
+    /// The request body is longer than what is buffered.
+    TooLong,
+    /// This client, or all of them, have as many request bodies buffered as they may.
+    Crowded,
+    /// The request body cannot be kept in a file.
+    Disk,
+}
+
+impl Trouble {
+    /// What a failed exchange comes down to: the client's doing, or the upstream's.
+    pub(super) fn of(error: &LineError) -> Self {
+        match error {
+            LineError::Late => Self::Silent,
+            LineError::Client(error) => Self::Client(error.violation()),
+            LineError::Ended | LineError::Malformed | LineError::Unread => Self::Broken,
+            LineError::Disk(_) => Self::Disk,
+        }
+    }
+
+    pub(super) fn answer(self, form: Form, details: Details<'_>) -> Response<ProxyBody> {
+        let retry_after = matches!(self, Self::Crowded | Self::Disk).then_some(1);
+        let mut answer = self.message().answer_with(form, Details { retry_after, ..details });
+        // The rest of the body is not read.
+        if matches!(self, Self::Client(_) | Self::TooLong | Self::Crowded | Self::Disk) {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+
+    /// Whether it is the client's doing and says nothing of the upstream.
+    pub(super) fn is_of_the_client(self) -> bool {
+        matches!(self, Self::Client(_) | Self::Overdue)
+    }
+
+    /// One word for logs and programs.
+    pub(super) fn reason(self) -> &'static str {
+        self.message().reason
+    }
+
+    #[rustfmt::skip]
+    fn message(self) -> Message {
+        let message = Message::new;
+        match self {
+            Self::NoRoute => message(StatusCode::NOT_FOUND, "no_route", "no route takes this request"),
+            Self::Method => message(StatusCode::NOT_IMPLEMENTED, "method", "this method is not served here"),
+            Self::Path => message(StatusCode::BAD_REQUEST, "path", "the path has a name that is only dots"),
+            Self::Unreachable => message(StatusCode::BAD_GATEWAY, "unreachable", "the service behind this proxy cannot be reached"),
+            Self::Broken => message(StatusCode::BAD_GATEWAY, "broken", "the service behind this proxy broke off or gave no proper answer"),
+            Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),
+            Self::Overdue => message(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline that the request itself set has passed"),
+            Self::Client(Some(violation)) => message(violation.status(), "body", "the request body was malformed, too large or too slow"),
+            Self::Client(None) => message(StatusCode::BAD_REQUEST, "body", "the request body was malformed, too large or too slow"),
+            Self::TooLong => message(StatusCode::PAYLOAD_TOO_LARGE, "too_long", "the request body is longer than what this proxy buffers"),
+            Self::Crowded => message(StatusCode::SERVICE_UNAVAILABLE, "bodies", "too many request bodies are being received; try again later"),
+            Self::Disk => message(StatusCode::SERVICE_UNAVAILABLE, "disk", "the request body cannot be buffered: the disk failed or is full"),
+        }
+    }
+}

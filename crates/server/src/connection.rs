@@ -1,0 +1,172 @@
+//! One connection, from its first byte to its last.
+
+use std::io::{self, ErrorKind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tamarisk_http_gate::Deadline;
+use tokio::time::{Instant, timeout_at};
+
+use super::accept::Place;
+use super::client_service::ClientService;
+use super::http1::{Http1, Served};
+use super::idle_queue::IdleQueue;
+use super::pace::Pace;
+use super::refused::Counts;
+use super::send_memory::ServerMemory;
+use super::session::BUFFER_MAX;
+use super::socket::Socket;
+use super::stream::Stream;
+use super::streams::Streams;
+use super::{Drain, Server};
+use crate::guard::{Guarded, Limits, Protocol};
+use crate::tls::Handshakes;
+
+/// Streams that one HTTP/2 connection may have open, the least that
+/// [RFC9113 §5.1.2] advises.
+const STREAMS_MAX: u32 = 100;
+
+/// An HTTP/2 connection is pinged when it has been silent for this long, and
+/// closed when no answer comes for as long again.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long an HTTP/2 client that asked for nothing may take to part.
+const PARTING_TIME: Duration = Duration::from_secs(5);
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It was done, or broke.
+    ByItself,
+    /// It was still busy when the time to drain was over.
+    CutOff,
+}
+
+/// On which terms the connections of a core are served.
+pub(super) struct Terms {
+    pub(super) tls: Option<Handshakes>,
+    pub(super) limits: Limits,
+    pub(super) idle_time: Duration,
+    pub(super) pace: Pace,
+    pub(super) refused: Arc<Counts>,
+    pub(super) memory: ServerMemory,
+    pub(super) idle: IdleQueue,
+    pub(super) drain: Drain,
+    /// Whether connections are left quiet.
+    pub(super) rests: bool,
+}
+
+impl Terms {
+    /// Those of `server`, where connections are served to their ends.
+    pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Self {
+        let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
+        let idle = IdleQueue::default();
+        Self { tls, limits, idle_time, pace, refused, memory, idle, drain, rests: false }
+    }
+}
+
+/// A client, and how far we have come with it.
+pub(super) enum Client {
+    /// A stream to speak HTTP on.
+    Open(Box<Guarded<Stream>>),
+    /// A socket, and what is to be done on it first.
+    Socket(Socket, Handshakes),
+}
+
+impl Client {
+    pub(super) fn of(socket: Socket, terms: &Terms) -> Self {
+        match &terms.tls {
+            Some(tls) => Self::Socket(socket, tls.clone()),
+            None => Self::on(Stream::Plain(socket), terms),
+        }
+    }
+
+    pub(super) fn on(stream: Stream, terms: &Terms) -> Self {
+        Self::Open(Box::new(Guarded::new(stream, terms.limits.clone())))
+    }
+}
+
+/// Serves `client`, who has `place` until the end.
+pub(super) async fn serve<S: ClientService>(
+    client: Client,
+    service: S,
+    terms: Arc<Terms>,
+    place: Place,
+) -> Served<S> {
+    let mut clock = Deadline::default();
+    clock.start(terms.limits.head_time);
+    // Boxed, as all that does not last as long as the connection: what it needs when it is idle
+    // is what many of them cost.
+    let begun = {
+        let mut begun = Box::pin(clock.limit(begin(client, &terms)));
+        terms.drain.until_kept(begun.as_mut()).await
+    };
+    match begun {
+        Ok(Some(Ok((Some(Protocol::Http1), stream)))) => {
+            Box::new(Http1::new(stream, service, terms, place, clock)).run().await
+        }
+        Ok(Some(Ok((Some(Protocol::Http2), stream)))) => {
+            Served::ToTheEnd(Box::pin(http2(stream, service, &terms)).await)
+        }
+        // The client left, broke off, or has not spoken.
+        Ok(Some(Ok((None, _)) | Err(_)) | None) | Err(_) => Served::ToTheEnd(Ended::ByItself),
+    }
+}
+
+async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended {
+    let (responses, memory) = (terms.pace.responses().clone(), terms.memory.clone());
+    let streams = Streams::new(terms.limits.clone(), stream.sideband(), responses, memory);
+    let mut builder = http2::Builder::new(streams.clone());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(terms.limits.bytes.head_max as u32)
+        .max_send_buf_size(BUFFER_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL);
+    let service = streams.counted(service, Arc::clone(&terms.refused));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let end = tokio::select! {
+        done = terms.drain.until(connection.as_mut()) => match done {
+            Ok(_) => return Ended::ByItself,
+            Err(end) => end,
+        },
+        () = streams.idle(terms.idle_time) => Instant::now() + PARTING_TIME,
+    };
+    connection.as_mut().graceful_shutdown();
+    Ended::by(end, connection).await
+}
+
+impl Ended {
+    /// Lets `connection` finish until `end`.
+    pub(super) async fn by(end: Instant, connection: impl Future) -> Self {
+        match timeout_at(end, connection).await {
+            Ok(_) => Self::ByItself,
+            Err(_) => Self::CutOff,
+        }
+    }
+}
+
+/// The stream to speak HTTP on, and what the client begins with.
+async fn begin(
+    client: Client,
+    terms: &Terms,
+) -> io::Result<(Option<Protocol>, Box<Guarded<Stream>>)> {
+    let mut stream = match client {
+        Client::Open(stream) => stream,
+        Client::Socket(socket, tls) => {
+            let stream = terms.refused.handshake(tls.shake(socket)).await?;
+            let stream = Stream::Tls(Box::new(stream));
+            Box::new(Guarded::new(stream, terms.limits.clone()))
+        }
+    };
+    let spoken = stream.protocol().await?;
+    match (stream.get_ref().agreed(), spoken) {
+        // Nothing that we could answer would be understood.
+        (Some(agreed), Some(spoken)) if agreed != spoken => Err(ErrorKind::InvalidData.into()),
+        _ => Ok((spoken, stream)),
+    }
+}

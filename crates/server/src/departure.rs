@@ -1,0 +1,103 @@
+//! Clients that leave while nobody listens to them.
+//!
+//! hyper learns by reading that a client has left. Of a body that nobody has asked for yet
+//! it reads one part ahead at most, and then not at all: whoever leaves while such
+//! a request queues would keep its place, and be served in the end. So while
+//! a request with a body waits for its answer, and hyper does not wait for the client's
+//! bytes, its [`Lookout`] tells of the client's departure, and the connection is broken off.
+//!
+//! A client has left when it has closed its sending side or reset the connection, as for
+//! hyper once a body is read. The kernel must have been told: a close behind more of a body
+//! than the socket's buffers hold (some 100 KB at first) arrives only as they are read.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tamarisk_http_gate::Deadline;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+/// How long a client may go unheard before its socket is looked at: longer than a body that is
+/// wanted at once waits for its reader, and short against a queue that is worth leaving.
+const UNHEARD_MAX: Duration = Duration::from_millis(100);
+
+/// Looks out for a client who leaves unheard.
+#[derive(Default)]
+pub(super) struct Lookout {
+    departure: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    unheard: Deadline,
+    debt: Debt,
+}
+
+impl Lookout {
+    /// Where the service says that a body may be owed.
+    pub(super) fn debt(&self) -> Debt {
+        self.debt.clone()
+    }
+
+    /// Whether it matters that the client leaves.
+    pub(super) fn is_needed(&self) -> bool {
+        self.debt.is_open()
+    }
+
+    /// The client has been heard, or written to; nobody else has its stream.
+    pub(super) fn end(&mut self) {
+        self.departure = None;
+        self.unheard.stop();
+    }
+
+    /// Whether the client of `stream`, for whose bytes nobody waits, has left.
+    pub(super) fn poll_left(&mut self, stream: &Arc<TcpStream>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.departure.is_none() {
+            ready!(self.unheard.poll_over(UNHEARD_MAX, cx));
+        }
+        let departure = || Box::pin(departure(Arc::clone(stream))) as _;
+        ready!(self.departure.get_or_insert_with(departure).as_mut().poll(cx));
+        self.departure = None;
+        Poll::Ready(())
+    }
+}
+
+/// Waits for the client to close its sending side, or the connection, whatever it
+/// sent before and nobody has read.
+#[cfg(target_os = "linux")]
+async fn departure(stream: Arc<TcpStream>) {
+    // Of what tokio can wait for, this alone is met by the end of the stream and not by ordinary
+    // bytes; and not by urgent ones, for which it does not ask the system on a TCP stream.
+    let _ = stream.ready(Interest::PRIORITY).await;
+}
+
+/// Elsewhere there is no way to wait past unread bytes.
+#[cfg(not(target_os = "linux"))]
+async fn departure(_: Arc<TcpStream>) {
+    std::future::pending().await
+}
+
+/// Whether a request waits for its answer whose body may still be owed.
+#[derive(Clone, Default)]
+pub(super) struct Debt(Arc<AtomicBool>);
+
+impl Debt {
+    /// There is such a request, until the answer to it is dropped.
+    pub(super) fn incur(&self) -> Owed {
+        self.0.store(true, Ordering::Relaxed);
+        Owed(self.clone())
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An open [`Debt`].
+pub(super) struct Owed(Debt);
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        let Self(Debt(open)) = self;
+        open.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,240 @@
+//! The server: HTTP/1.1 and HTTP/2, in clear text or over [TLS](tls), on hyper, behind the [`guard`].
+//!
+//! A connection is accepted at once, whatever the load, because a client that waits in
+//! the kernel's queue can neither be served nor told to come later. What bounds the work is
+//! the admission of requests; what bounds the connections is a count. Those of clients
+//! that ask again at once after a refusal rest for a moment when they leave no processor
+//! to the others.
+//!
+//! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
+//! current-thread runtime a core, each with a listener of its own on the same port
+//! ([`Cores`], [`Listeners`]): there, clients who have asked for nothing wait together, without a
+//! task for each, and are answered in turn if their answers are [at hand](AtHand).
+
+mod accept;
+mod arrivals;
+mod at_hand;
+mod client_body;
+mod client_service;
+mod connection;
+mod cores;
+mod defer;
+mod departure;
+mod direct;
+mod door;
+mod drain;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+pub mod guard;
+mod http1;
+mod idle_queue;
+mod listen;
+mod lobby;
+mod outgoing;
+mod outlet;
+mod pace;
+mod passage;
+mod poller;
+mod refused;
+mod responses;
+mod screen;
+mod send_memory;
+mod sent_file;
+mod session;
+mod socket;
+mod stream;
+mod streams;
+pub mod tls;
+mod tunnel;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::OptionFuture;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::service::Service;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+
+use self::accept::Place;
+use self::arrivals::Arrivals;
+use self::connection::{Client, Ended, Terms};
+use self::http1::Served;
+use self::pace::Pace;
+use self::send_memory::ServerMemory;
+use self::stream::Stream;
+use crate::guard::Limits;
+use crate::tls::Handshakes;
+
+#[cfg(any(test, fuzzing))]
+pub(crate) use at_hand::asked_at_hand;
+pub use at_hand::{Account, Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
+pub use client_body::{ClientBody, ClientBodyError};
+pub use cores::Cores;
+pub use drain::{Drain, DrainTrigger};
+pub use listen::{Beside, ListenError, Listeners};
+pub use refused::Refused;
+pub use responses::Responses;
+pub use send_memory::read_size;
+pub use sent_file::{Bringing, FileBody, SentFile};
+pub use tamarisk_http_gate::Refusal;
+pub use tunnel::Tunnel;
+
+/// How connections are served. Clones share one count of connections, of whom they refuse, and of
+/// responses.
+#[derive(Clone, Debug)]
+pub struct Server {
+    tls: Option<Handshakes>,
+    limits: Limits,
+    idle_time: Duration,
+    connections_max: usize,
+    connections: Arc<AtomicUsize>,
+    refused: Arc<refused::Counts>,
+    responses: Responses,
+    memory: ServerMemory,
+}
+
+impl Default for Server {
+    /// The default [`Limits`], 75 s between requests, and half as many
+    /// connections as the process may have open files, because each may need
+    /// another one to an upstream.
+    fn default() -> Self {
+        Self {
+            tls: None,
+            limits: Limits::default(),
+            // nginx's default; browsers drop theirs earlier.
+            idle_time: Duration::from_secs(75),
+            connections_max: listen::open_files_max().saturating_sub(64) / 2,
+            connections: Arc::default(),
+            refused: Arc::default(),
+            responses: Responses::default(),
+            memory: ServerMemory::default(),
+        }
+    }
+}
+
+impl Server {
+    /// What clients may send, and how long they may take.
+    pub fn limits_of_clients(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Whether both serve by the same limits.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let limits = |server: &Self| (server.idle_time, server.connections_max);
+        self.limits == other.limits && limits(self) == limits(other)
+    }
+
+    /// Speaks TLS with every client, and nothing else.
+    #[must_use]
+    pub fn tls(mut self, handshakes: Handshakes) -> Self {
+        self.tls = Some(handshakes);
+        self
+    }
+
+    /// What a client may send.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// How long a connection may wait for its next request before it is closed.
+    #[must_use]
+    pub fn idle_time(mut self, time: Duration) -> Self {
+        self.idle_time = time;
+        self
+    }
+
+    /// How many connections may be open at once; a further one is told 503
+    /// and closed.
+    #[must_use]
+    pub fn connections_max(mut self, count: usize) -> Self {
+        self.connections_max = count;
+        self
+    }
+
+    /// How many connections may be open at once.
+    pub fn connections_limit(&self) -> usize {
+        self.connections_max
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.connections.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Whether it speaks TLS.
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Who was refused before there was a request, so far.
+    pub fn refused(&self) -> Refused {
+        self.refused.read()
+    }
+
+    /// The responses sent so far, whoever made them: those to requests that were refused before any
+    /// service saw them too.
+    pub fn responses(&self) -> &Responses {
+        &self.responses
+    }
+
+    /// Serves the connections that `listener` accepts until `drain` is triggered,
+    /// then closes the listener and lets the open ones finish.
+    ///
+    /// `connect` makes the service of a connection from its client's address.
+    /// A request whose framing is malformed is answered without it.
+    ///
+    /// Returns once all connections have ended, with how many had to be cut off
+    /// when the drain's time was over. Dropped before, it closes those that wait for a request.
+    pub async fn serve<S, B>(
+        &self,
+        listener: TcpListener,
+        connect: impl Fn(SocketAddr) -> S,
+        drain: Drain,
+    ) -> usize
+    where
+        S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let arrivals = Arrivals::of(listener).expect("what was waited for can be waited for again");
+        accept::run(self, arrivals, connect, drain).await
+    }
+
+    /// Serves one connection over `stream`, whatever carries it (a Unix socket, a pipe, memory),
+    /// in clear text; to its end, or until `drain` cuts it off. Whether it ended by itself.
+    ///
+    /// It counts as one that was accepted; if there are as many as there may be, it is closed.
+    /// Unlike on a socket, a client that leaves while it owes a body is noticed only as the body
+    /// is read.
+    pub fn serve_stream<T, S, B>(
+        &self,
+        stream: T,
+        service: S,
+        drain: Drain,
+    ) -> impl Future<Output = bool> + Send + use<T, S, B>
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let terms = Arc::new(Terms::of(self, Pace::new(self.responses.clone()), drain));
+        let client = Client::on(Stream::Other(Box::new(stream)), &terms);
+        let connection =
+            Place::take(self).map(|place| connection::serve(client, service, terms, place));
+        OptionFuture::from(connection)
+            .map(|served| !matches!(served, Some(Served::ToTheEnd(Ended::CutOff))))
+    }
+}

@@ -1,0 +1,273 @@
+//! Where clients wait who have asked for nothing.
+//!
+//! A connection that has to wait for anything (a slow client, the service, hyper) is a task of its
+//! own. But most of them wait for their next request, most of the time, and most requests are
+//! answered on the spot. Those are here, and have one task in common: it costs less memory than a
+//! task for each, and less time than to wake it for each request.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::pending;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use hyper::body::Incoming;
+use hyper::service::HttpService;
+use slab::Slab;
+use tamarisk_http_gate::Deadline;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::accept::Place;
+use super::client_service::ClientService;
+use super::connection::{self, Client, Ended, Terms};
+use super::http1::{Http1, Served};
+use super::poller::{Poller, Told};
+use super::screen::Screen;
+use super::session::Standing;
+use super::socket::{NOBODY, Socket};
+use crate::guard::Protocol;
+
+/// The connections of a listener: those that wait here, and those that have tasks.
+pub(super) struct Lobby<S>
+where
+    Screen<S>: HttpService<Incoming>,
+{
+    terms: Arc<Terms>,
+    /// Without one nobody waits here.
+    poller: Option<Poller>,
+    /// Who has something to say.
+    told: Vec<Told>,
+    waiting: Slab<Guest<S>>,
+    due: Due,
+    tasks: TaskTracker,
+    cut_off: Arc<AtomicUsize>,
+    /// Those that are quiet come back.
+    back: UnboundedSender<Box<Http1<S>>>,
+    returning: UnboundedReceiver<Box<Http1<S>>>,
+}
+
+struct Guest<S>
+where
+    Screen<S>: HttpService<Incoming>,
+{
+    http: Box<Http1<S>>,
+    /// When it was answered last.
+    since: Instant,
+}
+
+impl<S: ClientService> Lobby<S> {
+    /// For connections that are served on these `terms`.
+    pub(super) fn new(mut terms: Terms) -> Self {
+        // All are served by one thread here: elsewhere they have them all.
+        let has_one_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let poller = if S::EVER && has_one_thread { Poller::new().ok() } else { None };
+        terms.rests = poller.is_some();
+        // There are no more in it than there may be connections.
+        let (back, returning) = mpsc::unbounded_channel();
+        Self {
+            terms: Arc::new(terms),
+            poller,
+            told: Vec::new(),
+            waiting: Slab::new(),
+            due: Due::default(),
+            tasks: TaskTracker::new(),
+            cut_off: Arc::default(),
+            back,
+            returning,
+        }
+    }
+
+    /// Serves a client who has come.
+    pub(super) fn welcome(&mut self, socket: Socket, service: S, place: Place) {
+        let terms = Arc::clone(&self.terms);
+        let client = match Client::of(socket, &terms) {
+            Client::Open(mut stream) if self.poller.is_some() => {
+                match stream.poll_protocol(&mut Context::from_waker(&NOBODY)) {
+                    Poll::Ready(Ok(Some(Protocol::Http1))) => {
+                        let http = Http1::new(stream, service, terms, place, Deadline::default());
+                        return self.take_in(Box::new(http), Duration::ZERO);
+                    }
+                    // It has left.
+                    Poll::Ready(Ok(None) | Err(_)) => return,
+                    Poll::Ready(Ok(Some(Protocol::Http2))) | Poll::Pending => Client::Open(stream),
+                }
+            }
+            client => client,
+        };
+        self.spawn(connection::serve(client, service, terms, place));
+    }
+
+    /// Answers what is at hand to a client who has `waited` already, and has it wait here or in a
+    /// task.
+    fn take_in(&mut self, mut http: Box<Http1<S>>, waited: Duration) {
+        let waited = match http.answer() {
+            Standing::Quiet { is_asked: true } => Duration::ZERO,
+            Standing::Quiet { is_asked: false } => waited,
+            Standing::Busy => return self.spawn(http.run()),
+            Standing::Over => return,
+        };
+        let seat = self.waiting.vacant_entry();
+        let is_added = match (&self.poller, http.socket()) {
+            (Some(poller), Some(socket)) => poller.add(socket, seat.key()).is_ok(),
+            _ => false,
+        };
+        // Otherwise there is no memory for it in the system, and not much sense in going on.
+        if is_added {
+            let now = Instant::now();
+            let since = now.checked_sub(waited).unwrap_or(now);
+            self.due.set(seat.key(), since.checked_add(self.terms.idle_time));
+            seat.insert(Guest { http, since });
+        }
+    }
+
+    /// Serves a connection by a task of its own, until it is quiet.
+    fn spawn(&self, connection: impl Future<Output = Served<S>> + Send + 'static) {
+        let (back, cut_off) = (self.back.clone(), Arc::clone(&self.cut_off));
+        // An async block would have room for the connection twice.
+        self.tasks.spawn(connection.map(move |served| match served {
+            // Nobody takes it only when nobody serves any more.
+            Served::Quiet(http) => drop(back.send(http)),
+            Served::ToTheEnd(Ended::CutOff) => drop(cut_off.fetch_add(1, Ordering::Relaxed)),
+            Served::ToTheEnd(Ended::ByItself) => {}
+        }));
+    }
+
+    /// Waits until somebody has something to say, or comes back from its task.
+    pub(super) async fn wait(&mut self) -> Option<Box<Http1<S>>> {
+        self.told.clear();
+        let Some(poller) = &self.poller else { return pending().await };
+        tokio::select! {
+            // That it was interrupted is all that can happen.
+            _ = poller.wait(&mut self.told) => None,
+            returned = self.returning.recv() => returned,
+        }
+    }
+
+    /// Answers those who have something to say, or takes in who has `returned`; how many.
+    pub(super) fn hear(&mut self, returned: Option<Box<Http1<S>>>) -> usize {
+        if let Some(mut http) = returned {
+            if let Ok(waited) = http.rest() {
+                self.take_in(http, waited);
+            }
+            return 1;
+        }
+        let now = Instant::now();
+        let told = mem::take(&mut self.told);
+        for &Told { key, is_hung_up } in &told {
+            let Some(guest) = self.waiting.get_mut(key) else { continue };
+            guest.http.heard(is_hung_up);
+            match guest.http.answer() {
+                Standing::Quiet { is_asked: true } => guest.since = now,
+                Standing::Quiet { is_asked: false } => {}
+                Standing::Busy => self.let_go(key),
+                Standing::Over => drop(self.waiting.remove(key)),
+            }
+        }
+        self.told = told;
+        self.told.len()
+    }
+
+    /// Gives a connection that waits here a task of its own.
+    fn let_go(&mut self, key: usize) {
+        let Guest { http, .. } = self.waiting.remove(key);
+        if let (Some(poller), Some(socket)) = (&self.poller, http.socket()) {
+            poller.remove(socket);
+        }
+        self.spawn(http.run());
+    }
+
+    /// Closes the connections that have waited for too long.
+    pub(super) fn tick(&mut self) {
+        let now = Instant::now();
+        while let Some(key) = self.due.next(now) {
+            let Some(guest) = self.waiting.get(key) else { continue };
+            match guest.since.checked_add(self.terms.idle_time) {
+                Some(end) if end <= now => drop(self.waiting.remove(key)),
+                end => self.due.set(key, end),
+            }
+        }
+    }
+
+    /// Has the connection close that has been idle for the longest of those with tasks; `false` if
+    /// there is none.
+    pub(super) fn close_idle_task(&self) -> bool {
+        self.terms.idle.close_first()
+    }
+
+    /// Closes the connection that has waited here for the longest, for one that comes; `false` if
+    /// none waits here.
+    pub(super) fn give_way(&mut self) -> bool {
+        while let Some((time, key)) = self.due.first() {
+            let Some(guest) = self.waiting.get(key) else { continue };
+            match guest.since.checked_add(self.terms.idle_time) {
+                Some(end) if end <= time => {
+                    drop(self.waiting.remove(key));
+                    return true;
+                }
+                end => self.due.set(key, end),
+            }
+        }
+        false
+    }
+
+    /// Nobody waits here any more: all have tasks, for the drain has started.
+    pub(super) fn close(&mut self) {
+        let keys: Vec<usize> = self.waiting.iter().map(|(key, _)| key).collect();
+        keys.into_iter().for_each(|key| self.let_go(key));
+        self.returning.close();
+        while let Ok(http) = self.returning.try_recv() {
+            self.spawn(http.run());
+        }
+        self.poller = None;
+    }
+
+    /// Waits for all connections to end, when there will be no others; how many were cut off.
+    pub(super) async fn end(self) -> usize {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.cut_off.load(Ordering::Relaxed)
+    }
+}
+
+/// When to look at which seat: about when whoever sits there may have waited for too long. To have
+/// one that is answered wait anew costs nothing, and each seat is looked at once in that time.
+#[derive(Default)]
+struct Due {
+    times: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// Whether there is a time for the seat of this key.
+    is_set: Vec<bool>,
+}
+
+impl Due {
+    /// Has the seat looked at, at this time or, if it is to be anyway, before. A time beyond what
+    /// the clock can tell is as good as none.
+    fn set(&mut self, key: usize, time: Option<Instant>) {
+        let Some(time) = time else { return };
+        if key >= self.is_set.len() {
+            self.is_set.resize(key + 1, false);
+        }
+        if !mem::replace(&mut self.is_set[key], true) {
+            self.times.push(Reverse((time, key)));
+        }
+    }
+
+    /// A seat to be looked at `now`.
+    fn next(&mut self, now: Instant) -> Option<usize> {
+        self.times.peek().filter(|Reverse((time, _))| *time <= now)?;
+        self.first().map(|(_, key)| key)
+    }
+
+    /// The seat that is to be looked at first, and when.
+    fn first(&mut self) -> Option<(Instant, usize)> {
+        let Reverse((time, key)) = self.times.pop()?;
+        self.is_set[key] = false;
+        Some((time, key))
+    }
+}

@@ -1,0 +1,216 @@
+//! Clients that are refused and ask again at once must not take the processor from
+//! the work that was let in.
+//!
+//! Refusing costs half of what proxying costs, so a few hundred clients that ignore
+//! `Retry-After` can keep a core busy with refusals, and everything that was admitted
+//! waits behind them: it looks slow to the law, which then refuses even more. So when a
+//! core has no room and refusals take a good part of it, connections that have just been
+//! refused are read again only after a pause. It is doubled until refusals take little,
+//! and is never longer than the `Retry-After` that their clients were told. Refusals
+//! themselves are never delayed, and with room on the core there is no pause at all.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use super::responses::Responses;
+
+/// How often the load of a core is looked at: often against the second in which
+/// a law is expected to react, seldom against the scheduler's 4 ms.
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A core that runs, or waits for a processor, for more than this share of its
+/// time has no room; below the lower mark it has it again.
+const FULL: f64 = 0.8;
+const ROOM: f64 = 0.6;
+
+/// The share of a core that refusals may take when it has no room, and the one
+/// below which the pause is too long: even that is some ten thousand a second,
+/// so that there is always someone to be let in.
+const REFUSING_MAX: f64 = 0.1;
+const REFUSING_MIN: f64 = 0.05;
+
+/// The first pause, below which there is none, and the longest one: the least
+/// `Retry-After` there is.
+const PAUSE_MIN_MILLIS: u32 = 4;
+const PAUSE_MAX_MILLIS: u32 = 1000;
+
+/// What the connections of a core know of each other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pace(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    pause_millis: AtomicU32,
+    answers: AtomicU32,
+    refusals: AtomicU32,
+    parting: AtomicBool,
+    responses: Responses,
+}
+
+impl Pace {
+    /// Of connections whose answers are counted among these.
+    pub(super) fn new(responses: Responses) -> Self {
+        Self(Arc::new(Counts { responses, ..Counts::default() }))
+    }
+
+    /// Where answers are counted by status.
+    #[inline]
+    pub(super) fn responses(&self) -> &Responses {
+        &self.0.responses
+    }
+
+    /// Counts an answer; if it is a refusal, the pause for its connection.
+    #[inline]
+    pub(super) fn answered(&self, is_refusal: bool) -> Duration {
+        self.0.answers.fetch_add(1, Ordering::Relaxed);
+        if !is_refusal {
+            return Duration::ZERO;
+        }
+        self.0.refusals.fetch_add(1, Ordering::Relaxed);
+        Duration::from_millis(u64::from(self.0.pause_millis.load(Ordering::Relaxed)))
+    }
+
+    /// From now on every answer is to be the last one of its connection.
+    pub(super) fn part(&self) {
+        self.0.parting.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn is_parting(&self) -> bool {
+        self.0.parting.load(Ordering::Relaxed)
+    }
+
+    /// With this pause after each refusal.
+    #[cfg(test)]
+    pub(super) fn with_pause(pause: Duration) -> Self {
+        let pause_millis = AtomicU32::new(pause.as_millis() as u32);
+        Self(Arc::new(Counts { pause_millis, ..Counts::default() }))
+    }
+
+    /// The share of answers since the last call that were refusals.
+    fn take_refused(&self) -> f64 {
+        let answers = self.0.answers.swap(0, Ordering::Relaxed);
+        let refusals = self.0.refusals.swap(0, Ordering::Relaxed);
+        f64::from(refusals) / f64::from(answers.max(1))
+    }
+}
+
+/// How a core spent its time of late, as shares of it.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// Running, or waiting for a processor.
+    busy: f64,
+    /// Running to refuse.
+    refusing: f64,
+}
+
+fn next_pause(pause: u32, load: Load) -> u32 {
+    if load.busy > FULL && load.refusing > REFUSING_MAX {
+        (2 * pause).clamp(PAUSE_MIN_MILLIS, PAUSE_MAX_MILLIS)
+    } else if load.busy < ROOM || load.refusing < REFUSING_MIN {
+        let shorter = pause * 3 / 4;
+        if shorter < PAUSE_MIN_MILLIS { 0 } else { shorter }
+    } else {
+        pause
+    }
+}
+
+/// Looks at the load of the thread that it is called on.
+pub(super) struct PaceMaker {
+    pace: Pace,
+    schedstat: Option<File>,
+    thread: ThreadId,
+    seen: Option<(Instant, Spent)>,
+}
+
+/// A thread's time so far, as the scheduler counts it.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    run_nanos: u64,
+    waited_nanos: u64,
+}
+
+impl PaceMaker {
+    /// For the current thread. Without the scheduler's accounts there is no pause.
+    pub(super) fn new(pace: Pace) -> Self {
+        let schedstat = File::open("/proc/thread-self/schedstat").ok();
+        Self { pace, schedstat, thread: thread::current().id(), seen: None }
+    }
+
+    /// To be called every [`INTERVAL`]. On another thread it does nothing: a
+    /// runtime that moves its tasks has no core that is theirs.
+    pub(super) fn tick(&mut self) {
+        let Some(spent) = self.spent() else { return };
+        let now = Instant::now();
+        let refused = self.pace.take_refused();
+        if let Some((then, before)) = self.seen.replace((now, spent)) {
+            let passed = now.duration_since(then).as_nanos().max(1) as f64;
+            let run = spent.run_nanos.saturating_sub(before.run_nanos) as f64;
+            let waited = spent.waited_nanos.saturating_sub(before.waited_nanos) as f64;
+            let load = Load { busy: (run + waited) / passed, refusing: refused * run / passed };
+            let pause = &self.pace.0.pause_millis;
+            pause.store(next_pause(pause.load(Ordering::Relaxed), load), Ordering::Relaxed);
+        }
+    }
+
+    fn spent(&self) -> Option<Spent> {
+        if thread::current().id() != self.thread {
+            return None;
+        }
+        let mut text = [0; 64];
+        let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        let mut numbers = text.split_whitespace().map(str::parse);
+        Some(Spent { run_nanos: numbers.next()?.ok()?, waited_nanos: numbers.next()?.ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(loads: &[(f64, f64)]) -> Vec<u32> {
+        let mut pause = 0;
+        let next = |&(busy, refusing): &(f64, f64)| {
+            pause = next_pause(pause, Load { busy, refusing });
+            pause
+        };
+        loads.iter().map(next).collect()
+    }
+
+    #[test]
+    fn the_pause_doubles_until_refusals_take_little() {
+        let loads = [(0.5, 0.4), (0.9, 0.4), (1.0, 0.2), (1.0, 0.11), (1.0, 0.1), (1.0, 0.06)];
+        assert_eq!(pauses(&loads), [0, 4, 8, 16, 16, 16]);
+    }
+
+    #[test]
+    fn the_pause_ends_when_there_is_room_or_little_to_refuse() {
+        let rising = [(0.9, 0.4); 3];
+        assert_eq!(pauses(&[&rising[..], &[(0.5, 0.4); 5]].concat())[2..], [16, 12, 9, 6, 4, 0]);
+        assert_eq!(pauses(&[&rising[..], &[(1.0, 0.01); 5]].concat())[2..], [16, 12, 9, 6, 4, 0]);
+    }
+
+    #[test]
+    fn the_pause_is_never_longer_than_the_least_retry_after() {
+        assert_eq!(pauses(&[(1.0, 1.0); 20]).last(), Some(&1000));
+    }
+
+    #[test]
+    fn a_thread_that_is_busy_refusing_is_seen_to_be() {
+        let pace = Pace::default();
+        let mut maker = PaceMaker::new(pace.clone());
+        maker.tick();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(50) {
+            assert_eq!(pace.answered(true), Duration::ZERO);
+        }
+        maker.tick();
+        assert_eq!(pace.answered(true), Duration::from_millis(4));
+        assert_eq!(pace.answered(false), Duration::ZERO);
+    }
+}

@@ -1,0 +1,332 @@
+//! The server by itself: connections, bounds and the drain.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod support;
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::client::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use support::{PATIENCE, any_port, exchange, read_until, within};
+use tamarisk_server::guard::Limits;
+use tamarisk_server::{ClientBody, Cores, DrainTrigger, ListenError, Listeners, Ordinary, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A server whose answers wait for a permit each, and tells when a request has come.
+struct Held {
+    address: SocketAddr,
+    release: Arc<Semaphore>,
+    arrived: mpsc::UnboundedReceiver<()>,
+    drain: DrainTrigger,
+    server: Server,
+    served: JoinHandle<usize>,
+}
+
+impl Held {
+    async fn start(server: Server) -> Self {
+        let listener = TcpListener::bind(any_port()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let release = Arc::new(Semaphore::new(0));
+        let (arrival, arrived) = mpsc::unbounded_channel();
+        let (trigger, drain) = DrainTrigger::new();
+        let served = {
+            let (release, server) = (Arc::clone(&release), server.clone());
+            tokio::spawn(async move {
+                let connect = |_| {
+                    let (release, arrival) = (Arc::clone(&release), arrival.clone());
+                    Ordinary(service_fn(move |_: Request<ClientBody>| {
+                        let (release, arrival) = (Arc::clone(&release), arrival.clone());
+                        async move {
+                            arrival.send(()).unwrap();
+                            release.acquire().await.unwrap().forget();
+                            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
+                        }
+                    }))
+                };
+                server.serve(listener, connect, drain).await
+            })
+        };
+        Self { address, release, arrived, drain: trigger, server, served }
+    }
+
+    /// Waits for so many connections: the system gives those later that say nothing.
+    async fn connected(&self, connections: usize) {
+        let connected = async {
+            while self.server.connections() < connections {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        within(connected).await;
+    }
+}
+
+/// A connection of HTTP/2 clients, and its end.
+async fn http2(
+    address: SocketAddr,
+) -> (http2::SendRequest<Empty<Bytes>>, JoinHandle<hyper::Result<()>>) {
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+#[tokio::test]
+async fn a_connection_too_many_is_told_so_at_once() {
+    let mut held = Held::start(Server::default().connections_max(1)).await;
+    let mut first = TcpStream::connect(held.address).await.unwrap();
+    first.write_all(REQUEST.as_bytes()).await.unwrap();
+    within(held.arrived.recv()).await.unwrap();
+    // Also one who has asked, and would be reset by a close with that unread.
+    for asked in ["", REQUEST] {
+        let turned_away = exchange(held.address, asked).await;
+        assert!(turned_away.starts_with("HTTP/1.1 503 "), "{turned_away}");
+        assert!(turned_away.contains("retry-after: 1\r\n"));
+        let (head, body) = turned_away.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())));
+    }
+
+    held.release.add_permits(1);
+    read_until(&mut first, "done").await;
+    drop(first);
+    // The place is free again as soon as the server has noticed.
+    let next = async {
+        loop {
+            held.release.add_permits(1);
+            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            if exchange(held.address, request).await.ends_with("done") {
+                break;
+            }
+        }
+    };
+    within(next).await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_with_a_task_gives_way_to_who_comes() {
+    let mut held = Held::start(Server::default().connections_max(1)).await;
+    let mut idle = TcpStream::connect(held.address).await.unwrap();
+    held.release.add_permits(2);
+    idle.write_all(REQUEST.as_bytes()).await.unwrap();
+    read_until(&mut idle, "done").await;
+    within(held.arrived.recv()).await.unwrap();
+    // It is idle once hyper has held it for a second.
+    let comes = async {
+        loop {
+            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            let answer = exchange(held.address, request).await;
+            if answer.ends_with("done") {
+                break;
+            }
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        }
+    };
+    within(comes).await;
+    assert_eq!(within(idle.read(&mut [0])).await.unwrap(), 0, "it is closed");
+}
+
+#[tokio::test]
+async fn a_drain_finishes_requests_and_closes_idle_connections() {
+    let mut held = Held::start(Server::default()).await;
+    let mut idle = TcpStream::connect(held.address).await.unwrap();
+    held.release.add_permits(1);
+    idle.write_all(REQUEST.as_bytes()).await.unwrap();
+    read_until(&mut idle, "done").await;
+    within(held.arrived.recv()).await.unwrap();
+    let mut silent = TcpStream::connect(held.address).await.unwrap();
+    let mut busy = TcpStream::connect(held.address).await.unwrap();
+    busy.write_all(REQUEST.as_bytes()).await.unwrap();
+    within(held.arrived.recv()).await.unwrap();
+    held.connected(3).await;
+
+    held.drain.drain(PATIENCE);
+    for closed in [&mut idle, &mut silent] {
+        assert_eq!(within(closed.read(&mut [0])).await.unwrap(), 0);
+    }
+    assert!(TcpStream::connect(held.address).await.is_err(), "the listener is closed");
+    held.release.add_permits(1);
+    let mut answer = String::new();
+    within(busy.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.contains("connection: close\r\n") && answer.ends_with("done"), "{answer}");
+    assert_eq!(within(held.served).await.unwrap(), 0);
+    assert_eq!(held.server.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_a_drain_finds_idle_is_answered_once_more() {
+    let held = Held::start(Server::default()).await;
+    held.release.add_permits(2);
+    let mut idle = TcpStream::connect(held.address).await.unwrap();
+    idle.write_all(REQUEST.as_bytes()).await.unwrap();
+    assert!(!read_until(&mut idle, "done").await.contains("connection: close"));
+    let silent = TcpStream::connect(held.address).await.unwrap();
+    held.connected(2).await;
+
+    held.drain.drain(PATIENCE);
+    within(async { while TcpStream::connect(held.address).await.is_ok() {} }).await;
+    for mut client in [idle, silent] {
+        held.release.add_permits(1);
+        client.write_all(REQUEST.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        within(client.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.contains("connection: close\r\n") && answer.ends_with("done"), "{answer}");
+    }
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn clients_that_nobody_has_accepted_yet_are_served_when_a_drain_starts() {
+    let held = Held::start(Server::default()).await;
+    held.release.add_permits(50);
+    // The server's task does not run meanwhile.
+    let connect = |_| {
+        let mut client = std::net::TcpStream::connect(held.address).unwrap();
+        client.write_all(REQUEST.as_bytes()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        client
+    };
+    let clients: Vec<_> = (0..50).map(connect).collect();
+    held.drain.drain(PATIENCE);
+    for client in clients {
+        let mut answer = String::new();
+        let mut client = TcpStream::from_std(client).unwrap();
+        within(client.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.contains("connection: close\r\n") && answer.ends_with("done"), "{answer}");
+    }
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn an_http2_connection_without_requests_is_told_and_closed() {
+    let server = Server::default().idle_time(Duration::from_millis(100));
+    let mut held = Held::start(server).await;
+    let (mut sender, connection) = http2(held.address).await;
+    let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
+    let answer = tokio::spawn(sender.send_request(request));
+    within(held.arrived.recv()).await.unwrap();
+    let (_sender, idle) = http2(held.address).await;
+    within(idle).await.unwrap().unwrap();
+    assert!(!connection.is_finished(), "it waits for its answer, which is not idle");
+    held.release.add_permits(1);
+    let answer = within(answer).await.unwrap().unwrap();
+    assert_eq!(within(answer.into_body().collect()).await.unwrap().to_bytes(), "done");
+    within(connection).await.unwrap().unwrap();
+    let ended = async {
+        while held.server.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(ended).await;
+}
+
+/// A server of 8 MiB, which gives a client up that takes nothing for 100 ms.
+async fn large() -> (SocketAddr, Server, DrainTrigger) {
+    let limits = Limits::default().stall_time(Duration::from_millis(100));
+    let (trigger, drain) = DrainTrigger::new();
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = Server::default().limits(limits);
+    let serving = server.clone();
+    tokio::spawn(async move {
+        let large = |_: Request<ClientBody>| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![0; 8 << 20]))))
+        };
+        serving.serve(listener, |_| Ordinary(service_fn(large)), drain).await
+    });
+    (address, server, trigger)
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_reset_and_nothing_of_it_stays() {
+    let (address, server, _trigger) = large().await;
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(REQUEST.as_bytes()).await.unwrap();
+    read_until(&mut client, "\r\n\r\n").await;
+    let ended = async {
+        while server.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(ended).await;
+    let end = within(client.read_to_end(&mut Vec::new())).await;
+    assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn what_outlasts_the_drain_is_cut_and_counted() {
+    let mut held = Held::start(Server::default()).await;
+    let mut busy = TcpStream::connect(held.address).await.unwrap();
+    busy.write_all(REQUEST.as_bytes()).await.unwrap();
+    within(held.arrived.recv()).await.unwrap();
+    held.drain.drain(Duration::from_millis(20));
+    assert_eq!(within(held.served).await.unwrap(), 1);
+    assert_eq!(within(busy.read(&mut [0])).await.unwrap_or(0), 0);
+}
+
+#[tokio::test]
+async fn a_lost_trigger_ends_the_server() {
+    let held = Held::start(Server::default()).await;
+    drop(held.drain);
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn http2_requests_are_finished_by_a_drain_as_well() {
+    let mut held = Held::start(Server::default()).await;
+    let (mut sender, connection) = http2(held.address).await;
+    let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
+    let answer = tokio::spawn(sender.send_request(request));
+    within(held.arrived.recv()).await.unwrap();
+    held.drain.drain(PATIENCE);
+    held.release.add_permits(1);
+    let answer = within(answer).await.unwrap().unwrap();
+    let body = within(answer.into_body().collect()).await.unwrap().to_bytes();
+    assert_eq!(body, "done");
+    within(connection).await.unwrap().unwrap();
+    assert_eq!(within(held.served).await.unwrap(), 0);
+}
+
+#[test]
+fn several_cores_share_one_port() {
+    let listeners = Listeners::bind(any_port(), NonZeroUsize::new(3).unwrap()).unwrap();
+    let address = listeners.local_addr();
+    let (trigger, drain) = DrainTrigger::new();
+    let serving = async move |listener| {
+        let answer = |_: Request<ClientBody>| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
+        };
+        Server::default().serve(listener, |_| Ordinary(service_fn(answer)), drain).await
+    };
+    let cores = Cores::start(listeners, serving).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..30 {
+            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            assert!(exchange(address, request).await.ends_with("done"));
+        }
+    });
+    trigger.drain(PATIENCE);
+    assert_eq!(cores.join(), [0, 0, 0]);
+}
+
+#[test]
+fn an_address_that_is_taken_is_an_error() {
+    let taken = Listeners::bind(any_port(), NonZeroUsize::MIN).unwrap();
+    let address = taken.local_addr();
+    let error = Listeners::bind(address, NonZeroUsize::MIN).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+    let ListenError::Address { source, .. } = error else { panic!("{error}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::AddrInUse);
+}

@@ -1,0 +1,45 @@
+//! Pages in place of our own answers.
+
+use std::path::Path;
+
+use http::StatusCode;
+use tamarisk_http_gate::ErrorPages;
+use tamarisk_settings::values::parsed;
+use tamarisk_settings::{Fault, Section, Value};
+
+use super::tls::Disk;
+
+/// The entries of a table whose keys are statuses of errors.
+///
+/// # Errors
+/// A [`Fault`] at a key that is none.
+pub fn statuses<'v>(value: &'v Value<'v>) -> Result<Vec<(StatusCode, &'v Value<'v>)>, Fault> {
+    let entries = Section::tables(value)?.into_iter().map(|(key, value)| {
+        let name: &str = key.get_ref();
+        let status = name.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
+        let is_error = |status: &StatusCode| (400..600).contains(&status.as_u16());
+        let status = status.filter(is_error).ok_or_else(|| {
+            let message = format!("{name:?} is not the status of an error");
+            Fault::new(key.span(), message, "expected a status from 400 to 599, such as 503")
+        })?;
+        Ok((status, value))
+    });
+    entries.collect()
+}
+
+/// The table `errors`, whose files are relative to `folder`.
+pub fn error_pages(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<ErrorPages, Fault> {
+    let pages = ErrorPages::default();
+    for (status, value) in statuses(value)? {
+        let path = parsed(value, "a file such as \"503.html\"", |text| {
+            (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
+        })?;
+        if disk == Disk::Asked {
+            pages.read(status, &path).map_err(|error| {
+                Fault::new(value.span(), format!("{error}"), "expected a page in UTF-8")
+                    .help("a path is relative to the folder of this file")
+            })?;
+        }
+    }
+    Ok(pages)
+}

@@ -1,0 +1,32 @@
+//! From the tables about upstreams, classes and routes to options that hold together.
+
+use tamarisk_proxy::classify::Routes;
+use tamarisk_settings::{Fault, Section, target};
+
+use super::classes::classes;
+use super::routes::{join, only_route, routes};
+use super::upstreams::{Upstream, stages, upstreams};
+use crate::UpstreamOptions;
+
+/// The services behind and the routes to them, as `file` says by `upstreams`, `stage`, `classes`
+/// and `routes`; its own target is for what states none.
+///
+/// # Errors
+/// A [`Fault`] at what cannot be.
+pub fn forwarding(file: &Section<'_>) -> Result<(Routes, Vec<UpstreamOptions>), Fault> {
+    let target = target::of(file)?;
+    let classes = file.read("classes", classes)?.unwrap_or_default();
+    let stages = file.read("stage", stages)?.unwrap_or_default();
+    let read = |value| upstreams(value, &stages);
+    let mut upstreams = file.require("upstreams", "{ app = { url = \"http://…\" } }", read)?;
+    let routes = match file.read("routes", |value| routes(value, &upstreams, &classes))? {
+        Some(routes) => routes,
+        None => vec![only_route(&upstreams)?],
+    };
+    let routes = routes
+        .into_iter()
+        .map(|route| join(route, &mut upstreams, &classes, target))
+        .collect::<Result<_, _>>()?;
+    let upstreams = upstreams.into_iter().map(Upstream::finish).collect::<Result<_, _>>()?;
+    Ok((Routes::new(routes), upstreams))
+}

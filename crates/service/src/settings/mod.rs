@@ -1,0 +1,25 @@
+//! The parts that configuration files of services have in common: upstreams, routes and classes,
+//! limits, certificates, the log, the token.
+
+mod classes;
+mod errors;
+mod forwarding;
+mod laws;
+mod limits;
+mod log;
+mod proxied;
+mod routes;
+mod tls;
+mod token;
+mod upstreams;
+mod values;
+
+pub use classes::{ClassDefinition, classes};
+pub use errors::{error_pages, statuses};
+pub use forwarding::forwarding;
+pub use limits::limits;
+pub use log::log;
+pub use proxied::{PROXIED_KEYS, Proxied};
+pub use tls::{Disk, tls};
+pub use token::source as token;
+pub use values::{address, header_value, host_name, is_host_name, listen_address, network, path};

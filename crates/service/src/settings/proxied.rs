@@ -1,0 +1,65 @@
+//! A service behind one route alone, with a stage of its own.
+
+use std::ops::Range;
+
+use tamarisk_control::Target;
+use tamarisk_proxy::classify::{PathPrefix, Route};
+use tamarisk_settings::{Fault, Section, target};
+
+use super::classes::ClassDefinition;
+use super::routes::{RouteDefinition, class_named, join};
+use super::upstreams::Upstream;
+use super::values;
+use crate::UpstreamOptions;
+
+/// What may be said of such a service, besides where it is and its target.
+#[rustfmt::skip]
+pub const PROXIED_KEYS: [&str; 13] = [
+    "host", "connect_time", "answer_time", "request_buffering", "client", "streams", "classes",
+    "admission", "dropping", "workers", "batching", "quality", "termination",
+];
+
+/// Where a service and its route stand in a file, and what is known of them already.
+pub struct Proxied<'a> {
+    /// The stage's name.
+    pub name: String,
+    /// The paths that the route takes.
+    pub path: String,
+    /// The key whose value is the service's URL.
+    pub url: &'a str,
+    /// Where the route begins.
+    pub span: Range<usize>,
+    /// The classes of the file, of which `classes` picks some.
+    pub classes: &'a [ClassDefinition],
+    /// What is promised where neither the route nor a class says.
+    pub target: Option<Target>,
+}
+
+impl Proxied<'_> {
+    /// The service that `section` speaks of, and the route to it as to the first of all upstreams.
+    ///
+    /// # Errors
+    /// A [`Fault`] at what cannot be.
+    pub fn read(self, section: &Section<'_>) -> Result<(UpstreamOptions, Route), Fault> {
+        let Self { name, path, url, span, classes, target } = self;
+        let route_name = name.as_str().into();
+        let upstream = Upstream::read(name, span.clone(), section, url, &[section])?;
+        let named = |value| values::list(value, |value| class_named(value, classes));
+        let definition = RouteDefinition {
+            name: String::new(),
+            span,
+            route: Route {
+                name: route_name,
+                path: PathPrefix::new(&path),
+                streams: section.read("streams", values::yes)?.unwrap_or_default(),
+                ..Route::everything(0)
+            },
+            target: target::of(section)?,
+            classes: section.read("classes", named)?,
+        };
+        let mut upstreams = [upstream];
+        let route = join(definition, &mut upstreams, classes, target)?;
+        let [upstream] = upstreams;
+        Ok((upstream.finish()?, route))
+    }
+}

@@ -1,0 +1,177 @@
+//! Which request goes where, and as what.
+
+use std::ops::Range;
+
+use tamarisk_control::{CLASSES_MAX, Class, ClassId, Target};
+use tamarisk_proxy::classify::{ClassRule, Route};
+use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::{Fault, Section, Value};
+
+use super::classes::{ClassDefinition, DEFAULT, MIDDLE};
+use super::upstreams::Upstream;
+use super::values;
+
+const ROUTE: &[&str] =
+    &["name", "path", "host", "methods", "upstream", "classes", "streams", "p90"];
+
+/// A route, before its classes are those of its upstream.
+pub(super) struct RouteDefinition {
+    /// Empty for the only one: its classes need no prefix.
+    pub(super) name: String,
+    pub(super) span: Range<usize>,
+    pub(super) route: Route,
+    pub(super) target: Option<Target>,
+    pub(super) classes: Option<Vec<usize>>,
+}
+
+pub(super) fn routes(
+    value: &Value<'_>,
+    upstreams: &[Upstream],
+    classes: &[ClassDefinition],
+) -> Result<Vec<RouteDefinition>, Fault> {
+    let routes = values::list(value, |value| route(value, upstreams, classes))?;
+    if routes.is_empty() {
+        let message = "no request can be served";
+        return Err(Fault::new(
+            value.span(),
+            message,
+            "expected at least one route, or no `routes`",
+        ));
+    }
+    for (index, route) in routes.iter().enumerate() {
+        if let Some(taker) = takes_all(&routes[..index], &route.route) {
+            let message = format!("`{}` never takes a request", route.name);
+            let label = format!("`{}` takes them all: it is for the same", taker.name);
+            return Err(Fault::new(route.span.clone(), message, label)
+                .help("the route with the longest path takes a request; of two with the same host and path, one with `methods`"));
+        }
+    }
+    Ok(routes)
+}
+
+/// The last of these that is for the same requests as `route`, if they leave it none.
+fn takes_all<'d>(before: &'d [RouteDefinition], route: &Route) -> Option<&'d RouteDefinition> {
+    let is_same = |other: &&RouteDefinition| {
+        let other = &other.route;
+        other.host == route.host
+            && other.path == route.path
+            && other.methods.is_empty() == route.methods.is_empty()
+    };
+    let same = before.iter().filter(is_same);
+    let is_taken = |method| same.clone().any(|other| other.route.methods.contains(method));
+    route.methods.iter().all(is_taken).then(|| same.clone().next_back())?
+}
+
+fn route(
+    value: &Value<'_>,
+    upstreams: &[Upstream],
+    classes: &[ClassDefinition],
+) -> Result<RouteDefinition, Fault> {
+    let section = Section::new(value, ROUTE, is_percentile)?;
+    let upstream = match section.value("upstream") {
+        Some(value) => upstream_named(value, upstreams)?,
+        None if upstreams.len() == 1 => 0,
+        None => {
+            let message = "it is not clear to which upstream this route leads";
+            return Err(Fault::new(section.span(), message, "needs `upstream = \"…\"`"));
+        }
+    };
+    let named = |value| values::list(value, |value| class_named(value, classes));
+    let name: String = section.require("name", "\"api\"", values::name)?;
+    Ok(RouteDefinition {
+        span: section.span(),
+        route: Route {
+            name: name.as_str().into(),
+            host: section.read("host", values::host_pattern)?,
+            path: section.read("path", values::path_prefix)?.unwrap_or_default(),
+            methods: section
+                .read("methods", |value| values::list(value, values::method))?
+                .unwrap_or_default(),
+            upstream,
+            classes: Vec::new(),
+            otherwise: ClassId::DEFAULT,
+            streams: section.read("streams", values::yes)?.unwrap_or_default(),
+        },
+        name,
+        target: target::of(&section)?,
+        classes: section.read("classes", named)?,
+    })
+}
+
+pub(super) fn only_route(upstreams: &[Upstream]) -> Result<RouteDefinition, Fault> {
+    let [upstream] = upstreams else {
+        let message = "several upstreams, and no routes to tell which request goes to which";
+        let expected = "expected a single upstream, or [[routes]]";
+        return Err(Fault::new(upstreams[1].span.clone(), message, expected));
+    };
+    Ok(RouteDefinition {
+        name: String::new(),
+        span: upstream.span.clone(),
+        route: Route::everything(0),
+        target: None,
+        classes: None,
+    })
+}
+
+/// Makes each class of a route a class of the route's upstream.
+pub(super) fn join(
+    definition: RouteDefinition,
+    upstreams: &mut [Upstream],
+    classes: &[ClassDefinition],
+    file_target: Option<Target>,
+) -> Result<Route, Fault> {
+    let RouteDefinition { name, span, mut route, target, classes: chosen } = definition;
+    let upstream = &mut upstreams[route.upstream];
+    let mut add = |class: Option<&ClassDefinition>| {
+        let own = class.and_then(|class| class.target);
+        let target = target.or(own).or(file_target).ok_or_else(|| {
+            let what = class.map_or("requests", |class| &class.name);
+            Fault::new(
+                span.clone(),
+                format!("no response-time target for {what}"),
+                "nothing is promised here",
+            )
+            .help("add for example `p90 = \"200ms\"` at the top of the file")
+        })?;
+        // More than fit are reported when the upstream is complete.
+        let id = ClassId::new(upstream.classes.len().min(CLASSES_MAX - 1));
+        upstream.classes.push(Class {
+            name: gate_name(&name, class.map(|class| &*class.name)),
+            target,
+            priority: class.map_or(MIDDLE, |class| class.priority),
+        });
+        let weight = class.and_then(|class| class.weight);
+        upstream.weights.extend(weight.map(|weight| (id, weight)));
+        Ok(id)
+    };
+    let default = classes.iter().find(|class| class.name == DEFAULT);
+    route.otherwise = add(default)?;
+    let all = || (0..classes.len()).collect();
+    for index in chosen.unwrap_or_else(all) {
+        let class = &classes[index];
+        if class.name != DEFAULT {
+            route.classes.push(ClassRule { any: class.any.clone(), class: add(Some(class))? });
+        }
+    }
+    Ok(route)
+}
+
+/// `route/class`; the route alone for its default class, and the class alone
+/// where there is one route only.
+fn gate_name(route: &str, class: Option<&str>) -> String {
+    match (route, class.filter(|class| *class != DEFAULT)) {
+        ("", class) => class.unwrap_or(DEFAULT).to_owned(),
+        (route, None) => route.to_owned(),
+        (route, Some(class)) => format!("{route}/{class}"),
+    }
+}
+
+fn upstream_named(value: &Value<'_>, upstreams: &[Upstream]) -> Result<usize, Fault> {
+    let names: Vec<_> = upstreams.iter().map(|upstream| &*upstream.name).collect();
+    values::one_of(value, "upstream", &names)
+}
+
+pub(super) fn class_named(value: &Value<'_>, classes: &[ClassDefinition]) -> Result<usize, Fault> {
+    let names: Vec<_> = classes.iter().map(|class| &*class.name).collect();
+    values::one_of(value, "class", &names)
+}

@@ -1,0 +1,47 @@
+//! Certificates and their keys.
+
+use std::path::{Path, PathBuf};
+
+use tamarisk_server::tls::{Identity, Tls};
+use tamarisk_settings::values::{list, parsed};
+use tamarisk_settings::{Fault, Section, Value};
+
+const TLS: &[&str] = &["certificate", "key"];
+
+/// Whether what a file names must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// It must, and is read.
+    Asked,
+    /// Nobody looks.
+    Unasked,
+}
+
+/// The tables `[[tls]]`, whose paths are relative to `folder`; none if the disk is not asked.
+///
+/// # Errors
+/// A [`Fault`] at what cannot be.
+pub fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option<Tls>, Fault> {
+    let path = |text: &str| -> Option<PathBuf> {
+        (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
+    };
+    let file = |value: &Value<'_>| parsed(value, "a file such as \"chain.pem\"", path);
+    let identities = list(value, |value| {
+        let section = Section::new(value, TLS, |_| false)?;
+        Ok(Identity {
+            certificate: section.require("certificate", "\"chain.pem\"", file)?,
+            key: section.require("key", "\"key.pem\"", file)?,
+        })
+    })?;
+    if identities.is_empty() {
+        let expected = "expected a certificate and its key, or no `tls`";
+        return Err(Fault::new(value.span(), "TLS without a certificate", expected));
+    }
+    match disk {
+        Disk::Unasked => Ok(None),
+        Disk::Asked => Tls::open(identities).map(Some).map_err(|error| {
+            let expected = "expected certificates and keys that can be used";
+            Fault::new(value.span(), error.to_string(), expected)
+        }),
+    }
+}

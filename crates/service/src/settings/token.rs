@@ -1,0 +1,33 @@
+//! Where the token of the status port stands.
+
+use std::path::PathBuf;
+
+use tamarisk_observe::status::TokenSource;
+use tamarisk_settings::values::text;
+use tamarisk_settings::{Fault, Section, Value};
+
+const TOKEN: &[&str] = &["file", "env"];
+
+/// Where the token stands that allows changes.
+///
+/// # Errors
+/// A [`Fault`] if this does not say it.
+pub fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
+    let section = Section::new(value, TOKEN, |_| false)?;
+    let path = |value| text(value).map(PathBuf::from);
+    let variable = |value| text(value).map(str::to_owned);
+    match (section.read("file", path)?, section.read("env", variable)?) {
+        (Some(file), None) if !file.as_os_str().is_empty() => Ok(TokenSource::File(file)),
+        (None, Some(name)) if is_variable(&name) => Ok(TokenSource::Environment(name)),
+        _ => {
+            let message = "this does not say where the token stands";
+            let expected = "expected `{ file = \"…\" }` or `{ env = \"…\" }`";
+            Err(Fault::new(value.span(), message, expected))
+        }
+    }
+}
+
+/// Whether a variable of the environment can have this name.
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}

@@ -1,0 +1,155 @@
+//! The services behind.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use tamarisk_control::catalogue::Laws;
+use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Weight};
+use tamarisk_proxy::classify::Client;
+use tamarisk_proxy::{HostHeader, Origin, RequestBuffering};
+use tamarisk_settings::values::{not_one_of, parsed};
+use tamarisk_settings::{Fault, Section, Value};
+
+use super::{laws, values};
+use crate::UpstreamOptions;
+
+#[rustfmt::skip]
+const UPSTREAM: &[&str] = &[
+    "url", "host", "connect_time", "answer_time", "request_buffering", "client",
+    "admission", "dropping", "workers", "batching", "quality", "termination",
+];
+
+const CLIENT: &str = "\"address\", { header = \"…\" } or { cookie = \"…\" }";
+
+/// An upstream, and the classes that its routes have brought so far.
+pub(super) struct Upstream {
+    pub(super) name: String,
+    pub(super) span: Range<usize>,
+    origin: Origin,
+    host_header: HostHeader,
+    times: [Option<Duration>; 2],
+    request_buffering: RequestBuffering,
+    client: Client,
+    laws: Laws,
+    pub(super) classes: Vec<Class>,
+    pub(super) weights: Vec<(ClassId, Weight)>,
+}
+
+/// A `[stage.…]`: its name, where that stands, and what it says.
+pub(super) type StageSection<'a> = (String, Range<usize>, Section<'a>);
+
+pub(super) fn stages<'a>(value: &'a Value<'a>) -> Result<Vec<StageSection<'a>>, Fault> {
+    let stages = Section::tables(value)?.into_iter().map(|(key, value)| {
+        let section = Section::new(value, &tamarisk_settings::laws::KEYS, |_| false)?;
+        Ok((values::key_name(key)?, key.span(), section))
+    });
+    stages.collect()
+}
+
+pub(super) fn upstreams(
+    value: &Value<'_>,
+    stages: &[StageSection<'_>],
+) -> Result<Vec<Upstream>, Fault> {
+    let tables = Section::tables(value)?;
+    let names: Vec<&str> = tables.iter().map(|(key, _)| &**key.get_ref()).collect();
+    for (stage, span, _) in stages {
+        if !names.contains(&&**stage) {
+            return Err(not_one_of(span.clone(), "upstream", stage, &names));
+        }
+    }
+    let upstreams = tables.into_iter().map(|(key, value)| {
+        let section = Section::new(value, UPSTREAM, |_| false)?;
+        let name = values::key_name(key)?;
+        let about = stages.iter().filter(|(stage, ..)| *stage == name).map(|(.., stage)| stage);
+        let sections: Vec<_> = std::iter::once(&section).chain(about).collect();
+        Upstream::read(name, key.span(), &section, "url", &sections)
+    });
+    let upstreams: Vec<_> = upstreams.collect::<Result<_, Fault>>()?;
+    if upstreams.is_empty() {
+        let message = "no service to protect";
+        return Err(Fault::new(value.span(), message, "expected a table such as [upstreams.app]"));
+    }
+    Ok(upstreams)
+}
+
+/// How clients are told apart: `"address"`, or what names them.
+fn client(value: &Value<'_>) -> Result<Client, Fault> {
+    if value.get_ref().as_str().is_some() {
+        let address = |text: &str| (text == "address").then_some(Client::Address);
+        return parsed(value, CLIENT, address);
+    }
+    let section = Section::new(value, &["header", "cookie"], |_| false)?;
+    let header = section.read("header", values::header_name)?;
+    let cookie = section.read("cookie", values::name)?;
+    match (header, cookie) {
+        (Some(name), None) => Ok(Client::Header(name)),
+        (None, Some(name)) => Ok(Client::Cookie(name)),
+        _ => {
+            let message = "one client is named by one header or by one cookie";
+            Err(Fault::new(value.span(), message, format!("expected {CLIENT}")))
+        }
+    }
+}
+
+impl Upstream {
+    /// What `section` says of a service, and `sections`, itself among them, of its laws;
+    /// `url` is the key of the place that it is at.
+    pub(super) fn read(
+        name: String,
+        span: Range<usize>,
+        section: &Section<'_>,
+        url: &str,
+        sections: &[&Section<'_>],
+    ) -> Result<Self, Fault> {
+        Ok(Self {
+            laws: laws::read(&name, sections)?,
+            name,
+            span,
+            origin: section.require(url, "\"http://127.0.0.1:3000\"", values::origin)?,
+            host_header: section.read("host", values::host_header)?.unwrap_or_default(),
+            times: [
+                section.read("connect_time", values::duration)?,
+                section.read("answer_time", values::duration)?,
+            ],
+            request_buffering: section
+                .read("request_buffering", values::request_buffering)?
+                .unwrap_or_default(),
+            client: section.read("client", client)?.unwrap_or_default(),
+            classes: Vec::new(),
+            weights: Vec::new(),
+        })
+    }
+
+    pub(super) fn finish(self) -> Result<UpstreamOptions, Fault> {
+        if self.classes.is_empty() {
+            let message = format!("no route leads to the upstream {:?}", self.name);
+            return Err(Fault::new(
+                self.span,
+                message,
+                "expected a route to it, or not this upstream",
+            ));
+        }
+        if self.classes.len() > CLASSES_MAX {
+            let message = format!("{} kinds of requests go to {:?}", self.classes.len(), self.name);
+            let expected = format!("expected at most {CLASSES_MAX} pairs of a route and a class");
+            return Err(Fault::new(self.span, message, expected));
+        }
+        let classes = Classes::new(self.classes).map_err(|error| {
+            Fault::new(
+                self.span,
+                error.to_string(),
+                "expected routes and classes of different names",
+            )
+        })?;
+        let classes = self.weights.into_iter().fold(classes, |all, (id, w)| all.weighted(id, w));
+        let mut options = UpstreamOptions::new(self.name, self.origin, classes);
+        options.host_header = self.host_header;
+        let [connect_time, answer_time] = self.times;
+        options.connect_time = connect_time.unwrap_or(options.connect_time);
+        options.answer_time = answer_time.unwrap_or(options.answer_time);
+        options.request_buffering = self.request_buffering;
+        options.client = self.client;
+        options.laws = self.laws;
+        Ok(options)
+    }
+}

@@ -1,0 +1,127 @@
+//! Other options while protection runs.
+
+use std::collections::BTreeSet;
+
+use tamarisk_observe::access_log::Log;
+use tamarisk_service::Reloaded;
+use tamarisk_stage::StageObservation;
+
+use super::{Options, Running};
+
+impl Running {
+    /// Takes targets, laws and certificates over from `options`. Nobody inside is disturbed, and a
+    /// stage whose laws stay the same keeps what they have learned. Everything else that
+    /// differs is named, and stays as it was.
+    ///
+    /// Targets become those of `options`, also where they were changed meanwhile.
+    pub fn reload(&mut self, options: &Options) -> Reloaded {
+        let mut reloaded = Reloaded::default();
+        self.compare(options, &mut reloaded.needs_restart);
+        for index in 0..self.options.upstreams.len() {
+            self.reload_upstream(index, options, &mut reloaded);
+        }
+        if self.options.error_pages.replace(&options.error_pages) {
+            reloaded.changed.push("the error pages".to_owned());
+        }
+        // It has been moved away perhaps.
+        self.log.iter().for_each(Log::reopen);
+        reloaded.certificates(self.options.tls.as_ref(), options.tls.as_ref());
+        reloaded
+    }
+
+    /// Names what cannot change on the way.
+    fn compare(&self, options: &Options, differs: &mut Vec<String>) {
+        let now = &self.options;
+        let same = [
+            ("listen", now.listen == options.listen),
+            ("status", now.status == options.status),
+            ("status_token", now.status_token == options.status_token),
+            ("status_hosts", now.status_hosts == options.status_hosts),
+            ("cores", now.cores == options.cores),
+            ("limits", now.server.is_like(&options.server)),
+            ("trusted_proxies", now.trusted == options.trusted),
+            ("routes and classes", now.routes == options.routes),
+            ("log", now.log == options.log),
+        ];
+        differs.extend(same.iter().filter(|(_, same)| !same).map(|(key, _)| (*key).to_owned()));
+        for new in &options.upstreams {
+            if !now.upstreams.iter().any(|upstream| upstream.name == new.name) {
+                differs.push(format!("the upstream {:?}, which is new", new.name));
+            }
+        }
+    }
+
+    fn reload_upstream(&mut self, index: usize, options: &Options, reloaded: &mut Reloaded) {
+        let now = &mut self.options.upstreams[index];
+        let (name, gate) = (now.name.clone(), &self.gates[index]);
+        let Some(new) = options.upstreams.iter().find(|upstream| upstream.name == name) else {
+            reloaded.needs_restart.push(format!("the upstream {name:?}, which is gone"));
+            return;
+        };
+        let same = [
+            ("url", now.origin == new.origin),
+            ("host", now.host_header == new.host_header),
+            ("connect_time", now.connect_time == new.connect_time),
+            ("answer_time", now.answer_time == new.answer_time),
+            ("request_buffering", now.request_buffering == new.request_buffering),
+            ("client", now.client == new.client),
+        ];
+        let differs = same.iter().filter(|(_, same)| !same);
+        reloaded.needs_restart.extend(differs.map(|(key, _)| format!("{key} of {name:?}")));
+
+        let mut targets = Vec::new();
+        for (id, class) in gate.classes().iter() {
+            let Some(other) = new.classes.named(&class.name) else {
+                reloaded.needs_restart.push(format!("the class {:?} of {name:?}", class.name));
+                continue;
+            };
+            let weights = [gate.classes().weight(id), new.classes.weight(other)];
+            let other = new.classes.at(other);
+            let same = [
+                ("priority", other.priority == class.priority),
+                ("weight", weights[0] == weights[1]),
+            ];
+            let differs = same.iter().filter(|(_, same)| !same);
+            let differs =
+                differs.map(|(key, _)| format!("the {key} of {:?} of {name:?}", class.name));
+            reloaded.needs_restart.extend(differs);
+            if other.target != class.target {
+                targets.push((id, other.target));
+                reloaded.changed.push(format!(
+                    "the target of {:?} of {name:?} from {} to {}",
+                    class.name, class.target, other.target
+                ));
+            }
+        }
+        gate.set_targets(&targets);
+        if now.laws == new.laws {
+            return;
+        }
+        let before = gate.observe();
+        match gate.set_laws(new.ruling()) {
+            Ok(()) => {
+                self.upstreams[index].tell_quality(new.laws.quality.is_some());
+                now.laws = new.laws.clone();
+                let changes = changed_laws(&before, &gate.observe());
+                reloaded.changed.push(format!("the laws of {name:?}{changes}"));
+            }
+            Err(error) => reloaded.needs_restart.push(error.to_string()),
+        }
+    }
+}
+
+/// Which laws have come in place of which: ` (admission from a to b)`. Nothing, if only their constants
+/// differ.
+fn changed_laws(before: &StageObservation, now: &StageObservation) -> String {
+    let named = |seen: &StageObservation, rules: &str| {
+        seen.laws.iter().find(|law| law.rules == rules).map_or("none", |law| law.name)
+    };
+    let rules = before.laws.iter().chain(&now.laws).map(|law| law.rules);
+    let rules: BTreeSet<_> = rules.collect();
+    let changes = rules.into_iter().filter_map(|rules| {
+        let (before, now) = (named(before, rules), named(now, rules));
+        (before != now).then(|| format!("{rules} from {before} to {now}"))
+    });
+    let changes: Vec<_> = changes.collect();
+    if changes.is_empty() { String::new() } else { format!(" ({})", changes.join(", ")) }
+}

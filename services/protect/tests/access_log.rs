@@ -1,0 +1,85 @@
+//! What the access log says of requests to upstreams.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+mod support;
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::{Recorder, curl, exchange, options};
+use tamarisk_observe::access_log::{LogFormat, LogOptions, LogTarget};
+use tamarisk_protect::Options;
+
+/// The log of what `requests` come to, which are sent one after the other.
+async fn log_of(mut options: Options, format: LogFormat, requests: &[&[&str]]) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    options.log = Some(LogOptions { to: LogTarget::File(file.path().to_owned()), format });
+    let running = tamarisk_protect::start(options).await.unwrap();
+    let url = format!("http://{}/a", running.local_addr());
+    for arguments in requests {
+        curl(&[*arguments, &[&url]].concat()).await;
+    }
+    exchange(running.local_addr(), "\x01\r\n\r\n").await;
+    running.shutdown(Duration::from_secs(20)).await;
+    fs::read_to_string(file.path()).unwrap()
+}
+
+#[tokio::test]
+async fn a_line_says_how_a_request_was_admitted_and_what_became_of_it() {
+    let upstream = Recorder::ok().await;
+    let requests: [&[&str]; 3] = [
+        &["-H", "X-Request-Id: mine-1"],
+        // Nothing can be answered in no time.
+        &["-H", "X-Request-Timeout: 0"],
+        &["-X", "TRACE"],
+    ];
+    let log = log_of(options(upstream.address), LogFormat::Json, &requests).await;
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [answered, rejected, turned_away, malformed] = &lines[..] else { panic!("{log}") };
+    for line in [answered, rejected, turned_away] {
+        assert_eq!((&line["route"], &line["class"]), (&"/".into(), &"default".into()), "{log}");
+        assert_eq!(line["stage"], "upstream");
+    }
+    assert_eq!((&answered["outcome"], &answered["reason"]), (&"completed".into(), &Value::Null));
+    assert_eq!(answered["request_id"], "mine-1");
+    let time = |line: &Value, name: &str| line[name].as_f64();
+    assert!(time(answered, "queued_seconds").unwrap() < 5.0);
+    let upstream = time(answered, "upstream_seconds").unwrap();
+    assert!(upstream > 0.0 && upstream <= time(answered, "duration_seconds").unwrap(), "{log}");
+
+    assert_eq!(rejected["status"], 503);
+    let why = (&rejected["outcome"], &rejected["reason"]);
+    assert_eq!(why, (&"rejected".into(), &"predicted_late".into()));
+    assert_eq!(rejected["request_id"].as_str().unwrap().len(), 32);
+    assert_eq!(rejected["upstream_seconds"], Value::Null);
+
+    assert_eq!(turned_away["status"], 501);
+    let why = (&turned_away["outcome"], &turned_away["reason"]);
+    assert_eq!(why, (&Value::Null, &"method".into()));
+    assert_eq!(malformed["refused"], "malformed request line", "{log}");
+}
+
+#[tokio::test]
+async fn an_upstream_that_cannot_be_reached_is_told_in_the_log_and_the_status() {
+    let gone = Recorder::ok().await.address;
+    // Nobody listens there any more.
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut options = options(gone);
+    options.upstreams[0].origin = format!("http://{}", free.local_addr().unwrap()).parse().unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let running = tamarisk_protect::start(options.clone()).await.unwrap();
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    assert!(exchange(running.local_addr(), request).await.starts_with("HTTP/1.1 502"));
+    let seen = &running.observe()[0];
+    assert_eq!(seen.last_failure.as_deref(), Some(&*format!("cannot connect to {address}")));
+
+    let log = log_of(options, LogFormat::Combined, &[&[]]).await;
+    let line = log.lines().next().unwrap();
+    let expected = "\" 502 ";
+    assert!(line.contains(expected), "{log}");
+    let expected = " route=/ class=default stage=upstream outcome=failed reason=unreachable id=";
+    assert!(line.contains(expected), "{log}");
+}

@@ -1,0 +1,432 @@
+//! Configuration files: what they make, and how mistakes in them are shown.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Method, header};
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use tamarisk_control::Priority;
+use tamarisk_control::catalogue::Laws;
+use tamarisk_observe::status::TokenSource;
+use tamarisk_protect::config;
+use tamarisk_proxy::classify::Client;
+use tamarisk_proxy::{HostHeader, RequestBuffering};
+use tamarisk_service::UpstreamOptions;
+
+const FULL: &str = r#"
+listen = "127.0.0.1:8080"
+status = "127.0.0.1:9090"
+cores = 2
+trusted_proxies = ["10.0.0.0/8", "192.0.2.1"]
+p90 = "200ms"
+
+[limits]
+request_line = "4KiB"
+body = "10MiB"
+idle_time = "5s"
+connections = 1000
+
+[upstreams.shop]
+url = "http://127.0.0.1:3000"
+host = "upstream"
+answer_time = "2m"
+
+[upstreams.blog]
+url = "http://[::1]:4000"
+
+[classes.paying]
+any = [{ cookie = "plan", value = "gold" }, { address = "192.0.2.0/24" }]
+priority = 0
+p99 = "100ms"
+
+[classes.early]
+any = [{ header = "x-early" }]
+
+[classes.default]
+priority = 2
+
+[[routes]]
+name = "blog"
+host = "blog.example.org"
+upstream = "blog"
+classes = []
+
+[[routes]]
+name = "search"
+path = "/search"
+methods = ["GET"]
+upstream = "shop"
+p95 = "1.5s"
+
+[[routes]]
+name = "rest"
+upstream = "shop"
+classes = ["paying"]
+"#;
+
+#[test]
+fn a_file_says_all_there_is_to_say() {
+    let options = config::parse("full.toml", FULL).unwrap();
+    assert_eq!(options.listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(options.status, Some("127.0.0.1:9090".parse().unwrap()));
+    assert_eq!(options.cores.get(), 2);
+    assert_eq!(options.trusted, ["10.0.0.0/8".parse().unwrap(), "192.0.2.1/32".parse().unwrap()]);
+    let [shop, blog] = &options.upstreams[..] else { panic!("two upstreams") };
+    assert_eq!(shop.origin.to_string(), "http://127.0.0.1:3000");
+    assert_eq!(shop.host_header, HostHeader::Upstream);
+    assert_eq!(shop.answer_time, Duration::from_secs(120));
+    assert_eq!(blog.name, "blog");
+
+    let promised = |options: &tamarisk_service::UpstreamOptions| -> Vec<_> {
+        let classes = options.classes.iter().map(|(_, class)| {
+            let target = class.target;
+            let millis = target.response_time().as_millis();
+            (class.name.clone(), target.at().get(), millis, class.priority)
+        });
+        classes.collect()
+    };
+    let class =
+        |name: &str, at, millis, priority| (name.to_owned(), at, millis, Priority(priority));
+    assert_eq!(promised(blog), [class("blog", 0.9, 200, 2)]);
+    assert_eq!(
+        promised(shop),
+        [
+            class("search", 0.95, 1500, 2),
+            class("search/paying", 0.95, 1500, 0),
+            class("search/early", 0.95, 1500, 1),
+            class("rest", 0.9, 200, 2),
+            class("rest/paying", 0.99, 100, 0),
+        ]
+    );
+}
+
+#[test]
+fn requests_find_their_route_and_class() {
+    let options = config::parse("full.toml", FULL).unwrap();
+    let choose = |host: &str, path: &str, cookie: &'static str, client: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+        let client: IpAddr = client.parse().unwrap();
+        let choice =
+            options.routes.choose(&Method::GET, || Some(host), path, &headers, || client).unwrap();
+        let upstream = &options.upstreams[choice.upstream];
+        upstream.classes.at(choice.class).name.clone()
+    };
+    assert_eq!(choose("blog.example.org", "/search", "plan=gold", "127.0.0.1"), "blog");
+    assert_eq!(choose("shop", "/search/x", "", "127.0.0.1"), "search");
+    assert_eq!(choose("shop", "/search", "plan=gold", "127.0.0.1"), "search/paying");
+    assert_eq!(choose("shop", "/", "", "192.0.2.77"), "rest/paying");
+    assert_eq!(choose("shop", "/", "", "198.51.100.1"), "rest");
+}
+
+#[test]
+fn a_class_has_its_weight_on_every_route() {
+    let text = FULL.replace("priority = 0", "weight = 3");
+    let options = config::parse("weighted.toml", &text).unwrap();
+    let shop = &options.upstreams[0].classes;
+    let weight = |name: &str| shop.weight(shop.named(name).unwrap()).map(|weight| weight.get());
+    assert_eq!(["search/paying", "rest/paying"].map(weight), [Some(3), Some(3)]);
+    assert_eq!(["search", "search/early", "rest"].map(weight), [None, None, None]);
+}
+
+#[test]
+fn the_longest_route_takes_a_request_and_one_that_never_can_is_a_mistake() {
+    let file = |routes: &[&str]| {
+        let routes = routes.iter().enumerate().map(|(index, lines)| {
+            format!("[[routes]]\nname = \"r{index}\"\nupstream = \"a{}\"\n{lines}\n", index % 2)
+        });
+        "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a0]\nurl = \"http://127.0.0.1:1\"\n\
+         [upstreams.a1]\nurl = \"http://127.0.0.1:2\"\n"
+            .to_owned()
+            + &routes.collect::<String>()
+    };
+    let routes = config::parse("a.toml", &file(&["path = \"/\"", "path = \"/a\""])).unwrap().routes;
+    let chosen = |path: &str| {
+        let client = || "192.0.2.1".parse().unwrap();
+        routes.choose(&Method::GET, || None, path, &HeaderMap::new(), client).unwrap().upstream
+    };
+    assert_eq!((chosen("/a/b"), chosen("/b")), (1, 0));
+
+    for (dead, line) in [
+        (&["path = \"/a/\"", "path = \"//%61\""][..], 11),
+        (&["host = \"A.example\"", "host = \"a.EXAMPLE\""], 11),
+        (&["methods = [\"GET\"]", "methods = [\"PUT\"]", "methods = [\"GET\", \"PUT\"]"], 15),
+    ] {
+        let shown = shown(&file(dead));
+        assert!(shown.contains("never takes a request"), "{shown}");
+        assert!(shown.contains(&format!("site.toml:{line}:")), "{shown}");
+    }
+    assert!(config::parse("a.toml", &file(&["methods = [\"GET\"]", ""])).is_ok());
+    for path in ["/files/*.php", "/a/../b", "/a/%2e"] {
+        let shown = shown(&file(&[&format!("path = {path:?}")]));
+        assert!(shown.contains("all below it is meant"), "{shown}");
+    }
+}
+
+#[test]
+fn three_lines_are_enough() {
+    let text =
+        "listen = \"127.0.0.1:0\"\np90 = \"200ms\"\nupstreams.app.url = \"http://localhost\"";
+    let options = config::parse("small.toml", text).unwrap();
+    let class = options.upstreams[0].classes.iter().next().unwrap().1;
+    assert_eq!(class.name, "default");
+    assert_eq!(class.target.response_time(), Duration::from_millis(200));
+}
+
+#[test]
+fn the_example_of_the_documentation_is_valid() {
+    let source = include_str!("../src/config/mod.rs");
+    let example = source.split("//! ```toml\n").nth(1).unwrap().split("//! ```").next().unwrap();
+    let lines = example.lines().map(|line| line.trim_start_matches("//!").trim_start());
+    config::parse("example.toml", &lines.collect::<Vec<_>>().join("\n")).unwrap();
+}
+
+fn shown(text: &str) -> String {
+    let error = config::parse("site.toml", text).unwrap_err();
+    let mut shown = String::new();
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
+    handler.render_report(&mut shown, &error).unwrap();
+    shown
+}
+
+#[test]
+fn a_mistake_is_shown_where_it_stands() {
+    let text = "listen = \"127.0.0.1:8080\"\np90 = \"200 parsecs\"\n\n[upstreams.app]\nurl = \"http://a\"\n";
+    let expected = "  × \"200 parsecs\" cannot be used here\n   \
+        ╭─[site.toml:2:7]\n \
+        1 │ listen = \"127.0.0.1:8080\"\n \
+        2 │ p90 = \"200 parsecs\"\n   \
+        ·       ──────┬──────\n   \
+        ·             ╰── expected a time such as \"200ms\", \"1.5s\" or \"2m\"\n \
+        3 │ \n   \
+        ╰────\n";
+    assert_eq!(shown(text), expected);
+}
+
+/// A valid file with one part replaced: the message must name the line and the
+/// offending text, and contain all of `expected`.
+fn wrong(valid: &str, replaced: &str, line: usize, expected: &[&str]) {
+    assert!(FULL.contains(valid), "{valid:?}");
+    let text = FULL.replacen(valid, replaced, 1);
+    let shown = shown(&text);
+    assert!(shown.contains(&format!("[site.toml:{line}:")), "line {line} in {shown}");
+    for part in expected {
+        assert!(shown.contains(part), "{part:?} in {shown}");
+    }
+}
+
+/// A file with `more` about its only upstream.
+fn upstream(more: &str) -> Result<UpstreamOptions, config::ConfigError> {
+    let file = format!(
+        "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a]\nurl = \"http://127.0.0.1:1\"\n{more}"
+    );
+    config::parse("a.toml", &file).map(|mut options| options.upstreams.remove(0))
+}
+
+#[test]
+fn request_bodies_are_buffered_or_streamed() {
+    let buffering = |more: &str| upstream(more).unwrap().request_buffering;
+    assert_eq!(buffering(""), RequestBuffering::MemoryAndFile);
+    assert_eq!(
+        buffering("request_buffering = \"memory-and-file\""),
+        RequestBuffering::MemoryAndFile
+    );
+    assert_eq!(buffering("request_buffering = \"off\""), RequestBuffering::Off);
+    let error =
+        format!("{:?}", miette::Report::new(upstream("request_buffering = \"on\"").unwrap_err()));
+    assert!(
+        error.contains("a.toml:5") && error.contains("\"memory-and-file\" or \"off\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn clients_are_addresses_headers_or_cookies() {
+    let client = |more: &str| upstream(more).unwrap().client;
+    assert_eq!(client(""), Client::Address);
+    assert_eq!(client("client = \"address\""), Client::Address);
+    let key = "x-api-key".parse().unwrap();
+    assert_eq!(client("client = { header = \"X-Api-Key\" }"), Client::Header(key));
+    let session = Client::Cookie("session".to_owned());
+    assert_eq!(client("client = { cookie = \"session\" }"), session);
+    for wrong in [
+        "\"name\"",
+        "{ header = \"a\", cookie = \"b\" }",
+        "{}",
+        "{ header = \"a b\" }",
+        "{ path = \"/\" }",
+    ] {
+        let error = upstream(&format!("client = {wrong}")).unwrap_err();
+        let error = format!("{:?}", miette::Report::new(error));
+        assert!(error.contains("a.toml:5"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn answers_of_a_route_may_be_streams() {
+    let text = "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n[upstreams.a]\nurl = \"http://127.0.0.1:1\"\n\
+        [[routes]]\nname = \"chat\"\npath = \"/chat\"\nstreams = true\n[[routes]]\nname = \"rest\"\n";
+    let options = config::parse("a.toml", text).unwrap();
+    let streams = |path: &str| {
+        let client = || "192.0.2.1".parse().unwrap();
+        let (method, headers) = (http::Method::GET, http::HeaderMap::new());
+        options.routes.choose(&method, || None, path, &headers, client).unwrap().streams
+    };
+    assert!(streams("/chat/1") && !streams("/other"));
+}
+
+#[test]
+fn unknown_keys_come_with_a_suggestion() {
+    wrong("listen =", "lisen =", 2, &["unknown key \"lisen\"", "did you mean \"listen\"?"]);
+    wrong("body =", "bodies =", 10, &["unknown key \"bodies\"", "did you mean \"body\"?"]);
+    wrong("answer_time", "answertime", 17, &["did you mean \"answer_time\"?"]);
+    wrong("cookie =", "cooky =", 23, &["did you mean \"cookie\"?"]);
+    wrong("methods =", "method =", 42, &["did you mean \"methods\"?"]);
+    wrong(
+        "p99 =",
+        "p9 =",
+        25,
+        &["unknown key \"p9\"", "expected one of: any, priority, weight, p90"],
+    );
+    wrong(
+        "upstream = \"blog\"",
+        "upstream = \"blogg\"",
+        36,
+        &["no upstream \"blogg\"", "did you mean \"blog\"?"],
+    );
+    wrong("[\"paying\"]", "[\"payin\"]", 49, &["no class \"payin\"", "did you mean \"paying\"?"]);
+}
+
+#[test]
+fn values_that_cannot_be_say_what_can() {
+    wrong("\"127.0.0.1:8080\"", "\"localhost\"", 2, &["expected an address and a port"]);
+    wrong("\"127.0.0.1:8080\"", "8080", 2, &["of type integer", "expected an address and a port"]);
+    wrong("cores = 2", "cores = 0", 4, &["0 cannot be used here", "a whole number from 1"]);
+    wrong("cores = 2", "cores = -2", 4, &["-2 cannot be used here"]);
+    wrong("10.0.0.0/8", "10.0.0.0/33", 5, &["\"10.0.0.0/33\"", "expected a network"]);
+    wrong("\"200ms\"", "\"0ms\"", 6, &["expected a time"]);
+    wrong("\"200ms\"", "\"25h\"", 6, &["expected at most 24h"]);
+    wrong("\"200ms\"", "200", 6, &["of type integer", "expected a time"]);
+    wrong("\"4KiB\"", "\"4K\"", 9, &["expected a size"]);
+    wrong(
+        "http://127.0.0.1:3000",
+        "https://127.0.0.1:3000",
+        15,
+        &["is not http", "expected a service"],
+    );
+    wrong("http://127.0.0.1:3000", "http://127.0.0.1:3000/x", 15, &["has a path"]);
+    wrong("[upstreams.blog]", "[upstreams.\"a b\"]", 19, &["\"a b\" cannot be used here"]);
+    wrong("192.0.2.0/24", "192.0.2.0.0/24", 23, &["expected a network"]);
+    wrong("priority = 0", "priority = 256", 24, &["from 0 (first) to 255 (last)"]);
+    wrong("priority = 0", "weight = 0", 24, &["a weight of 0", "a whole number from 1 to 100"]);
+    wrong("priority = 0", "weight = 101", 24, &["a whole number from 1 to 100"]);
+    wrong("\"/search\"", "\"search\"", 41, &["expected a path"]);
+    wrong("[\"GET\"]", "[\"get\"]", 42, &["\"get\"", "expected a method"]);
+    wrong("[\"GET\"]", "\"GET\"", 42, &["of type string", "expected a list"]);
+    wrong("blog.example.org", "blog.*.org", 35, &["expected a host name without a port"]);
+    wrong("blog.example.org", "blog.example.org:80", 35, &["expected a host name without a port"]);
+    wrong("host = \"upstream\"", "host = \":80\"", 16, &["or a host name"]);
+    wrong("http://127.0.0.1:3000", "http://127.0.0.1:30000000", 15, &["no port from 1 to 65535"]);
+}
+
+#[test]
+fn parts_that_do_not_hold_together_are_mistakes_too() {
+    wrong("url = \"http://127.0.0.1:3000\"", "", 14, &["\"url\" is missing", "needs `url ="]);
+    wrong("listen = \"127.0.0.1:8080\"", "", 1, &["\"listen\" is missing"]);
+    wrong("any = [{ header = \"x-early\" }]", "", 27, &["no request can be of", "needs `any"]);
+    wrong("{ cookie = \"plan\", value = \"gold\" }", "{}", 23, &["0 things to look at"]);
+    wrong("cookie = \"plan\", value", "path = \"/\", value", 23, &["a path has no value"]);
+    wrong("cookie = \"plan\", value", "header = \"a\", cookie", 23, &["2 things to look at"]);
+    wrong(
+        "upstream = \"blog\"",
+        "upstream = \"shop\"",
+        19,
+        &["no route leads to the upstream \"blog\""],
+    );
+    wrong("upstream = \"blog\"", "", 33, &["not clear to which upstream"]);
+    wrong("p95 = \"1.5s\"", "p95 = \"1.5s\"\np50 = \"1s\"", 45, &["two targets"]);
+    wrong("p90 = \"200ms\"", "", 33, &["no response-time target", "add for example"]);
+    wrong("name = \"rest\"", "name = \"search\"", 14, &["two classes are named \"search\""]);
+    wrong("[limits]", "[limits", 8, &["this is not TOML"]);
+    wrong("cores = 2", "cores = 2\ncores = 3", 5, &["this is not TOML", "duplicate key"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let error = config::load("/no/such/file.toml".as_ref()).unwrap_err();
+    assert_eq!(error.to_string(), "cannot read /no/such/file.toml");
+}
+
+/// A file with one upstream of these lines.
+fn upstream_of(lines: &str) -> String {
+    format!(
+        "listen = \"127.0.0.1:0\"\np90 = \"1s\"\n\n[upstreams.app]\nurl = \"http://a\"\n{lines}\n"
+    )
+}
+
+#[test]
+fn laws_are_chosen_by_name_for_an_upstream_or_for_its_stage() {
+    let text = upstream_of(
+        "admission = \"predict-gate-trim\"\nworkers = 8\n\
+         [stage.app]\nquality = { law = \"degradation\", quality_least_ratio = 0.5 }\n\
+         termination = \"termination-threshold\"\ndropping = \"codel\"",
+    );
+    let laws = config::parse("t", &text).unwrap().upstreams.remove(0).laws;
+    let expected = Laws::new()
+        .admission("predict-gate-trim", &[])
+        .and_then(|laws| laws.dropping("codel", &[]))
+        .and_then(|laws| laws.workers("fixed", &[("workers_count", 8.0)]))
+        .and_then(|laws| laws.quality("degradation", &[("quality_least_ratio", 0.5)]))
+        .and_then(|laws| laws.termination("termination-threshold", &[]));
+    assert_eq!(laws, expected.unwrap());
+}
+
+#[test]
+fn laws_that_cannot_be_are_shown_where_they_stand() {
+    for (lines, expected) in [
+        ("admission = \"predict-gate\"", "did you mean \"predict-gate-trim\"?"),
+        ("admission = { law = \"red\", queue_mn_count = 3 }", "did you mean \"queue_min_count\"?"),
+        ("admission = { queue_min_count = 3 }", "this admission law has no name"),
+        ("admission = 7", "expected the name of a law"),
+        ("quality = { law = \"degradation\", quality_least_ratio = 2 }", "a number from 0 to 1"),
+        ("quality = { law = \"degradation\", quality_least_ratio = nan }", "a number from 0 to 1"),
+        (
+            "admission = { law = \"red\", queue_min_count = 50 }\nworkers = 2",
+            "constants that go together",
+        ),
+        ("batching = \"fixed\"", "requests to an upstream cannot be batched"),
+        ("workers = 8", "work-limit itself decides how many requests are in flight"),
+        ("admission = \"codel\"", "add for example `workers = 32`"),
+        ("admission = \"codel\"\nworkers = 0", "a number of workers from 1 to 32768"),
+        ("dropping = \"red\"", "there is no dropping law \"red\""),
+        (
+            "admission = \"codel\"\nworkers = 2\ndropping = \"codel\"",
+            "codel is the admission law already",
+        ),
+        ("[stage.ap]\nquality = \"full\"", "did you mean \"app\"?"),
+        (
+            "quality = \"full\"\n[stage.app]\nquality = \"full\"",
+            "quality of \"app\" is stated twice",
+        ),
+        ("[stage.app]\nqualty = \"full\"", "did you mean \"quality\"?"),
+    ] {
+        let text = upstream_of(lines);
+        let shown = shown(&text);
+        assert!(shown.contains(expected), "{lines}:\n{shown}");
+    }
+}
+
+#[test]
+fn a_token_stands_in_a_file_or_in_the_environment() {
+    let with = |token: &str| format!("status_token = {token}\n{}", upstream_of(""));
+    let token = |text: &str| config::parse("t", &with(text)).map(|options| options.status_token);
+    let file = TokenSource::File("token".into());
+    assert_eq!(token("{ file = \"token\" }").unwrap(), Some(file));
+    let variable = TokenSource::Environment("TOKEN".to_owned());
+    assert_eq!(token("{ env = \"TOKEN\" }").unwrap(), Some(variable));
+    for wrong in ["{}", "{ file = \"a\", env = \"B\" }", "{ env = \"A=B\" }", "{ file = \"\" }"] {
+        assert!(shown(&with(wrong)).contains("{ env = "), "{wrong}");
+    }
+    assert!(shown(&with("\"secret\"")).contains("expected a table"));
+}
