@@ -14,27 +14,27 @@ use tamarisk_stage::GatePermit;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::answer_head::AnswerHead;
-use super::line::{Line, LineError};
-use super::upstream::Reach;
+use crate::answer::head::AnswerHead;
+use crate::upstream::UpstreamClient;
+use crate::upstream::connection::{ExchangeError, UpstreamConnection};
 
 /// How many there may be in a process. Each has a connection, a place and a small task.
 const ABANDONED_MAX: usize = 4096;
 
 /// The longest that an upstream is waited for. It is the usual time for an answer.
-pub(super) const TIME_MAX: Duration = Duration::from_secs(60);
+pub(crate) const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How many there are; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Count(Arc<AtomicUsize>);
+pub(crate) struct Count(Arc<AtomicUsize>);
 
 /// One that is counted, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Abandoned(Count);
+pub(crate) struct Abandoned(Count);
 
 impl Count {
     /// One more, unless there are too many.
-    pub(super) fn add(&self) -> Option<Abandoned> {
+    pub(crate) fn add(&self) -> Option<Abandoned> {
         let counted = Abandoned(self.clone());
         (self.0.fetch_add(1, Ordering::Relaxed) < ABANDONED_MAX).then_some(counted)
     }
@@ -49,64 +49,69 @@ impl Drop for Abandoned {
 
 /// A request that the upstream works on, and the place that it takes. If it is dropped before
 /// there is an answer, a task waits for the upstream.
-pub(super) struct Work<'a> {
-    parts: Option<(Box<Line>, GatePermit)>,
-    reach: &'a Reach,
+pub(crate) struct Exchange<'a> {
+    parts: Option<(Box<UpstreamConnection>, GatePermit)>,
+    upstream_client: &'a UpstreamClient,
 }
 
-impl<'a> Work<'a> {
-    /// The request that has begun on `line`.
-    pub(super) fn new(line: Box<Line>, permit: GatePermit, reach: &'a Reach) -> Self {
-        Self { parts: Some((line, permit)), reach }
+impl<'a> Exchange<'a> {
+    /// The request that has begun on `connection`.
+    pub(crate) fn new(
+        connection: Box<UpstreamConnection>,
+        permit: GatePermit,
+        upstream_client: &'a UpstreamClient,
+    ) -> Self {
+        Self { parts: Some((connection, permit)), upstream_client }
     }
 
-    /// The head of the answer; see [`Line::answer`].
-    pub(super) async fn answer(
+    /// The head of the answer; see [`UpstreamConnection::answer`].
+    pub(crate) async fn answer(
         &mut self,
         time: Duration,
         spare: &mut HeaderMap,
-    ) -> Result<AnswerHead, LineError> {
-        let (line, permit) = self.parts();
-        line.answer(time, spare, permit).await
+    ) -> Result<AnswerHead, ExchangeError> {
+        let (connection, permit) = self.parts();
+        connection.answer(time, spare, permit).await
     }
 
     /// Whether nothing has come of an answer.
-    pub(super) fn is_silent(&mut self) -> bool {
+    pub(crate) fn is_silent(&mut self) -> bool {
         self.parts().0.is_silent()
     }
 
     /// Begins the same on another connection.
-    pub(super) fn begin_again(&mut self, line: Box<Line>) {
+    pub(crate) fn begin_again(&mut self, connection: Box<UpstreamConnection>) {
         let (current, _) = self.parts();
-        let stale = std::mem::replace(current, line);
+        let stale = std::mem::replace(current, connection);
         current.begin_again(*stale);
     }
 
     /// There is an answer, or a reason why there is none.
-    pub(super) fn done(mut self) -> (Box<Line>, GatePermit) {
+    pub(crate) fn done(mut self) -> (Box<UpstreamConnection>, GatePermit) {
         self.parts.take().expect("only this takes them")
     }
 
-    fn parts(&mut self) -> &mut (Box<Line>, GatePermit) {
+    fn parts(&mut self) -> &mut (Box<UpstreamConnection>, GatePermit) {
         self.parts.as_mut().expect("only `done` takes them")
     }
 }
 
-impl Drop for Work<'_> {
+impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        let Some((mut line, permit)) = self.parts.take() else { return };
+        let Some((mut connection, permit)) = self.parts.take() else { return };
         // What has not been sent in full is not being worked on.
-        if !line.has_sent_all() {
+        if !connection.has_sent_all() {
             return;
         }
-        let (Ok(runtime), Some(counted)) = (Handle::try_current(), self.reach.abandoned.add())
+        let (Ok(runtime), Some(counted)) =
+            (Handle::try_current(), self.upstream_client.abandoned.add())
         else {
             return;
         };
-        let time = self.reach.upstream.time_for_nobody();
+        let time = self.upstream_client.upstream.time_for_nobody();
         runtime.spawn(async move {
-            let _ = timeout(time, line.outlast()).await;
-            drop((line, permit, counted));
+            let _ = timeout(time, connection.outlast()).await;
+            drop((connection, permit, counted));
         });
     }
 }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tamarisk_server::guard::Limits;
 
-use super::abandoned::Count;
-use super::unread::{Answer, Answers, Counted, Unread};
+use crate::abandoned::Count;
+use crate::answer::unread::{Answer, Answers, Counted, Unread};
 
 /// The bounds of a [`Budget`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,18 +75,18 @@ impl Bounds {
 
 /// What is held of [`Bounds`]; clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Budget(Arc<Shared>);
+pub struct Budget(Arc<SharedBudget>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedBudget {
     bounds: Bounds,
-    state: Mutex<State>,
+    state: Mutex<HeldByClients>,
     unread: Unread,
     abandoned: Count,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HeldByClients {
     total: Held,
     /// Those who hold anything.
     clients: HashMap<IpAddr, Held>,
@@ -95,7 +95,7 @@ struct State {
 impl Budget {
     /// One with these bounds, of which nothing is held.
     pub fn new(bounds: Bounds) -> Self {
-        Self(Arc::new(Shared { bounds, ..Shared::default() }))
+        Self(Arc::new(SharedBudget { bounds, ..SharedBudget::default() }))
     }
 
     /// What is held now.
@@ -103,45 +103,45 @@ impl Budget {
         self.0.state.lock().total
     }
 
-    pub(super) fn bounds(&self) -> &Bounds {
+    pub(crate) fn bounds(&self) -> &Bounds {
         &self.0.bounds
     }
 
     /// Counts an answer under way to `client`.
-    pub(super) fn count_answer(&self, client: IpAddr, answer: Weak<dyn Answer>) -> Counted {
+    pub(crate) fn count_answer(&self, client: IpAddr, answer: Weak<dyn Answer>) -> Counted {
         self.0.unread.count(client, answer, self.0.bounds.answers)
     }
 
     /// Requests whose clients have left.
-    pub(super) fn abandoned(&self) -> &Count {
+    pub(crate) fn abandoned(&self) -> &Count {
         &self.0.abandoned
     }
 
     /// An account for one request of `client`, of nothing so far.
-    pub(super) fn account(&self, client: IpAddr) -> Account {
+    pub(crate) fn account(&self, client: IpAddr) -> Account {
         Account { budget: self.clone(), client, held: Held::default() }
     }
 }
 
 /// What one request holds, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(crate) struct Account {
     budget: Budget,
     client: IpAddr,
     held: Held,
 }
 
 impl Account {
-    pub(super) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> Held {
         self.held
     }
 
     /// Holds `wanted` from now on, and nothing else; `false` if there is no room for it, and then
     /// all stays as it was.
-    pub(super) fn hold(&mut self, wanted: Held) -> bool {
-        let Shared { bounds, state, .. } = &*self.budget.0;
+    pub(crate) fn hold(&mut self, wanted: Held) -> bool {
+        let SharedBudget { bounds, state, .. } = &*self.budget.0;
         let mut state = state.lock();
-        let State { total, clients } = &mut *state;
+        let HeldByClients { total, clients } = &mut *state;
         let of_client = clients.get(&self.client).copied().unwrap_or_default();
         let after = |before: Held| before.less(self.held).and(wanted);
         let grows = !wanted.is_within(self.held);

@@ -52,14 +52,14 @@ struct Announcement {
 
 /// Which of the fields that are no lists a trusted proxy has set already.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kept {
-    pub(super) proto: bool,
-    pub(super) host: bool,
+pub(crate) struct Kept {
+    pub(crate) proto: bool,
+    pub(crate) host: bool,
 }
 
 impl Peer {
     /// The peer at `address`, which is believed if it is in one of `trusted`.
-    pub(super) fn new(address: SocketAddr, trusted: &[IpNet], scheme: Scheme) -> Self {
+    pub(crate) fn new(address: SocketAddr, trusted: &[IpNet], scheme: Scheme) -> Self {
         // An IPv4 client of an IPv6 socket is still an IPv4 client.
         let address = address.ip().to_canonical();
         Self {
@@ -70,14 +70,14 @@ impl Peer {
         }
     }
 
-    pub(super) fn is_trusted(&self) -> bool {
+    pub(crate) fn is_trusted(&self) -> bool {
         self.trusted
     }
 
     /// The client's address: the peer's own, or, if a trusted peer passes on
     /// requests of others, the last one that `X-Forwarded-For` names outside
     /// of `trusted`.
-    pub(super) fn client(&self, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
+    pub(crate) fn client(&self, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr {
         if !self.trusted {
             return self.address;
         }
@@ -96,7 +96,7 @@ impl Peer {
 
     /// Writes the lines that tell the upstream where a request comes from: in
     /// place of the client's own, or behind those that are `kept` of it.
-    pub(super) fn announce(&self, out: &mut Vec<u8>, host: Option<&HeaderValue>, kept: Kept) {
+    pub(crate) fn announce(&self, out: &mut Vec<u8>, host: Option<&HeaderValue>, kept: Kept) {
         let mut last = self.last.lock();
         if last.0.as_ref() != host {
             *last = (host.cloned(), Announcement::of(self.address, host, self.scheme));

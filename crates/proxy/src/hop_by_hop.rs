@@ -1,7 +1,7 @@
 //! Fields that are meant for one connection and must not be forwarded [RFC9110 §7.6.1].
 
 /// Whether a field of this name, in lower case, speaks of its connection alone.
-pub(super) fn is_of_connection(name: &str) -> bool {
+pub(crate) fn is_of_connection(name: &str) -> bool {
     matches!(
         name,
         "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding" | "upgrade"
@@ -10,7 +10,7 @@ pub(super) fn is_of_connection(name: &str) -> bool {
 
 /// Whether a field of this name, in lower case, is taken for one of ours by services to which
 /// underscores and hyphens are the same.
-pub(super) fn imitates_ours(name: &str) -> bool {
+pub(crate) fn imitates_ours(name: &str) -> bool {
     if !name.contains('_') {
         return false;
     }
@@ -25,20 +25,20 @@ pub(super) fn imitates_ours(name: &str) -> bool {
 
 /// What the `Connection` lines of a head name.
 #[derive(Debug, Default)]
-pub(super) struct Named<'a> {
+pub(crate) struct Named<'a> {
     /// Fields, as they are spelled there.
     fields: Vec<&'a str>,
     /// `close`: no message follows.
-    pub(super) close: bool,
+    pub(crate) close: bool,
     /// `keep-alive`: more may follow.
-    pub(super) keep_alive: bool,
+    pub(crate) keep_alive: bool,
     /// `upgrade`: the protocol may change.
-    pub(super) upgrade: bool,
+    pub(crate) upgrade: bool,
 }
 
 impl<'a> Named<'a> {
     /// Reads one more line.
-    pub(super) fn read(&mut self, line: &'a [u8]) {
+    pub(crate) fn read(&mut self, line: &'a [u8]) {
         for token in tokens(line) {
             match token {
                 _ if token.eq_ignore_ascii_case("keep-alive") => self.keep_alive = true,
@@ -54,13 +54,13 @@ impl<'a> Named<'a> {
     }
 
     /// Whether a field of this name is among them.
-    pub(super) fn contains(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.fields.iter().any(|field| field.eq_ignore_ascii_case(name))
     }
 }
 
 /// The elements of a list field's line. A line that is no text has none.
-pub(super) fn tokens(line: &[u8]) -> impl Iterator<Item = &str> {
+pub(crate) fn tokens(line: &[u8]) -> impl Iterator<Item = &str> {
     let text = std::str::from_utf8(line).unwrap_or_default();
     text.split(',').map(str::trim).filter(|token| !token.is_empty())
 }

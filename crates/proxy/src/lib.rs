@@ -10,28 +10,15 @@
 
 mod abandoned;
 mod answer;
-mod answer_body;
-mod answer_head;
-mod body;
 mod budget;
 pub mod classify;
-mod connection;
-mod connectivity;
-mod delivery;
+mod error;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod hop_by_hop;
-mod intake;
-mod kind_times;
-mod line;
-mod output;
-mod pool;
-mod request_body;
-mod request_head;
-mod spool;
-mod trouble;
-mod unread;
+mod request;
+mod service;
 mod upstream;
 
 use std::net::{IpAddr, SocketAddr};
@@ -54,25 +41,24 @@ use tamarisk_server::{ClientBody, Tunnel};
 use tamarisk_stage::{Entry, GatePermit, Refused};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
-use self::answer_head::AnswerHead;
-use self::delivery::Way;
-use self::intake::Each;
-use self::request_body::RequestBody;
-use self::request_head::BodyLength;
-use self::trouble::Trouble;
-use self::upstream::{Answered, Failed, Outgoing, Reach};
+use crate::answer::delivery::Recipient;
+use crate::answer::head::AnswerHead;
 use crate::classify::{Choice, Routes, has_dot_segments, kind_of, network_of};
+use crate::error::ProxyError;
+use crate::request::body::RequestBody;
+use crate::request::head::BodyLength;
+use crate::request::intake::Each;
+use crate::upstream::{Answered, Failed, Outgoing, UpstreamClient};
 
-pub use body::ProxyBody;
+pub use answer::proxy_body::ProxyBody;
+pub use answer::unread::Answers;
 pub use budget::{Bounds, Budget, Held};
-pub use connection::Connection;
 pub use forwarded::{Peer, Scheme};
-pub use intake::RequestBuffering;
-pub use kind_times::KindTime;
-pub use line::LineError;
-pub use unread::Answers;
-pub use upstream::host_and_port;
-pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream};
+pub use request::intake::RequestBuffering;
+pub use service::ProxyService;
+pub use upstream::connection::ExchangeError;
+pub use upstream::kind_times::KindTime;
+pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream, host_and_port};
 
 /// Connections to upstreams are looked through this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -107,7 +93,7 @@ pub struct Proxy {
     error_pages: ErrorPages,
     rejections: Rejections,
     log: Option<Log>,
-    reaches: Vec<Arc<Reach>>,
+    upstream_clients: Vec<Arc<UpstreamClient>>,
     ids: RequestIds,
 }
 
@@ -122,15 +108,20 @@ impl Proxy {
     /// connections.
     pub fn with(&self, site: &Site) -> Arc<Self> {
         Self::new(site, |upstream| {
-            let known = |reach: &&Arc<Reach>| Arc::ptr_eq(&reach.upstream, upstream);
-            match self.reaches.iter().find(known) {
-                Some(reach) => Arc::clone(reach),
+            let known = |upstream_client: &&Arc<UpstreamClient>| {
+                Arc::ptr_eq(&upstream_client.upstream, upstream)
+            };
+            match self.upstream_clients.iter().find(known) {
+                Some(upstream_client) => Arc::clone(upstream_client),
                 None => fresh(site, upstream),
             }
         })
     }
 
-    fn new(site: &Site, reach: impl FnMut(&Arc<Upstream>) -> Arc<Reach>) -> Arc<Self> {
+    fn new(
+        site: &Site,
+        upstream_client: impl FnMut(&Arc<Upstream>) -> Arc<UpstreamClient>,
+    ) -> Arc<Self> {
         let proxy = Arc::new(Self {
             routes: site.routes.clone(),
             trusted: site.trusted.clone(),
@@ -139,7 +130,7 @@ impl Proxy {
             error_pages: site.error_pages.clone(),
             rejections: site.rejections.clone(),
             log: site.log.clone(),
-            reaches: site.upstreams.iter().map(reach).collect(),
+            upstream_clients: site.upstreams.iter().map(upstream_client).collect(),
             ids: RequestIds::default(),
         });
         let swept = Arc::downgrade(&proxy);
@@ -150,7 +141,7 @@ impl Proxy {
             loop {
                 ticks.tick().await;
                 let Some(proxy) = swept.upgrade() else { break };
-                proxy.reaches.iter().for_each(|reach| reach.sweep());
+                proxy.upstream_clients.iter().for_each(|upstream_client| upstream_client.sweep());
             }
         });
         proxy
@@ -192,7 +183,7 @@ impl Proxy {
             Some(choice) => self.answer_as(choice, peer, head, body, entry).await,
             None => {
                 let id = self.ids.of(&head.headers);
-                Trouble::NoRoute
+                ProxyError::NoRoute
                     .answer(Form::of(&head.method, &head.headers), self.details(id.as_str()))
             }
         }
@@ -207,44 +198,44 @@ impl Proxy {
         entry: Option<&mut access_log::Entry>,
     ) -> Response<ProxyBody> {
         let form = |head: &Parts| Form::of(&head.method, &head.headers);
-        let reach = &self.reaches[choice.upstream];
+        let upstream_client = &self.upstream_clients[choice.upstream];
         let id = self.ids.of(&head.headers);
         let mut logged = entry.map(|entry| {
             let route = Arc::clone(self.routes.name(choice.route));
-            entry.set_proxied(Proxied::new(reach.names(route, choice.class), id))
+            entry.set_proxied(Proxied::new(upstream_client.names(route, choice.class), id))
         });
         let client = network_of(self.client(peer, &head.headers));
         let received = match is_refused(&head) {
-            Some(trouble) => Err(trouble),
-            None => self.receive(client, reach, &mut head, body).await,
+            Some(error) => Err(error),
+            None => self.receive(client, upstream_client, &mut head, body).await,
         };
         let (length, body) = match received {
             Ok(received) => received,
-            Err(trouble) => {
-                logged.iter_mut().for_each(|logged| logged.turned_away(trouble.reason()));
-                return trouble.answer(form(&head), self.details(id.as_str()));
+            Err(error) => {
+                logged.iter_mut().for_each(|logged| logged.turned_away(error.reason()));
+                return error.answer(form(&head), self.details(id.as_str()));
             }
         };
         let kind = kind_of(&head.method, head.uri.path());
         let entry = Entry::new().class(choice.class).kind(kind);
-        let mut entry = reach.upstream.client.mark(entry, &head.headers, client);
+        let mut entry = upstream_client.upstream.client.mark(entry, &head.headers, client);
         if let Some(timeout) = timeout(&head.headers) {
             entry = entry.timeout(timeout);
         }
         logged.iter_mut().for_each(|logged| logged.offered());
-        let upstream = &reach.upstream;
+        let upstream = &upstream_client.upstream;
         let wanted =
             upstream.kind_times.is_wanted().then(|| (head.method.clone(), head.uri.clone()));
         let asked = (logged.is_some() || wanted.is_some()).then(Instant::now);
         let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-        let permit = match reach.upstream.gate.enter(entry).await {
+        let permit = match upstream_client.upstream.gate.enter(entry).await {
             Ok(permit) => permit,
             Err(refused) => {
                 let reason = tamarisk_http_gate::reason(&refused).as_str();
                 let outcome = if refused == Refused::Dropped { "dropped" } else { "rejected" };
                 logged.iter_mut().for_each(|logged| logged.refused(outcome, reason, waited()));
                 let route = Arc::clone(self.routes.name(choice.route));
-                let Names { route, class, stage } = reach.names(route, choice.class);
+                let Names { route, class, stage } = upstream_client.names(route, choice.class);
                 self.rejections.push(Rejection {
                     at: SystemTime::now(),
                     client: self.client(peer, &head.headers),
@@ -257,7 +248,7 @@ impl Proxy {
                 tracing::debug!(
                     "Refused request {} of {client} to {:?} ({outcome}: {reason}).",
                     id.as_str(),
-                    reach.upstream.gate.name()
+                    upstream_client.upstream.gate.name()
                 );
                 return tamarisk_http_gate::refused(
                     &refused,
@@ -272,7 +263,7 @@ impl Proxy {
         let can_reload = head.method == Method::GET;
         let streams = choice.streams;
         let request = Received { head: &mut head, id: &id, length, body, client, streams };
-        match self.pass(peer, reach, request, permit).await {
+        match self.pass(peer, upstream_client, request, permit).await {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
                 if let Some((method, uri)) = wanted.filter(|_| !has_failed) {
@@ -282,19 +273,19 @@ impl Proxy {
                 logged.iter_mut().for_each(|logged| logged.answered(has_failed, took));
                 answer
             }
-            Err(trouble) => {
-                let outcome = if trouble.is_of_the_client() { "terminated" } else { "failed" };
+            Err(error) => {
+                let outcome = if error.is_of_the_client() { "terminated" } else { "failed" };
                 tracing::debug!(
                     "Request {} of {client} to {:?} {outcome}: {}.",
                     id.as_str(),
-                    reach.upstream.gate.name(),
-                    trouble.reason()
+                    upstream_client.upstream.gate.name(),
+                    error.reason()
                 );
                 logged.iter_mut().for_each(|logged| {
-                    logged.unanswered(outcome, trouble.reason(), waited() - queued);
+                    logged.unanswered(outcome, error.reason(), waited() - queued);
                 });
                 let form = Form::accepted(accept.as_ref().map(HeaderValue::as_bytes), can_reload);
-                trouble.answer(form, self.details(id.as_str()))
+                error.answer(form, self.details(id.as_str()))
             }
         }
     }
@@ -318,76 +309,78 @@ impl Proxy {
     async fn receive(
         &self,
         client: IpAddr,
-        reach: &Reach,
+        upstream_client: &UpstreamClient,
         head: &mut Parts,
         body: ClientBody,
-    ) -> Result<(BodyLength, Option<RequestBody>), Trouble> {
+    ) -> Result<(BodyLength, Option<RequestBody>), ProxyError> {
         let is_buffered = !body.is_end_stream()
-            && reach.upstream.request_buffering == RequestBuffering::MemoryAndFile
+            && upstream_client.upstream.request_buffering == RequestBuffering::MemoryAndFile
             && !is_grpc(&head.headers);
         if !is_buffered {
-            return Ok(request_body::of(body, &head.headers));
+            return Ok(request::body::of(body, &head.headers));
         }
         let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
         let account = self.budget.account(client);
         // Boxed, for most requests have no body.
-        let body = Box::pin(intake::read(body, account, Each { memory, max })).await?;
-        Ok(request_body::of_buffered(body, &mut head.headers))
+        let body = Box::pin(request::intake::read(body, account, Each { memory, max })).await?;
+        Ok(request::body::of_buffered(body, &mut head.headers))
     }
 
     /// Passes a request that was let in to its upstream, and the answer back.
     async fn pass(
         &self,
         peer: &Peer,
-        reach: &Arc<Reach>,
+        upstream_client: &Arc<UpstreamClient>,
         request: Received<'_>,
         permit: GatePermit,
-    ) -> Result<Response<ProxyBody>, Trouble> {
+    ) -> Result<Response<ProxyBody>, ProxyError> {
         let Received { head, id, length, body, client, streams } = request;
         let upgrading = head.extensions.remove::<OnUpgrade>();
-        let clock = reach.upstream.gate.clock();
+        let clock = upstream_client.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
         let (time, over) = match left {
-            Some(left) if left < reach.upstream.answer_time => (left, Trouble::Overdue),
-            _ => (reach.upstream.answer_time, Trouble::Silent),
+            Some(left) if left < upstream_client.upstream.answer_time => {
+                (left, ProxyError::Overdue)
+            }
+            _ => (upstream_client.upstream.answer_time, ProxyError::Silent),
         };
-        let quality = reach.upstream.quality(&permit);
+        let quality = upstream_client.upstream.quality(&permit);
         let request = Outgoing { head, id, length, body, time, quality, permit };
-        match reach.exchange(peer, request).await {
+        match upstream_client.exchange(peer, request).await {
             Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
                 let (Some(upgrading), Some(_)) = (upgrading, &answered.wish) else {
                     answered.permit.fail_because("changed protocols without being asked to");
-                    return Err(Trouble::Broken);
+                    return Err(ProxyError::Broken);
                 };
                 Ok(switch(answered, upgrading))
             }
             Ok(answered) => {
-                let way = Way { reach, budget: &self.budget, client };
-                Ok(deliver(answered, streams, way).await)
+                let recipient = Recipient { upstream_client, budget: &self.budget, client };
+                Ok(deliver(answered, streams, recipient).await)
             }
-            Err(Failed { trouble, permit }) => {
-                let trouble = if trouble == Trouble::Silent { over } else { trouble };
+            Err(Failed { error, permit }) => {
+                let error = if error == ProxyError::Silent { over } else { error };
                 // What the client did says little about the upstream.
-                match trouble.is_of_the_client() {
+                match error.is_of_the_client() {
                     true => drop(permit),
-                    false => permit.fail_because(reach.failure(trouble)),
+                    false => permit.fail_because(upstream_client.failure(error)),
                 }
-                Err(trouble)
+                Err(error)
             }
         }
     }
 }
 
-fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<Reach> {
-    Arc::new(Reach::new(Arc::clone(upstream), site.budget.abandoned().clone()))
+fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<UpstreamClient> {
+    Arc::new(UpstreamClient::new(Arc::clone(upstream), site.budget.abandoned().clone()))
 }
 
 /// What is not passed on, whatever its route.
-fn is_refused(head: &Parts) -> Option<Trouble> {
+fn is_refused(head: &Parts) -> Option<ProxyError> {
     if matches!(head.method, Method::CONNECT | Method::TRACE) {
-        return Some(Trouble::Method);
+        return Some(ProxyError::Method);
     }
-    has_dot_segments(head.uri.path()).then_some(Trouble::Path)
+    has_dot_segments(head.uri.path()).then_some(ProxyError::Path)
 }
 
 /// Whether an answer with this status counts as failed.
@@ -407,28 +400,32 @@ struct Received<'a> {
 }
 
 /// The answer of an upstream as the client gets it.
-async fn deliver(answered: Answered, streams: bool, way: Way<'_>) -> Response<ProxyBody> {
-    let Answered { head, line, permit, .. } = answered;
+async fn deliver(
+    answered: Answered,
+    streams: bool,
+    recipient: Recipient<'_>,
+) -> Response<ProxyBody> {
+    let Answered { head, connection, permit, .. } = answered;
     let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
     let mut hold = Hold::new(permit, failure);
     if streams || is_stream(&head.headers) {
         hold.streams();
     }
-    let body = ProxyBody::passing(line, hold, way).await;
+    let body = ProxyBody::passing(connection, hold, recipient).await;
     with_head(head, body)
 }
 
 /// The answer that changes the protocol. What follows on either connection goes
 /// to the other one, once the client's has taken this answer.
 fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
-    let Answered { mut head, line, permit, .. } = answered;
+    let Answered { mut head, connection, permit, .. } = answered;
     permit.complete();
     let upgrade = head.upgrade.take();
     let mut answer = with_head(head, ProxyBody::from(Bytes::new()));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
     answer.headers_mut().extend(upgrade.map(|protocols| (UPGRADE, protocols)));
     answer.extensions_mut().insert(Tunnel::new(async move {
-        let (mut upstream, read_ahead) = line.into_stream();
+        let (mut upstream, read_ahead) = connection.into_stream();
         let Ok(client) = client.await else { return };
         let mut client = TokioIo::new(client);
         // Whichever end breaks off, the other one is closed.

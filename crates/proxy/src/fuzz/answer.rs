@@ -11,8 +11,8 @@ use hyper::client::conn::http1;
 use hyper::rt::ReadBufCursor;
 
 use super::input::Input;
-use crate::answer::AnswerReader;
-use crate::answer_head::Framing;
+use crate::answer::head::Framing;
+use crate::answer::reader::AnswerReader;
 use crate::hop_by_hop::is_of_connection;
 
 /// More than a reader ever needs to hold of an answer: the longest head, and what
@@ -126,7 +126,7 @@ impl Reading {
         let idle = reader.is_idle();
         if matches!(end, End::Complete | End::Switched) {
             self.rest = [&reader.into_rest()[..], &unread.concat()].concat();
-            // What has not been read yet, `Line` finds on its socket.
+            // What has not been read yet, `UpstreamConnection` finds on its socket.
             self.idle = idle && unread.concat().is_empty();
         }
         self

@@ -20,7 +20,7 @@ use super::input::Input;
 use crate::classify::{ClassRule, Condition, Route, Routes};
 use crate::forwarded::{Peer, Scheme};
 use crate::hop_by_hop::{imitates_ours, is_of_connection};
-use crate::request_head::{BodyLength, Way};
+use crate::request::head::{BodyLength, HeadWriter};
 use crate::upstream::Upstream;
 use tamarisk_observe::{RequestId, RequestIds};
 
@@ -105,9 +105,9 @@ impl Passed {
             (runtime, upstream)
         });
         let id = RequestIds::default().of(&request.headers);
-        let way = Way { from: &peer(trusted).0, to: &UPSTREAM.1, id: &id, quality: None };
+        let writer = HeadWriter { from: &peer(trusted).0, to: &UPSTREAM.1, id: &id, quality: None };
         let mut out = Vec::new();
-        let wish = way.write_head(&mut out, request, body);
+        let wish = writer.write_head(&mut out, request, body);
 
         let mut fields = [httparse::EMPTY_HEADER; 120];
         let mut parsed = httparse::Request::new(&mut fields);

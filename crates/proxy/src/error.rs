@@ -3,12 +3,12 @@ use http::{HeaderValue, Response, StatusCode};
 use tamarisk_http_gate::{Details, Form, Message};
 use tamarisk_server::guard::Violation;
 
-use super::body::ProxyBody;
-use super::line::LineError;
+use crate::answer::proxy_body::ProxyBody;
+use crate::upstream::connection::ExchangeError;
 
 /// Why there is no answer of the upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(crate) enum ProxyError {
     /// No route takes the request.
     NoRoute,
     /// `CONNECT` and `TRACE`, which a proxy in front of a site has no use for.
@@ -33,18 +33,18 @@ pub(super) enum Trouble {
     Disk,
 }
 
-impl Trouble {
+impl ProxyError {
     /// What a failed exchange comes down to: the client's doing, or the upstream's.
-    pub(super) fn of(error: &LineError) -> Self {
+    pub(crate) fn of(error: &ExchangeError) -> Self {
         match error {
-            LineError::Late => Self::Silent,
-            LineError::Client(error) => Self::Client(error.violation()),
-            LineError::Ended | LineError::Malformed | LineError::Unread => Self::Broken,
-            LineError::Disk(_) => Self::Disk,
+            ExchangeError::Late => Self::Silent,
+            ExchangeError::Client(error) => Self::Client(error.violation()),
+            ExchangeError::Ended | ExchangeError::Malformed | ExchangeError::Unread => Self::Broken,
+            ExchangeError::Disk(_) => Self::Disk,
         }
     }
 
-    pub(super) fn answer(self, form: Form, details: Details<'_>) -> Response<ProxyBody> {
+    pub(crate) fn answer(self, form: Form, details: Details<'_>) -> Response<ProxyBody> {
         let retry_after = matches!(self, Self::Crowded | Self::Disk).then_some(1);
         let mut answer = self.message().answer_with(form, Details { retry_after, ..details });
         // The rest of the body is not read.
@@ -55,12 +55,12 @@ impl Trouble {
     }
 
     /// Whether it is the client's doing and says nothing of the upstream.
-    pub(super) fn is_of_the_client(self) -> bool {
+    pub(crate) fn is_of_the_client(self) -> bool {
         matches!(self, Self::Client(_) | Self::Overdue)
     }
 
     /// One word for logs and programs.
-    pub(super) fn reason(self) -> &'static str {
+    pub(crate) fn reason(self) -> &'static str {
         self.message().reason
     }
 

@@ -9,7 +9,7 @@ use hyper::ext::ReasonPhrase;
 use memchr::memchr;
 use tamarisk_h1::grammar::decimal;
 
-use super::hop_by_hop::{Named, is_of_connection};
+use crate::hop_by_hop::{Named, is_of_connection};
 
 /// The longest head that is read; what hyper allows on either side.
 const HEAD_MAX: usize = 64 * 1024;
@@ -19,29 +19,29 @@ const FIELDS_MAX: usize = 100;
 
 /// A head that is complete.
 #[derive(Debug)]
-pub(super) struct AnswerHead {
-    pub(super) status: StatusCode,
+pub(crate) struct AnswerHead {
+    pub(crate) status: StatusCode,
     /// Its reason, if it is not the usual one for the status.
-    pub(super) reason: Option<ReasonPhrase>,
+    pub(crate) reason: Option<ReasonPhrase>,
     /// The fields that go on to the client, `Via` with us added.
-    pub(super) headers: HeaderMap,
-    pub(super) body: Framing,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Framing,
     /// Whether the connection can take another request afterwards.
-    pub(super) keep: bool,
+    pub(crate) keep: bool,
     /// The protocols that it changes to.
-    pub(super) upgrade: Option<HeaderValue>,
+    pub(crate) upgrade: Option<HeaderValue>,
 }
 
 impl AnswerHead {
     /// Whether another head follows, because this one only says how it goes.
-    pub(super) fn is_interim(&self) -> bool {
+    pub(crate) fn is_interim(&self) -> bool {
         self.status.is_informational() && self.status != StatusCode::SWITCHING_PROTOCOLS
     }
 }
 
 /// How the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     /// There is none.
     Empty,
     /// By counting (not zero).
@@ -54,11 +54,11 @@ pub(super) enum Framing {
 
 /// What came is no answer, or one that two readers could read differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(crate) struct Malformed;
 
 /// A search for the end of a head, which goes on where it stopped.
 #[derive(Debug, Default)]
-pub(super) struct AnswerScan {
+pub(crate) struct AnswerScan {
     searched: usize,
 }
 
@@ -66,7 +66,7 @@ impl AnswerScan {
     /// Takes a head off `input` if it is complete. `to_head` says that the request
     /// was a `HEAD`, whose answer has no body. The fields go into `spare`, an
     /// empty map whose memory is there already.
-    pub(super) fn advance(
+    pub(crate) fn advance(
         &mut self,
         input: &mut BytesMut,
         to_head: bool,

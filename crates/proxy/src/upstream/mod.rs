@@ -1,5 +1,10 @@
 //! An upstream, and one core's way to it.
 
+pub(crate) mod connection;
+mod connectivity;
+pub(crate) mod kind_times;
+mod pool;
+
 use std::io;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -15,18 +20,18 @@ use tamarisk_stage::{Gate, GatePermit};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 
-use super::abandoned::{self, Count, Work};
-use super::answer_head::AnswerHead;
-use super::connectivity::Connectivity;
-use super::forwarded::Peer;
-use super::intake::RequestBuffering;
-use super::kind_times::{KindTime, KindTimes};
-use super::line::{Line, LineError};
-use super::pool::Pool;
-use super::request_body::RequestBody;
-use super::request_head::{BodyLength, Way};
-use super::trouble::Trouble;
+use crate::abandoned::{self, Count, Exchange};
+use crate::answer::head::AnswerHead;
 use crate::classify::Client;
+use crate::error::ProxyError;
+use crate::forwarded::Peer;
+use crate::request::body::RequestBody;
+use crate::request::head::{BodyLength, HeadWriter};
+use crate::request::intake::RequestBuffering;
+use crate::upstream::connection::{ExchangeError, UpstreamConnection};
+use crate::upstream::connectivity::Connectivity;
+use crate::upstream::kind_times::{KindTime, KindTimes};
+use crate::upstream::pool::Pool;
 use tamarisk_observe::RequestId;
 
 /// A service behind the proxy, and the gate before it.
@@ -35,16 +40,16 @@ pub struct Upstream {
     host: String,
     port: u16,
     authority: HeaderValue,
-    pub(super) host_header: HostHeader,
-    pub(super) gate: Gate,
-    pub(super) request_buffering: RequestBuffering,
-    pub(super) client: Client,
+    pub(crate) host_header: HostHeader,
+    pub(crate) gate: Gate,
+    pub(crate) request_buffering: RequestBuffering,
+    pub(crate) client: Client,
     connect_time: Duration,
-    pub(super) answer_time: Duration,
+    pub(crate) answer_time: Duration,
     /// Requests carry how well they are to be served.
     tells_quality: Arc<AtomicBool>,
     connectivity: Arc<Connectivity>,
-    pub(super) kind_times: Arc<KindTimes>,
+    pub(crate) kind_times: Arc<KindTimes>,
 }
 
 /// Which `Host` an upstream is told.
@@ -218,12 +223,12 @@ impl Upstream {
     }
 
     /// The quality of what `permit` allows, if it is to be told.
-    pub(super) fn quality(&self, permit: &GatePermit) -> Option<Ratio> {
+    pub(crate) fn quality(&self, permit: &GatePermit) -> Option<Ratio> {
         self.tells_quality.load(Ordering::Relaxed).then(|| permit.quality())
     }
 
     /// How long it may go on with what nobody waits for any more.
-    pub(super) fn time_for_nobody(&self) -> Duration {
+    pub(crate) fn time_for_nobody(&self) -> Duration {
         self.answer_time.min(abandoned::TIME_MAX)
     }
 
@@ -237,53 +242,53 @@ impl Upstream {
         &self.gate
     }
 
-    pub(super) fn authority(&self) -> &HeaderValue {
+    pub(crate) fn authority(&self) -> &HeaderValue {
         &self.authority
     }
 }
 
 /// One core's way to an upstream.
-pub(super) struct Reach {
-    pub(super) upstream: Arc<Upstream>,
+pub(crate) struct UpstreamClient {
+    pub(crate) upstream: Arc<Upstream>,
     /// Requests whose clients have left, of all upstreams.
-    pub(super) abandoned: Count,
+    pub(crate) abandoned: Count,
     stage: Arc<str>,
     classes: Vec<Arc<str>>,
     pool: Pool,
 }
 
 /// A request that is ready to be sent.
-pub(super) struct Outgoing<'a> {
-    pub(super) head: &'a mut Parts,
-    pub(super) id: &'a RequestId,
-    pub(super) length: BodyLength,
-    pub(super) body: Option<RequestBody>,
+pub(crate) struct Outgoing<'a> {
+    pub(crate) head: &'a mut Parts,
+    pub(crate) id: &'a RequestId,
+    pub(crate) length: BodyLength,
+    pub(crate) body: Option<RequestBody>,
     /// The answer must have begun by then.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
     /// How well it is to be served, if the upstream is to know.
-    pub(super) quality: Option<Ratio>,
+    pub(crate) quality: Option<Ratio>,
     /// Its place.
-    pub(super) permit: GatePermit,
+    pub(crate) permit: GatePermit,
 }
 
 /// An answer that has begun.
-pub(super) struct Answered {
-    pub(super) head: AnswerHead,
+pub(crate) struct Answered {
+    pub(crate) head: AnswerHead,
     /// The rest of it comes over this.
-    pub(super) line: Box<Line>,
+    pub(crate) connection: Box<UpstreamConnection>,
     /// The upstream was asked to change to these protocols.
-    pub(super) wish: Option<HeaderValue>,
-    pub(super) permit: GatePermit,
+    pub(crate) wish: Option<HeaderValue>,
+    pub(crate) permit: GatePermit,
 }
 
 /// Why there is no answer, and the place that was taken for it.
-pub(super) struct Failed {
-    pub(super) trouble: Trouble,
-    pub(super) permit: GatePermit,
+pub(crate) struct Failed {
+    pub(crate) error: ProxyError,
+    pub(crate) permit: GatePermit,
 }
 
-impl Reach {
-    pub(super) fn new(upstream: Arc<Upstream>, abandoned: Count) -> Self {
+impl UpstreamClient {
+    pub(crate) fn new(upstream: Arc<Upstream>, abandoned: Count) -> Self {
         let stage = upstream.gate.name().into();
         let classes = upstream.gate.classes();
         let classes = classes.iter().map(|(_, class)| class.name.as_str().into()).collect();
@@ -291,17 +296,17 @@ impl Reach {
     }
 
     /// What a request of this class on this `route` is called.
-    pub(super) fn names(&self, route: Arc<str>, class: ClassId) -> Names {
+    pub(crate) fn names(&self, route: Arc<str>, class: ClassId) -> Names {
         let class = Arc::clone(&self.classes[class.index()]);
         Names { route, class, stage: Arc::clone(&self.stage) }
     }
 
     /// Why a request has failed, for whoever looks at the stage.
-    pub(super) fn failure(&self, trouble: Trouble) -> String {
+    pub(crate) fn failure(&self, error: ProxyError) -> String {
         let Upstream { host, port, .. } = &*self.upstream;
-        match trouble {
-            Trouble::Unreachable => format!("cannot connect to {host}:{port}"),
-            Trouble::Silent => "did not answer in time".to_owned(),
+        match error {
+            ProxyError::Unreachable => format!("cannot connect to {host}:{port}"),
+            ProxyError::Silent => "did not answer in time".to_owned(),
             _ => "broke off, or its answer was malformed".to_owned(),
         }
     }
@@ -311,57 +316,57 @@ impl Reach {
     /// An idle connection may be closed by the upstream at the very moment at
     /// which it is used. A request that can be sent again without harm is then
     /// sent over a new connection.
-    pub(super) async fn exchange(
+    pub(crate) async fn exchange(
         &self,
         from: &Peer,
         request: Outgoing<'_>,
     ) -> Result<Answered, Failed> {
         let Outgoing { head, id, length, body, mut time, quality, permit } = request;
-        let way = Way { from, to: &self.upstream, id, quality };
+        let writer = HeadWriter { from, to: &self.upstream, id, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
-        let (mut line, kept) = match self.pool.take() {
-            Some(line) => (line, true),
+        let (mut connection, kept) = match self.pool.take() {
+            Some(connection) => (connection, true),
             None => match self.connect(&mut time).await {
-                Ok(line) => (line, false),
-                Err(trouble) => return Err(Failed { trouble, permit }),
+                Ok(connection) => (connection, false),
+                Err(error) => return Err(Failed { error, permit }),
             },
         };
-        let wish = line.begin(to_head, body, |out| way.write_head(out, head, length));
+        let wish = connection.begin(to_head, body, |out| writer.write_head(out, head, length));
         // The request's fields have been written: their map serves for the answer's.
         let mut spare = std::mem::take(&mut head.headers);
         spare.clear();
-        let mut work = Work::new(line, permit, self);
+        let mut work = Exchange::new(connection, permit, self);
         let mut answered = work.answer(time, &mut spare).await;
-        if let Err(LineError::Ended) = answered
+        if let Err(ExchangeError::Ended) = answered
             && can_repeat
             && kept
             && work.is_silent()
         {
             match self.connect(&mut time).await {
-                Ok(line) => work.begin_again(line),
-                Err(trouble) => return Err(Failed { trouble, permit: work.done().1 }),
+                Ok(connection) => work.begin_again(connection),
+                Err(error) => return Err(Failed { error, permit: work.done().1 }),
             }
             answered = work.answer(time, &mut spare).await;
         }
-        let (line, permit) = work.done();
+        let (connection, permit) = work.done();
         match answered {
-            Ok(head) => Ok(Answered { head, line, wish, permit }),
-            Err(error) => Err(Failed { trouble: Trouble::of(&error), permit }),
+            Ok(head) => Ok(Answered { head, connection, wish, permit }),
+            Err(error) => Err(Failed { error: ProxyError::of(&error), permit }),
         }
     }
 
     /// Takes back a connection whose answer has been read.
-    pub(super) fn give_back(&self, line: Box<Line>) {
-        self.pool.put(line);
+    pub(crate) fn give_back(&self, connection: Box<UpstreamConnection>) {
+        self.pool.put(connection);
     }
 
-    pub(super) fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         self.pool.sweep();
     }
 
     /// Connects, at the expense of the `time` that there is for the answer.
-    async fn connect(&self, time: &mut Duration) -> Result<Box<Line>, Trouble> {
+    async fn connect(&self, time: &mut Duration) -> Result<Box<UpstreamConnection>, ProxyError> {
         let Upstream { host, port, connect_time, connectivity, .. } = &*self.upstream;
         let start = Instant::now();
         let connecting = TcpStream::connect((host.as_str(), *port));
@@ -370,19 +375,19 @@ impl Reach {
         *time = time.saturating_sub(start.elapsed());
         // The client's own deadline says nothing of the upstream.
         if connected.is_err() && is_cut_short {
-            return Err(Trouble::Silent);
+            return Err(ProxyError::Silent);
         }
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
             Ok(stream) => {
                 connectivity.connected(&self.stage);
-                Ok(Box::new(Line::new(stream)))
+                Ok(Box::new(UpstreamConnection::new(stream)))
             }
             Err(error) => {
                 connectivity.failed(&self.stage, &format!("{host}:{port}"), &error);
                 Err(match error.kind() {
-                    io::ErrorKind::TimedOut => Trouble::Silent,
-                    _ => Trouble::Unreachable,
+                    io::ErrorKind::TimedOut => ProxyError::Silent,
+                    _ => ProxyError::Unreachable,
                 })
             }
         }

@@ -22,7 +22,7 @@ pub struct Answers {
 }
 
 /// An answer that can be broken off.
-pub(super) trait Answer: Send + Sync {
+pub(crate) trait Answer: Send + Sync {
     /// When the client last took something of it.
     fn last_taken(&self) -> Instant;
 
@@ -32,17 +32,17 @@ pub(super) trait Answer: Send + Sync {
 
 /// All of them; clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Unread(Arc<Mutex<State>>);
+pub(crate) struct Unread(Arc<Mutex<UnreadAnswers>>);
 
 #[derive(Default)]
-struct State {
+struct UnreadAnswers {
     /// Those who have any.
     clients: HashMap<IpAddr, Slab<Weak<dyn Answer>>>,
     total: usize,
 }
 
 /// One that is counted, until this is dropped.
-pub(super) struct Counted {
+pub(crate) struct Counted {
     unread: Unread,
     client: IpAddr,
     key: usize,
@@ -50,7 +50,7 @@ pub(super) struct Counted {
 
 impl Unread {
     /// Counts `answer`, which goes to `client`. If it is one too many, another one is broken off.
-    pub(super) fn count(
+    pub(crate) fn count(
         &self,
         client: IpAddr,
         answer: Weak<dyn Answer>,

@@ -18,22 +18,22 @@ use parking_lot::Mutex;
 use tamarisk_http_gate::{Deadline, Hold, READY_BYTES};
 use tokio::time::Instant;
 
-use super::abandoned::Abandoned;
-use super::budget::Budget;
-use super::line::{Line, LineError};
-use super::unread::{Answer, Counted};
-use super::upstream::Reach;
+use crate::abandoned::Abandoned;
+use crate::answer::unread::{Answer, Counted};
+use crate::budget::Budget;
+use crate::upstream::UpstreamClient;
+use crate::upstream::connection::{ExchangeError, UpstreamConnection};
 
 /// What has come of an answer, in order. Most have one part.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     first: Option<Frame<Bytes>>,
     more: VecDeque<Frame<Bytes>>,
     bytes: usize,
 }
 
 impl Frames {
-    pub(super) fn push(&mut self, frame: Frame<Bytes>) {
+    pub(crate) fn push(&mut self, frame: Frame<Bytes>) {
         self.bytes += length(&frame);
         if self.first.is_none() && self.more.is_empty() {
             self.first = Some(frame);
@@ -42,40 +42,40 @@ impl Frames {
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<Frame<Bytes>> {
+    pub(crate) fn pop(&mut self) -> Option<Frame<Bytes>> {
         let frame = self.first.take().or_else(|| self.more.pop_front())?;
         self.bytes -= length(&frame);
         Some(frame)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none() && self.more.is_empty()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-pub(super) fn length(frame: &Frame<Bytes>) -> usize {
+pub(crate) fn length(frame: &Frame<Bytes>) -> usize {
     frame.data_ref().map_or(0, Bytes::len)
 }
 
 /// The client's end of a long answer.
-pub(super) struct Delivery {
-    shared: Arc<Shared>,
+pub(crate) struct Delivery {
+    shared: Arc<SharedDelivery>,
     /// It may be broken off as long as this is here.
     _counted: Counted,
 }
 
-struct Shared {
-    state: Mutex<State>,
-    reach: Arc<Reach>,
+struct SharedDelivery {
+    state: Mutex<DeliveryState>,
+    upstream_client: Arc<UpstreamClient>,
 }
 
-struct State {
+struct DeliveryState {
     frames: Frames,
-    stage: Stage,
+    read_by: ReadBy,
     /// The client waits for the task.
     reader: Option<Waker>,
     /// The task waits for the upstream or the client.
@@ -85,32 +85,34 @@ struct State {
 }
 
 /// Who reads on.
-enum Stage {
+enum ReadBy {
     /// The task.
     Driven,
     /// The client.
-    Handed(Box<Line>),
+    Handed(Box<UpstreamConnection>),
     /// There is no more, and perhaps a reason.
-    Over(Option<LineError>),
+    Over(Option<ExchangeError>),
     /// The client has left.
     Left,
 }
 
 impl Delivery {
     /// What comes behind `frames`. While `hold` holds its place, a task reads on.
-    pub(super) fn start(frames: Frames, rest: Rest, hold: Hold, to: &Way<'_>) -> Self {
-        let (stage, driven) = match rest {
-            Rest::None => (Stage::Over(None), None),
-            Rest::Error(error) => (Stage::Over(Some(error)), None),
-            Rest::Line(line) if hold.is_held() => (Stage::Driven, Some(line)),
-            Rest::Line(line) => (Stage::Handed(line), None),
+    pub(crate) fn start(frames: Frames, rest: Rest, hold: Hold, to: &Recipient<'_>) -> Self {
+        let (read_by, driven) = match rest {
+            Rest::None => (ReadBy::Over(None), None),
+            Rest::Error(error) => (ReadBy::Over(Some(error)), None),
+            Rest::Connection(connection) if hold.is_held() => (ReadBy::Driven, Some(connection)),
+            Rest::Connection(connection) => (ReadBy::Handed(connection), None),
         };
-        let state = State { frames, stage, reader: None, driver: None, taken: Instant::now() };
-        let (state, reach) = (Mutex::new(state), Arc::clone(to.reach));
-        let shared = Arc::new(Shared { state, reach });
-        if let Some(line) = driven {
+        let state =
+            DeliveryState { frames, read_by, reader: None, driver: None, taken: Instant::now() };
+        let (state, upstream_client) = (Mutex::new(state), Arc::clone(to.upstream_client));
+        let shared = Arc::new(SharedDelivery { state, upstream_client });
+        if let Some(connection) = driven {
             let budget = to.budget.clone();
-            let driver = Driver { line, hold, shared: Arc::clone(&shared), budget, left: None };
+            let driver =
+                Driver { connection, hold, shared: Arc::clone(&shared), budget, left: None };
             tokio::spawn(driver.run());
         }
         let answer: Weak<dyn Answer> = Arc::downgrade(&shared) as _;
@@ -119,11 +121,11 @@ impl Delivery {
     }
 
     /// The next part; `None` at the end.
-    pub(super) fn poll_frame(
+    pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
-        let Shared { state, reach } = &*self.shared;
+    ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
+        let SharedDelivery { state, upstream_client } = &*self.shared;
         let mut state = state.lock();
         state.taken = Instant::now();
         if let Some(frame) = state.frames.pop() {
@@ -132,22 +134,22 @@ impl Delivery {
             driver.flatten().into_iter().for_each(Waker::wake);
             return Poll::Ready(Some(Ok(frame)));
         }
-        let polled = match &mut state.stage {
-            Stage::Driven => {
+        let polled = match &mut state.read_by {
+            ReadBy::Driven => {
                 state.reader = Some(cx.waker().clone());
                 return Poll::Pending;
             }
-            Stage::Handed(line) => line.poll_frame(cx),
-            Stage::Over(error) => return Poll::Ready(error.take().map(Err)),
-            Stage::Left => return Poll::Ready(None),
+            ReadBy::Handed(connection) => connection.poll_frame(cx),
+            ReadBy::Over(error) => return Poll::Ready(error.take().map(Err)),
+            ReadBy::Left => return Poll::Ready(None),
         };
         let is_over = match &polled {
             Poll::Pending => false,
             Poll::Ready(Some(Ok(_))) => state.is_read(),
             Poll::Ready(Some(Err(_)) | None) => true,
         };
-        if is_over && let Stage::Handed(line) = state.end(None) {
-            reach.give_back(line);
+        if is_over && let ReadBy::Handed(connection) = state.end(None) {
+            upstream_client.give_back(connection);
         }
         polled
     }
@@ -156,7 +158,7 @@ impl Delivery {
 impl Drop for Delivery {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
-        let before = std::mem::replace(&mut state.stage, Stage::Left);
+        let before = std::mem::replace(&mut state.read_by, ReadBy::Left);
         let driver = state.driver.take();
         drop(state);
         // With a connection may go a place, and with that anything.
@@ -165,33 +167,33 @@ impl Drop for Delivery {
     }
 }
 
-impl State {
+impl DeliveryState {
     /// Whether the client has taken all that there is.
     fn is_read(&self) -> bool {
-        matches!(&self.stage, Stage::Handed(line) if line.left() == Some(0))
+        matches!(&self.read_by, ReadBy::Handed(connection) if connection.left() == Some(0))
     }
 
-    fn end(&mut self, error: Option<LineError>) -> Stage {
-        std::mem::replace(&mut self.stage, Stage::Over(error))
+    fn end(&mut self, error: Option<ExchangeError>) -> ReadBy {
+        std::mem::replace(&mut self.read_by, ReadBy::Over(error))
     }
 }
 
-impl Answer for Shared {
+impl Answer for SharedDelivery {
     fn last_taken(&self) -> Instant {
         self.state.lock().taken
     }
 
     fn close(&self) {
         let mut state = self.state.lock();
-        let is_taken = match &state.stage {
-            Stage::Driven | Stage::Handed(_) => false,
-            Stage::Over(_) => state.frames.is_empty(),
-            Stage::Left => true,
+        let is_taken = match &state.read_by {
+            ReadBy::Driven | ReadBy::Handed(_) => false,
+            ReadBy::Over(_) => state.frames.is_empty(),
+            ReadBy::Left => true,
         };
         if is_taken {
             return;
         }
-        let before = state.end(Some(LineError::Unread));
+        let before = state.end(Some(ExchangeError::Unread));
         let frames = std::mem::take(&mut state.frames);
         let waiting = [state.driver.take(), state.reader.take()];
         drop(state);
@@ -201,27 +203,27 @@ impl Answer for Shared {
 }
 
 /// What follows what has come of an answer.
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// Nothing.
     None,
     /// It broke off.
-    Error(LineError),
+    Error(ExchangeError),
     /// What comes over this.
-    Line(Box<Line>),
+    Connection(Box<UpstreamConnection>),
 }
 
 /// Where an answer comes from, and to whom it goes.
-pub(super) struct Way<'a> {
-    pub(super) reach: &'a Arc<Reach>,
-    pub(super) budget: &'a Budget,
-    pub(super) client: IpAddr,
+pub(crate) struct Recipient<'a> {
+    pub(crate) upstream_client: &'a Arc<UpstreamClient>,
+    pub(crate) budget: &'a Budget,
+    pub(crate) client: IpAddr,
 }
 
 /// The task that reads at the upstream's pace.
 struct Driver {
-    line: Box<Line>,
+    connection: Box<UpstreamConnection>,
     hold: Hold,
-    shared: Arc<Shared>,
+    shared: Arc<SharedDelivery>,
     budget: Budget,
     /// The client has left, and the upstream has so much time.
     left: Option<(Abandoned, Deadline)>,
@@ -237,17 +239,17 @@ enum Next {
 impl Driver {
     async fn run(mut self) {
         poll_fn(|cx| self.poll(cx)).await;
-        let Self { line, hold, shared, .. } = self;
+        let Self { connection, hold, shared, .. } = self;
         let mut state = shared.state.lock();
-        if !matches!(state.stage, Stage::Driven) {
+        if !matches!(state.read_by, ReadBy::Driven) {
             drop(state);
-            return drop((line, hold));
+            return drop((connection, hold));
         }
-        if line.left() == Some(0) {
+        if connection.left() == Some(0) {
             drop(state.end(None));
-            shared.reach.give_back(line);
+            shared.upstream_client.give_back(connection);
         } else {
-            state.stage = Stage::Handed(line);
+            state.read_by = ReadBy::Handed(connection);
         }
         let reader = state.reader.take();
         drop(state);
@@ -262,9 +264,9 @@ impl Driver {
                 Next::Wait => return self.poll_time(cx),
                 Next::End => return Poll::Ready(()),
             }
-            let polled = self.line.poll_frame(cx);
+            let polled = self.connection.poll_frame(cx);
             self.hold.follow(&polled, cx);
-            let is_over = self.line.left() == Some(0);
+            let is_over = self.connection.left() == Some(0);
             match polled {
                 Poll::Pending if self.hold.is_held() => return self.poll_time(cx),
                 Poll::Pending | Poll::Ready(None) => return Poll::Ready(()),
@@ -285,14 +287,14 @@ impl Driver {
 
     fn next(&mut self, cx: &Context<'_>) -> Next {
         let mut state = self.shared.state.lock();
-        match state.stage {
-            Stage::Driven => {}
-            Stage::Left if self.left.is_some() => return Next::Read,
-            Stage::Left => {
+        match state.read_by {
+            ReadBy::Driven => {}
+            ReadBy::Left if self.left.is_some() => return Next::Read,
+            ReadBy::Left => {
                 drop(state);
                 return self.leave();
             }
-            Stage::Handed(_) | Stage::Over(_) => return Next::End,
+            ReadBy::Handed(_) | ReadBy::Over(_) => return Next::End,
         }
         match &mut state.driver {
             Some(driver) => driver.clone_from(cx.waker()),
@@ -308,9 +310,9 @@ impl Driver {
     /// The client has left. What is left of a short answer comes soon; a stream would
     /// not end, and learns of it by the close.
     fn leave(&mut self) -> Next {
-        let time = self.shared.reach.upstream.time_for_nobody();
+        let time = self.shared.upstream_client.upstream.time_for_nobody();
         let abandoned = self.budget.abandoned().add();
-        let is_worth_it = !self.hold.is_stream() && self.line.has_sent_all();
+        let is_worth_it = !self.hold.is_stream() && self.connection.has_sent_all();
         let Some(abandoned) = abandoned.filter(|_| is_worth_it) else { return Next::End };
         self.hold.abandon();
         let mut deadline = Deadline::default();
@@ -325,8 +327,8 @@ impl Driver {
 
     fn push(&self, frame: Frame<Bytes>) {
         let mut state = self.shared.state.lock();
-        let reader = match state.stage {
-            Stage::Driven => {
+        let reader = match state.read_by {
+            ReadBy::Driven => {
                 state.frames.push(frame);
                 state.reader.take()
             }
@@ -336,10 +338,10 @@ impl Driver {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    fn fail(&self, error: LineError) {
+    fn fail(&self, error: ExchangeError) {
         let mut state = self.shared.state.lock();
-        let before = match state.stage {
-            Stage::Driven => Some(state.end(Some(error))),
+        let before = match state.read_by {
+            ReadBy::Driven => Some(state.end(Some(error))),
             _ => None,
         };
         let reader = state.reader.take();

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 /// What is about to be written: a head or a chunk's size, some data, a line end;
 /// together in one system call.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(crate) struct Output {
     lead: Vec<u8>,
     lead_written: usize,
     data: Bytes,
@@ -19,7 +19,7 @@ pub(super) struct Output {
 impl Output {
     /// Drops everything and begins with a head, which `write` appends to an
     /// empty vector.
-    pub(super) fn begin<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    pub(crate) fn begin<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         self.data = Bytes::new();
         self.tail = b"";
         self.lead_written = 0;
@@ -28,12 +28,12 @@ impl Output {
     }
 
     /// Starts again with the head that another connection was begun with.
-    pub(super) fn begin_again(&mut self, other: &mut Self) {
+    pub(crate) fn begin_again(&mut self, other: &mut Self) {
         self.begin(|lead| std::mem::swap(lead, &mut other.lead));
     }
 
     /// What comes first can be appended to here. There must be no data behind it.
-    pub(super) fn lead(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn lead(&mut self) -> &mut Vec<u8> {
         debug_assert!(self.data.is_empty() && self.tail.is_empty(), "data is still to be written");
         if self.lead_written == self.lead.len() {
             self.lead.clear();
@@ -43,22 +43,22 @@ impl Output {
     }
 
     /// Data and the end of its line come behind it.
-    pub(super) fn follow(&mut self, data: Bytes, tail: &'static [u8]) {
+    pub(crate) fn follow(&mut self, data: Bytes, tail: &'static [u8]) {
         self.data = data;
         self.tail = tail;
     }
 
     /// Whether all data has been written, so that more can follow.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.data.is_empty() && self.tail.is_empty()
     }
 
-    pub(super) fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.lead_written == self.lead.len() && self.has_room()
     }
 
     /// Writes it all.
-    pub(super) fn poll_write(
+    pub(crate) fn poll_write(
         &mut self,
         stream: &mut TcpStream,
         cx: &mut Context<'_>,

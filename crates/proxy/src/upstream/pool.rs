@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::line::Line;
+use crate::upstream::connection::UpstreamConnection;
 
 /// Idle connections kept to one upstream by one core. More than this many were
 /// in use at once, which the admission law does not allow for long.
@@ -15,44 +15,44 @@ const SWEEPS: u64 = 6;
 /// One core's idle connections to an upstream. The last one back is the first
 /// one out: its caches are warm, and those too many grow old and go.
 #[derive(Default)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     idle: Mutex<VecDeque<Idle>>,
     sweeps: AtomicU64,
 }
 
 struct Idle {
-    line: Box<Line>,
+    connection: Box<UpstreamConnection>,
     since: u64,
 }
 
 impl Pool {
     /// An idle connection that the upstream is not known to have closed.
-    pub(super) fn take(&self) -> Option<Box<Line>> {
+    pub(crate) fn take(&self) -> Option<Box<UpstreamConnection>> {
         loop {
-            let line = self.idle.lock().pop_back()?.line;
-            if line.is_idle() {
-                return Some(line);
+            let connection = self.idle.lock().pop_back()?.connection;
+            if connection.is_idle() {
+                return Some(connection);
             }
         }
     }
 
     /// Keeps a connection that can take another request.
-    pub(super) fn put(&self, line: Box<Line>) {
-        if !line.is_idle() {
+    pub(crate) fn put(&self, connection: Box<UpstreamConnection>) {
+        if !connection.is_idle() {
             return;
         }
         let since = self.sweeps.load(Ordering::Relaxed);
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
-            idle.push_back(Idle { line, since });
+            idle.push_back(Idle { connection, since });
         }
     }
 
     /// Drops connections that have been idle for six sweeps, and those that the
     /// upstream has closed.
-    pub(super) fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         let now = self.sweeps.fetch_add(1, Ordering::Relaxed) + 1;
         let mut idle = self.idle.lock();
-        idle.retain(|idle| now - idle.since < SWEEPS && idle.line.is_idle());
+        idle.retain(|idle| now - idle.since < SWEEPS && idle.connection.is_idle());
     }
 }

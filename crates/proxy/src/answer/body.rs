@@ -4,11 +4,11 @@ use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
 use tamarisk_h1::{Chunked, Limits, Part};
 
-use super::answer_head::{Framing, Malformed};
+use crate::answer::head::{Framing, Malformed};
 
 /// The body of an upstream's answer, found in the bytes that come.
 #[derive(Debug)]
-pub(super) enum AnswerBody {
+pub(crate) enum AnswerBody {
     Length(u64),
     Chunked { reader: Chunked, trailers: Vec<u8> },
     UntilClose,
@@ -16,7 +16,7 @@ pub(super) enum AnswerBody {
 }
 
 impl AnswerBody {
-    pub(super) fn new(framing: Framing) -> Self {
+    pub(crate) fn new(framing: Framing) -> Self {
         match framing {
             Framing::Empty => Self::Done,
             Framing::Length(bytes) => Self::Length(bytes),
@@ -25,12 +25,12 @@ impl AnswerBody {
         }
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         matches!(self, Self::Done)
     }
 
     /// How many bytes of it are still to come, if that is known.
-    pub(super) fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         match self {
             Self::Length(left) => Some(*left),
             Self::Done => Some(0),
@@ -40,7 +40,7 @@ impl AnswerBody {
 
     /// Takes the next part of the body off `input`; `None` if it needs more
     /// bytes, or is done.
-    pub(super) fn next(&mut self, input: &mut BytesMut) -> Result<Option<Frame<Bytes>>, Malformed> {
+    pub(crate) fn next(&mut self, input: &mut BytesMut) -> Result<Option<Frame<Bytes>>, Malformed> {
         if input.is_empty() {
             return Ok(None);
         }
@@ -78,7 +78,7 @@ impl AnswerBody {
     }
 
     /// The connection has ended: whether the body has too.
-    pub(super) fn end(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn end(&mut self) -> Result<(), Malformed> {
         match self {
             Self::UntilClose | Self::Done => {
                 *self = Self::Done;

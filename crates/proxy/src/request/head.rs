@@ -12,14 +12,14 @@ use http::{HeaderMap, HeaderValue, Method, Version};
 use tamarisk_control::Ratio;
 use tamarisk_h1::grammar::is_host;
 
-use super::forwarded::{Kept, Peer};
-use super::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
-use super::upstream::{HostHeader, Upstream};
+use crate::forwarded::{Kept, Peer};
+use crate::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
+use crate::upstream::{HostHeader, Upstream};
 use tamarisk_observe::RequestId;
 
 /// How long the body behind a head is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyLength {
+pub(crate) enum BodyLength {
     /// There is none.
     Empty,
     /// So many bytes.
@@ -29,18 +29,18 @@ pub(super) enum BodyLength {
 }
 
 /// Where a request comes from, and where it goes.
-pub(super) struct Way<'a> {
-    pub(super) from: &'a Peer,
-    pub(super) to: &'a Upstream,
-    pub(super) id: &'a RequestId,
+pub(crate) struct HeadWriter<'a> {
+    pub(crate) from: &'a Peer,
+    pub(crate) to: &'a Upstream,
+    pub(crate) id: &'a RequestId,
     /// How well the request is to be served, if the upstream is to know.
-    pub(super) quality: Option<Ratio>,
+    pub(crate) quality: Option<Ratio>,
 }
 
-impl Way<'_> {
+impl HeadWriter<'_> {
     /// Appends the head of `request` to `out`, to be followed by `body`.
     /// The answer: the protocols that the upstream is asked to change to.
-    pub(super) fn write_head(
+    pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
         request: &Parts,

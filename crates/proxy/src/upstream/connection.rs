@@ -24,14 +24,14 @@ use tamarisk_stage::GatePermit;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
-use super::answer::AnswerReader;
-use super::answer_head::{AnswerHead, Malformed};
-use super::is_stream;
-use super::output::Output;
-use super::request_body::RequestBody;
+use crate::answer::head::{AnswerHead, Malformed};
+use crate::answer::reader::AnswerReader;
+use crate::is_stream;
+use crate::request::body::RequestBody;
+use crate::request::output::Output;
 
 /// A connection to an upstream.
-pub(super) struct Line {
+pub(crate) struct UpstreamConnection {
     stream: TcpStream,
     receiving: AnswerReader,
     output: Output,
@@ -45,7 +45,7 @@ pub(super) struct Line {
 
 /// Why there is no answer, or no more of it.
 #[derive(Debug, thiserror::Error)]
-pub enum LineError {
+pub enum ExchangeError {
     /// The upstream closed the connection, or it broke.
     #[error("the upstream's connection ended")]
     Ended,
@@ -66,14 +66,14 @@ pub enum LineError {
     Unread,
 }
 
-impl From<Malformed> for LineError {
+impl From<Malformed> for ExchangeError {
     fn from(_: Malformed) -> Self {
         Self::Malformed
     }
 }
 
-impl Line {
-    pub(super) fn new(stream: TcpStream) -> Self {
+impl UpstreamConnection {
+    pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
             receiving: AnswerReader::new(),
@@ -87,7 +87,7 @@ impl Line {
 
     /// Whether it can take a request: the last exchange is complete, and the
     /// upstream has neither closed nor sent anything since.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let quiet = || {
             let nothing = self.stream.try_read(&mut [0]);
             nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
@@ -97,7 +97,7 @@ impl Line {
 
     /// Begins an exchange on an idle connection: the head that `write` appends
     /// to an empty vector, and the body behind it.
-    pub(super) fn begin<T>(
+    pub(crate) fn begin<T>(
         &mut self,
         to_head: bool,
         body: Option<RequestBody>,
@@ -110,14 +110,14 @@ impl Line {
     }
 
     /// Begins the exchange that `other` could not complete, a request without a body.
-    pub(super) fn begin_again(&mut self, mut other: Self) {
+    pub(crate) fn begin_again(&mut self, mut other: Self) {
         self.receiving.begin(other.receiving.is_to_head());
         self.heard = false;
         self.output.begin_again(&mut other.output);
     }
 
     /// Whether nothing has come of an answer.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         !self.heard
     }
 
@@ -126,12 +126,12 @@ impl Line {
     ///
     /// While all that the client has sent of its body is passed on and more of it is to come, the
     /// place is given back, and the time stands still.
-    pub(super) async fn answer(
+    pub(crate) async fn answer(
         &mut self,
         time: Duration,
         spare: &mut HeaderMap,
         permit: &mut GatePermit,
-    ) -> Result<AnswerHead, LineError> {
+    ) -> Result<AnswerHead, ExchangeError> {
         self.deadline.start(time);
         let mut left = None;
         let answer = poll_fn(|cx| {
@@ -149,7 +149,7 @@ impl Line {
                 permit.resume();
             }
             match answered {
-                Poll::Pending => self.deadline.poll(cx).map(|()| Err(LineError::Late)),
+                Poll::Pending => self.deadline.poll(cx).map(|()| Err(ExchangeError::Late)),
                 answered => answered,
             }
         })
@@ -162,12 +162,12 @@ impl Line {
         &mut self,
         spare: &mut HeaderMap,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<AnswerHead, LineError>> {
+    ) -> Poll<Result<AnswerHead, ExchangeError>> {
         loop {
             self.send(cx)?;
             let Some(head) = self.receiving.head(spare)? else {
                 if ready!(self.poll_read(cx)) == 0 {
-                    return Poll::Ready(Err(LineError::Ended));
+                    return Poll::Ready(Err(ExchangeError::Ended));
                 }
                 continue;
             };
@@ -183,36 +183,36 @@ impl Line {
     }
 
     /// The next part of the answer's body; `None` at its end.
-    pub(super) fn poll_frame(
+    pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, LineError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
         self.send(cx)?;
         loop {
-            if let Some(frame) = self.receiving.frame().map_err(LineError::from)? {
+            if let Some(frame) = self.receiving.frame().map_err(ExchangeError::from)? {
                 return Poll::Ready(Some(Ok(frame)));
             }
             if self.receiving.is_done() {
                 return Poll::Ready(None);
             }
             if ready!(self.poll_read(cx)) == 0 {
-                self.receiving.end().map_err(|_| LineError::Ended)?;
+                self.receiving.end().map_err(|_| ExchangeError::Ended)?;
             }
         }
     }
 
     /// How many bytes of the answer's body are still to come, if that is known.
-    pub(super) fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         self.receiving.left()
     }
 
     /// Whether the upstream has all of the request.
-    pub(super) fn has_sent_all(&self) -> bool {
+    pub(crate) fn has_sent_all(&self) -> bool {
         self.sending.is_none() && self.output.is_written()
     }
 
     /// Reads until the answer counts as ready, or there is none.
-    pub(super) async fn outlast(&mut self) {
+    pub(crate) async fn outlast(&mut self) {
         let mut spare = HeaderMap::new();
         let begun = poll_fn(|cx| self.poll_answer(&mut spare, cx)).await;
         let mut bytes = 0;
@@ -227,12 +227,12 @@ impl Line {
     }
 
     /// The bare connection after an upgrade, and what was read beyond its head.
-    pub(super) fn into_stream(self) -> (TcpStream, Bytes) {
+    pub(crate) fn into_stream(self) -> (TcpStream, Bytes) {
         (self.stream, self.receiving.into_rest())
     }
 
     /// Sends what can be sent. If that is not all, whatever is missing will wake us.
-    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), LineError> {
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), ExchangeError> {
         self.waits_for_client = false;
         loop {
             let mut starved = self.sending.is_none();

@@ -4,8 +4,8 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::Frame;
 
-use super::answer_body::AnswerBody;
-use super::answer_head::{AnswerHead, AnswerScan, Malformed};
+use crate::answer::body::AnswerBody;
+use crate::answer::head::{AnswerHead, AnswerScan, Malformed};
 
 /// Room for a usual head with a small body, and the most that is read at once
 /// of a long one.
@@ -15,7 +15,7 @@ const READ_MAX: usize = 64 * 1024;
 /// Everything about reading a connection but its socket: what has come goes into
 /// [`AnswerReader::room`], and heads and frames are taken out.
 #[derive(Debug)]
-pub(super) struct AnswerReader {
+pub(crate) struct AnswerReader {
     input: BytesMut,
     scan: AnswerScan,
     body: AnswerBody,
@@ -26,7 +26,7 @@ pub(super) struct AnswerReader {
 }
 
 impl AnswerReader {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             input: BytesMut::new(),
             scan: AnswerScan::default(),
@@ -37,29 +37,29 @@ impl AnswerReader {
     }
 
     /// Begins the next answer. `to_head` says that the request was a `HEAD`.
-    pub(super) fn begin(&mut self, to_head: bool) {
+    pub(crate) fn begin(&mut self, to_head: bool) {
         self.to_head = to_head;
     }
 
     /// Whether the answer is one to a `HEAD`.
-    pub(super) fn is_to_head(&self) -> bool {
+    pub(crate) fn is_to_head(&self) -> bool {
         self.to_head
     }
 
     /// Whether the last answer is complete, nothing has come behind it, and
     /// another one may.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.keep && self.is_done() && self.input.is_empty()
     }
 
     /// No other answer will follow.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.keep = false;
     }
 
     /// The next head, an interim one or the answer's own, once it is complete.
     /// Its fields go into `spare`, an empty map.
-    pub(super) fn head(&mut self, spare: &mut HeaderMap) -> Result<Option<AnswerHead>, Malformed> {
+    pub(crate) fn head(&mut self, spare: &mut HeaderMap) -> Result<Option<AnswerHead>, Malformed> {
         let head = self.scan.advance(&mut self.input, self.to_head, spare)?;
         if let Some(head) = head.as_ref().filter(|head| !head.is_interim()) {
             self.body = AnswerBody::new(head.body);
@@ -69,22 +69,22 @@ impl AnswerReader {
     }
 
     /// The next part of the body; `None` if it needs more bytes, or is done.
-    pub(super) fn frame(&mut self) -> Result<Option<Frame<Bytes>>, Malformed> {
+    pub(crate) fn frame(&mut self) -> Result<Option<Frame<Bytes>>, Malformed> {
         self.body.next(&mut self.input)
     }
 
     /// Whether all of the body has been taken.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.body.is_done()
     }
 
     /// How many bytes of the body are still to come, if that is known.
-    pub(super) fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         self.body.left()
     }
 
     /// Where to put what comes next: there is room for some of it.
-    pub(super) fn room(&mut self) -> &mut BytesMut {
+    pub(crate) fn room(&mut self) -> &mut BytesMut {
         let more = self.left().map_or(READ_MAX, |left| left.min(READ_MAX as u64) as usize);
         if self.input.capacity() - self.input.len() < READ_MIN {
             self.input.reserve(more.max(READ_MIN));
@@ -93,13 +93,13 @@ impl AnswerReader {
     }
 
     /// The connection has ended: whether the body has too.
-    pub(super) fn end(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn end(&mut self) -> Result<(), Malformed> {
         self.close();
         self.body.end()
     }
 
     /// What has come and was not taken.
-    pub(super) fn into_rest(self) -> Bytes {
+    pub(crate) fn into_rest(self) -> Bytes {
         self.input.freeze()
     }
 }

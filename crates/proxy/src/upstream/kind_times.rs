@@ -20,7 +20,7 @@ const PATH_MAX: usize = 100;
 
 /// Of one upstream; all cores share it.
 #[derive(Debug, Default)]
-pub(super) struct KindTimes {
+pub(crate) struct KindTimes {
     requests: AtomicU32,
     kinds: Mutex<HashMap<u64, KindTime>>,
 }
@@ -39,12 +39,12 @@ pub struct KindTime {
 impl KindTimes {
     /// Whether the next request is to be looked at.
     #[inline]
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_OF)
     }
 
     /// A request that was looked at has been answered after so long upstream.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         &self,
         kind: u64,
         class: ClassId,
@@ -62,7 +62,7 @@ impl KindTimes {
     }
 
     /// All that is kept.
-    pub(super) fn read(&self) -> Vec<KindTime> {
+    pub(crate) fn read(&self) -> Vec<KindTime> {
         self.kinds.lock().values().cloned().collect()
     }
 }

@@ -24,30 +24,30 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// A file that a body is written to.
 #[derive(Debug)]
-pub(super) struct Spool {
+pub(crate) struct Spool {
     file: Arc<File>,
     length: u64,
 }
 
 impl Spool {
-    pub(super) async fn create() -> io::Result<Self> {
+    pub(crate) async fn create() -> io::Result<Self> {
         let file = blocking(spawn_blocking(|| tempfile::tempfile_in(&*FOLDER))).await?;
         Ok(Self { file: Arc::new(file), length: 0 })
     }
 
     /// Writes `bytes` behind what there is.
-    pub(super) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
+    pub(crate) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
         let (file, at) = (Arc::clone(&self.file), self.length);
         self.length += bytes.len() as u64;
         blocking(spawn_blocking(move || file.write_all_at(&bytes, at))).await
     }
 
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// All that was written, from its beginning.
-    pub(super) fn read(self) -> Spooled {
+    pub(crate) fn read(self) -> Spooled {
         Spooled { file: self.file, at: 0, length: self.length, reading: None }
     }
 }
@@ -58,7 +58,7 @@ async fn blocking<T>(work: JoinHandle<io::Result<T>>) -> io::Result<T> {
 
 /// A file that a body is read from.
 #[derive(Debug)]
-pub(super) struct Spooled {
+pub(crate) struct Spooled {
     file: Arc<File>,
     at: u64,
     length: u64,
@@ -66,12 +66,12 @@ pub(super) struct Spooled {
 }
 
 impl Spooled {
-    pub(super) fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.length
     }
 
     /// The next part of it; `None` at the end.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if self.is_at_end() {
             return Poll::Ready(Ok(None));
         }

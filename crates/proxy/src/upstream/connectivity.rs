@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// What is known of the connections to an upstream; all cores share it.
 #[derive(Debug, Default)]
-pub(super) struct Connectivity {
+pub(crate) struct Connectivity {
     is_lost: AtomicBool,
     loss: Mutex<Option<Loss>>,
 }
@@ -21,7 +21,7 @@ struct Loss {
 
 impl Connectivity {
     /// A connection was made.
-    pub(super) fn connected(&self, name: &str) {
+    pub(crate) fn connected(&self, name: &str) {
         if !self.is_lost.load(Ordering::Relaxed) {
             return;
         }
@@ -35,7 +35,7 @@ impl Connectivity {
     }
 
     /// No connection could be made to `address`. The first time it is logged, then counted.
-    pub(super) fn failed(&self, name: &str, address: &str, error: &io::Error) {
+    pub(crate) fn failed(&self, name: &str, address: &str, error: &io::Error) {
         let mut loss = self.loss.lock();
         if let Some(loss) = &mut *loss {
             loss.attempts += 1;

@@ -11,24 +11,24 @@ use http_body::{Body, Frame};
 use tamarisk_http_gate::Deadline;
 use tamarisk_server::ClientBody;
 
-use super::intake::Buffered;
-use super::line::LineError;
-use super::output::Output;
-use super::request_head::BodyLength;
+use crate::request::head::BodyLength;
+use crate::request::intake::Buffered;
+use crate::request::output::Output;
+use crate::upstream::connection::ExchangeError;
 
 /// How long a body waits for the upstream's `100 Continue`. Clients wait as
 /// long before they give up on it (curl, one second).
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
 
 /// A body, and how it is framed.
-pub(super) struct RequestBody {
-    source: Source,
+pub(crate) struct RequestBody {
+    source: BodySource,
     chunked: bool,
     /// Set while the client waits to be asked for it, and so do we.
     expected: Option<Deadline>,
 }
 
-enum Source {
+enum BodySource {
     /// It comes from the client.
     Client(ClientBody),
     /// It has come.
@@ -36,7 +36,7 @@ enum Source {
 }
 
 /// How long a client's body is, and the body if there is one.
-pub(super) fn of(body: ClientBody, headers: &HeaderMap) -> (BodyLength, Option<RequestBody>) {
+pub(crate) fn of(body: ClientBody, headers: &HeaderMap) -> (BodyLength, Option<RequestBody>) {
     if body.is_end_stream() {
         return (BodyLength::Empty, None);
     }
@@ -46,13 +46,13 @@ pub(super) fn of(body: ClientBody, headers: &HeaderMap) -> (BodyLength, Option<R
         patience.start(CONTINUE_TIME);
         patience
     });
-    let (source, chunked) = (Source::Client(body), length == BodyLength::Unknown);
+    let (source, chunked) = (BodySource::Client(body), length == BodyLength::Unknown);
     (length, Some(RequestBody { source, chunked, expected }))
 }
 
 /// The same of a body that has been read. The client has been asked for it, so the upstream need
 /// not ask.
-pub(super) fn of_buffered(
+pub(crate) fn of_buffered(
     body: Buffered,
     headers: &mut HeaderMap,
 ) -> (BodyLength, Option<RequestBody>) {
@@ -62,7 +62,7 @@ pub(super) fn of_buffered(
         _ if body.has_trailers() => BodyLength::Unknown,
         bytes => BodyLength::Known(bytes),
     };
-    let (source, chunked) = (Source::Buffered(body), length == BodyLength::Unknown);
+    let (source, chunked) = (BodySource::Buffered(body), length == BodyLength::Unknown);
     (length, Some(RequestBody { source, chunked, expected: None }))
 }
 
@@ -70,14 +70,14 @@ fn asks_for_a_word(expected: &HeaderValue) -> bool {
     expected.as_bytes().eq_ignore_ascii_case(b"100-continue")
 }
 
-impl Source {
+impl BodySource {
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Frame<Bytes>>, LineError>> {
+    ) -> Poll<Result<Option<Frame<Bytes>>, ExchangeError>> {
         match self {
             Self::Client(body) => {
-                Pin::new(body).poll_frame(cx).map(Option::transpose).map_err(LineError::Client)
+                Pin::new(body).poll_frame(cx).map(Option::transpose).map_err(ExchangeError::Client)
             }
             Self::Buffered(body) => body.poll_frame(cx),
         }
@@ -93,21 +93,21 @@ impl Source {
 
 impl RequestBody {
     /// The upstream wants it.
-    pub(super) fn continues(&mut self) {
+    pub(crate) fn continues(&mut self) {
         self.expected = None;
     }
 
     /// Whether it is the client who lets us wait for the next part, if that is not there.
-    pub(super) fn waits_for_client(&self) -> bool {
-        self.expected.is_none() && matches!(self.source, Source::Client(_))
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.expected.is_none() && matches!(self.source, BodySource::Client(_))
     }
 
     /// Puts its next part into `output`. Ready with whether another one may follow.
-    pub(super) fn poll_part(
+    pub(crate) fn poll_part(
         &mut self,
         output: &mut Output,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<bool, LineError>> {
+    ) -> Poll<Result<bool, ExchangeError>> {
         if let Some(patience) = &mut self.expected {
             ready!(patience.poll(cx));
             self.expected = None;

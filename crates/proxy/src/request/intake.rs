@@ -12,10 +12,10 @@ use http::HeaderMap;
 use http_body::{Body, Frame};
 use tamarisk_server::ClientBody;
 
-use super::budget::{Account, Held};
-use super::line::LineError;
-use super::spool::{Spool, Spooled};
-use super::trouble::Trouble;
+use crate::budget::{Account, Held};
+use crate::error::ProxyError;
+use crate::request::spool::{Spool, Spooled};
+use crate::upstream::connection::ExchangeError;
 
 /// Whether a request's body is read before the request is let in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum RequestBuffering {
 
 /// A body that has been read to its end.
 #[derive(Debug)]
-pub(super) struct Buffered {
+pub(crate) struct Buffered {
     length: u64,
     store: Store,
     trailers: Option<HeaderMap>,
@@ -45,18 +45,18 @@ enum Store {
 }
 
 /// Reads `body` to its end, at the expense of `account`, which holds nothing.
-pub(super) async fn read(
+pub(crate) async fn read(
     mut body: ClientBody,
     account: Account,
     each: Each,
-) -> Result<Buffered, Trouble> {
+) -> Result<Buffered, ProxyError> {
     if body.size_hint().lower() > each.max {
-        return Err(Trouble::TooLong);
+        return Err(ProxyError::TooLong);
     }
     let mut intake = Intake { each, account, memory: BytesMut::new(), spool: None };
     let mut trailers = None;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        match frame.map_err(|error| Trouble::Client(error.violation()))?.into_data() {
+        match frame.map_err(|error| ProxyError::Client(error.violation()))?.into_data() {
             // Most bodies come in one piece, which need not be copied.
             Ok(data) if body.is_end_stream() && intake.can_keep(&data) => {
                 return Ok(intake.keep(data));
@@ -70,11 +70,11 @@ pub(super) async fn read(
 
 /// How long one body may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Each {
+pub(crate) struct Each {
     /// In memory.
-    pub(super) memory: u64,
+    pub(crate) memory: u64,
     /// At all.
-    pub(super) max: u64,
+    pub(crate) max: u64,
 }
 
 /// A body that is being read.
@@ -97,10 +97,10 @@ impl Intake {
         Buffered { length, store, trailers: None, _account: self.account }
     }
 
-    async fn take(&mut self, data: Bytes) -> Result<(), Trouble> {
+    async fn take(&mut self, data: Bytes) -> Result<(), ProxyError> {
         let before = self.spool.as_ref().map_or(0, Spool::length) + self.memory.len() as u64;
         if before + data.len() as u64 > self.each.max {
-            return Err(Trouble::TooLong);
+            return Err(ProxyError::TooLong);
         }
         if !self.fits(data.len()) {
             let memory = self.memory.split().freeze();
@@ -122,24 +122,24 @@ impl Intake {
     }
 
     /// Writes to the file what was in memory, or came last and found no room there.
-    async fn write(&mut self, bytes: Bytes) -> Result<(), Trouble> {
+    async fn write(&mut self, bytes: Bytes) -> Result<(), ProxyError> {
         if bytes.is_empty() {
             return Ok(());
         }
         let file = self.account.held().file + bytes.len() as u64;
         if !self.account.hold(Held { file, files: 1, ..self.account.held() }) {
-            return Err(Trouble::Crowded);
+            return Err(ProxyError::Crowded);
         }
         let spool = match &mut self.spool {
             Some(spool) => spool,
-            None => self.spool.insert(Spool::create().await.map_err(|_| Trouble::Disk)?),
+            None => self.spool.insert(Spool::create().await.map_err(|_| ProxyError::Disk)?),
         };
-        spool.write(bytes).await.map_err(|_| Trouble::Disk)?;
+        spool.write(bytes).await.map_err(|_| ProxyError::Disk)?;
         self.account.hold(Held { memory: 0, ..self.account.held() });
         Ok(())
     }
 
-    async fn finish(mut self, trailers: Option<HeaderMap>) -> Result<Buffered, Trouble> {
+    async fn finish(mut self, trailers: Option<HeaderMap>) -> Result<Buffered, ProxyError> {
         let memory = self.memory.split().freeze();
         let (length, store) = if self.spool.is_some() {
             self.write(memory).await?;
@@ -153,16 +153,16 @@ impl Intake {
 }
 
 impl Buffered {
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    pub(super) fn has_trailers(&self) -> bool {
+    pub(crate) fn has_trailers(&self) -> bool {
         self.trailers.is_some()
     }
 
     /// Whether all of it has been taken.
-    pub(super) fn is_end_stream(&self) -> bool {
+    pub(crate) fn is_end_stream(&self) -> bool {
         let is_taken = match &self.store {
             Store::Memory(bytes) => bytes.is_empty(),
             Store::File(file) => file.is_at_end(),
@@ -170,14 +170,14 @@ impl Buffered {
         is_taken && self.trailers.is_none()
     }
 
-    pub(super) fn poll_frame(
+    pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Frame<Bytes>>, LineError>> {
+    ) -> Poll<Result<Option<Frame<Bytes>>, ExchangeError>> {
         let data = match &mut self.store {
             Store::Memory(bytes) if bytes.is_empty() => None,
             Store::Memory(bytes) => Some(std::mem::take(bytes)),
-            Store::File(file) => ready!(file.poll_next(cx)).map_err(LineError::Disk)?,
+            Store::File(file) => ready!(file.poll_next(cx)).map_err(ExchangeError::Disk)?,
         };
         let trailers = || self.trailers.take().map(Frame::trailers);
         Poll::Ready(Ok(data.map(Frame::data).or_else(trailers)))

@@ -9,24 +9,26 @@ use tamarisk_observe::access_log::{self, Logged};
 use tamarisk_server::guard::Violation;
 use tamarisk_server::{Asked, AtHand, ClientBody, Hand, Prepared};
 
-use super::{Peer, Proxy, ProxyBody};
+use crate::Proxy;
+use crate::answer::proxy_body::ProxyBody;
+use crate::forwarded::Peer;
 
 impl Proxy {
     /// The service of one client's connection.
-    pub fn connect(self: &Arc<Self>, address: SocketAddr) -> Connection {
+    pub fn connect(self: &Arc<Self>, address: SocketAddr) -> ProxyService {
         let peer = Arc::new(self.peer(address));
-        Connection { proxy: Arc::clone(self), peer, address: address.ip().to_canonical() }
+        ProxyService { proxy: Arc::clone(self), peer, address: address.ip().to_canonical() }
     }
 }
 
 /// The service of one client's connection; see [`Proxy::connect`].
-pub struct Connection {
+pub struct ProxyService {
     proxy: Arc<Proxy>,
     peer: Arc<Peer>,
     address: IpAddr,
 }
 
-impl AtHand for Connection {
+impl AtHand for ProxyService {
     const EVER: bool = false;
 
     fn at_hand<A>(&self, _: &Asked<'_>, _: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
@@ -40,7 +42,7 @@ impl AtHand for Connection {
     }
 }
 
-impl Connection {
+impl ProxyService {
     fn entry(&self, request: &Request<ClientBody>) -> Option<Box<access_log::Entry>> {
         let log = self.proxy.log.as_ref()?;
         let client = self.proxy.client(&self.peer, request.headers());
@@ -48,7 +50,7 @@ impl Connection {
     }
 }
 
-impl Service<Request<ClientBody>> for Connection {
+impl Service<Request<ClientBody>> for ProxyService {
     type Response = Response<Logged<ProxyBody>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;

@@ -1,0 +1,8 @@
+//! A client's request on its way to the upstream: its body read or passed on, its head written
+//! anew.
+
+pub(crate) mod body;
+pub(crate) mod head;
+pub(crate) mod intake;
+pub(crate) mod output;
+mod spool;
