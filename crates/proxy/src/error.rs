@@ -1,10 +1,10 @@
+use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};
 use tamarisk_http_gate::{Details, Form, Message};
 use tamarisk_server::guard::Violation;
 
-use crate::answer::proxy_body::ProxyBody;
-use crate::upstream::connection::ExchangeError;
+use crate::upstream::exchange_error::ExchangeError;
 
 /// Why there is no answer of the upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl ProxyError {
         }
     }
 
-    pub(crate) fn answer(self, form: Form, details: Details<'_>) -> Response<ProxyBody> {
+    pub(crate) fn answer<B: From<Bytes>>(self, form: Form, details: Details<'_>) -> Response<B> {
         let retry_after = matches!(self, Self::Crowded | Self::Disk).then_some(1);
         let mut answer = self.message().answer_with(form, Details { retry_after, ..details });
         // The rest of the body is not read.

@@ -9,9 +9,9 @@ use tamarisk_observe::access_log::{self, Logged};
 use tamarisk_server::guard::Violation;
 use tamarisk_server::{Asked, AtHand, ClientBody, Hand, Prepared};
 
-use crate::Proxy;
 use crate::answer::proxy_body::ProxyBody;
 use crate::forwarded::Peer;
+use crate::proxy::Proxy;
 
 impl Proxy {
     /// The service of one client's connection.

@@ -21,8 +21,9 @@ use tokio::time::Instant;
 use crate::abandoned::Abandoned;
 use crate::answer::unread::{Answer, Counted};
 use crate::budget::Budget;
-use crate::upstream::UpstreamClient;
-use crate::upstream::connection::{ExchangeError, UpstreamConnection};
+use crate::upstream::client::UpstreamClient;
+use crate::upstream::connection::UpstreamConnection;
+use crate::upstream::exchange_error::ExchangeError;
 
 /// What has come of an answer, in order. Most have one part.
 #[derive(Debug, Default)]

@@ -7,7 +7,8 @@ use http_body::{Body, Frame, SizeHint};
 use tamarisk_http_gate::{Hold, READY_BYTES};
 
 use crate::answer::delivery::{Delivery, Frames, Recipient, Rest, length};
-use crate::upstream::connection::{ExchangeError, UpstreamConnection};
+use crate::upstream::connection::UpstreamConnection;
+use crate::upstream::exchange_error::ExchangeError;
 
 /// Of an answer that is no longer than this nothing is counted: it is what a connection to
 /// an upstream reads at first.

@@ -20,7 +20,8 @@ use super::input::Input;
 use crate::classify::{ClassRule, Condition, Route, Routes};
 use crate::forwarded::{Peer, Scheme};
 use crate::hop_by_hop::{imitates_ours, is_of_connection};
-use crate::request::head::{BodyLength, HeadWriter};
+use crate::request::body::BodyLength;
+use crate::request::head::HeadWriter;
 use crate::upstream::Upstream;
 use tamarisk_observe::{RequestId, RequestIds};
 

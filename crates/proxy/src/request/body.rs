@@ -11,14 +11,24 @@ use http_body::{Body, Frame};
 use tamarisk_http_gate::Deadline;
 use tamarisk_server::ClientBody;
 
-use crate::request::head::BodyLength;
 use crate::request::intake::Buffered;
 use crate::request::output::Output;
-use crate::upstream::connection::ExchangeError;
+use crate::upstream::exchange_error::ExchangeError;
 
 /// How long a body waits for the upstream's `100 Continue`. Clients wait as
 /// long before they give up on it (curl, one second).
 const CONTINUE_TIME: Duration = Duration::from_secs(1);
+
+/// How long the body behind a head is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyLength {
+    /// There is none.
+    Empty,
+    /// So many bytes.
+    Known(u64),
+    /// Nobody knows: it is sent in chunks.
+    Unknown,
+}
 
 /// A body, and how it is framed.
 pub(crate) struct RequestBody {

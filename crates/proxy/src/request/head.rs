@@ -14,19 +14,9 @@ use tamarisk_h1::grammar::is_host;
 
 use crate::forwarded::{Kept, Peer};
 use crate::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
+use crate::request::body::BodyLength;
 use crate::upstream::{HostHeader, Upstream};
 use tamarisk_observe::RequestId;
-
-/// How long the body behind a head is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyLength {
-    /// There is none.
-    Empty,
-    /// So many bytes.
-    Known(u64),
-    /// Nobody knows: it is sent in chunks.
-    Unknown,
-}
 
 /// Where a request comes from, and where it goes.
 pub(crate) struct HeadWriter<'a> {

@@ -15,7 +15,7 @@ use tamarisk_server::ClientBody;
 use crate::budget::{Account, Held};
 use crate::error::ProxyError;
 use crate::request::spool::{Spool, Spooled};
-use crate::upstream::connection::ExchangeError;
+use crate::upstream::exchange_error::ExchangeError;
 
 /// Whether a request's body is read before the request is let in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

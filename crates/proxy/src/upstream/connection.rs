@@ -19,14 +19,14 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use tamarisk_http_gate::{Deadline, READY_BYTES};
-use tamarisk_server::ClientBodyError;
 use tamarisk_stage::GatePermit;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
-use crate::answer::head::{AnswerHead, Malformed};
+use super::exchange_error::ExchangeError;
+use crate::answer::head::AnswerHead;
 use crate::answer::reader::AnswerReader;
-use crate::is_stream;
+use crate::content_type::is_stream;
 use crate::request::body::RequestBody;
 use crate::request::output::Output;
 
@@ -41,35 +41,6 @@ pub(crate) struct UpstreamConnection {
     /// Some byte of the answer has come.
     heard: bool,
     deadline: Deadline,
-}
-
-/// Why there is no answer, or no more of it.
-#[derive(Debug, thiserror::Error)]
-pub enum ExchangeError {
-    /// The upstream closed the connection, or it broke.
-    #[error("the upstream's connection ended")]
-    Ended,
-    /// What it sent is no answer.
-    #[error("the upstream's answer is malformed")]
-    Malformed,
-    /// The time for it is over.
-    #[error("the upstream took too long")]
-    Late,
-    /// The client's request body broke off.
-    #[error("the request body ended early")]
-    Client(#[source] ClientBodyError),
-    /// The file that the request body was buffered in cannot be read.
-    #[error("the buffered request body cannot be read")]
-    Disk(#[source] io::Error),
-    /// The client did not read, and there are too many such answers.
-    #[error("too many answers are waiting for their clients")]
-    Unread,
-}
-
-impl From<Malformed> for ExchangeError {
-    fn from(_: Malformed) -> Self {
-        Self::Malformed
-    }
 }
 
 impl UpstreamConnection {

@@ -1,0 +1,420 @@
+//! One core's proxy: what becomes of a request, from its head to the answer.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONNECTION, HOST, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use ipnet::IpNet;
+use tamarisk_http_gate::{self, Details, ErrorPages, Form, Hold, timeout};
+use tamarisk_observe::access_log::{self, Log, Names, Proxied};
+use tamarisk_observe::status::{Rejection, Rejections};
+use tamarisk_observe::{RequestId, RequestIds};
+use tamarisk_server::{ClientBody, Tunnel};
+use tamarisk_stage::{Entry, GatePermit, Refused};
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
+
+use crate::answer::delivery::Recipient;
+use crate::answer::head::AnswerHead;
+use crate::answer::proxy_body::ProxyBody;
+use crate::budget::{Bounds, Budget};
+use crate::classify::{Choice, Routes, has_dot_segments, kind_of, network_of};
+use crate::content_type::{is_grpc, is_stream};
+use crate::error::ProxyError;
+use crate::forwarded::{Peer, Scheme};
+use crate::request::body::{self as request_body, BodyLength, RequestBody};
+use crate::request::intake::{self, Each, RequestBuffering};
+use crate::upstream::Upstream;
+use crate::upstream::client::{Answered, Failed, Outgoing, UpstreamClient};
+
+/// Connections to upstreams are looked through this often.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What all cores share: where requests go.
+#[derive(Clone)]
+pub struct Site {
+    /// Which request goes to which upstream.
+    pub routes: Routes,
+    /// The upstreams, in the order in which the routes count them.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// Proxies in front of this one, whose word on the client is taken.
+    pub trusted: Vec<IpNet>,
+    /// How clients come here, which upstreams are told.
+    pub scheme: Scheme,
+    /// What clients may take up.
+    pub budget: Budget,
+    /// The operator's own pages in place of ours.
+    pub error_pages: ErrorPages,
+    /// Where rejections are kept to be shown.
+    pub rejections: Rejections,
+    /// Where requests are logged that come by [`Proxy::connect`].
+    pub log: Option<Log>,
+}
+
+/// One core's proxy.
+pub struct Proxy {
+    routes: Routes,
+    trusted: Vec<IpNet>,
+    scheme: Scheme,
+    budget: Budget,
+    error_pages: ErrorPages,
+    rejections: Rejections,
+    pub(crate) log: Option<Log>,
+    upstream_clients: Vec<Arc<UpstreamClient>>,
+    ids: RequestIds,
+}
+
+impl Proxy {
+    /// A proxy for `site`, with no connections yet. As long as it is there, a task on this
+    /// core closes those that have long been idle.
+    pub fn start(site: &Site) -> Arc<Self> {
+        Self::new(site, |upstream| fresh(site, upstream))
+    }
+
+    /// The same for another site, on the same core; upstreams that both have keep their
+    /// connections.
+    pub fn with(&self, site: &Site) -> Arc<Self> {
+        Self::new(site, |upstream| {
+            let known = |upstream_client: &&Arc<UpstreamClient>| {
+                Arc::ptr_eq(&upstream_client.upstream, upstream)
+            };
+            match self.upstream_clients.iter().find(known) {
+                Some(upstream_client) => Arc::clone(upstream_client),
+                None => fresh(site, upstream),
+            }
+        })
+    }
+
+    fn new(
+        site: &Site,
+        upstream_client: impl FnMut(&Arc<Upstream>) -> Arc<UpstreamClient>,
+    ) -> Arc<Self> {
+        let proxy = Arc::new(Self {
+            routes: site.routes.clone(),
+            trusted: site.trusted.clone(),
+            scheme: site.scheme,
+            budget: site.budget.clone(),
+            error_pages: site.error_pages.clone(),
+            rejections: site.rejections.clone(),
+            log: site.log.clone(),
+            upstream_clients: site.upstreams.iter().map(upstream_client).collect(),
+            ids: RequestIds::default(),
+        });
+        let swept = Arc::downgrade(&proxy);
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+            // The first one comes at once: connections of a proxy before this one may be young.
+            ticks.tick().await;
+            loop {
+                ticks.tick().await;
+                let Some(proxy) = swept.upgrade() else { break };
+                proxy.upstream_clients.iter().for_each(|upstream_client| upstream_client.sweep());
+            }
+        });
+        proxy
+    }
+
+    /// The client at `address`, as upstreams are told of it.
+    pub fn peer(&self, address: SocketAddr) -> Peer {
+        Peer::new(address, &self.trusted, self.scheme)
+    }
+
+    /// The client that a request comes from, as far as a trusted peer tells of another one.
+    pub fn client(&self, peer: &Peer, headers: &HeaderMap) -> IpAddr {
+        peer.client(headers, &self.trusted)
+    }
+
+    /// The answer to a request that is known to be for the route of this index; its host
+    /// and its path are not looked at. `entry` is the line about it, if it is logged.
+    pub async fn answer_on_route(
+        &self,
+        route: usize,
+        peer: &Peer,
+        request: Request<ClientBody>,
+        entry: Option<&mut access_log::Entry>,
+    ) -> Response<ProxyBody> {
+        let (head, body) = request.into_parts();
+        let client = || self.client(peer, &head.headers);
+        let choice = self.routes.choice(route, head.uri.path(), &head.headers, client);
+        self.answer_as(choice, peer, head, body, entry).await
+    }
+
+    pub(crate) async fn answer(
+        &self,
+        peer: &Peer,
+        request: Request<ClientBody>,
+        entry: Option<&mut access_log::Entry>,
+    ) -> Response<ProxyBody> {
+        let (head, body) = request.into_parts();
+        match self.choose(peer, &head) {
+            Some(choice) => self.answer_as(choice, peer, head, body, entry).await,
+            None => {
+                let id = self.ids.of(&head.headers);
+                ProxyError::NoRoute
+                    .answer(Form::of(&head.method, &head.headers), self.details(id.as_str()))
+            }
+        }
+    }
+
+    async fn answer_as(
+        &self,
+        choice: Choice,
+        peer: &Peer,
+        mut head: Parts,
+        body: ClientBody,
+        entry: Option<&mut access_log::Entry>,
+    ) -> Response<ProxyBody> {
+        let form = |head: &Parts| Form::of(&head.method, &head.headers);
+        let upstream_client = &self.upstream_clients[choice.upstream];
+        let id = self.ids.of(&head.headers);
+        let mut logged = entry.map(|entry| {
+            let route = Arc::clone(self.routes.name(choice.route));
+            entry.set_proxied(Proxied::new(upstream_client.names(route, choice.class), id))
+        });
+        let client = network_of(self.client(peer, &head.headers));
+        let received = match is_refused(&head) {
+            Some(error) => Err(error),
+            None => self.receive(client, upstream_client, &mut head, body).await,
+        };
+        let (length, body) = match received {
+            Ok(received) => received,
+            Err(error) => {
+                logged.iter_mut().for_each(|logged| logged.turned_away(error.reason()));
+                return error.answer(form(&head), self.details(id.as_str()));
+            }
+        };
+        let kind = kind_of(&head.method, head.uri.path());
+        let entry = Entry::new().class(choice.class).kind(kind);
+        let mut entry = upstream_client.upstream.client.mark(entry, &head.headers, client);
+        if let Some(timeout) = timeout(&head.headers) {
+            entry = entry.timeout(timeout);
+        }
+        logged.iter_mut().for_each(|logged| logged.offered());
+        let upstream = &upstream_client.upstream;
+        let wanted =
+            upstream.kind_times.is_wanted().then(|| (head.method.clone(), head.uri.clone()));
+        let asked = (logged.is_some() || wanted.is_some()).then(Instant::now);
+        let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+        let permit = match upstream_client.upstream.gate.enter(entry).await {
+            Ok(permit) => permit,
+            Err(refused) => {
+                let reason = tamarisk_http_gate::reason(&refused).as_str();
+                let outcome = if refused == Refused::Dropped { "dropped" } else { "rejected" };
+                logged.iter_mut().for_each(|logged| logged.refused(outcome, reason, waited()));
+                let route = Arc::clone(self.routes.name(choice.route));
+                let Names { route, class, stage } = upstream_client.names(route, choice.class);
+                self.rejections.push(Rejection {
+                    at: SystemTime::now(),
+                    client: self.client(peer, &head.headers),
+                    route,
+                    stage,
+                    class,
+                    reason,
+                    id,
+                });
+                tracing::debug!(
+                    "Refused request {} of {client} to {:?} ({outcome}: {reason}).",
+                    id.as_str(),
+                    upstream_client.upstream.gate.name()
+                );
+                return tamarisk_http_gate::refused(
+                    &refused,
+                    form(&head),
+                    self.details(id.as_str()),
+                );
+            }
+        };
+        let queued = waited();
+        logged.iter_mut().for_each(|logged| logged.admitted(queued));
+        let accept = head.headers.get(ACCEPT).cloned();
+        let can_reload = head.method == Method::GET;
+        let streams = choice.streams;
+        let request = Received { head: &mut head, id: &id, length, body, client, streams };
+        match self.pass(peer, upstream_client, request, permit).await {
+            Ok(answer) => {
+                let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
+                if let Some((method, uri)) = wanted.filter(|_| !has_failed) {
+                    let request = (&method, uri.path());
+                    upstream.kind_times.answered(kind, choice.class, request, took);
+                }
+                logged.iter_mut().for_each(|logged| logged.answered(has_failed, took));
+                answer
+            }
+            Err(error) => {
+                let outcome = if error.is_of_the_client() { "terminated" } else { "failed" };
+                tracing::debug!(
+                    "Request {} of {client} to {:?} {outcome}: {}.",
+                    id.as_str(),
+                    upstream_client.upstream.gate.name(),
+                    error.reason()
+                );
+                logged.iter_mut().for_each(|logged| {
+                    logged.unanswered(outcome, error.reason(), waited() - queued);
+                });
+                let form = Form::accepted(accept.as_ref().map(HeaderValue::as_bytes), can_reload);
+                error.answer(form, self.details(id.as_str()))
+            }
+        }
+    }
+
+    /// What an answer of ours says besides.
+    fn details<'a>(&'a self, request_id: &'a str) -> Details<'a> {
+        let pages = Some(&self.error_pages);
+        Details { request_id: Some(request_id), pages, ..Details::default() }
+    }
+
+    fn choose(&self, peer: &Peer, head: &Parts) -> Option<Choice> {
+        let host = || match head.uri.authority() {
+            Some(authority) => Some(authority.as_str()),
+            None => head.headers.get(HOST).and_then(|host| host.to_str().ok()),
+        };
+        let client = || self.client(peer, &head.headers);
+        self.routes.choose(&head.method, host, head.uri.path(), &head.headers, client)
+    }
+
+    /// The body of a request: all of it, if there is one and it is to be buffered.
+    async fn receive(
+        &self,
+        client: IpAddr,
+        upstream_client: &UpstreamClient,
+        head: &mut Parts,
+        body: ClientBody,
+    ) -> Result<(BodyLength, Option<RequestBody>), ProxyError> {
+        let is_buffered = !body.is_end_stream()
+            && upstream_client.upstream.request_buffering == RequestBuffering::MemoryAndFile
+            && !is_grpc(&head.headers);
+        if !is_buffered {
+            return Ok(request_body::of(body, &head.headers));
+        }
+        let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
+        let account = self.budget.account(client);
+        // Boxed, for most requests have no body.
+        let body = Box::pin(intake::read(body, account, Each { memory, max })).await?;
+        Ok(request_body::of_buffered(body, &mut head.headers))
+    }
+
+    /// Passes a request that was let in to its upstream, and the answer back.
+    async fn pass(
+        &self,
+        peer: &Peer,
+        upstream_client: &Arc<UpstreamClient>,
+        request: Received<'_>,
+        permit: GatePermit,
+    ) -> Result<Response<ProxyBody>, ProxyError> {
+        let Received { head, id, length, body, client, streams } = request;
+        let upgrading = head.extensions.remove::<OnUpgrade>();
+        let clock = upstream_client.upstream.gate.clock();
+        let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
+        let (time, over) = match left {
+            Some(left) if left < upstream_client.upstream.answer_time => {
+                (left, ProxyError::Overdue)
+            }
+            _ => (upstream_client.upstream.answer_time, ProxyError::Silent),
+        };
+        let quality = upstream_client.upstream.quality(&permit);
+        let request = Outgoing { head, id, length, body, time, quality, permit };
+        match upstream_client.exchange(peer, request).await {
+            Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                let (Some(upgrading), Some(_)) = (upgrading, &answered.wish) else {
+                    answered.permit.fail_because("changed protocols without being asked to");
+                    return Err(ProxyError::Broken);
+                };
+                Ok(switch(answered, upgrading))
+            }
+            Ok(answered) => {
+                let recipient = Recipient { upstream_client, budget: &self.budget, client };
+                Ok(deliver(answered, streams, recipient).await)
+            }
+            Err(Failed { error, permit }) => {
+                let error = if error == ProxyError::Silent { over } else { error };
+                // What the client did says little about the upstream.
+                match error.is_of_the_client() {
+                    true => drop(permit),
+                    false => permit.fail_because(upstream_client.failure(error)),
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<UpstreamClient> {
+    Arc::new(UpstreamClient::new(Arc::clone(upstream), site.budget.abandoned().clone()))
+}
+
+/// What is not passed on, whatever its route.
+fn is_refused(head: &Parts) -> Option<ProxyError> {
+    if matches!(head.method, Method::CONNECT | Method::TRACE) {
+        return Some(ProxyError::Method);
+    }
+    has_dot_segments(head.uri.path()).then_some(ProxyError::Path)
+}
+
+/// Whether an answer with this status counts as failed.
+fn has_failed(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+/// A request whose body is there, or goes on as it comes.
+struct Received<'a> {
+    head: &'a mut Parts,
+    id: &'a RequestId,
+    length: BodyLength,
+    body: Option<RequestBody>,
+    client: IpAddr,
+    /// Its answer comes little by little.
+    streams: bool,
+}
+
+/// The answer of an upstream as the client gets it.
+async fn deliver(
+    answered: Answered,
+    streams: bool,
+    recipient: Recipient<'_>,
+) -> Response<ProxyBody> {
+    let Answered { head, connection, permit, .. } = answered;
+    let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
+    let mut hold = Hold::new(permit, failure);
+    if streams || is_stream(&head.headers) {
+        hold.streams();
+    }
+    let body = ProxyBody::passing(connection, hold, recipient).await;
+    with_head(head, body)
+}
+
+/// The answer that changes the protocol. What follows on either connection goes
+/// to the other one, once the client's has taken this answer.
+fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
+    let Answered { mut head, connection, permit, .. } = answered;
+    permit.complete();
+    let upgrade = head.upgrade.take();
+    let mut answer = with_head(head, ProxyBody::from(Bytes::new()));
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    answer.headers_mut().extend(upgrade.map(|protocols| (UPGRADE, protocols)));
+    answer.extensions_mut().insert(Tunnel::new(async move {
+        let (mut upstream, read_ahead) = connection.into_stream();
+        let Ok(client) = client.await else { return };
+        let mut client = TokioIo::new(client);
+        // Whichever end breaks off, the other one is closed.
+        if client.write_all(&read_ahead).await.is_ok() {
+            let _ = copy_bidirectional(&mut client, &mut upstream).await;
+        }
+    }));
+    answer
+}
+
+fn with_head(head: AnswerHead, body: ProxyBody) -> Response<ProxyBody> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = head.status;
+    *answer.headers_mut() = head.headers;
+    if let Some(reason) = head.reason {
+        answer.extensions_mut().insert(reason);
+    }
+    answer
+}

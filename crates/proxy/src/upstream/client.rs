@@ -1,0 +1,181 @@
+//! One core's client of an upstream: sends a request over an idle or a new connection, and waits
+//! for the head of the answer.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderValue, Method};
+use tamarisk_control::{ClassId, Ratio};
+use tamarisk_observe::RequestId;
+use tamarisk_observe::access_log::Names;
+use tamarisk_stage::GatePermit;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use super::Upstream;
+use super::connection::UpstreamConnection;
+use super::exchange::Exchange;
+use super::exchange_error::ExchangeError;
+use super::pool::Pool;
+use crate::abandoned::Count;
+use crate::answer::head::AnswerHead;
+use crate::error::ProxyError;
+use crate::forwarded::Peer;
+use crate::request::body::{BodyLength, RequestBody};
+use crate::request::head::HeadWriter;
+
+/// One core's client of an upstream: its idle connections, and what it is called in accounts.
+pub(crate) struct UpstreamClient {
+    pub(crate) upstream: Arc<Upstream>,
+    /// Requests whose clients have left, of all upstreams.
+    pub(crate) abandoned: Count,
+    stage: Arc<str>,
+    classes: Vec<Arc<str>>,
+    pool: Pool,
+}
+
+/// A request that is ready to be sent.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) head: &'a mut Parts,
+    pub(crate) id: &'a RequestId,
+    pub(crate) length: BodyLength,
+    pub(crate) body: Option<RequestBody>,
+    /// The answer must have begun by then.
+    pub(crate) time: Duration,
+    /// How well it is to be served, if the upstream is to know.
+    pub(crate) quality: Option<Ratio>,
+    /// Its place.
+    pub(crate) permit: GatePermit,
+}
+
+/// An answer that has begun.
+pub(crate) struct Answered {
+    pub(crate) head: AnswerHead,
+    /// The rest of it comes over this.
+    pub(crate) connection: Box<UpstreamConnection>,
+    /// The upstream was asked to change to these protocols.
+    pub(crate) wish: Option<HeaderValue>,
+    pub(crate) permit: GatePermit,
+}
+
+/// Why there is no answer, and the place that was taken for it.
+pub(crate) struct Failed {
+    pub(crate) error: ProxyError,
+    pub(crate) permit: GatePermit,
+}
+
+impl UpstreamClient {
+    pub(crate) fn new(upstream: Arc<Upstream>, abandoned: Count) -> Self {
+        let stage = upstream.gate.name().into();
+        let classes = upstream.gate.classes();
+        let classes = classes.iter().map(|(_, class)| class.name.as_str().into()).collect();
+        Self { upstream, abandoned, stage, classes, pool: Pool::default() }
+    }
+
+    /// What a request of this class on this `route` is called.
+    pub(crate) fn names(&self, route: Arc<str>, class: ClassId) -> Names {
+        let class = Arc::clone(&self.classes[class.index()]);
+        Names { route, class, stage: Arc::clone(&self.stage) }
+    }
+
+    /// Why a request has failed, for whoever looks at the stage.
+    pub(crate) fn failure(&self, error: ProxyError) -> String {
+        let Upstream { host, port, .. } = &*self.upstream;
+        match error {
+            ProxyError::Unreachable => format!("cannot connect to {host}:{port}"),
+            ProxyError::Silent => "did not answer in time".to_owned(),
+            _ => "broke off, or its answer was malformed".to_owned(),
+        }
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// An idle connection may be closed by the upstream at the very moment at
+    /// which it is used. A request that can be sent again without harm is then
+    /// sent over a new connection.
+    pub(crate) async fn exchange(
+        &self,
+        from: &Peer,
+        request: Outgoing<'_>,
+    ) -> Result<Answered, Failed> {
+        let Outgoing { head, id, length, body, mut time, quality, permit } = request;
+        let writer = HeadWriter { from, to: &self.upstream, id, quality };
+        let to_head = head.method == Method::HEAD;
+        let can_repeat = can_repeat(&head.method, length);
+        let (mut connection, kept) = match self.pool.take() {
+            Some(connection) => (connection, true),
+            None => match self.connect(&mut time).await {
+                Ok(connection) => (connection, false),
+                Err(error) => return Err(Failed { error, permit }),
+            },
+        };
+        let wish = connection.begin(to_head, body, |out| writer.write_head(out, head, length));
+        // The request's fields have been written: their map serves for the answer's.
+        let mut spare = std::mem::take(&mut head.headers);
+        spare.clear();
+        let time_for_nobody = self.upstream.time_for_nobody();
+        let mut exchange = Exchange::new(connection, permit, &self.abandoned, time_for_nobody);
+        let mut answered = exchange.answer(time, &mut spare).await;
+        if let Err(ExchangeError::Ended) = answered
+            && can_repeat
+            && kept
+            && exchange.is_silent()
+        {
+            match self.connect(&mut time).await {
+                Ok(connection) => exchange.begin_again(connection),
+                Err(error) => return Err(Failed { error, permit: exchange.done().1 }),
+            }
+            answered = exchange.answer(time, &mut spare).await;
+        }
+        let (connection, permit) = exchange.done();
+        match answered {
+            Ok(head) => Ok(Answered { head, connection, wish, permit }),
+            Err(error) => Err(Failed { error: ProxyError::of(&error), permit }),
+        }
+    }
+
+    /// Takes back a connection whose answer has been read.
+    pub(crate) fn give_back(&self, connection: Box<UpstreamConnection>) {
+        self.pool.put(connection);
+    }
+
+    pub(crate) fn sweep(&self) {
+        self.pool.sweep();
+    }
+
+    /// Connects, at the expense of the `time` that there is for the answer.
+    async fn connect(&self, time: &mut Duration) -> Result<Box<UpstreamConnection>, ProxyError> {
+        let Upstream { host, port, connect_time, connectivity, .. } = &*self.upstream;
+        let start = Instant::now();
+        let connecting = TcpStream::connect((host.as_str(), *port));
+        let is_cut_short = *time < *connect_time;
+        let connected = timeout((*time).min(*connect_time), connecting).await;
+        *time = time.saturating_sub(start.elapsed());
+        // The client's own deadline says nothing of the upstream.
+        if connected.is_err() && is_cut_short {
+            return Err(ProxyError::Silent);
+        }
+        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+            Ok(stream) => {
+                connectivity.connected(&self.stage);
+                Ok(Box::new(UpstreamConnection::new(stream)))
+            }
+            Err(error) => {
+                connectivity.failed(&self.stage, &format!("{host}:{port}"), &error);
+                Err(match error.kind() {
+                    io::ErrorKind::TimedOut => ProxyError::Silent,
+                    _ => ProxyError::Unreachable,
+                })
+            }
+        }
+    }
+}
+
+/// Whether a request may be sent twice: if it is idempotent [RFC9110 §9.2.2], and
+/// no body of it has been used up.
+fn can_repeat(method: &Method, body: BodyLength) -> bool {
+    method.is_idempotent() && body == BodyLength::Empty
+}

@@ -1,0 +1,34 @@
+use std::io;
+
+use tamarisk_server::ClientBodyError;
+
+use crate::answer::head::Malformed;
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// The upstream closed the connection, or it broke.
+    #[error("the upstream's connection ended")]
+    Ended,
+    /// What it sent is no answer.
+    #[error("the upstream's answer is malformed")]
+    Malformed,
+    /// The time for it is over.
+    #[error("the upstream took too long")]
+    Late,
+    /// The client's request body broke off.
+    #[error("the request body ended early")]
+    Client(#[source] ClientBodyError),
+    /// The file that the request body was buffered in cannot be read.
+    #[error("the buffered request body cannot be read")]
+    Disk(#[source] io::Error),
+    /// The client did not read, and there are too many such answers.
+    #[error("too many answers are waiting for their clients")]
+    Unread,
+}
+
+impl From<Malformed> for ExchangeError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}

@@ -1,0 +1,133 @@
+//! Where an upstream is: a host and a port.
+
+use std::io;
+use std::net::Ipv6Addr;
+
+use http::Uri;
+use http::uri::Authority;
+use tokio::net::lookup_host;
+
+/// Why a URL is none that an upstream can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidUpstream {
+    /// Not a URL at all.
+    #[error("{0:?} is not a URL")]
+    Malformed(String),
+    /// Some other scheme than `http`.
+    #[error("the scheme of {0:?} is not http")]
+    Scheme(String),
+    /// More than a host and a port.
+    #[error("{0:?} has a path, a query or a user: only a host and a port can be given")]
+    NotBare(String),
+    /// No host, or something behind it that is not `:` and a number from 1 to 65535.
+    #[error("{0:?} has no host, or no port from 1 to 65535, that could be connected to")]
+    Place(String),
+}
+
+/// A host and a port, as upstream URLs have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub(super) authority: Authority,
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl std::str::FromStr for Origin {
+    type Err = InvalidUpstream;
+
+    /// Reads `http://host` or `http://host:port`, `host:port`, or `:port` of this machine.
+    fn from_str(url: &str) -> Result<Self, InvalidUpstream> {
+        let whole = match url.strip_prefix(':') {
+            Some(port) => format!("http://127.0.0.1:{port}"),
+            None if !url.contains('/') && url.contains(':') => format!("http://{url}"),
+            None => url.to_owned(),
+        };
+        let uri: Uri = whole.parse().map_err(|_| InvalidUpstream::Malformed(url.to_owned()))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(InvalidUpstream::Scheme(url.to_owned()));
+        }
+        let authority = match uri.authority() {
+            Some(authority)
+                if matches!(uri.path_and_query().map(|path| path.as_str()), None | Some("/"))
+                    && !authority.as_str().contains('@') =>
+            {
+                authority.clone()
+            }
+            _ => return Err(InvalidUpstream::NotBare(url.to_owned())),
+        };
+        let place = host_and_port(&authority).map(|(host, port)| (host.to_owned(), port));
+        let (host, port) = place.ok_or_else(|| InvalidUpstream::Place(url.to_owned()))?;
+        Ok(Self { authority, host, port })
+    }
+}
+
+/// What to connect to: a host, without the brackets of an IPv6 address, and a port. An
+/// [`Authority`] alone may be neither: it takes any text for a port, and then says that
+/// there is none, and brackets anywhere in a host.
+pub fn host_and_port(authority: &Authority) -> Option<(&str, u16)> {
+    let (host, port) = (authority.host(), authority.port_u16().unwrap_or(80));
+    let is_plain = *authority == *host || *authority == *format!("{host}:{port}");
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').filter(|ip| ip.parse::<Ipv6Addr>().is_ok())?,
+        None => host,
+    };
+    (is_plain && port > 0 && !host.is_empty() && !host.contains(['[', ']'])).then_some((host, port))
+}
+
+impl Origin {
+    /// Its host, without the brackets of an IPv6 address.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether its host has an address at present.
+    ///
+    /// # Errors
+    /// What the system says if it has none.
+    pub async fn resolve(&self) -> io::Result<()> {
+        let mut found = lookup_host((&*self.host, self.port)).await?;
+        found.next().map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}", self.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_host_and_a_port() {
+        for (url, expected) in [
+            ("http://a", "http://a"),
+            ("http://a/", "http://a"),
+            ("http://a:3000", "http://a:3000"),
+            ("http://[::1]:80", "http://[::1]:80"),
+            ("localhost:3000", "http://localhost:3000"),
+            (":3000", "http://127.0.0.1:3000"),
+        ] {
+            assert_eq!(
+                url.parse::<Origin>().map(|origin| origin.to_string()),
+                Ok(expected.to_owned())
+            );
+        }
+        let error = |url: &str| url.parse::<Origin>().unwrap_err();
+        assert_eq!(error("a b"), InvalidUpstream::Malformed("a b".to_owned()));
+        assert_eq!(error("a"), InvalidUpstream::Scheme("a".to_owned()));
+        assert_eq!(error("https://a"), InvalidUpstream::Scheme("https://a".to_owned()));
+        assert_eq!(error("http://a/b"), InvalidUpstream::NotBare("http://a/b".to_owned()));
+        assert_eq!(error("http://u@a"), InvalidUpstream::NotBare("http://u@a".to_owned()));
+        for place in ["[]", ":80", "a[]", "[a]", "[::1]x:80"] {
+            let url = format!("http://{place}");
+            assert_eq!(error(&url), InvalidUpstream::Place(url));
+        }
+        for port in ["", "0", "65536", "99999", "http", "+80", "080"] {
+            let url = format!("http://a:{port}");
+            assert_eq!(error(&url), InvalidUpstream::Place(url));
+        }
+    }
+}
