@@ -8,8 +8,6 @@ use std::{fs, io};
 use http::StatusCode;
 use parking_lot::RwLock;
 
-use crate::Details;
-
 /// A page is sent to everyone who is refused, so that it must not be long.
 const PAGE_BYTES_MAX: u64 = 64 * 1024;
 
@@ -64,14 +62,20 @@ impl ErrorPages {
         differ
     }
 
-    /// The page for a status, if there is one.
-    pub fn fill(&self, status: StatusCode, reason: &str, details: &Details<'_>) -> Option<String> {
+    /// The page for a status, if there is one; `retry_after` in seconds.
+    pub fn fill(
+        &self,
+        status: StatusCode,
+        reason: &str,
+        request_id: Option<&str>,
+        retry_after: Option<u64>,
+    ) -> Option<String> {
         let page = self.0.read().get(&status.as_u16()).map(Arc::clone)?;
-        let retry_after = details.retry_after.map(|seconds| seconds.to_string());
+        let retry_after = retry_after.map(|seconds| seconds.to_string());
         let mut filled = page.replace("{{status}}", status.as_str());
         for (name, value) in [
             ("{{reason}}", reason),
-            ("{{request_id}}", details.request_id.unwrap_or("-")),
+            ("{{request_id}}", request_id.unwrap_or("-")),
             ("{{retry_after}}", retry_after.as_deref().unwrap_or("-")),
         ] {
             filled = filled.replace(name, value);
@@ -93,16 +97,16 @@ mod tests {
     #[test]
     fn a_page_is_filled_and_replaced() {
         let (pages, busy) = (ErrorPages::default(), StatusCode::SERVICE_UNAVAILABLE);
-        let details = Details { request_id: Some("a1"), retry_after: Some(3), pages: None };
-        assert_eq!(pages.fill(busy, "queue_full", &details), None);
+        let (id, after) = (Some("a1"), Some(3));
+        assert_eq!(pages.fill(busy, "queue_full", id, after), None);
         pages.read(busy, &page("{{status}} {{reason}} {{request_id}} {{retry_after}}")).unwrap();
-        assert_eq!(pages.fill(busy, "queue_full", &details).unwrap(), "503 queue_full a1 3");
-        assert_eq!(pages.fill(StatusCode::BAD_GATEWAY, "unreachable", &details), None);
+        assert_eq!(pages.fill(busy, "queue_full", id, after).unwrap(), "503 queue_full a1 3");
+        assert_eq!(pages.fill(StatusCode::BAD_GATEWAY, "unreachable", id, after), None);
 
         let others = ErrorPages::default();
         others.read(busy, &page("later")).unwrap();
         assert!(pages.clone().replace(&others) && !pages.replace(&others));
-        assert_eq!(pages.fill(busy, "queue_full", &details).unwrap(), "later");
+        assert_eq!(pages.fill(busy, "queue_full", id, after).unwrap(), "later");
     }
 
     #[test]

@@ -150,7 +150,9 @@ impl Message {
     fn page(self, details: Details<'_>, can_reload: bool) -> String {
         let Self { status, reason, .. } = self;
         let Details { request_id, retry_after, pages } = details;
-        if let Some(page) = pages.and_then(|pages| pages.fill(status, reason, &details)) {
+        if let Some(page) =
+            pages.and_then(|pages| pages.fill(status, reason, request_id, retry_after))
+        {
             return page;
         }
         page(status, reason, request_id, retry_after.filter(|_| can_reload))

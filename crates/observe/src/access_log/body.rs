@@ -6,7 +6,7 @@ use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-use super::Entry;
+use super::log::Entry;
 
 pin_project! {
     /// The body of an answer, whose bytes are counted for a line of the access log.

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::LogFormat;
+use super::options::LogFormat;
+use super::value::{Json, Seconds};
 use crate::RequestId;
 
 /// The names under which a request was admitted.
@@ -104,9 +105,9 @@ impl Proxied {
                     line,
                     ",\"route\":{},\"class\":{},\"stage\":{},\"outcome\":{},\"reason\":{},\
                      \"request_id\":\"{}\",\"queued_seconds\":{},\"upstream_seconds\":{}",
-                    super::line::Json(Some(route.as_bytes())),
-                    super::line::Json(Some(class.as_bytes())),
-                    super::line::Json(Some(stage.as_bytes())),
+                    Json(Some(route.as_bytes())),
+                    Json(Some(class.as_bytes())),
+                    Json(Some(stage.as_bytes())),
                     quoted(*outcome),
                     quoted(*reason),
                     id.as_str(),
@@ -138,7 +139,7 @@ struct OrNone(Option<Duration>, &'static str);
 impl std::fmt::Display for OrNone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(time) => super::line::Seconds(time).fmt(f),
+            Some(time) => Seconds(time).fmt(f),
             None => f.write_str(self.1),
         }
     }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::line::Line;
-use super::{LogFormat, LogTarget};
+use super::options::{LogFormat, LogTarget};
 
 /// Lines that have not been written yet: a second of a hundred thousand requests.
 const WAITING_BYTES_MAX: usize = 16 << 20;

@@ -6,8 +6,9 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use tamarisk_server::ClientBody;
 
+use super::board::Board;
+use super::response::{content, text};
 use super::targets;
-use super::{Board, content, text};
 
 /// Every class of every stage has room in it.
 const BODY_MAX: usize = 64 * 1024;

@@ -1,0 +1,110 @@
+//! The log, and the line about a request while it is under way.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use http::StatusCode;
+use tamarisk_server::guard::Violation;
+
+use super::line::{Asked, Line};
+use super::options::{LogError, LogFormat, LogOptions};
+use super::proxied::Proxied;
+use super::writer::Writer;
+
+/// What a client sees nothing of: it left before there was an answer. The number is nginx's.
+const LEFT: u16 = 499;
+
+/// The log; clones write to the same one.
+#[derive(Clone)]
+pub struct Log {
+    format: LogFormat,
+    writer: Arc<Writer>,
+}
+
+impl Log {
+    /// Opens the file and starts the thread that writes to it.
+    ///
+    /// # Errors
+    /// [`LogError`]: the file cannot be written to, or there is no thread.
+    pub fn start(options: &LogOptions) -> Result<Self, LogError> {
+        let LogOptions { to, format } = options;
+        let writer = to.open().and_then(|output| Writer::start(output, to.clone(), *format));
+        let writer = writer.map_err(|source| LogError { to: to.clone(), source })?;
+        Ok(Self { format: *format, writer: Arc::new(writer) })
+    }
+
+    /// Opens the file again, which has been moved away perhaps. If it cannot be opened the
+    /// old one is written to.
+    pub fn reopen(&self) {
+        self.writer.reopen();
+    }
+
+    /// How many lines could not be written.
+    pub fn lost(&self) -> u64 {
+        self.writer.lost()
+    }
+
+    /// Writes what there is, for as long as `patience` lasts, and nothing more.
+    pub fn close(&self, patience: Duration) {
+        self.writer.close(patience);
+    }
+
+    /// The line about a request that has come just now.
+    pub fn begin(&self, client: IpAddr, asked: &Asked<'_>) -> Box<Entry> {
+        Box::new(Entry {
+            line: Line::begin(self.format, SystemTime::now(), client, asked),
+            proxied: None,
+            started: Instant::now(),
+            status: LEFT,
+            bytes: 0,
+            writer: Arc::clone(&self.writer),
+        })
+    }
+
+    /// Writes the line about what a client has sent instead of a request; so many bytes said why.
+    pub fn refused(&self, client: IpAddr, violation: Violation, bytes: usize) {
+        let (format, now) = (self.format, SystemTime::now());
+        self.writer.write(Line::refused(format, now, client, violation, bytes));
+    }
+}
+
+/// The line about a request; it is written when this is dropped.
+pub struct Entry {
+    line: Line,
+    proxied: Option<Proxied>,
+    started: Instant,
+    status: u16,
+    bytes: u64,
+    writer: Arc<Writer>,
+}
+
+impl Entry {
+    /// There is an answer.
+    pub fn answered(&mut self, status: StatusCode) {
+        self.status = status.as_u16();
+    }
+
+    /// So many more bytes of its body have been sent.
+    pub fn sent(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    /// The answer broke off before its end.
+    pub fn broke_off(&mut self) {
+        self.proxied.iter_mut().for_each(Proxied::broke_off);
+    }
+
+    /// It goes to an upstream.
+    pub fn set_proxied(&mut self, proxied: Proxied) -> &mut Proxied {
+        self.proxied.insert(proxied)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let end = (self.status, self.bytes, self.started.elapsed());
+        self.writer.write(line.end(end.0, end.1, end.2, self.proxied.as_ref()));
+    }
+}

@@ -1,0 +1,97 @@
+//! The status port: which path shows what.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::header::ALLOW;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::service::service_fn;
+use tamarisk_server::{ClientBody, Drain, Ordinary, Server};
+use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
+
+use super::board::Board;
+use super::history::{self, History};
+use super::response::{content, text};
+use super::{change, host, json, prometheus};
+
+const PAGE: &str = include_str!("page.html");
+
+/// Operators look on with a few browsers and scrapers; a port left open to the
+/// world must not become a way to exhaust the process.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Shows to whoever connects to `listener` what `board` gives, which is asked at each request,
+/// until `drain` is triggered.
+pub async fn serve(
+    board: impl Fn() -> Arc<Board> + Clone + Send + 'static,
+    listener: TcpListener,
+    drain: Drain,
+) {
+    let server = Server::default().connections_max(CONNECTIONS_MAX);
+    let history = Arc::new(History::default());
+    let connect = |_peer| {
+        let (board, history) = (board.clone(), Arc::clone(&history));
+        Ordinary(service_fn(move |request| {
+            let (board, history) = (board(), Arc::clone(&history));
+            async move { Ok::<_, Infallible>(answer(&board, &history, request).await) }
+        }))
+    };
+    tokio::select! {
+        _ = server.serve(listener, connect, drain) => {}
+        () = sample(&history, &board) => {}
+    }
+}
+
+/// Keeps the history; endless.
+async fn sample(history: &History, board: impl Fn() -> Arc<Board>) {
+    let mut ticks = tokio::time::interval(history::INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        history.sample(Instant::now(), &board().observe());
+    }
+}
+
+async fn answer(
+    board: &Board,
+    history: &History,
+    request: Request<ClientBody>,
+) -> Response<Full<Bytes>> {
+    if !host::is_known(&request, board.hosts()) {
+        return text(
+            StatusCode::MISDIRECTED_REQUEST,
+            "421: the status port does not answer to this host name: use an address, `localhost` or \
+             the name of the machine, or add the name to `status_hosts`\n",
+        );
+    }
+    if request.uri().path() == "/targets" {
+        return change::targets(board, request).await;
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405: only GET and HEAD\n");
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return answer;
+    }
+    let ok = StatusCode::OK;
+    match request.uri().path() {
+        "/" => content(ok, "text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes())),
+        "/status" => content(ok, "application/json", json::render(board, history).into()),
+        "/history" => content(ok, "application/json", history.render().into()),
+        "/rejections" => content(ok, "application/json", json::render_rejections(board).into()),
+        "/metrics" => content(
+            ok,
+            "text/plain; version=0.0.4; charset=utf-8",
+            prometheus::render(board).into(),
+        ),
+        "/health" if board.is_open() => text(ok, "ok\n"),
+        "/health" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "404: there are /, /status, /history, /rejections, /metrics, /targets and /health\n",
+        ),
+    }
+}
