@@ -9,14 +9,12 @@ use http::header::{ACCEPT, CONNECTION, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use ipnet::IpNet;
 use tamarisk_http_gate::{self, Details, ErrorPages, Form, Hold, timeout};
 use tamarisk_observe::access_log::{self, Log, Names, Proxied};
 use tamarisk_observe::status::{Rejection, Rejections};
 use tamarisk_observe::{RequestId, RequestIds};
-use tamarisk_server::{ClientBody, Tunnel};
+use tamarisk_server::{ClientBody, Tunnel, Upgrade};
 use tamarisk_stage::{Entry, GatePermit, Refused};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
@@ -308,7 +306,7 @@ impl Proxy {
         permit: GatePermit,
     ) -> Result<Response<ProxyBody>, ProxyError> {
         let Received { head, id, length, body, client, streams } = request;
-        let upgrading = head.extensions.remove::<OnUpgrade>();
+        let upgrading = head.extensions.remove::<Upgrade>();
         let clock = upstream_client.upstream.gate.clock();
         let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
         let (time, over) = match left {
@@ -390,7 +388,7 @@ async fn deliver(
 
 /// The answer that changes the protocol. What follows on either connection goes
 /// to the other one, once the client's has taken this answer.
-fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
+fn switch(answered: Answered, client: Upgrade) -> Response<ProxyBody> {
     let Answered { mut head, connection, permit, .. } = answered;
     permit.complete();
     let upgrade = head.upgrade.take();
@@ -399,8 +397,7 @@ fn switch(answered: Answered, client: OnUpgrade) -> Response<ProxyBody> {
     answer.headers_mut().extend(upgrade.map(|protocols| (UPGRADE, protocols)));
     answer.extensions_mut().insert(Tunnel::new(async move {
         let (mut upstream, read_ahead) = connection.into_stream();
-        let Ok(client) = client.await else { return };
-        let mut client = TokioIo::new(client);
+        let Ok(mut client) = client.await else { return };
         // Whichever end breaks off, the other one is closed.
         if client.write_all(&read_ahead).await.is_ok() {
             let _ = copy_bidirectional(&mut client, &mut upstream).await;

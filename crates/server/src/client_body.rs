@@ -1,7 +1,5 @@
 //! The body of a request, at the pace of its client.
 
-use std::error::Error;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,6 +11,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tamarisk_http_gate::Deadline;
 
+use super::h1::RequestBody;
 use crate::guard::{Limits, Patience, Violation};
 
 /// How much of a body that nobody wants is read, and for how long: what a client has sent by the
@@ -26,8 +25,9 @@ pub struct ClientBody(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    /// Empty, or over HTTP/1, where the guard sees to it that it goes on.
-    Plain(Incoming),
+    Empty,
+    /// Over HTTP/1, where the connection sees to it that it goes on.
+    Request(RequestBody),
     Stream(Arc<Mutex<Upload>>),
 }
 
@@ -43,9 +43,15 @@ struct Upload {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientBodyError {
-    /// The client broke off, or what it sent is malformed.
+    /// The client broke off, or what it sent over HTTP/2 is malformed.
     #[error(transparent)]
     Broken(#[from] hyper::Error),
+    /// The client has left before the body's end, or the connection broke.
+    #[error("the client's connection ended within the request body")]
+    Gone,
+    /// What it sent over HTTP/1 breaks a rule or a limit.
+    #[error(transparent)]
+    Malformed(Violation),
     /// The client let us wait for longer than the [limits](Limits::stall_time) allow.
     #[error(transparent)]
     Slow(Violation),
@@ -54,31 +60,29 @@ pub enum ClientBodyError {
 impl ClientBodyError {
     /// What the client is refused for, if it is not gone.
     pub fn violation(&self) -> Option<Violation> {
-        let mut source: Option<&(dyn Error + 'static)> = match self {
-            Self::Slow(violation) => return Some(*violation),
-            Self::Broken(error) => Some(error),
-        };
-        while let Some(error) = source {
-            let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-            if let Some(violation) = inner.and_then(|error| error.downcast_ref::<Violation>()) {
-                return Some(*violation);
-            }
-            source = error.source();
+        match self {
+            Self::Slow(violation) | Self::Malformed(violation) => Some(*violation),
+            Self::Broken(_) | Self::Gone => None,
         }
-        None
     }
 }
 
 impl ClientBody {
-    pub(super) fn plain(body: Incoming) -> Self {
-        Self(Kind::Plain(body))
+    /// None at all.
+    pub(super) fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
+    /// The body of a request over HTTP/1.
+    pub(super) fn of_request(body: RequestBody) -> Self {
+        Self(Kind::Request(body))
     }
 
     /// The body of a stream of HTTP/2, and what becomes of it if nobody wants it; nothing if it is
     /// empty.
     pub(super) fn of_stream(body: Incoming, limits: &Limits) -> (Self, Option<Rest>) {
         if body.is_end_stream() {
-            return (Self::plain(body), None);
+            return (Self::empty(), None);
         }
         let (patience, limits) = (Patience::default(), limits.clone());
         let upload = Arc::new(Mutex::new(Upload { body, patience, limits }));
@@ -96,21 +100,24 @@ impl Body for ClientBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientBodyError>>> {
         match &mut self.get_mut().0 {
-            Kind::Plain(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            Kind::Empty => Poll::Ready(None),
+            Kind::Request(body) => Pin::new(body).poll_frame(cx),
             Kind::Stream(upload) => upload.lock().poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Plain(body) => body.is_end_stream(),
+            Kind::Empty => true,
+            Kind::Request(body) => body.is_end_stream(),
             Kind::Stream(upload) => upload.lock().body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Plain(body) => body.size_hint(),
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Request(body) => body.size_hint(),
             Kind::Stream(upload) => upload.lock().body.size_hint(),
         }
     }

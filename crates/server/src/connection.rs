@@ -1,5 +1,6 @@
 //! One connection, from its first byte to its last.
 
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,18 +13,23 @@ use tokio::time::{Instant, timeout_at};
 
 use super::accept::Place;
 use super::client_service::ClientService;
-use super::http1::{Http1, Served};
+use super::h1::{Protocol, Wire};
+use super::h2_stream::H2Stream;
 use super::idle_queue::IdleQueue;
 use super::pace::Pace;
 use super::refused::Counts;
 use super::send_memory::ServerMemory;
-use super::session::BUFFER_MAX;
+use super::served::{Http1, Served};
 use super::socket::Socket;
 use super::stream::Stream;
 use super::streams::Streams;
 use super::{Drain, Server};
-use crate::guard::{Guarded, Limits, Protocol};
+use crate::guard::Limits;
 use crate::tls::Handshakes;
+
+/// hyper's buffer for each stream of HTTP/2: by default it would gather 400 KiB for a client that
+/// reads slowly.
+const BUFFER_MAX: usize = 64 * 1024;
 
 /// Streams that one HTTP/2 connection may have open, the least that
 /// [RFC9113 §5.1.2] advises.
@@ -71,7 +77,7 @@ impl Terms {
 /// A client, and how far we have come with it.
 pub(super) enum Client {
     /// A stream to speak HTTP on.
-    Open(Box<Guarded<Stream>>),
+    Open(Box<Wire<Stream>>),
     /// A socket, and what is to be done on it first.
     Socket(Socket, Handshakes),
 }
@@ -85,7 +91,7 @@ impl Client {
     }
 
     pub(super) fn on(stream: Stream, terms: &Terms) -> Self {
-        Self::Open(Box::new(Guarded::new(stream, terms.limits.clone())))
+        Self::Open(Box::new(Wire::new(stream, terms.limits.clone())))
     }
 }
 
@@ -105,20 +111,21 @@ pub(super) async fn serve<S: ClientService>(
         terms.drain.until_kept(begun.as_mut()).await
     };
     match begun {
-        Ok(Some(Ok((Some(Protocol::Http1), stream)))) => {
-            Box::new(Http1::new(stream, service, terms, place, clock)).run().await
+        Ok(Some(Ok((Some(Protocol::Http1), wire)))) => {
+            Box::new(Http1::new(*wire, service, terms, place, clock)).run().await
         }
-        Ok(Some(Ok((Some(Protocol::Http2), stream)))) => {
-            Served::ToTheEnd(Box::pin(http2(stream, service, &terms)).await)
+        Ok(Some(Ok((Some(Protocol::Http2), wire)))) => {
+            Served::ToTheEnd(Box::pin(http2(*wire, service, &terms)).await)
         }
         // The client left, broke off, or has not spoken.
         Ok(Some(Ok((None, _)) | Err(_)) | None) | Err(_) => Served::ToTheEnd(Ended::ByItself),
     }
 }
 
-async fn http2<S: ClientService>(stream: Box<Guarded<Stream>>, service: S, terms: &Terms) -> Ended {
+async fn http2<S: ClientService>(wire: Wire<Stream>, service: S, terms: &Terms) -> Ended {
+    let stream = H2Stream::of(wire);
     let (responses, memory) = (terms.pace.responses().clone(), terms.memory.clone());
-    let streams = Streams::new(terms.limits.clone(), stream.sideband(), responses, memory);
+    let streams = Streams::new(terms.limits.clone(), stream.unsent(), responses, memory);
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
@@ -151,22 +158,19 @@ impl Ended {
 }
 
 /// The stream to speak HTTP on, and what the client begins with.
-async fn begin(
-    client: Client,
-    terms: &Terms,
-) -> io::Result<(Option<Protocol>, Box<Guarded<Stream>>)> {
-    let mut stream = match client {
-        Client::Open(stream) => stream,
+async fn begin(client: Client, terms: &Terms) -> io::Result<(Option<Protocol>, Box<Wire<Stream>>)> {
+    let mut wire = match client {
+        Client::Open(wire) => wire,
         Client::Socket(socket, tls) => {
             let stream = terms.refused.handshake(tls.shake(socket)).await?;
             let stream = Stream::Tls(Box::new(stream));
-            Box::new(Guarded::new(stream, terms.limits.clone()))
+            Box::new(Wire::new(stream, terms.limits.clone()))
         }
     };
-    let spoken = stream.protocol().await?;
-    match (stream.get_ref().agreed(), spoken) {
+    let spoken = poll_fn(|cx| wire.poll_protocol(cx)).await?;
+    match (wire.get_ref().agreed(), spoken) {
         // Nothing that we could answer would be understood.
         (Some(agreed), Some(spoken)) if agreed != spoken => Err(ErrorKind::InvalidData.into()),
-        _ => Ok((spoken, stream)),
+        _ => Ok((spoken, wire)),
     }
 }

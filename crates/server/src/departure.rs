@@ -1,13 +1,13 @@
 //! Clients that leave while nobody listens to them.
 //!
-//! hyper learns by reading that a client has left. Of a body that nobody has asked for yet
-//! it reads one part ahead at most, and then not at all: whoever leaves while such
-//! a request queues would keep its place, and be served in the end. So while
-//! a request with a body waits for its answer, and hyper does not wait for the client's
-//! bytes, its [`Lookout`] tells of the client's departure, and the connection is broken off.
+//! A connection learns by reading that its client has left. A body that nobody has asked for yet
+//! is not read: whoever leaves while such a request queues would keep its place, and be served in
+//! the end. So while a request with a body waits for its answer, and the connection does not wait
+//! for the client's bytes, its [`Lookout`] tells of the client's departure, and the connection is
+//! broken off.
 //!
-//! A client has left when it has closed its sending side or reset the connection, as for
-//! hyper once a body is read. The kernel must have been told: a close behind more of a body
+//! A client has left when it has closed its sending side or reset the connection, as
+//! once a body is read. The kernel must have been told: a close behind more of a body
 //! than the socket's buffers hold (some 100 KB at first) arrives only as they are read.
 
 use std::pin::Pin;

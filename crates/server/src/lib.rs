@@ -1,4 +1,5 @@
-//! The server: HTTP/1.1 and HTTP/2, in clear text or over [TLS](tls), on hyper, behind the [`guard`].
+//! The server: HTTP/1.1 on its own codec ([`tamarisk_h1`]) and HTTP/2 on hyper, in clear text or over
+//! [TLS](tls).
 //!
 //! A connection is accepted at once, whatever the load, because a client that waits in
 //! the kernel's queue can neither be served nor told to come later. What bounds the work is
@@ -20,27 +21,27 @@ mod connection;
 mod cores;
 mod defer;
 mod departure;
-mod direct;
 mod door;
 mod drain;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod guard;
-mod http1;
+mod h1;
+mod h2_stream;
 mod idle_queue;
 mod listen;
 mod lobby;
 mod outgoing;
 mod outlet;
 mod pace;
+mod paced;
 mod passage;
 mod poller;
 mod refused;
 mod responses;
-mod screen;
 mod send_memory;
 mod sent_file;
-mod session;
+mod served;
 mod socket;
 mod stream;
 mod streams;
@@ -64,15 +65,13 @@ use tokio::net::TcpListener;
 use self::accept::Place;
 use self::arrivals::Arrivals;
 use self::connection::{Client, Ended, Terms};
-use self::http1::Served;
 use self::pace::Pace;
 use self::send_memory::ServerMemory;
+use self::served::Served;
 use self::stream::Stream;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
-#[cfg(any(test, fuzzing))]
-pub(crate) use at_hand::asked_at_hand;
 pub use at_hand::{Account, Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
 pub use client_body::{ClientBody, ClientBodyError};
 pub use cores::Cores;
@@ -83,7 +82,7 @@ pub use responses::Responses;
 pub use send_memory::read_size;
 pub use sent_file::{Bringing, FileBody, SentFile};
 pub use tamarisk_http_gate::Refusal;
-pub use tunnel::Tunnel;
+pub use tunnel::{Tunnel, Upgrade, Upgraded};
 
 /// How connections are served. Clones share one count of connections, of whom they refuse, and of
 /// responses.

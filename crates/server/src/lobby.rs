@@ -1,6 +1,6 @@
 //! Where clients wait who have asked for nothing.
 //!
-//! A connection that has to wait for anything (a slow client, the service, hyper) is a task of its
+//! A connection that has to wait for anything (a slow client, the service) is a task of its
 //! own. But most of them wait for their next request, most of the time, and most requests are
 //! answered on the spot. Those are here, and have one task in common: it costs less memory than a
 //! task for each, and less time than to wake it for each request.
@@ -15,8 +15,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use hyper::body::Incoming;
-use hyper::service::HttpService;
 use slab::Slab;
 use tamarisk_http_gate::Deadline;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -27,18 +25,13 @@ use tokio_util::task::TaskTracker;
 use super::accept::Place;
 use super::client_service::ClientService;
 use super::connection::{self, Client, Ended, Terms};
-use super::http1::{Http1, Served};
+use super::h1::{Protocol, Standing};
 use super::poller::{Poller, Told};
-use super::screen::Screen;
-use super::session::Standing;
+use super::served::{Http1, Served};
 use super::socket::{NOBODY, Socket};
-use crate::guard::Protocol;
 
 /// The connections of a listener: those that wait here, and those that have tasks.
-pub(super) struct Lobby<S>
-where
-    Screen<S>: HttpService<Incoming>,
-{
+pub(super) struct Lobby<S: ClientService> {
     terms: Arc<Terms>,
     /// Without one nobody waits here.
     poller: Option<Poller>,
@@ -53,10 +46,7 @@ where
     returning: UnboundedReceiver<Box<Http1<S>>>,
 }
 
-struct Guest<S>
-where
-    Screen<S>: HttpService<Incoming>,
-{
+struct Guest<S: ClientService> {
     http: Box<Http1<S>>,
     /// When it was answered last.
     since: Instant,
@@ -88,15 +78,15 @@ impl<S: ClientService> Lobby<S> {
     pub(super) fn welcome(&mut self, socket: Socket, service: S, place: Place) {
         let terms = Arc::clone(&self.terms);
         let client = match Client::of(socket, &terms) {
-            Client::Open(mut stream) if self.poller.is_some() => {
-                match stream.poll_protocol(&mut Context::from_waker(&NOBODY)) {
+            Client::Open(mut wire) if self.poller.is_some() => {
+                match wire.poll_protocol(&mut Context::from_waker(&NOBODY)) {
                     Poll::Ready(Ok(Some(Protocol::Http1))) => {
-                        let http = Http1::new(stream, service, terms, place, Deadline::default());
+                        let http = Http1::new(*wire, service, terms, place, Deadline::default());
                         return self.take_in(Box::new(http), Duration::ZERO);
                     }
                     // It has left.
                     Poll::Ready(Ok(None) | Err(_)) => return,
-                    Poll::Ready(Ok(Some(Protocol::Http2))) | Poll::Pending => Client::Open(stream),
+                    Poll::Ready(Ok(Some(Protocol::Http2))) | Poll::Pending => Client::Open(wire),
                 }
             }
             client => client,

@@ -32,14 +32,30 @@ pub(super) struct Outgoing {
     pub(super) is_last: bool,
 }
 
+/// More than this is not kept for the next head.
+const SPARE_MAX: usize = 16 * 1024;
+
 thread_local! {
-    /// The memory of the last head, for the next one.
     static SPARE_HEAD: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The memory of the last head, for the next one.
+pub(super) fn spare_head() -> Vec<u8> {
+    SPARE_HEAD.take()
+}
+
+/// Keeps the memory of a head that is written.
+pub(super) fn keep_spare(mut head: Vec<u8>) {
+    if head.capacity() <= SPARE_MAX {
+        head.clear();
+        // When the thread ends, nobody needs it.
+        let _ = SPARE_HEAD.try_with(|spare| spare.set(head));
+    }
 }
 
 impl Outgoing {
     pub(super) fn new(prepared: Prepared<'_>, is_last: bool) -> Self {
-        let mut head = SPARE_HEAD.take();
+        let mut head = spare_head();
         head.extend_from_slice(prepared.head);
         head.extend_from_slice(prepared.fields);
         end_head(&mut head, is_last, SystemTime::now());
@@ -126,14 +142,12 @@ impl Drop for Outgoing {
         if let Some(account) = self.account.take() {
             account(self.body_length - self.left());
         }
-        self.head.clear();
-        // When the thread ends, nobody needs it.
-        let _ = SPARE_HEAD.try_with(|spare| spare.set(mem::take(&mut self.head)));
+        keep_spare(mem::take(&mut self.head));
     }
 }
 
 /// Puts the fields that are made for each answer behind `head`, and the empty line; it is `now`.
-fn end_head(head: &mut Vec<u8>, is_last: bool, now: SystemTime) {
+pub(super) fn end_head(head: &mut Vec<u8>, is_last: bool, now: SystemTime) {
     /// What was made last, and when: in which second.
     struct Made {
         second: u64,

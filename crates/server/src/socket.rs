@@ -19,12 +19,12 @@ use crate::outlet::{EndedBy, Outlet};
 
 /// A client's socket, which fails to flush when the client has left unheard.
 ///
-/// hyper flushes whenever its connection is woken. Tokio does not learn of a socket for which
+/// An exchange flushes whenever it has nothing else to do. Tokio does not learn of a socket for which
 /// [`NOBODY`] has waited so far.
 pub(super) struct Socket {
     stream: Stream,
     lookout: Lookout,
-    /// hyper waits for bytes, and so for their end.
+    /// Somebody waits for bytes, and so for their end.
     listens: bool,
     /// It has read their end.
     ended: bool,

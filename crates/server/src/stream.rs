@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
 use super::departure::Debt;
+use super::h1::Protocol;
 use super::socket::Socket;
-use crate::guard::Protocol;
 use crate::outlet::{EndedBy, Outlet, poll_copy_file};
 
 /// A stream of bytes both ways, whatever carries them.
-pub(super) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 

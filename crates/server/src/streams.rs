@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::EXPECT;
-use http::{Request, Response};
+use http::header::{CONTENT_TYPE, EXPECT};
+use http::{HeaderValue, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
@@ -21,12 +21,13 @@ use tokio::time::{Instant, sleep};
 
 use super::at_hand::AtHand;
 use super::client_body::{ClientBody, Rest};
+use super::h1::refusal_text;
+use super::h2_stream::Unsent;
 use super::passage::{Passage, Running};
 use super::refused::Counts;
 use super::responses::Responses;
-use super::screen::{refusal, refusal_text};
 use super::send_memory::{ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory};
-use crate::guard::{Limits, Sideband, Violation, check_head};
+use crate::guard::{Limits, Violation, check_head};
 
 /// As good as never, and within what the clock can tell.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -37,7 +38,7 @@ pub(super) struct Streams(Arc<Shared>);
 
 struct Shared {
     limits: Limits,
-    sideband: Arc<Sideband>,
+    unsent: Unsent,
     memory: Arc<ConnectionMemory>,
     /// Requests that are not answered to the end.
     open: AtomicUsize,
@@ -47,16 +48,16 @@ struct Shared {
 }
 
 impl Streams {
-    /// Those of the connection that `sideband` tells of; what they hold is counted in `memory` too.
+    /// Those of the connection whose client takes no more while it is `unsent`; what they hold is counted in `memory` too.
     pub(super) fn new(
         limits: Limits,
-        sideband: Arc<Sideband>,
+        unsent: Unsent,
         responses: Responses,
         memory: ServerMemory,
     ) -> Self {
         let memory = Arc::new(ConnectionMemory::new(memory));
         let (open, moved) = (AtomicUsize::new(0), Mutex::new(Instant::now()));
-        Self(Arc::new(Shared { limits, sideband, memory, open, moved, responses }))
+        Self(Arc::new(Shared { limits, unsent, memory, open, moved, responses }))
     }
 
     /// Counts the requests to `service`, and those that are `refused` before.
@@ -86,7 +87,7 @@ impl Streams {
 
     /// Whether the client's socket takes no more at present.
     pub(super) fn are_unsent(&self) -> bool {
-        self.0.sideband.is_unsent()
+        self.0.unsent.is_so()
     }
 
     /// How many requests are not answered to the end.
@@ -216,6 +217,15 @@ fn sent<B, E>(answer: Response<CountedBody<B>>) -> Poll<Result<Response<CountedB
         streams.responses.count(answer.status());
     }
     Poll::Ready(Ok(answer))
+}
+
+/// The answer to a request that is refused before any service sees it.
+fn refusal<B>(violation: Violation, body: B) -> Response<B> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = violation.status();
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, text);
+    answer
 }
 
 pin_project! {

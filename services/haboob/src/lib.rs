@@ -7,10 +7,10 @@
 //! in open files: in memory if the kernel has them there, which it tells.
 //!
 //! ```text
-//! socket ─ (TLS) ─ guard ─ hyper ─ host ─ route ─ path ─ page cache ─ hit ─────────────── answer
-//!          (tamarisk-server)                  │                 └─ miss ─ files (threads) ──┘
-//!                                             │                    chunks (threads) ─ body of a long file
-//!                                             └─ gate ─ service behind
+//! socket ─ (TLS) ─ HTTP/1 or 2 ─ host ─ route ─ path ─ page cache ─ hit ─────────────── answer
+//!          (tamarisk-server)              │                 └─ miss ─ files (threads) ──┘
+//!                                         │                    chunks (threads) ─ body of a long file
+//!                                         └─ gate ─ service behind
 //! ```
 //!
 //! What this crate does not do: it writes no file but the access log, runs no program, and

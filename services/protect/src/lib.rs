@@ -6,9 +6,9 @@
 //! The way of a request:
 //!
 //! ```text
-//! socket ─ guard ─ hyper ─ classify ─ gate ─ line ─ upstream
-//!          strict  parse    route,    law,   one connection,
-//!          framing          class     queue  one pass
+//! socket ─ h1 ─────── classify ─ gate ─ line ─ upstream
+//!          strict     route,    law,   one connection,
+//!          reading    class     queue  one pass
 //! ```
 //!
 //! Start reading at [`start`], which puts the parts together; then [`tamarisk_server`] for the way

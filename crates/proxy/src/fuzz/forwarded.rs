@@ -11,8 +11,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version};
 use ipnet::IpNet;
 use tamarisk_control::{ClassId, Timestamp};
 use tamarisk_h1::grammar::is_host;
+use tamarisk_h1::{Event, Limits, RequestReader, Violation};
 use tamarisk_http_gate::timeout;
-use tamarisk_server::guard::{Limits, Violation, Watch};
+use tamarisk_observe::{RequestId, RequestIds};
 use tamarisk_stage::StageBuilder;
 use tokio::runtime::{Builder, Runtime};
 
@@ -23,7 +24,6 @@ use crate::hop_by_hop::{imitates_ours, is_of_connection};
 use crate::request::body::BodyLength;
 use crate::request::head::HeadWriter;
 use crate::upstream::Upstream;
-use tamarisk_observe::{RequestId, RequestIds};
 
 /// The request head in `input` gets to the upstream as one head, whose fields are
 /// the client's except where they speak of a connection or of the client itself;
@@ -61,8 +61,9 @@ fn parse(input: &Input<'_>) -> Option<Parts> {
         Some(1) => Version::HTTP_11,
         _ => Version::HTTP_10,
     };
-    let mut watch = Watch::new(Limits::default());
-    if version != Version::HTTP_2 && watch.scan(&input.bytes[..len]) != Ok(len) {
+    let mut reader = RequestReader::new(Limits::REQUEST);
+    let is_head = |read| read == Ok(Some(Event::Head(len)));
+    if version != Version::HTTP_2 && !is_head(reader.next(&input.bytes[..len])) {
         return None;
     }
     let mut request = Request::builder().method(parsed.method?).uri(parsed.path?).version(version);
@@ -237,18 +238,19 @@ impl Passed {
 }
 
 fn our_own_watch_lets_it_pass(out: &[u8], from: Version, body: BodyLength, upgrade: bool) {
-    let mut watch = Watch::new(Limits::default().request_line(40 * 1024).head(48 * 1024));
-    let passed = watch.scan(out);
+    let limits = Limits { first_line_max: 40 * 1024, head_max: 48 * 1024, ..Limits::REQUEST };
+    let mut reader = RequestReader::new(limits);
+    let passed = reader.next(out);
     if from == Version::HTTP_2 && passed == Err(Violation::Target) {
         // A URI should not have such characters, but they end neither a target nor a line.
         let target = out.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
         assert!(target.iter().all(|&byte| byte > b' ' && byte != 0x7f));
         return;
     }
-    assert_eq!(passed, Ok(out.len()), "{}", out.escape_ascii());
-    assert_eq!((watch.requests(), watch.asks_upgrade()), (1, upgrade));
+    assert_eq!(passed, Ok(Some(Event::Head(out.len()))), "{}", out.escape_ascii());
+    assert_eq!(reader.head().upgrade, upgrade);
     let has_body = !matches!(body, BodyLength::Empty | BodyLength::Known(0));
-    assert_eq!(watch.is_within_body(), has_body);
+    assert_eq!(reader.left() != Some(0), has_body);
 }
 
 /// The fields that `Connection` names, in lower case.

@@ -38,8 +38,8 @@ impl Limits {
     }
 
     /// The most bytes in a head, its request line included, and in the
-    /// trailers of a body; more are answered with 431. At most 48 KiB, so that
-    /// a head always fits hyper's buffer of 64 KiB.
+    /// trailers of a body; more are answered with 431. At most 48 KiB, all of which is held until
+    /// the head is complete.
     #[must_use]
     pub fn head(mut self, bytes: usize) -> Self {
         self.bytes.head_max = bytes.min(48 * 1024);

@@ -1,48 +1,32 @@
-//! The framing watch: what it releases, what it refuses, however the bytes are cut.
+//! Requests: what is read, and what is refused with which violation.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-use proptest::prelude::*;
-use tamarisk_server::guard::{Limits, Violation, Watch};
+use tamarisk_h1::{Event, Limits, RequestReader, Violation};
 
-/// Shows `bytes` to a watch in the pieces that `cuts` make of them; what it
-/// released, and the violation if it came to one.
-fn show(bytes: &[u8], cuts: &[usize], limits: Limits) -> (Vec<u8>, Option<Violation>, Watch) {
-    let mut watch = Watch::new(limits);
-    let mut released = Vec::new();
-    let mut held: Vec<u8> = Vec::new();
-    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
-    ends.push(bytes.len());
-    ends.sort_unstable();
-    let mut start = 0;
-    for end in ends {
-        held.extend_from_slice(&bytes[start..end]);
-        start = end;
-        loop {
-            match watch.scan(&held) {
-                Ok(0) => break,
-                Ok(count) => released.extend(held.drain(..count)),
-                Err(violation) => return (released, Some(violation), watch),
-            }
+const LIMITS: Limits = Limits { first_line_max: 256, head_max: 1024, body_max: Some(1000) };
+
+/// How many bytes of `bytes` were read as whole events, the violation if it came to one, and the
+/// reader as it then is.
+fn show(bytes: &[u8]) -> (usize, Option<Violation>, RequestReader) {
+    let (mut reader, mut used) = (RequestReader::new(LIMITS), 0);
+    loop {
+        match reader.next(&bytes[used..]) {
+            Ok(Some(event)) => used += event.len(),
+            Ok(None) => return (used, None, reader),
+            Err(violation) => return (used, Some(violation), reader),
         }
     }
-    (released, None, watch)
-}
-
-fn limits() -> Limits {
-    Limits::default().request_line(256).head(1024).body(Some(1000))
 }
 
 fn refuses(expected: Violation, bytes: &str) {
-    let (released, violation, _) = show(bytes.as_bytes(), &[], limits());
-    assert_eq!(violation, Some(expected), "{bytes:?}");
-    assert_eq!(released, b"", "{bytes:?}");
+    let (used, violation, _) = show(bytes.as_bytes());
+    assert_eq!((used, violation), (0, Some(expected)), "{bytes:?}");
 }
 
 fn passes(bytes: &str) {
-    let (released, violation, watch) = show(bytes.as_bytes(), &[], limits());
-    assert_eq!(violation, None, "{bytes:?}");
-    assert_eq!(String::from_utf8_lossy(&released), bytes);
-    assert!(watch.is_between_requests());
+    let (used, violation, reader) = show(bytes.as_bytes());
+    assert_eq!((used, violation), (bytes.len(), None), "{bytes:?}");
+    assert!(reader.is_between_requests());
 }
 
 #[test]
@@ -206,113 +190,35 @@ fn everything_has_a_limit() {
 #[test]
 fn a_bad_request_behind_good_ones_costs_them_nothing() {
     let good = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nokGET /2 HTTP/1.1\r\nHost: a\r\n\r\n";
-    let bytes = format!("{good}GET / HTTP/1.1\r\nHost : b\r\n\r\n");
-    let (released, violation, watch) = show(bytes.as_bytes(), &[], limits());
-    assert_eq!(String::from_utf8_lossy(&released), good);
-    assert_eq!(violation, Some(Violation::FieldName));
-    assert_eq!(watch.requests(), 2);
-    assert!(!watch.is_within_body());
+    let (used, violation, reader) =
+        show(format!("{good}GET / HTTP/1.1\r\nHost : b\r\n\r\n").as_bytes());
+    assert_eq!((used, violation), (good.len(), Some(Violation::FieldName)));
+    assert!(!reader.is_within_body());
 }
 
 #[test]
 fn a_bad_chunk_is_known_to_be_within_a_body() {
     let bytes = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nx";
-    let (_, violation, watch) = show(bytes, &[], limits());
+    let (_, violation, reader) = show(bytes);
     assert_eq!(violation, Some(Violation::Chunk));
-    assert!(watch.is_within_body());
+    assert!(reader.is_within_body());
 }
 
 #[test]
 fn what_follows_a_request_to_upgrade_is_held_until_it_is_answered() {
-    let ask = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
-    let mut watch = Watch::new(limits());
-    assert_eq!(watch.scan(&[&ask[..], b"\x81\x00"].concat()), Ok(ask.len()));
-    assert!(watch.asks_upgrade());
-    assert_eq!(watch.scan(b"\x81\x00"), Ok(0));
-    watch.tunnel();
-    assert_eq!(watch.scan(b"\x81\x00"), Ok(2));
-
-    let mut watch = Watch::new(limits());
-    assert_eq!(watch.scan(ask), Ok(ask.len()));
-    assert_eq!(watch.scan(b"GET\n"), Ok(0));
-    watch.resume();
-    assert_eq!(watch.scan(b"GET\n"), Err(Violation::LineEnd));
-}
-
-/// A connection's bytes: requests of which most are well-formed.
-fn connection() -> impl Strategy<Value = Vec<u8>> {
-    let field = prop_oneof![
-        12 => "[A-Za-z-]{1,12}:[ -~]{0,20}\r\n",
-        4 => Just("Content-Length: 5\r\n".to_owned()),
-        4 => Just("Transfer-Encoding: chunked\r\n".to_owned()),
-        1 => Just("Upgrade: x\r\n".to_owned()),
-        1 => "[ \t\r\n:a\0]{1,6}\r\n",
-    ];
-    let body = prop_oneof![
-        4 => Just(String::new()),
-        2 => Just("hello".to_owned()),
-        2 => Just("5\r\nhello\r\n0\r\n\r\n".to_owned()),
-        1 => Just("0\r\nX: y\r\n\r\n".to_owned()),
-        1 => "[0-9a-f\r\n;:]{0,12}",
-    ];
-    let request = (
-        "(GET|POST|P T) /[a-z?%{}]{0,8} HTTP/1\\.[0-2]\r\n",
-        prop::collection::vec(field, 0..5),
-        body,
-    )
-        .prop_map(|(line, fields, body)| format!("{line}Host: a\r\n{}\r\n{body}", fields.concat()));
-    prop::collection::vec(request, 1..4).prop_map(|requests| requests.concat().into_bytes())
-}
-
-proptest! {
-    #[test]
-    fn where_the_network_cuts_the_bytes_makes_no_difference(
-        bytes in connection(),
-        cuts in prop::collection::vec(any::<usize>(), 0..12),
-    ) {
-        let (whole, violation, watch) = show(&bytes, &[], limits());
-        let (pieces, violation_in_pieces, watch_of_pieces) = show(&bytes, &cuts, limits());
-        prop_assert_eq!(violation, violation_in_pieces);
-        prop_assert_eq!(watch.requests(), watch_of_pieces.requests());
-        // Of a body that turns out bad, more or less may have gone on.
-        if watch.is_within_body() && violation.is_some() {
-            prop_assert!(bytes.starts_with(&pieces));
-        } else {
-            prop_assert_eq!(whole, pieces);
-        }
+    for ask in [
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+        "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nContent-Length: 2\r\n\r\nok",
+    ] {
+        let (used, violation, mut reader) = show(format!("{ask}GET\n").as_bytes());
+        assert_eq!((used, violation), (ask.len(), None));
+        assert!(reader.is_undecided() && reader.head().upgrade);
+        reader.resume();
+        assert_eq!(reader.next(b"GET\n"), Err(Violation::LineEnd));
     }
-
-    #[test]
-    fn a_head_that_passes_is_read_by_hypers_parser_to_the_same_end(bytes in connection()) {
-        let mut watch = Watch::new(limits());
-        let mut rest = &bytes[..];
-        while watch.is_between_requests() && !rest.is_empty() {
-            let before = watch.requests();
-            let Ok(released) = watch.scan(&rest[..head_end(rest)]) else { break };
-            if watch.requests() == before {
-                break;
-            }
-            let mut fields = [httparse::EMPTY_HEADER; 100];
-            let mut request = httparse::Request::new(&mut fields);
-            prop_assert_eq!(request.parse(rest), Ok(httparse::Status::Complete(released)));
-            prop_assert!(request.path.unwrap().parse::<http::Uri>().is_ok());
-            let named = |name: &str| request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).count();
-            prop_assert!(named("content-length") + named("transfer-encoding") <= 1);
-            prop_assert!(named("host") == 1 || request.version == Some(0));
-            rest = &rest[released..];
-        }
-    }
-
-    #[test]
-    fn bytes_of_any_kind_are_judged_the_same_however_they_are_cut(
-        bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\r'), Just(b'\n'), Just(b' ')], 0..600),
-        cut in any::<usize>(),
-    ) {
-        prop_assert_eq!(show(&bytes, &[], limits()).1, show(&bytes, &[cut], limits()).1);
-    }
-}
-
-/// The index after the first empty line, or the length.
-fn head_end(bytes: &[u8]) -> usize {
-    bytes.windows(4).position(|window| window == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4)
+    let old = "GET / HTTP/1.0\r\nUpgrade: x\r\n\r\n";
+    assert!(!show(old.as_bytes()).2.is_undecided());
+    let mut reader = RequestReader::new(LIMITS);
+    assert_eq!(reader.next(old.as_bytes()), Ok(Some(Event::Head(old.len()))));
 }

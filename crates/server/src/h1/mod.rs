@@ -1,0 +1,490 @@
+//! HTTP/1 on one connection, request after request, by one task or among the
+//! [idle connections](super::lobby).
+//!
+//! The [codec](tamarisk_h1) finds the requests. One whose response is [prepared](super::at_hand) is
+//! answered here and now; for any other the service is called, and an [`Exchange`] goes on until
+//! its response is sent.
+
+mod body;
+mod exchange;
+mod request;
+mod response;
+mod wire;
+
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use tamarisk_h1::{Event, Framing, Version, Violation};
+use tamarisk_http_gate::Deadline;
+use tokio::io::AsyncRead;
+use tokio::sync::oneshot;
+
+use super::at_hand::{Asked, Hand, Prepared, PreparedBody};
+use super::client_body::ClientBody;
+use super::client_service::ClientService;
+use super::departure::Debt;
+use super::idle_queue::{Idle, IdleQueue};
+use super::outgoing::Outgoing;
+use super::pace::Pace;
+use super::refused::Counts;
+use super::socket::NOBODY;
+use super::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
+use crate::outlet::{EndedBy, Outlet};
+use exchange::{Ended, Exchange};
+use wire::Fault;
+
+pub(super) use body::RequestBody;
+pub(super) use wire::{Protocol, Wire};
+
+/// Answers that a client is given in one go.
+const TURN_ANSWERS: usize = 64;
+
+/// How long a connection keeps its task and its memory if its next request needs them too: longer
+/// than most clients take to ask again, and short against how long browsers keep theirs.
+const HELD_TIME: Duration = Duration::from_secs(1);
+
+/// How the requests of a connection are answered and counted.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) pace: Pace,
+    pub(super) refused: Arc<Counts>,
+    pub(super) debt: Debt,
+    pub(super) idle_time: Duration,
+    /// Where it waits while it is idle, so that it can be closed for a new client.
+    pub(super) idle_queue: Option<IdleQueue>,
+}
+
+/// The requests of one connection, until it closes or stops speaking HTTP.
+pub(super) struct Connection<T, S: ClientService> {
+    wire: Wire<T>,
+    service: S,
+    settings: Settings,
+    state: State<S>,
+    /// Whether its future ends when it is quiet.
+    pub(super) rests: bool,
+    /// A refused client is read again after it.
+    pause: Deadline,
+    /// How long it keeps what it does nothing with.
+    held_time: Duration,
+    /// It has let go of that.
+    is_released: bool,
+    idle: Deadline,
+    queued: Option<Idle>,
+    /// There have been requests, and some since somebody wanted to know.
+    has_asked: bool,
+    is_asked: bool,
+    /// There may be another request, but others are to have their turn first.
+    gives_way: bool,
+    /// What is being answered is the last request, because of the drain.
+    is_drained: bool,
+    /// It is no proper request that is being answered: the connection closes behind that.
+    is_refused: bool,
+    upgrading: Option<oneshot::Sender<Upgraded>>,
+    tunnel: Option<Occupied>,
+}
+
+/// What a connection is at.
+enum State<S: ClientService> {
+    /// It waits for a request to come, or to be complete.
+    Waiting,
+    /// A head of so many bytes is there, and is for the service.
+    Asked(usize),
+    /// A prepared response waits for its client.
+    Prepared(Box<Outgoing>),
+    /// The service answers.
+    Exchange(Pin<Box<Exchange<S::Future, S::Sent>>>),
+    /// Nothing is on its way any more; the client has been told why, or said so.
+    Ending(EndedBy),
+    /// The same, but what the client may be sending is read for a while.
+    Closing {
+        is_sending: bool,
+    },
+    Over,
+    /// The protocol has changed.
+    Switched,
+}
+
+/// How a connection is left that has been polled as a future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It has ended.
+    Over,
+    /// It waits for a request of which nothing has come, if it may rest then.
+    Quiet,
+    /// It speaks another protocol now; see [`Connection::switch`].
+    Switched,
+}
+
+/// How a connection stands that has been asked for prepared responses alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It waits for a request, of which nothing has come, and perhaps has answered some.
+    Quiet { is_asked: bool },
+    /// It is to be polled as a future.
+    Busy,
+    /// It has ended.
+    Over,
+}
+
+impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> {
+    /// Speaks with the client of `wire`. It closes when there has been no request for a while, for
+    /// which it has a `clock`.
+    pub(super) fn new(wire: Wire<T>, service: S, settings: Settings, mut clock: Deadline) -> Self {
+        clock.stop();
+        Self {
+            wire,
+            service,
+            settings,
+            state: State::Waiting,
+            rests: false,
+            pause: Deadline::default(),
+            held_time: if S::EVER { Duration::ZERO } else { HELD_TIME },
+            is_released: true,
+            idle: clock,
+            queued: None,
+            has_asked: false,
+            is_asked: false,
+            gives_way: false,
+            is_drained: false,
+            is_refused: false,
+            upgrading: None,
+            tunnel: None,
+        }
+    }
+
+    /// What it speaks over.
+    pub(super) fn stream(&self) -> &T {
+        self.wire.get_ref()
+    }
+
+    /// The same, to be changed.
+    pub(super) fn stream_mut(&mut self) -> &mut T {
+        self.wire.get_mut()
+    }
+
+    /// Gives prepared responses without waiting for anything: for a connection that is left quiet
+    /// the caller does that.
+    pub(super) fn answer(&mut self) -> Standing {
+        let polled = self.poll_turns(&mut Context::from_waker(&NOBODY), false);
+        match polled {
+            Poll::Ready(_) => Standing::Over,
+            Poll::Pending if self.is_quiet() => {
+                Standing::Quiet { is_asked: mem::take(&mut self.is_asked) }
+            }
+            Poll::Pending => Standing::Busy,
+        }
+    }
+
+    /// Lets go of what only a future needs; for how long it has been without a request.
+    pub(super) fn rest(&mut self) -> Duration {
+        self.release();
+        self.queued = None;
+        let left = mem::take(&mut self.idle).left().unwrap_or(self.settings.idle_time);
+        self.settings.idle_time.saturating_sub(left)
+    }
+
+    /// Closes after what is being answered.
+    pub(super) fn graceful_shutdown(&mut self) {
+        self.is_drained = true;
+        match &mut self.state {
+            State::Waiting => self.state = State::Over,
+            State::Exchange(exchange) => exchange.as_mut().closes_later(),
+            _ => {}
+        }
+    }
+
+    /// Hands the stream over to whoever waits for it; what goes on in its place.
+    pub(super) fn switch(self) -> Option<Occupied> {
+        let (stream, read) = self.wire.into_parts();
+        if let Some(upgrading) = self.upgrading {
+            // Who has granted it may have gone since.
+            let _ = upgrading.send(Box::new(Rejoined { read, stream }));
+        }
+        self.tunnel
+    }
+
+    /// Whether it waits for a request to come, or to be complete.
+    fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting)
+    }
+
+    /// Whether it waits for a request of which nothing has come, and nothing keeps it from reading.
+    fn is_quiet(&self) -> bool {
+        self.is_waiting() && !self.gives_way && !self.pause.is_started() && self.wire.is_quiet()
+    }
+
+    fn release(&mut self) {
+        self.wire.release();
+        self.pause = Deadline::default();
+        self.is_released = true;
+    }
+
+    /// Answers what can be answered; ready when there will be no more. Only a task calls the
+    /// service.
+    fn poll_turns(&mut self, cx: &mut Context<'_>, is_task: bool) -> Poll<Left> {
+        for _ in 0..TURN_ANSWERS {
+            self.state = match &mut self.state {
+                State::Waiting => match ready!(self.poll_request(cx)) {
+                    Turn::Prepared(outgoing) => self.write(outgoing, cx),
+                    Turn::Service(length) => State::Asked(length),
+                    Turn::Over => State::Over,
+                },
+                State::Asked(_) if !is_task => return Poll::Pending,
+                &mut State::Asked(length) => self.call(length),
+                State::Prepared(outgoing) => {
+                    let written = ready!(outgoing.poll_write(&mut self.wire.stream, cx));
+                    let is_last = outgoing.is_last;
+                    self.after(written.is_ok(), is_last)
+                }
+                State::Exchange(exchange) => {
+                    let exchange = exchange.as_mut();
+                    match ready!(exchange.poll(&mut self.wire, &self.settings.pace, cx)) {
+                        Ended::Next { pause } => {
+                            self.upgrading = None;
+                            self.rest_for(pause);
+                            State::Waiting
+                        }
+                        Ended::Close { is_sending } => State::Closing { is_sending },
+                        Ended::Broken => State::Over,
+                        Ended::Switched(tunnel) => {
+                            self.tunnel = tunnel;
+                            State::Switched
+                        }
+                    }
+                }
+                &mut State::Ending(by) => {
+                    let _ = ready!(self.wire.stream.poll_end(by, cx));
+                    State::Over
+                }
+                &mut State::Closing { is_sending } => {
+                    ready!(self.wire.poll_close(is_sending, cx));
+                    State::Over
+                }
+                State::Over => return Poll::Ready(Left::Over),
+                State::Switched => return Poll::Ready(Left::Switched),
+            };
+            if let State::Prepared(_) = self.state {
+                return Poll::Pending;
+            }
+        }
+        // A client that asks without end would have the core to itself.
+        self.gives_way = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Writes a prepared response, as far as it goes at once.
+    fn write(&mut self, mut outgoing: Outgoing, cx: &mut Context<'_>) -> State<S> {
+        match outgoing.poll_write(&mut self.wire.stream, cx) {
+            Poll::Ready(written) => self.after(written.is_ok(), outgoing.is_last),
+            Poll::Pending => State::Prepared(Box::new(outgoing)),
+        }
+    }
+
+    /// What comes after a prepared response.
+    fn after(&self, is_written: bool, is_last: bool) -> State<S> {
+        match is_written {
+            false => State::Over,
+            true if self.is_refused => State::Closing { is_sending: true },
+            true if is_last => State::Ending(EndedBy::Client),
+            true if self.is_drained => State::Ending(EndedBy::Us),
+            true => State::Waiting,
+        }
+    }
+
+    fn rest_for(&mut self, pause: Duration) {
+        if !pause.is_zero() {
+            self.pause.start(pause);
+        }
+    }
+
+    /// Waits for a request and for what is to be done about it.
+    fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        self.gives_way = false;
+        if self.pause.is_started() {
+            ready!(self.pause.poll(cx));
+            self.pause.stop();
+        }
+        let event = ready!(self.wire.poll_event(cx));
+        let is_first = !mem::replace(&mut self.has_asked, true);
+        self.is_asked = true;
+        Poll::Ready(match event {
+            Ok(Event::Head(length)) => self.turn(length),
+            Err(Fault::Violation(violation)) => self.refuse(violation, is_first),
+            Ok(_) | Err(Fault::Gone) => Turn::Over,
+        })
+    }
+
+    /// Asks the service for a prepared response to the request with a head of so many bytes.
+    fn turn(&mut self, length: usize) -> Turn {
+        let said = self.wire.head();
+        let is_plain = said.version == Version::Http11
+            && said.framing == Framing::Empty
+            && !said.upgrade
+            && !said.expects_continue;
+        let pace = &self.settings.pace;
+        if !S::EVER || !is_plain || pace.is_parting() {
+            return Turn::Service(length);
+        }
+        let mut is_refusal = false;
+        let asked = Asked::of(self.wire.bytes(length), &said);
+        let hand = self.service.at_hand(&asked, |prepared| {
+            is_refusal = prepared.is_refusal;
+            pace.responses().count_line(prepared.head);
+            Outgoing::new(prepared, !said.keep)
+        });
+        match hand {
+            Hand::Answer(outgoing) => {
+                let pause = pace.answered(is_refusal);
+                self.rest_for(pause);
+                self.wire.skip(length);
+                self.wire.finish_empty();
+                Turn::Prepared(outgoing)
+            }
+            Hand::Nothing => {
+                self.held_time = Duration::ZERO;
+                Turn::Service(length)
+            }
+            Hand::Never => {
+                self.held_time = HELD_TIME;
+                Turn::Service(length)
+            }
+        }
+    }
+
+    /// The answer to what is no proper request, and the end.
+    fn refuse(&mut self, violation: Violation, is_first: bool) -> Turn {
+        self.settings.refused.refused(violation);
+        if violation == Violation::NotHttp && is_first {
+            // Whose client would not understand an answer.
+            self.service.refused(violation, 0);
+            return Turn::Over;
+        }
+        let status = violation.status();
+        self.settings.pace.responses().count(status);
+        let text = refusal_text(violation);
+        self.service.refused(violation, text.len());
+        let head = format!(
+            "HTTP/1.1 {} {}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n",
+            status.as_u16(),
+            status.canonical_reason().unwrap_or_default(),
+            text.len()
+        );
+        let body = Bytes::from(text);
+        let prepared = Prepared {
+            head: head.as_bytes(),
+            fields: b"",
+            body: PreparedBody::Bytes(&body),
+            is_refusal: false,
+            account: None,
+        };
+        self.is_refused = true;
+        Turn::Prepared(Outgoing::new(prepared, true))
+    }
+
+    /// Has the service answer the request with a head of so many bytes.
+    fn call(&mut self, length: usize) -> State<S> {
+        self.is_released = false;
+        let head = self.wire.take(length);
+        let Some((parts, asked)) = request::read(&head, &self.wire.head()) else {
+            return State::Over;
+        };
+        let (sender, body) = match asked.framing {
+            Framing::Empty => {
+                self.wire.finish_empty();
+                (None, ClientBody::empty())
+            }
+            _ => {
+                let (sender, body) = body::channel(self.wire.left());
+                (Some(sender), ClientBody::of_request(body))
+            }
+        };
+        let mut request = Request::from_parts(parts, body);
+        if asked.upgrade {
+            let (sender, upgrade) = Upgrade::new();
+            self.upgrading = Some(sender);
+            request.extensions_mut().insert(upgrade);
+        }
+        let owed = sender.is_some().then(|| self.settings.debt.incur());
+        let mut exchange = Box::pin(Exchange::new(self.service.call(request), asked, sender, owed));
+        if self.is_drained {
+            exchange.as_mut().closes_later();
+        }
+        State::Exchange(exchange)
+    }
+
+    /// Whether it has been idle for too long, or for long enough to rest.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Left> {
+        let idle_time = self.settings.idle_time;
+        if !self.idle.is_started() {
+            self.is_released |= self.held_time.is_zero();
+            let held = if self.is_released { idle_time } else { self.held_time };
+            self.idle.start(held.min(idle_time));
+        }
+        loop {
+            if self.is_released && self.rests && self.is_quiet() {
+                return Poll::Ready(Left::Quiet);
+            }
+            if self.queued.is_none()
+                && let Some(queue) = &self.settings.idle_queue
+            {
+                // It has just entered, and only leaves its waker.
+                let _ = self.queued.insert(queue.enter()).poll_closing(cx);
+            }
+            ready!(self.idle.poll(cx));
+            if self.is_released {
+                return Poll::Ready(Left::Over);
+            }
+            if self.is_quiet() {
+                self.release();
+            }
+            self.is_released = true;
+            self.idle.start(idle_time.saturating_sub(self.held_time));
+        }
+    }
+}
+
+/// What becomes of a request.
+enum Turn {
+    Prepared(Outgoing),
+    /// It is the service's, with a head of so many bytes.
+    Service(usize),
+    Over,
+}
+
+impl<T, S: ClientService> Unpin for Connection<T, S> {}
+
+impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Future for Connection<T, S> {
+    type Output = Left;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Left> {
+        let this = self.get_mut();
+        // Before anything is read: its place has been given away.
+        if this.queued.as_ref().is_some_and(|queued| queued.poll_closing(cx).is_ready()) {
+            return Poll::Ready(Left::Over);
+        }
+        let polled = this.poll_turns(cx, true);
+        if mem::take(&mut this.is_asked) || !this.is_waiting() {
+            this.idle.stop();
+            this.queued = None;
+        }
+        match polled {
+            Poll::Ready(left) => Poll::Ready(left),
+            Poll::Pending if this.is_waiting() => this.poll_idle(cx),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// What a client is told that was refused for its framing.
+pub(super) fn refusal_text(violation: Violation) -> String {
+    format!("{}: {violation}\n", violation.status().as_u16())
+}
+
+#[cfg(test)]
+mod tests;

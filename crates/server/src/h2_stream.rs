@@ -1,0 +1,93 @@
+//! The stream of a connection that speaks HTTP/2.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::h1::Wire;
+use super::paced::Paced;
+use super::tunnel::Rejoined;
+use crate::outlet::Outlet;
+
+/// A client's stream that tells whether the client takes what is written.
+pub(super) struct H2Stream<T> {
+    stream: Rejoined<Paced<T>>,
+    unsent: Unsent,
+}
+
+/// Whether a client's socket takes no more at present.
+#[derive(Clone, Default)]
+pub(super) struct Unsent(Arc<AtomicBool>);
+
+impl Unsent {
+    pub(super) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl<T: AsyncRead + Outlet> H2Stream<T> {
+    /// Of a connection on which the preface has been seen.
+    pub(super) fn of(wire: Wire<T>) -> Self {
+        let (stream, read) = wire.into_parts();
+        Self { stream: Rejoined { read, stream }, unsent: Unsent::default() }
+    }
+
+    pub(super) fn unsent(&self) -> Unsent {
+        self.unsent.clone()
+    }
+}
+
+impl<T: Unpin> H2Stream<T> {
+    fn noticed<R>(
+        &mut self,
+        poll: impl FnOnce(Pin<&mut Rejoined<Paced<T>>>) -> Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        let polled = poll(Pin::new(&mut self.stream));
+        self.unsent.0.store(polled.is_pending(), Ordering::Relaxed);
+        polled
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for H2Stream<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for H2Stream<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.noticed(|stream| stream.poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.noticed(|stream| stream.poll_write_vectored(cx, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.noticed(|stream| stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.noticed(|stream| stream.poll_shutdown(cx))
+    }
+}
