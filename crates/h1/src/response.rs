@@ -191,6 +191,11 @@ impl ResponseReader {
         matches!(self.place, Place::Idle)
     }
 
+    /// Whether a head has come whose body has not come to its end.
+    pub fn is_within_body(&self) -> bool {
+        matches!(self.place, Place::Body(_))
+    }
+
     /// What was asked last.
     pub fn asked(&self) -> Asked {
         self.asked

@@ -1,7 +1,6 @@
 //! An upstream's answer on its way to the client: read from the connection, held until it counts
 //! as ready, delivered at the client's pace.
 
-pub(crate) mod body;
 pub(crate) mod delivery;
 pub(crate) mod head;
 pub(crate) mod proxy_body;

@@ -9,9 +9,9 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1;
 use hyper::rt::ReadBufCursor;
+use tamarisk_h1::Framing;
 
 use super::input::Input;
-use crate::answer::head::Framing;
 use crate::answer::reader::AnswerReader;
 use crate::hop_by_hop::is_of_connection;
 
