@@ -12,15 +12,15 @@ use tamarisk_server::guard::Violation;
 use tamarisk_server::{Account, Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile};
 
 use crate::answer::{self, Answer};
+use crate::cache::loading::Loading;
 use crate::connection::Connection;
-use crate::edition::{Edition, Host, Place, Way};
-use crate::encoding::accepted_by;
-use crate::head::head;
-use crate::loading::Loading;
-use crate::memory_file::MemoryFile;
+use crate::disk::path::SitePath;
+use crate::page::encoding::accepted_by;
+use crate::page::head::head;
+use crate::page::memory_file::MemoryFile;
+use crate::page::page_file::PageFile;
 use crate::page::{Content, Form};
-use crate::page_file::PageFile;
-use crate::path::SitePath;
+use crate::site::snapshot::{Host, RouteTarget, ServedFolder, SiteSnapshot};
 
 const REFUSED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
@@ -35,7 +35,7 @@ fn prepared(answer: Answer) -> (Vec<u8>, Bytes) {
     (head(parts.status, &parts.headers), words)
 }
 
-/// The fields of a request that matter here.
+/// The fields of a request that matter snapshot.
 #[derive(Default)]
 struct Fields<'a> {
     host: Option<&'a [u8]>,
@@ -77,31 +77,32 @@ impl AtHand for Connection {
         let path = memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end]);
         let fields = Fields::of(asked);
         let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
-        let here = self.core.here();
-        let Some(host) = here.edition.hosts.find(host) else { return Hand::Nothing };
-        match host.way(path) {
-            Some((Way::Folder(place), rest)) => {
-                let wanted = Wanted { edition: &here.edition, host, place, rest, asked, fields };
+        let snapshot = self.core.snapshot();
+        let Some(host) = snapshot.site.hosts.find(host) else { return Hand::Nothing };
+        match host.target(path) {
+            Some((RouteTarget::Folder(folder), rest)) => {
+                let wanted =
+                    PageRequest { site: &snapshot.site, host, folder, rest, asked, fields };
                 self.page(&wanted, answer).map_or(Hand::Nothing, Hand::Answer)
             }
-            Some((Way::Proxy(_), _)) => Hand::Never,
-            Some((Way::Redirect(_), _)) | None => Hand::Nothing,
+            Some((RouteTarget::Proxy(_), _)) => Hand::Never,
+            Some((RouteTarget::Redirect(_), _)) | None => Hand::Nothing,
         }
     }
 
     fn refused(&self, violation: Violation, body_length: usize) {
-        if let Some(log) = &self.core.here().edition.log {
+        if let Some(log) = &self.core.snapshot().site.log {
             log.refused(self.address.ip().to_canonical(), violation, body_length);
         }
     }
 }
 
 /// A request for a page, and where that would be.
-struct Wanted<'a> {
-    edition: &'a Edition,
+struct PageRequest<'a> {
+    site: &'a SiteSnapshot,
     host: &'a Host,
-    place: &'a Place,
-    /// What of the path is below the place's.
+    folder: &'a ServedFolder,
+    /// What of the path is below the folder's.
     rest: &'a str,
     asked: &'a Asked<'a>,
     fields: Fields<'a>,
@@ -110,8 +111,14 @@ struct Wanted<'a> {
 impl Connection {
     /// Gives `answer` the page, if it is in memory and all of it is asked for, or the refusal to
     /// load it.
-    fn page<A>(&self, wanted: &Wanted<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Option<A> {
-        let Wanted { edition: Edition { pages, log, proxy, .. }, host, place, asked, .. } = wanted;
+    fn page<A>(
+        &self,
+        wanted: &PageRequest<'_>,
+        answer: impl FnOnce(Prepared<'_>) -> A,
+    ) -> Option<A> {
+        let PageRequest {
+            site: SiteSnapshot { pages, log, proxy, .. }, host, folder, asked, ..
+        } = wanted;
         let is_get = match asked.method() {
             _ if wanted.fields.is_special => return None,
             "GET" => true,
@@ -122,13 +129,13 @@ impl Connection {
         if log.is_some() && !proxy.trusted.is_empty() {
             return None;
         }
-        let key = place.source.key(SitePath::of(wanted.rest, place.hidden).ok()?);
-        let Some(page) = pages.at_hand(&place.source, &key) else {
+        let key = folder.source.key(SitePath::of(wanted.rest, folder.hidden).ok()?);
+        let Some(page) = pages.at_hand(&folder.source, &key) else {
             // The page that the host has for it would have to be had as well.
             if host.error_page(REFUSED).is_some() {
                 return None;
             }
-            return match Loading::new(pages, &place.source, key).begin() {
+            return match Loading::new(pages, &folder.source, key).begin() {
                 Ok(begun) => {
                     self.keep(begun);
                     None
@@ -162,7 +169,7 @@ impl Connection {
         };
         Some(answer(Prepared {
             head: &form.prepared,
-            fields: &place.cache_control_line,
+            fields: &folder.cache_control_line,
             body,
             is_refusal: false,
             account: self.account(wanted, StatusCode::OK),
@@ -170,9 +177,9 @@ impl Connection {
     }
 
     /// What writes the line about an answer with this status.
-    fn account(&self, wanted: &Wanted<'_>, status: StatusCode) -> Option<Account> {
-        let Wanted { edition, asked, fields, .. } = wanted;
-        let log = edition.log.as_ref()?;
+    fn account(&self, wanted: &PageRequest<'_>, status: StatusCode) -> Option<Account> {
+        let PageRequest { site, asked, fields, .. } = wanted;
+        let log = site.log.as_ref()?;
         let mut entry = log.begin(self.address.ip().to_canonical(), &fields.logged(asked));
         entry.answered(status);
         Some(Box::new(move |bytes| entry.sent(bytes)))

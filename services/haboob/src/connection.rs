@@ -16,21 +16,21 @@ use tamarisk_observe::access_log::{Asked, Entry, Logged};
 use tamarisk_proxy::{Peer, Proxy};
 use tamarisk_server::ClientBody;
 
+use crate::answer::body::SiteBody;
 use crate::answer::{self, Answer, Wish};
-use crate::body::SiteBody;
-use crate::cache::{Loaded, PageKey};
-use crate::core_site::{Core, Here};
-use crate::edition::{Host, Place, Way};
-use crate::loading::Loading;
+use crate::cache::loading::Loading;
+use crate::cache::page_cache::{Loaded, PageKey};
+use crate::cache::pages::Pages;
+use crate::disk::path::{InvalidPath, SitePath};
 use crate::page::Page;
-use crate::pages::Pages;
-use crate::path::{InvalidPath, SitePath};
+use crate::site::core_snapshot::{Core, CoreSnapshot};
+use crate::site::snapshot::{Host, RouteTarget, ServedFolder};
 
 /// The service of one client's connection.
 pub struct Connection {
     pub(crate) core: Arc<Core>,
     pub(crate) address: SocketAddr,
-    /// The client as services behind are told of it, and by which edition.
+    /// The client as services behind are told of it, and by which snapshot.
     peer: RefCell<Option<(u64, Arc<Peer>)>>,
     /// For the request that this is called with next, over HTTP/1: it was looked at before. Boxed,
     /// for most connections are idle.
@@ -49,7 +49,7 @@ impl Connection {
 
     fn answer(
         &self,
-        here: &Here,
+        snapshot: &CoreSnapshot,
         begun: Option<Loading>,
         request: Request<ClientBody>,
         entry: &mut Option<Box<Entry>>,
@@ -58,34 +58,37 @@ impl Connection {
             Some(authority) => Some(authority.as_str()),
             None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
         };
-        let Some(host) = here.edition.hosts.find(authority) else {
+        let Some(host) = snapshot.site.hosts.find(authority) else {
             return Pending::at_once(answer::message(StatusCode::MISDIRECTED_REQUEST));
         };
-        let pages = &here.edition.pages;
-        match host.way(request.uri().path()) {
-            Some((Way::Folder(place), rest)) => match without_page(place, rest, &request) {
+        let pages = &snapshot.site.pages;
+        match host.target(request.uri().path()) {
+            Some((RouteTarget::Folder(folder), rest)) => match without_page(folder, rest, &request)
+            {
                 Ok(answer) => own(pages, host, answer, &request),
-                Err(key) => page(pages, host, place, key, begun, request),
+                Err(key) => page(pages, host, folder, key, begun, request),
             },
-            Some((Way::Redirect(redirect), rest)) => {
+            Some((RouteTarget::Redirect(redirect), rest)) => {
                 Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
             }
-            Some((Way::Proxy(route), _)) => self.forward(here, host, *route, request, entry.take()),
+            Some((RouteTarget::Proxy(route), _)) => {
+                self.forward(snapshot, host, *route, request, entry.take())
+            }
             None => own(pages, host, answer::message(StatusCode::NOT_FOUND), &request),
         }
     }
 
     fn forward(
         &self,
-        here: &Here,
+        snapshot: &CoreSnapshot,
         host: &Arc<Host>,
         route: usize,
         request: Request<ClientBody>,
         mut entry: Option<Box<Entry>>,
     ) -> Pending {
-        let Some(proxy) = &here.proxy else { unreachable!("there is a route to a service") };
-        let (proxy, peer) = (Arc::clone(proxy), self.peer(here.number, proxy));
-        let (pages, host) = (Arc::clone(&here.edition.pages), Arc::clone(host));
+        let Some(proxy) = &snapshot.proxy else { unreachable!("there is a route to a service") };
+        let (proxy, peer) = (Arc::clone(proxy), self.peer(snapshot.number, proxy));
+        let (pages, host) = (Arc::clone(&snapshot.site.pages), Arc::clone(host));
         let wish = Wish::of(request.method(), request.headers());
         Pending::Proxied(Box::pin(async move {
             let entry_of_proxy = entry.as_deref_mut();
@@ -100,7 +103,7 @@ impl Connection {
         }))
     }
 
-    /// The client, as `proxy` of the edition of this `number` sees it.
+    /// The client, as `proxy` of the snapshot of this `number` sees it.
     fn peer(&self, number: u64, proxy: &Proxy) -> Arc<Peer> {
         let mut known = self.peer.borrow_mut();
         match &*known {
@@ -113,19 +116,19 @@ impl Connection {
         }
     }
 
-    fn entry(&self, here: &Here, request: &Request<ClientBody>) -> Option<Box<Entry>> {
-        let log = here.edition.log.as_ref()?;
-        let client = match &here.proxy {
-            Some(proxy) => proxy.client(&self.peer(here.number, proxy), request.headers()),
+    fn entry(&self, snapshot: &CoreSnapshot, request: &Request<ClientBody>) -> Option<Box<Entry>> {
+        let log = snapshot.site.log.as_ref()?;
+        let client = match &snapshot.proxy {
+            Some(proxy) => proxy.client(&self.peer(snapshot.number, proxy), request.headers()),
             None => self.address.ip().to_canonical(),
         };
         Some(log.begin(client, &Asked::from(request)))
     }
 }
 
-/// An answer that needs no page, or the one that is asked for at the path `rest` in `place`.
+/// An answer that needs no page, or the one that is asked for at the path `rest` in `folder`.
 fn without_page(
-    place: &Place,
+    folder: &ServedFolder,
     rest: &str,
     request: &Request<ClientBody>,
 ) -> Result<Answer, PageKey> {
@@ -138,8 +141,8 @@ fn without_page(
     if rest.is_empty() {
         return Ok(answer::folder(uri.path(), uri.query()));
     }
-    match SitePath::of(rest, place.hidden) {
-        Ok(path) => Err(place.source.key(path)),
+    match SitePath::of(rest, folder.hidden) {
+        Ok(path) => Err(folder.source.key(path)),
         Err(error) => Ok(answer::message(status_of(error))),
     }
 }
@@ -148,24 +151,24 @@ fn without_page(
 fn page(
     pages: &Arc<Pages>,
     host: &Arc<Host>,
-    place: &Place,
+    folder: &ServedFolder,
     key: PageKey,
     begun: Option<Loading>,
     request: Request<ClientBody>,
 ) -> Pending {
     let loading = match begun.filter(|begun| begun.key == key) {
         Some(begun) => begun,
-        None => match pages.in_memory(&place.source, &key) {
+        None => match pages.in_memory(&folder.source, &key) {
             Some(page) => {
                 let (method, headers) = (request.method(), request.headers());
-                let answer = found(&page, method, headers, place.cache_control.as_ref());
+                let answer = found(&page, method, headers, folder.cache_control.as_ref());
                 return own(pages, host, answer, &request);
             }
-            None => Loading::new(pages, &place.source, key),
+            None => Loading::new(pages, &folder.source, key),
         },
     };
     let (pages, host) = (Arc::clone(pages), Arc::clone(host));
-    let cache_control = place.cache_control.clone();
+    let cache_control = folder.cache_control.clone();
     let (Parts { method, uri, headers, .. }, _) = request.into_parts();
     Pending::later(async move {
         let answer = match loading.await {
@@ -245,10 +248,10 @@ impl Service<Request<ClientBody>> for Connection {
     type Future = Answering;
 
     fn call(&self, request: Request<ClientBody>) -> Answering {
-        let here = self.core.here();
-        let mut entry = self.entry(&here, &request);
+        let snapshot = self.core.snapshot();
+        let mut entry = self.entry(&snapshot, &request);
         let begun = self.begun.take().map(|begun| *begun);
-        let pending = self.answer(&here, begun, request, &mut entry);
+        let pending = self.answer(&snapshot, begun, request, &mut entry);
         Answering { pending, entry }
     }
 }

@@ -16,7 +16,7 @@
 //! What this crate does not do: it writes no file but the access log, runs no program, and
 //! opens nothing that is not beneath the folders of the site, whatever links and races there are.
 //!
-//! A request is answered by the edition of the site that it has begun with;
+//! A request is answered by the snapshot of the site that it has begun with;
 //! [`Running::reload`] exchanges it, and disturbs nobody.
 //!
 //! [`config`] makes the options of a file; [`SiteOptions`] says what there is to be said.
@@ -39,48 +39,29 @@
 
 mod answer;
 mod at_hand;
-mod body;
 mod cache;
-mod change;
-mod condition;
 pub mod config;
 mod connection;
-mod core_site;
-mod due;
-mod edition;
-mod encoding;
-mod files;
-mod folder;
+mod disk;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
-mod head;
-mod host;
-mod listing;
-mod loading;
-mod memory_file;
-mod options;
 mod page;
-mod page_file;
-mod pages;
-mod path;
-mod range;
-mod root;
-mod route;
 mod serve;
 mod site;
 mod status;
 
-pub use body::SiteBody;
+pub use answer::body::SiteBody;
 pub use connection::{Answering, Connection};
-pub use core_site::CoreSite;
-pub use folder::Listing;
-pub use host::HostName;
-pub use options::{Action, FolderOptions, HostOptions, ProxyOptions, RouteOptions, SiteOptions};
-pub use path::{HiddenFiles, InvalidPath, SitePath};
-pub use route::Redirect;
+pub use disk::folder::Listing;
+pub use disk::path::{HiddenFiles, InvalidPath, SitePath};
 pub use serve::{Options, Running, StartError, start, start_on};
+pub use site::core_snapshot::CoreSite;
+pub use site::host::HostName;
+pub use site::options::{
+    Action, FolderOptions, HostOptions, ProxyOptions, RouteOptions, SiteOptions,
+};
+pub use site::route::Redirect;
 pub use site::{Site, SiteError};
 pub use status::StatusOptions;
-pub use tamarisk_server::Listeners;
-pub use tamarisk_server::tls;
+pub use tamarisk_server::{Listeners, tls};
 pub use tamarisk_service::Reloaded;

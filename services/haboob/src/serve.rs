@@ -14,7 +14,7 @@ use tamarisk_service::{Reloaded, UnknownHost};
 use tamarisk_stage::{BuildError, StageObservation};
 use tokio::task::JoinHandle;
 
-use crate::options::SiteOptions;
+use crate::site::options::SiteOptions;
 use crate::site::{Site, SiteError};
 use crate::status::{Shown, StatusOptions, StatusPort};
 

@@ -8,9 +8,9 @@ use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::{list, name};
 use tamarisk_settings::{Fault, Section};
 
-use super::values::{self, Place};
-use crate::options::{Action, FolderOptions, ProxyOptions};
-use crate::route::Redirect;
+use super::values::{self, FileContext};
+use crate::site::options::{Action, FolderOptions, ProxyOptions};
+use crate::site::route::Redirect;
 
 /// The three kinds of routes, and what may be said of each.
 pub(super) const FOLDER: &[&str] = &["index", "listing", "hidden", "cache_control"];
@@ -19,7 +19,7 @@ const KINDS: [&str; 3] = ["root", "proxy", "redirect"];
 
 /// What is known of a route besides what it says itself.
 pub(super) struct Known<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) place: FileContext<'a>,
     /// The host, which says what its routes do not.
     pub(super) host: &'a Section<'a>,
     /// The route's, if it does not state another one.

@@ -12,11 +12,11 @@ use tamarisk_settings::values::list;
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::action::{Known, keys};
-use super::values::{self, Place};
-use crate::host::HostName;
-use crate::options::{Action, HostOptions, RouteOptions};
-use crate::path::SitePath;
-use crate::route::Redirect;
+use super::values::{self, FileContext};
+use crate::disk::path::SitePath;
+use crate::site::host::HostName;
+use crate::site::options::{Action, HostOptions, RouteOptions};
+use crate::site::route::Redirect;
 
 const HOST: &[&str] =
     &["names", "root", "index", "listing", "hidden", "cache_control", "errors", "route", "p90"];
@@ -24,7 +24,7 @@ const HOST: &[&str] =
 /// What a file says for all hosts.
 #[derive(Clone, Copy)]
 pub(super) struct Common<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) place: FileContext<'a>,
     pub(super) classes: &'a [ClassDefinition],
     pub(super) target: Target,
 }
@@ -133,7 +133,7 @@ fn leads_away(
 fn errors(
     value: &Value<'_>,
     routes: &[RouteOptions],
-    place: Place<'_>,
+    place: FileContext<'_>,
 ) -> Result<BTreeMap<StatusCode, SitePath>, Fault> {
     let own = routes.iter().find_map(|route| match &route.action {
         Action::Folder(folder) if PathPrefix::new(&route.path).depth() == 0 => Some(folder),

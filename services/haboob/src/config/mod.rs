@@ -95,7 +95,7 @@ pub use tamarisk_settings::ConfigError;
 
 use tamarisk_service::settings::Disk;
 
-use self::values::Place;
+use self::values::FileContext;
 use crate::serve::Options;
 
 /// Reads the file at `path`; folders and pages that it names must be there.
@@ -103,7 +103,8 @@ use crate::serve::Options;
 /// # Errors
 /// [`ConfigError`]: the file cannot be read, or says something that cannot be.
 pub fn load(path: &Path) -> Result<Options, ConfigError> {
-    let place = Place { folder: path.parent().unwrap_or_else(|| Path::new("")), disk: Disk::Asked };
+    let place =
+        FileContext { folder: path.parent().unwrap_or_else(|| Path::new("")), disk: Disk::Asked };
     tamarisk_settings::load(path, |document| options::read(document, place))
 }
 
@@ -113,6 +114,6 @@ pub fn load(path: &Path) -> Result<Options, ConfigError> {
 /// # Errors
 /// [`ConfigError::Invalid`] if it says something that cannot be.
 pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Options, ConfigError> {
-    let place = Place { folder, disk: Disk::Unasked };
+    let place = FileContext { folder, disk: Disk::Unasked };
     tamarisk_settings::parse(name, text, |document| options::read(document, place))
 }

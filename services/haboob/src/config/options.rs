@@ -10,9 +10,9 @@ use tamarisk_settings::values::{count, list, size};
 use tamarisk_settings::{Document, Fault, Section, Value};
 
 use super::host::{Common, hosts};
-use super::values::Place;
-use crate::options::{Action, HostOptions, SiteOptions};
+use super::values::FileContext;
 use crate::serve::Options;
+use crate::site::options::{Action, HostOptions, SiteOptions};
 use crate::status::StatusOptions;
 
 #[rustfmt::skip]
@@ -24,7 +24,7 @@ const FILE: &[&str] = &[
 /// What is promised where a file says nothing.
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
 
-pub(super) fn read(document: &Document<'_>, place: Place<'_>) -> Result<Options, Fault> {
+pub(super) fn read(document: &Document<'_>, place: FileContext<'_>) -> Result<Options, Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
     let listen = file.require("listen", "\"127.0.0.1:8080\"", settings::address)?;
     let default = || Target::p90(DEFAULT_TARGET).expect("a second is a target");

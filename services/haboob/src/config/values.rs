@@ -7,19 +7,19 @@ use tamarisk_service::settings::Disk;
 use tamarisk_settings::values::{number, parsed, text};
 use tamarisk_settings::{Fault, Value};
 
-use crate::folder::Listing;
-use crate::host::HostName;
-use crate::path::{HiddenFiles, SitePath};
-use crate::root::Root;
+use crate::disk::folder::Listing;
+use crate::disk::path::{HiddenFiles, SitePath};
+use crate::disk::root::Root;
+use crate::site::host::HostName;
 
 /// Where a file stands, and whether what it names must be there.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct FileContext<'a> {
     pub(super) folder: &'a Path,
     pub(super) disk: Disk,
 }
 
-impl Place<'_> {
+impl FileContext<'_> {
     /// A folder, relative to that of the file.
     pub(super) fn root(self, value: &Value<'_>) -> Result<PathBuf, Fault> {
         let path = parsed(value, "a folder such as \"public\"", |text| self.path(text))?;

@@ -8,8 +8,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::condition::{Validators, Verdict};
-use crate::encoding::accepted;
+use crate::page::condition::{Validators, Verdict};
+use crate::page::encoding::accepted;
 
 const FIELDS: [HeaderName; 7] = [
     IF_MATCH,

@@ -1,7 +1,7 @@
 //! Hosts, against a search through all names.
 
 use super::first_line;
-use crate::host::{HostName, Hosts};
+use crate::site::host::{HostName, Hosts};
 
 /// Of the hosts whose names the lines of `input` after the first are, that one is found for
 /// the first line which a plain search finds.

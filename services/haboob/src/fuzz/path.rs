@@ -7,8 +7,8 @@ use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use tamarisk_proxy::classify::PathPrefix;
 
-use crate::path::{HiddenFiles, SitePath};
-use crate::route::Redirect;
+use crate::disk::path::{HiddenFiles, SitePath};
+use crate::site::route::Redirect;
 
 /// A path in `input` names a file beneath its folder or none; it names the same one when it is
 /// written in another way, and when a route takes some of it away.

@@ -1,7 +1,7 @@
 //! `Range`, against a reading of it byte by byte.
 
 use super::first_line;
-use crate::range::{ByteRange, Ranges};
+use crate::answer::range::{ByteRange, Ranges};
 
 /// Larger files differ from these in no way that matters here.
 const LENGTH_MAX: u64 = 512;

@@ -6,7 +6,7 @@ use std::path::Path;
 use tamarisk_proxy::classify::PathPrefix;
 
 use crate::config::parse;
-use crate::options::{Action, HostOptions, SiteOptions};
+use crate::site::options::{Action, HostOptions, SiteOptions};
 
 #[path = "../../../../fuzz/shown.rs"]
 mod shown;

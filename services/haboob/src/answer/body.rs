@@ -13,9 +13,9 @@ use http_body::{Body, Frame, SizeHint};
 use tamarisk_proxy::ProxyBody;
 use tamarisk_server::read_size;
 
-use crate::files::Wanted;
-use crate::memory_file::MemoryFile;
-use crate::page_file::PageFile;
+use crate::disk::files::ReadInto;
+use crate::page::memory_file::MemoryFile;
+use crate::page::page_file::PageFile;
 
 /// What is read at once of a file that is not held, where the connection sets no lower limit:
 /// enough that the disk does not seek for little, and all that one answer holds in memory.
@@ -31,16 +31,16 @@ type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 /// The body of an answer.
 #[derive(Default)]
 pub struct SiteBody {
-    source: Source,
+    source: BodySource,
 }
 
-enum Source {
+enum BodySource {
     Page(PageBody),
     /// Boxed, because it is larger and comes less often.
     Upstream(Box<ProxyBody>),
 }
 
-impl Default for Source {
+impl Default for BodySource {
     fn default() -> Self {
         Self::Page(PageBody::default())
     }
@@ -50,7 +50,7 @@ impl SiteBody {
     pub(crate) fn of(parts: impl IntoIterator<Item = Part>) -> Self {
         let mut parts = parts.into_iter().filter(|part| part.left() > 0);
         let page = PageBody { part: parts.next(), others: parts.collect(), reading: None };
-        Self { source: Source::Page(page) }
+        Self { source: BodySource::Page(page) }
     }
 
     pub(crate) fn held(bytes: Bytes) -> Self {
@@ -58,13 +58,13 @@ impl SiteBody {
     }
 
     pub(crate) fn passing(body: ProxyBody) -> Self {
-        Self { source: Source::Upstream(Box::new(body)) }
+        Self { source: BodySource::Upstream(Box::new(body)) }
     }
 
     /// All of it, if that is one piece in memory.
     pub(crate) fn into_held(self) -> Option<Bytes> {
         match self.source {
-            Source::Page(PageBody { part: Some(Part::Held(bytes)), others, .. })
+            BodySource::Page(PageBody { part: Some(Part::Held(bytes)), others, .. })
                 if others.is_empty() =>
             {
                 Some(bytes)
@@ -83,8 +83,8 @@ impl Body for SiteBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         match &mut self.source {
-            Source::Page(body) => body.poll_frame(cx),
-            Source::Upstream(body) => {
+            BodySource::Page(body) => body.poll_frame(cx),
+            BodySource::Upstream(body) => {
                 Pin::new(&mut **body).poll_frame(cx).map_err(io::Error::other)
             }
         }
@@ -92,15 +92,15 @@ impl Body for SiteBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Page(body) => body.part.is_none(),
-            Source::Upstream(body) => body.is_end_stream(),
+            BodySource::Page(body) => body.part.is_none(),
+            BodySource::Upstream(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Page(body) => SizeHint::with_exact(body.left()),
-            Source::Upstream(body) => body.size_hint(),
+            BodySource::Page(body) => SizeHint::with_exact(body.left()),
+            BodySource::Upstream(body) => body.size_hint(),
         }
     }
 }
@@ -160,7 +160,7 @@ impl PageBody {
                 match file.read_at_once(*at, length as usize).transpose() {
                     Some(read) => read,
                     None => {
-                        let asked = Box::pin(file.ask(*at..*at + length, Wanted::Here));
+                        let asked = Box::pin(file.ask(*at..*at + length, ReadInto::Answer));
                         ready!(self.reading.insert(asked).as_mut().poll(cx))
                     }
                 }

@@ -7,8 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tamarisk_proxy::Proxy;
 
 use crate::connection::Connection;
-use crate::edition::Edition;
 use crate::site::Site;
+use crate::site::snapshot::SiteSnapshot;
 
 /// A site on one core, whose connections to other services are its own.
 pub struct CoreSite(Arc<Core>);
@@ -17,13 +17,13 @@ pub struct CoreSite(Arc<Core>);
 pub(crate) struct Core {
     site: Site,
     /// No other core waits for it.
-    here: Mutex<Here>,
+    snapshot: Mutex<CoreSnapshot>,
 }
 
-/// The edition that answers on a core.
-pub(crate) struct Here {
+/// The snapshot of the site that answers on a core, and what it has of its own.
+pub(crate) struct CoreSnapshot {
     pub(crate) number: u64,
-    pub(crate) edition: Arc<Edition>,
+    pub(crate) site: Arc<SiteSnapshot>,
     /// There is none where nothing needs it.
     pub(crate) proxy: Option<Arc<Proxy>>,
 }
@@ -31,8 +31,8 @@ pub(crate) struct Here {
 impl Site {
     /// The site on the core whose runtime this is called on, as are the connections to it.
     pub fn on_core(&self) -> CoreSite {
-        let here = Mutex::new(Here::of(self, None));
-        CoreSite(Arc::new(Core { site: self.clone(), here }))
+        let snapshot = Mutex::new(CoreSnapshot::of(self, None));
+        CoreSite(Arc::new(Core { site: self.clone(), snapshot }))
     }
 }
 
@@ -45,27 +45,27 @@ impl CoreSite {
 
 impl Core {
     /// What answers a request that begins now.
-    pub(crate) fn here(&self) -> MutexGuard<'_, Here> {
-        let mut here = self.here.lock();
-        if here.number != self.site.number() {
-            *here = Here::of(&self.site, here.proxy.as_ref());
+    pub(crate) fn snapshot(&self) -> MutexGuard<'_, CoreSnapshot> {
+        let mut snapshot = self.snapshot.lock();
+        if snapshot.number != self.site.number() {
+            *snapshot = CoreSnapshot::of(&self.site, snapshot.proxy.as_ref());
         }
-        here
+        snapshot
     }
 }
 
-impl Here {
+impl CoreSnapshot {
     /// `site` as it is now; what `before` has of connections to its services goes on.
     fn of(site: &Site, before: Option<&Arc<Proxy>>) -> Self {
-        // In this order: an edition that comes in between is taken at the next request.
+        // In this order: a snapshot that comes in between is taken at the next request.
         let number = site.number();
-        let edition = site.edition();
-        let proxy = &edition.proxy;
+        let site = site.snapshot();
+        let proxy = &site.proxy;
         let is_needed = !proxy.upstreams.is_empty() || !proxy.trusted.is_empty();
         let proxy = is_needed.then(|| match before {
             Some(before) => before.with(proxy),
             None => Proxy::start(proxy),
         });
-        Self { number, edition, proxy }
+        Self { number, site, proxy }
     }
 }

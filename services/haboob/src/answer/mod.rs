@@ -1,5 +1,8 @@
 //! Answers to requests for pages.
 
+pub(crate) mod body;
+pub(crate) mod range;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,13 +15,13 @@ use tamarisk_http_gate::error_page;
 use tamarisk_proxy::ProxyBody;
 use tamarisk_server::Refusal;
 
-use crate::body::{Part, SiteBody};
-use crate::condition::Verdict;
-use crate::encoding::accepted;
+use crate::answer::body::{Part, SiteBody};
+use crate::answer::range::{ByteRange, Ranges};
+use crate::cache::pages::NoPage;
+use crate::page::condition::Verdict;
+use crate::page::encoding::accepted;
 use crate::page::{Content, Form, Page};
-use crate::pages::NoPage;
-use crate::range::{ByteRange, Ranges};
-use crate::route::Redirect;
+use crate::site::route::Redirect;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");

@@ -24,13 +24,13 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 pub(crate) struct MemoryFile {
     file: File,
-    _place: Place,
+    _place: MemoryFilePermit,
 }
 
 impl MemoryFile {
     /// One of `bytes`; `None` if there are too many already, or the system has no such files.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let place = Place::take()?;
+        let place = MemoryFilePermit::take()?;
         let descriptor = memfd_create("page", MemfdFlags::CLOEXEC).ok()?;
         let mut file = File::from(descriptor);
         file.write_all(bytes).ok()?;
@@ -66,9 +66,9 @@ impl SentFile for MemoryFile {
 }
 
 #[derive(Debug)]
-struct Place;
+struct MemoryFilePermit;
 
-impl Place {
+impl MemoryFilePermit {
     fn take() -> Option<Self> {
         let before = COUNT.fetch_add(1, Ordering::Relaxed);
         let place = Self;
@@ -76,7 +76,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for MemoryFilePermit {
     fn drop(&mut self) {
         COUNT.fetch_sub(1, Ordering::Relaxed);
     }

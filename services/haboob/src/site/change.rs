@@ -1,7 +1,7 @@
 //! What differs between two readings of a site's options, in words.
 
-use crate::host::HostName;
-use crate::options::{HostOptions, SiteOptions};
+use crate::site::host::HostName;
+use crate::site::options::{HostOptions, SiteOptions};
 
 /// What of a site changes from `now` to `new`.
 pub(crate) fn of_site(now: &SiteOptions, new: &SiteOptions) -> Vec<String> {

@@ -14,7 +14,7 @@ use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tamarisk_server::{Bringing, FileBody, SentFile};
 
-use crate::files::{Chunk, ChunkSink, Wanted};
+use crate::disk::files::{Chunk, ChunkSink, ReadInto};
 
 /// Copying less than this costs less than sending it from a file, and the descriptor that it takes.
 pub(crate) const LENGTH_MIN: u64 = 64 * 1024;
@@ -123,7 +123,7 @@ impl PageFile {
     pub(crate) fn ask(
         self: &Arc<Self>,
         part: Range<u64>,
-        wanted: Wanted,
+        wanted: ReadInto,
     ) -> impl Future<Output = io::Result<Bytes>> + Send + use<> {
         let (chunk, asked) = (self.chunk.clone(), Chunk { file: Arc::clone(self), part, wanted });
         async move { chunk.call(asked).await.map_err(io::Error::other).flatten() }
@@ -143,7 +143,7 @@ impl SentFile for PageFile {
     }
 
     fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {
-        let brought = self.ask(part, Wanted::InMemory);
+        let brought = self.ask(part, ReadInto::Memory);
         Box::pin(async move { brought.await.map(drop) })
     }
 
@@ -170,7 +170,7 @@ pub(crate) fn read_at_once(file: &File, bytes: &mut [u8], at: u64) -> rustix::io
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::Files;
+    use crate::disk::files::Files;
 
     #[tokio::test]
     async fn what_is_added_to_a_file_changes_nothing_and_all_else_does() {
@@ -178,7 +178,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tamarisk-page-{}", std::process::id()));
         let open = || Arc::new(files.open(&path));
         let ends = async |page: Arc<PageFile>| {
-            let asked = page.ask(0..4, Wanted::Here).await;
+            let asked = page.ask(0..4, ReadInto::Answer).await;
             assert_eq!(asked.is_err(), page.unchanged().is_err());
             asked.ok()
         };

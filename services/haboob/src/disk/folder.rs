@@ -16,14 +16,14 @@ use rustix::io::Errno;
 use tamarisk_control::Timestamp;
 use tamarisk_server::SentFile;
 
-use crate::condition::Validators;
-use crate::encoding::Encoding;
-use crate::files::ChunkSink;
-use crate::listing::OpenFolder;
+use crate::disk::files::ChunkSink;
+use crate::disk::listing::OpenFolder;
+use crate::disk::path::{HiddenFiles, SitePath};
+use crate::disk::root::{FileError, Root};
+use crate::page::condition::Validators;
+use crate::page::encoding::Encoding;
+use crate::page::page_file::{self, PageFile};
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
-use crate::page_file::{self, PageFile};
-use crate::path::{HiddenFiles, SitePath};
-use crate::root::{FileError, Root};
 
 /// Shorter than this, a file fits a packet or two as it is.
 const COMPRESSED_LENGTH_MIN: u64 = 1024;
@@ -377,7 +377,7 @@ mod tests {
     use rustix::fs::{Advice, fadvise};
 
     use super::*;
-    use crate::files::Files;
+    use crate::disk::files::Files;
 
     #[tokio::test]
     async fn a_file_whose_beginning_the_kernel_has_forgotten_is_read_from_there() {

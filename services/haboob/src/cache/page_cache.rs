@@ -6,10 +6,10 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tamarisk_control::Timestamp;
 
-use crate::due::Due;
+use crate::disk::path::SitePath;
 use crate::page::Page;
-use crate::page_file::PageFile;
-use crate::path::SitePath;
+use crate::page::due::Due;
+use crate::page::page_file::PageFile;
 
 /// What a page takes besides its content: its forms, its key, its place in the cache.
 const OVERHEAD_BYTES: u64 = 1024;
@@ -167,10 +167,10 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
-    use crate::condition::Validators;
-    use crate::files::Files;
+    use crate::disk::files::Files;
+    use crate::disk::path::HiddenFiles;
+    use crate::page::condition::Validators;
     use crate::page::{Content, FileStamp, Form, Stamp};
-    use crate::path::HiddenFiles;
 
     const NAMES: [&str; 2] = ["/stays", "/goes"];
 
@@ -222,7 +222,7 @@ mod tests {
     async fn whoever_has_waited_is_given_no_file_that_is_gone() {
         let (cache, paths) = filled(&Files::for_tests(), "wait");
         let file = fs::File::open(&paths[0]).unwrap();
-        let is_told_of = crate::page_file::is_told_of(&file);
+        let is_told_of = crate::page::page_file::is_told_of(&file);
         fs::remove_file(&paths[1]).unwrap();
         let keys = NAMES.map(key);
         let stays = cache.get_or_load(&keys[0], folder()).await.unwrap();

@@ -1,5 +1,12 @@
 //! A site that serves, and may be given other options while it does.
 
+mod change;
+pub(crate) mod core_snapshot;
+pub(crate) mod host;
+pub(crate) mod options;
+pub(crate) mod route;
+pub(crate) mod snapshot;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +20,8 @@ use tamarisk_observe::status::Rejections;
 use tamarisk_proxy::Upstream;
 use tamarisk_stage::{BuildError, Gate, StageObservation};
 
-use crate::edition::Edition;
-use crate::options::SiteOptions;
+use crate::site::options::SiteOptions;
+use crate::site::snapshot::SiteSnapshot;
 
 /// A disk that hangs keeps nobody from ending: the last lines of the log may then be lost.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
@@ -44,13 +51,13 @@ pub enum SiteError {
 
 /// A site that serves; clones share it.
 ///
-/// What it serves is one edition at a time. A request is answered by the one that it has
+/// What it serves is one snapshot of its options at a time. A request is answered by the one that it has
 /// begun with, whose stages last as long as their last request.
 #[derive(Clone)]
 pub struct Site(Arc<Current>);
 
 struct Current {
-    edition: Mutex<Arc<Edition>>,
+    snapshot: Mutex<Arc<SiteSnapshot>>,
     /// How often there was another one: cores compare it with what they have.
     number: AtomicU64,
 }
@@ -62,8 +69,8 @@ impl Site {
     /// # Errors
     /// [`SiteError`].
     pub fn open(options: SiteOptions) -> Result<Self, SiteError> {
-        let edition = Mutex::new(Arc::new(Edition::open(options, None)?));
-        Ok(Self(Arc::new(Current { edition, number: AtomicU64::new(0) })))
+        let snapshot = Mutex::new(Arc::new(SiteSnapshot::open(options, None)?));
+        Ok(Self(Arc::new(Current { snapshot, number: AtomicU64::new(0) })))
     }
 
     /// Answers the requests that begin from now on as `options` say, and tells what that
@@ -76,21 +83,21 @@ impl Site {
     /// # Errors
     /// [`SiteError`]; then nothing has changed.
     pub fn reload(&self, options: SiteOptions) -> Result<Vec<String>, SiteError> {
-        let mut edition = self.0.edition.lock();
-        let next = Edition::open(options, Some(&edition))?;
-        let changed = next.changes(&edition);
+        let mut snapshot = self.0.snapshot.lock();
+        let next = SiteSnapshot::open(options, Some(&snapshot))?;
+        let changed = next.changes(&snapshot);
         next.take_over();
-        *edition = Arc::new(next);
+        *snapshot = Arc::new(next);
         self.0.number.fetch_add(1, Ordering::Release);
         Ok(changed)
     }
 
-    /// The edition that answers now.
-    pub(crate) fn edition(&self) -> Arc<Edition> {
-        Arc::clone(&self.0.edition.lock())
+    /// What answers now.
+    pub(crate) fn snapshot(&self) -> Arc<SiteSnapshot> {
+        Arc::clone(&self.0.snapshot.lock())
     }
 
-    /// Changes with the edition, and not before.
+    /// Changes with the snapshot, and not before.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.0.number.load(Ordering::Acquire)
@@ -98,35 +105,35 @@ impl Site {
 
     /// The services behind at present.
     pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
-        self.edition().proxy.upstreams.clone()
+        self.snapshot().proxy.upstreams.clone()
     }
 
     /// The latest rejections before the services behind.
     pub(crate) fn rejections(&self) -> Rejections {
-        self.edition().proxy.rejections.clone()
+        self.snapshot().proxy.rejections.clone()
     }
 
     /// The stages that read files, at this instant.
     pub fn observe(&self) -> [StageObservation; 2] {
-        self.edition().pages.files.observe()
+        self.snapshot().pages.files.observe()
     }
 
     /// The gates before the services, in the order of the options.
     pub fn gates(&self) -> impl Iterator<Item = Gate> + use<> {
-        self.edition().gates().cloned().collect::<Vec<_>>().into_iter()
+        self.snapshot().gates().cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// The log, if there is one.
     pub fn log(&self) -> Option<Log> {
-        self.edition().log.clone()
+        self.snapshot().log.clone()
     }
 
     /// Reads nothing more, sends nothing on, and writes the last lines of the log.
     pub fn close(&self) {
-        let edition = self.edition();
-        edition.pages.files.close();
-        edition.gates().for_each(Gate::close);
-        if let Some(log) = &edition.log {
+        let snapshot = self.snapshot();
+        snapshot.pages.files.close();
+        snapshot.gates().for_each(Gate::close);
+        if let Some(log) = &snapshot.log {
             log.close(LOG_PATIENCE);
         }
     }

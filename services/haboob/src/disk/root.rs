@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
-use crate::path::SitePath;
+use crate::disk::path::SitePath;
 
 /// A link that is exchanged while it is followed makes the kernel ask to try again.
 const RACES_MAX: usize = 8;

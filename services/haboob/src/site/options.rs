@@ -10,10 +10,10 @@ use tamarisk_observe::access_log::LogOptions;
 use tamarisk_proxy::{Scheme, classify};
 use tamarisk_service::UpstreamOptions;
 
-use crate::folder::Listing;
-use crate::host::HostName;
-use crate::path::{HiddenFiles, SitePath};
-use crate::route::Redirect;
+use crate::disk::folder::Listing;
+use crate::disk::path::{HiddenFiles, SitePath};
+use crate::site::host::HostName;
+use crate::site::route::Redirect;
 
 /// What a site is made of.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,12 +7,12 @@ use http::StatusCode;
 use tamarisk_control::{ClassId, Classes, Timestamp};
 use tamarisk_stage::{BuildError, CallError, Clock, Entry};
 
-use crate::cache::{Loaded, PageCache, PageKey};
-use crate::files::{Files, Found, Load};
-use crate::folder::Folder;
+use crate::cache::page_cache::{Loaded, PageCache, PageKey};
+use crate::disk::files::{Files, Found, Load};
+use crate::disk::folder::Folder;
+use crate::disk::path::SitePath;
+use crate::disk::root::FileError;
 use crate::page::Page;
-use crate::path::SitePath;
-use crate::root::FileError;
 
 /// All pages of all folders.
 pub(crate) struct Pages {
@@ -32,13 +32,13 @@ pub(crate) enum NoPage {
 
 /// Where pages come from.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct PageSource {
     pub(crate) folder: Arc<Folder>,
     /// As what its files are asked for.
     pub(crate) class: ClassId,
 }
 
-impl Source {
+impl PageSource {
     /// The page at `path`.
     pub(crate) fn key(&self, path: SitePath) -> PageKey {
         PageKey { folder: self.folder.id, path }
@@ -71,7 +71,11 @@ impl Pages {
 
     /// The page that is in our memory, in open files or in the kernel's caches; now and then somebody
     /// compares it with the disk.
-    pub(crate) fn at_hand(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
+    pub(crate) fn at_hand(
+        self: &Arc<Self>,
+        source: &PageSource,
+        key: &PageKey,
+    ) -> Option<Arc<Page>> {
         let now = self.clock.now();
         let page = self.cache.held(key).or_else(|| self.open(key));
         let page = page.or_else(|| self.find(source, key, now))?;
@@ -83,7 +87,11 @@ impl Pages {
     }
 
     /// The same, if no form of it would have to come from a disk when it is begun to be sent.
-    pub(crate) fn in_memory(self: &Arc<Self>, source: &Source, key: &PageKey) -> Option<Arc<Page>> {
+    pub(crate) fn in_memory(
+        self: &Arc<Self>,
+        source: &PageSource,
+        key: &PageKey,
+    ) -> Option<Arc<Page>> {
         self.at_hand(source, key).filter(|page| page.begins_in_memory())
     }
 
@@ -98,7 +106,7 @@ impl Pages {
     }
 
     /// The page that takes no disk, which is kept from now on.
-    fn find(&self, source: &Source, key: &PageKey, now: Timestamp) -> Option<Arc<Page>> {
+    fn find(&self, source: &PageSource, key: &PageKey, now: Timestamp) -> Option<Arc<Page>> {
         let page = source.folder.page_at_once(&key.path, &self.files.chunk, now)?;
         let page = Arc::new(page);
         self.cache.put(key.clone(), Arc::clone(&page));
@@ -106,7 +114,13 @@ impl Pages {
     }
 
     /// Compares a page with the disk: at once, or with a stage's help if the disk must be asked.
-    fn check(self: &Arc<Self>, source: &Source, key: &PageKey, page: &Arc<Page>, now: Timestamp) {
+    fn check(
+        self: &Arc<Self>,
+        source: &PageSource,
+        key: &PageKey,
+        page: &Arc<Page>,
+        now: Timestamp,
+    ) {
         if !source.folder.is_at_once_still(&key.path, &page.stamp, page.is_search_due(now)) {
             let (source, key) = (source.clone(), key.clone());
             tokio::spawn(Arc::clone(self).exchange(source, key, Arc::clone(page)));
@@ -114,21 +128,21 @@ impl Pages {
     }
 
     /// The page, from the disk if need be.
-    pub(crate) async fn load(&self, source: &Source, key: &PageKey) -> Result<Loaded, NoPage> {
+    pub(crate) async fn load(&self, source: &PageSource, key: &PageKey) -> Result<Loaded, NoPage> {
         self.cache.sweep(self.clock.now());
         self.cache.get_or_load(key, self.ask(source, key)).await
     }
 
     async fn call(
         &self,
-        source: &Source,
+        source: &PageSource,
         load: Load,
     ) -> Result<Result<Found, FileError>, CallError> {
         let entry = Entry::new().class(source.class);
         self.files.load().call_as(load, entry).await
     }
 
-    async fn ask(&self, source: &Source, key: &PageKey) -> Result<Loaded, NoPage> {
+    async fn ask(&self, source: &PageSource, key: &PageKey) -> Result<Loaded, NoPage> {
         let status = |status| Err(NoPage::Status(status));
         let not_now = |after: Duration| {
             let seconds = after.as_secs_f64().ceil() as u64;
@@ -152,7 +166,7 @@ impl Pages {
 
     /// Puts in the place of a page what is on the disk now. If that has no time for it the page
     /// stays.
-    async fn exchange(self: Arc<Self>, source: Source, key: PageKey, page: Arc<Page>) {
+    async fn exchange(self: Arc<Self>, source: PageSource, key: PageKey, page: Arc<Page>) {
         let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
         let load = Load { folder, path, known: Some(page.stamp.clone()) };
         match self.call(&source, load).await {

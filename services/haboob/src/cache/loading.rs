@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::cache::{Loaded, PageKey};
-use crate::pages::{NoPage, Pages, Source};
+use crate::cache::page_cache::{Loaded, PageKey};
+use crate::cache::pages::{NoPage, PageSource, Pages};
 
 /// A page that has been asked for, or what was said instead. Others may wait for the same one:
 /// whoever has this has to wait for it or to drop it.
@@ -20,7 +20,7 @@ pub(crate) struct Loading {
 
 impl Loading {
     /// To be begun with the first poll.
-    pub(crate) fn new(pages: &Arc<Pages>, source: &Source, key: PageKey) -> Self {
+    pub(crate) fn new(pages: &Arc<Pages>, source: &PageSource, key: PageKey) -> Self {
         let (pages, source, wanted) = (Arc::clone(pages), source.clone(), key.clone());
         Self { key, loaded: Box::pin(async move { pages.load(&source, &wanted).await }) }
     }

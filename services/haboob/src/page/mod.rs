@@ -1,5 +1,12 @@
 //! A file as it is answered with: in each form that there is of it.
 
+pub(crate) mod condition;
+pub(crate) mod due;
+pub(crate) mod encoding;
+pub(crate) mod head;
+pub(crate) mod memory_file;
+pub(crate) mod page_file;
+
 use std::fs::Metadata;
 use std::iter;
 use std::os::unix::fs::MetadataExt;
@@ -13,12 +20,12 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tamarisk_control::Timestamp;
 
-use crate::condition::Validators;
-use crate::due::Due;
-use crate::encoding::Encoding;
-use crate::head::{head, push_field};
-use crate::memory_file::MemoryFile;
-use crate::page_file::{self, PageFile};
+use self::condition::Validators;
+use self::due::Due;
+use self::encoding::Encoding;
+use self::head::{head, push_field};
+use self::memory_file::MemoryFile;
+use self::page_file::PageFile;
 
 /// A page in the cache is compared with the disk at most so often.
 const CHECK_NANOS: u64 = 1_000_000_000;

@@ -12,11 +12,11 @@ use tamarisk_stage::{
     StageObservation,
 };
 
-use crate::folder::{Disk, Folder, Located, OpenPage};
+use crate::disk::folder::{Disk, Folder, Located, OpenPage};
+use crate::disk::path::SitePath;
+use crate::disk::root::FileError;
+use crate::page::page_file::PageFile;
 use crate::page::{Page, Stamp};
-use crate::page_file::PageFile;
-use crate::path::SitePath;
-use crate::root::FileError;
 
 /// Files that one worker finds before it reads the first of them.
 const BATCH: usize = 16;
@@ -49,16 +49,16 @@ pub(crate) enum Found {
 pub(crate) struct Chunk {
     pub(crate) file: Arc<PageFile>,
     pub(crate) part: Range<u64>,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ReadInto,
 }
 
 /// Where it is to be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ReadInto {
     /// In the answer of the stage.
-    Here,
+    Answer,
     /// In the kernel's memory; the answer is empty.
-    InMemory,
+    Memory,
 }
 
 type LoadRequest = Request<Load, Result<Found, FileError>>;
@@ -195,8 +195,8 @@ impl BlockingHandler<ChunkRequest> for ChunkReader {
             let read = match wanted {
                 // Nobody waits for it any more.
                 _ if reply.is_abandoned() => Ok(Bytes::new()),
-                Wanted::Here => file.read(part),
-                Wanted::InMemory => file.touch(part).map(|()| Bytes::new()),
+                ReadInto::Answer => file.read(part),
+                ReadInto::Memory => file.touch(part).map(|()| Bytes::new()),
             };
             let _ = reply.send(read);
         }

@@ -14,19 +14,19 @@ use tamarisk_proxy::classify::{PathPrefix, Routes};
 use tamarisk_service::UpstreamOptions;
 use tamarisk_stage::Gate;
 
-use crate::change;
-use crate::folder::Folder;
-use crate::head::push_field;
-use crate::host::Hosts;
-use crate::options::{Action, FolderOptions, HostOptions, SiteOptions};
-use crate::pages::{Pages, Source};
-use crate::path::{HiddenFiles, SitePath};
-use crate::root::Root;
-use crate::route::Redirect;
+use crate::cache::pages::{PageSource, Pages};
+use crate::disk::folder::Folder;
+use crate::disk::path::{HiddenFiles, SitePath};
+use crate::disk::root::Root;
+use crate::page::head::push_field;
 use crate::site::SiteError;
+use crate::site::change;
+use crate::site::host::Hosts;
+use crate::site::options::{Action, FolderOptions, HostOptions, SiteOptions};
+use crate::site::route::Redirect;
 
 /// A site as one reading of its options says.
-pub(crate) struct Edition {
+pub(crate) struct SiteSnapshot {
     pub(crate) options: SiteOptions,
     pub(crate) pages: Arc<Pages>,
     pub(crate) hosts: Hosts<Arc<Host>>,
@@ -41,21 +41,21 @@ pub(crate) struct Edition {
 /// What is served under some names.
 pub(crate) struct Host {
     /// The most specific first.
-    routes: Vec<(PathPrefix, Way)>,
-    errors: Vec<(StatusCode, Source, SitePath)>,
+    routes: Vec<(PathPrefix, RouteTarget)>,
+    errors: Vec<(StatusCode, PageSource, SitePath)>,
 }
 
 /// What becomes of requests.
-pub(crate) enum Way {
-    Folder(Place),
+pub(crate) enum RouteTarget {
+    Folder(ServedFolder),
     /// The route of this number leads to a service.
     Proxy(usize),
     Redirect(Redirect),
 }
 
 /// A folder, as its requests see it.
-pub(crate) struct Place {
-    pub(crate) source: Source,
+pub(crate) struct ServedFolder {
+    pub(crate) source: PageSource,
     pub(crate) hidden: HiddenFiles,
     pub(crate) cache_control: Option<HeaderValue>,
     /// The same as it is sent over HTTP/1.1.
@@ -64,18 +64,18 @@ pub(crate) struct Place {
 
 impl Host {
     /// What becomes of a request for `path`, and what of the path is below the route's.
-    pub(crate) fn way<'p>(&self, path: &'p str) -> Option<(&Way, &'p str)> {
-        self.routes.iter().find_map(|(prefix, way)| Some((way, prefix.rest(path)?)))
+    pub(crate) fn target<'p>(&self, path: &'p str) -> Option<(&RouteTarget, &'p str)> {
+        self.routes.iter().find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))
     }
 
     /// The page that stands for answers with this status.
-    pub(crate) fn error_page(&self, status: StatusCode) -> Option<(&Source, &SitePath)> {
+    pub(crate) fn error_page(&self, status: StatusCode) -> Option<(&PageSource, &SitePath)> {
         let page = self.errors.iter().find(|(of, ..)| *of == status);
         page.map(|(_, source, path)| (source, path))
     }
 }
 
-impl Edition {
+impl SiteSnapshot {
     /// Opens what `options` say, and starts what `before` does not have already. Nothing is
     /// changed by that: see [`take_over`](Self::take_over).
     pub(crate) fn open(options: SiteOptions, before: Option<&Self>) -> Result<Self, SiteError> {
@@ -152,7 +152,7 @@ fn services(options: &SiteOptions) -> impl Iterator<Item = &UpstreamOptions> {
 struct Parts<'a> {
     options: &'a SiteOptions,
     /// Whose folders and services are taken where they are the same.
-    before: Option<&'a Edition>,
+    before: Option<&'a SiteSnapshot>,
     folders: Vec<Arc<Folder>>,
     next_folder: u32,
     classes: Vec<Class>,
@@ -161,7 +161,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(options: &'a SiteOptions, before: Option<&'a Edition>) -> Self {
+    fn of(options: &'a SiteOptions, before: Option<&'a SiteSnapshot>) -> Self {
         let (name, target) = ("default".to_owned(), options.target);
         let default = Class { name, target, priority: Priority::default() };
         let (folders, routes, upstreams) = (Vec::new(), Vec::new(), Vec::new());
@@ -175,29 +175,29 @@ impl<'a> Parts<'a> {
         let mut errors = Vec::new();
         for route in &options.routes {
             let prefix = PathPrefix::new(&route.path);
-            let way = match &route.action {
-                Action::Redirect(redirect) => Way::Redirect(redirect.clone()),
+            let target = match &route.action {
+                Action::Redirect(redirect) => RouteTarget::Redirect(redirect.clone()),
                 Action::Proxy(proxy) => {
                     let upstream = self.upstreams.len();
                     self.upstreams.push(self.upstream(&proxy.upstream)?);
                     self.routes
                         .push(tamarisk_proxy::classify::Route { upstream, ..proxy.route.clone() });
-                    Way::Proxy(upstream)
+                    RouteTarget::Proxy(upstream)
                 }
                 Action::Folder(folder) => {
-                    let place = self.place(&route.name, &route.path, folder)?;
+                    let served = self.served_folder(&route.name, &route.path, folder)?;
                     if prefix.depth() == 0 {
                         let pages = options.errors.iter();
                         errors.extend(
                             pages.map(|(status, path)| {
-                                (*status, place.source.clone(), path.clone())
+                                (*status, served.source.clone(), path.clone())
                             }),
                         );
                     }
-                    Way::Folder(place)
+                    RouteTarget::Folder(served)
                 }
             };
-            routes.push((prefix, way));
+            routes.push((prefix, target));
         }
         routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.depth()));
         Ok(Arc::new(Host { routes, errors }))
@@ -219,12 +219,12 @@ impl<'a> Parts<'a> {
         })
     }
 
-    fn place(
+    fn served_folder(
         &mut self,
         name: &str,
         path: &str,
         options: &FolderOptions,
-    ) -> Result<Place, SiteError> {
+    ) -> Result<ServedFolder, SiteError> {
         let class = match options.target {
             Some(target) => {
                 let class = Class { name: name.to_owned(), target, priority: Priority::default() };
@@ -235,11 +235,11 @@ impl<'a> Parts<'a> {
             }
             None => ClassId::DEFAULT,
         };
-        let source = Source { folder: self.folder(path, options)?, class };
+        let source = PageSource { folder: self.folder(path, options)?, class };
         let (hidden, cache_control) = (options.hidden, options.cache_control.clone());
         let mut line = Vec::new();
         cache_control.iter().for_each(|field| push_field(&mut line, &CACHE_CONTROL, field));
-        Ok(Place { source, hidden, cache_control, cache_control_line: line })
+        Ok(ServedFolder { source, hidden, cache_control, cache_control_line: line })
     }
 
     /// The folder: one that is open already, if its pages are the same.

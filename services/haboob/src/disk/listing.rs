@@ -13,11 +13,11 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 use tamarisk_control::Timestamp;
 use tamarisk_observe::date::Civil;
 
-use crate::condition::Validators;
-use crate::folder::{Folder, compressed};
+use crate::disk::folder::{Folder, compressed};
+use crate::disk::path::{HiddenFiles, SitePath};
+use crate::disk::root::FileError;
+use crate::page::condition::Validators;
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
-use crate::path::{HiddenFiles, SitePath};
-use crate::root::FileError;
 
 /// More than people read, and a page of a megabyte or two.
 pub(crate) const ENTRIES_MAX: usize = 10_000;
