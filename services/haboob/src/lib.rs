@@ -42,6 +42,7 @@ mod at_hand;
 mod cache;
 pub mod config;
 mod connection;
+mod core_site;
 mod disk;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
@@ -52,10 +53,10 @@ mod status;
 
 pub use answer::body::SiteBody;
 pub use connection::{Answering, Connection};
+pub use core_site::CoreSite;
 pub use disk::folder::Listing;
 pub use disk::path::{HiddenFiles, InvalidPath, SitePath};
 pub use serve::{Options, Running, StartError, start, start_on};
-pub use site::core_snapshot::CoreSite;
 pub use site::host::HostName;
 pub use site::options::{
     Action, FolderOptions, HostOptions, ProxyOptions, RouteOptions, SiteOptions,

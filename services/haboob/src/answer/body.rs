@@ -13,9 +13,9 @@ use http_body::{Body, Frame, SizeHint};
 use tamarisk_proxy::ProxyBody;
 use tamarisk_server::read_size;
 
-use crate::disk::files::ReadInto;
 use crate::page::memory_file::MemoryFile;
 use crate::page::page_file::PageFile;
+use crate::page::page_file::ReadInto;
 
 /// What is read at once of a file that is not held, where the connection sets no lower limit:
 /// enough that the disk does not seek for little, and all that one answer holds in memory.

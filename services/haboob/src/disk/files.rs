@@ -1,8 +1,6 @@
 //! The stages that touch the disk: one finds and reads files, one reads on in those
 //! that are too long to be held.
 
-use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +13,7 @@ use tamarisk_stage::{
 use crate::disk::folder::{Disk, Folder, Located, OpenPage};
 use crate::disk::path::SitePath;
 use crate::disk::root::FileError;
-use crate::page::page_file::PageFile;
+use crate::page::page_file::{Chunk, ChunkRequest, ChunkSink, ReadInto};
 use crate::page::{Page, Stamp};
 
 /// Files that one worker finds before it reads the first of them.
@@ -44,28 +42,7 @@ pub(crate) enum Found {
     Same,
 }
 
-/// A part of a file.
-#[derive(Debug)]
-pub(crate) struct Chunk {
-    pub(crate) file: Arc<PageFile>,
-    pub(crate) part: Range<u64>,
-    pub(crate) wanted: ReadInto,
-}
-
-/// Where it is to be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ReadInto {
-    /// In the answer of the stage.
-    Answer,
-    /// In the kernel's memory; the answer is empty.
-    Memory,
-}
-
 type LoadRequest = Request<Load, Result<Found, FileError>>;
-type ChunkRequest = Request<Chunk, io::Result<Bytes>>;
-
-/// Where parts of files are asked for.
-pub(crate) type ChunkSink = Sink<ChunkRequest>;
 
 /// Both stages.
 pub(crate) struct Files {
@@ -134,10 +111,10 @@ impl Files {
     }
 
     /// The file at `path`, of which the kernel is taken to tell what it has in memory.
-    pub(crate) fn open(&self, path: &std::path::Path) -> PageFile {
+    pub(crate) fn open(&self, path: &std::path::Path) -> crate::page::page_file::PageFile {
         let file = std::fs::File::open(path).unwrap();
         let metadata = file.metadata().unwrap();
-        PageFile::new(file, &metadata, true, self.chunk.clone())
+        crate::page::page_file::PageFile::new(file, &metadata, true, self.chunk.clone())
     }
 }
 

@@ -1,35 +1,26 @@
 //! A folder of files as a site: which file a path means, and reading it.
 
 use std::fs::{File, Metadata};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::HeaderValue;
-use http::header::CONTENT_TYPE;
 use mime_guess::{Mime, mime};
 use rustix::io::Errno;
 use tamarisk_control::Timestamp;
 use tamarisk_server::SentFile;
 
-use crate::disk::files::ChunkSink;
+use crate::disk::compression::compressed;
 use crate::disk::listing::OpenFolder;
 use crate::disk::path::{HiddenFiles, SitePath};
 use crate::disk::root::{FileError, Root};
 use crate::page::condition::Validators;
 use crate::page::encoding::Encoding;
-use crate::page::page_file::{self, PageFile};
+use crate::page::page_file::{self, ChunkSink, PageFile};
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
-
-/// Shorter than this, a file fits a packet or two as it is.
-const COMPRESSED_LENGTH_MIN: u64 = 1024;
-
-/// Level 6 of 9: beyond it gzip takes much longer for a per cent or two.
-const COMPRESSION: Compression = Compression::new(6);
 
 /// A site's files.
 #[derive(Debug)]
@@ -225,7 +216,9 @@ impl Folder {
     ) -> Result<Page, FileError> {
         let file = match page {
             OpenPage::File(file) => file,
-            OpenPage::Folder(folder) => return self.list(*folder, now),
+            OpenPage::Folder(folder) => {
+                return folder.page(&self.root, self.hidden, &self.place, now);
+            }
         };
         let stamp = file.stamp();
         let name = type_of(&file.path);
@@ -330,24 +323,6 @@ fn form(
 fn is_form_of(plain: &Metadata, form: &Metadata) -> bool {
     let is_older = || Some(form.modified().ok()? < plain.modified().ok()?);
     form.is_file() && is_older() == Some(false)
-}
-
-/// `plain` with gzip, if that makes it shorter by a tenth.
-pub(crate) fn compressed(plain: &Form) -> Option<Form> {
-    let Content::Held(bytes) = &plain.content else { return None };
-    if plain.length < COMPRESSED_LENGTH_MIN {
-        return None;
-    }
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 2), COMPRESSION);
-    encoder.write_all(bytes).ok()?;
-    let short = encoder.finish().ok()?;
-    let length = short.len() as u64;
-    (length < plain.length / 10 * 9).then(|| {
-        let content_type = plain.head[CONTENT_TYPE].clone();
-        let validators = plain.validators.encoded("-gzip");
-        let content = Content::Held(Bytes::from(short));
-        Form::new(Some(Encoding::Gzip), content_type, validators, length, content)
-    })
 }
 
 /// What files with such a name are.

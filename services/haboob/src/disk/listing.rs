@@ -13,9 +13,9 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 use tamarisk_control::Timestamp;
 use tamarisk_observe::date::Civil;
 
-use crate::disk::folder::{Folder, compressed};
+use crate::disk::compression::compressed;
 use crate::disk::path::{HiddenFiles, SitePath};
-use crate::disk::root::FileError;
+use crate::disk::root::{FileError, Root};
 use crate::page::condition::Validators;
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
 
@@ -52,15 +52,22 @@ struct Item {
     modified: SystemTime,
 }
 
-impl Folder {
-    /// The page that lists what is in `folder` and would be served: files and folders, also
-    /// those that links beneath the root lead to, in the order of their names.
-    pub(crate) fn list(&self, folder: OpenFolder, now: Timestamp) -> Result<Page, FileError> {
-        let OpenFolder { path, file, metadata } = folder;
-        let (mut items, are_all) = self.items(&path, file)?;
+impl OpenFolder {
+    /// The page that lists what is in the folder and would be served: files and folders, also
+    /// those that links beneath `root` lead to, in the order of their names. In its host, `root`
+    /// is at `place`.
+    pub(crate) fn page(
+        self,
+        root: &Root,
+        hidden: HiddenFiles,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<Page, FileError> {
+        let Self { path, file, metadata } = self;
+        let (mut items, are_all) = items(root, hidden, &path, file)?;
         items.sort_by_cached_key(|item| (!item.is_folder, item.name.to_ascii_lowercase()));
         let html =
-            page(&self.heading(&path), !path.as_path().as_os_str().is_empty(), &items, are_all);
+            page(&heading(place, &path), !path.as_path().as_os_str().is_empty(), &items, are_all);
 
         let of_folder = metadata.modified().map_err(|_| FileError::Broken)?;
         let modified = items.iter().map(|item| item.modified).fold(of_folder, SystemTime::max);
@@ -77,55 +84,59 @@ impl Folder {
         let stamp = Stamp { plain: FileStamp::of(&metadata), encoded: [None; 3] };
         Ok(Page::new(plain, encoded, stamp, now))
     }
+}
 
-    /// What is in the folder, and whether that is all.
-    fn items(&self, path: &SitePath, folder: File) -> Result<(Vec<Item>, bool), FileError> {
-        let mut items = Vec::new();
-        let mut entries = Dir::new(folder).map_err(FileError::of)?;
-        while let Some(entry) = entries.read() {
-            let entry = entry.map_err(FileError::of)?;
-            let name = entry.file_name();
-            let is_hidden = name.to_bytes().starts_with(b".");
-            let is_self = matches!(name.to_bytes(), b"." | b"..");
-            if is_self || (is_hidden && self.hidden == HiddenFiles::Hidden) {
-                continue;
-            }
-            if items.len() == ENTRIES_MAX {
-                return Ok((items, false));
-            }
-            items.extend(self.item(path, &entries, name));
+/// What is in the folder, and whether that is all.
+fn items(
+    root: &Root,
+    hidden: HiddenFiles,
+    path: &SitePath,
+    folder: File,
+) -> Result<(Vec<Item>, bool), FileError> {
+    let mut items = Vec::new();
+    let mut entries = Dir::new(folder).map_err(FileError::of)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry.map_err(FileError::of)?;
+        let name = entry.file_name();
+        let is_hidden = name.to_bytes().starts_with(b".");
+        let is_self = matches!(name.to_bytes(), b"." | b"..");
+        if is_self || (is_hidden && hidden == HiddenFiles::Hidden) {
+            continue;
         }
-        Ok((items, true))
+        if items.len() == ENTRIES_MAX {
+            return Ok((items, false));
+        }
+        items.extend(item(root, path, &entries, name));
     }
+    Ok((items, true))
+}
 
-    /// `None` for what would not be served, or is gone already.
-    fn item(&self, path: &SitePath, folder: &Dir, name: &CStr) -> Option<Item> {
-        let seen = statat(folder.fd().ok()?, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let name = name.to_bytes().to_owned();
-        let (kind, length, seconds) = match FileType::from_raw_mode(seen.st_mode) {
-            FileType::Symlink => {
-                let (_, metadata) = self.root.get(&path.join(&name)).ok()?;
-                let kind =
-                    if metadata.is_dir() { FileType::Directory } else { FileType::RegularFile };
-                (kind, metadata.len(), metadata.mtime())
-            }
-            kind => (kind, u64::try_from(seen.st_size).unwrap_or_default(), seen.st_mtime as i64),
-        };
-        let is_folder = match kind {
-            FileType::Directory => true,
-            FileType::RegularFile => false,
-            _ => return None,
-        };
-        let modified = UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-        Some(Item { name, is_folder, length, modified })
-    }
+/// `None` for what would not be served, or is gone already.
+fn item(root: &Root, path: &SitePath, folder: &Dir, name: &CStr) -> Option<Item> {
+    let seen = statat(folder.fd().ok()?, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let name = name.to_bytes().to_owned();
+    let (kind, length, seconds) = match FileType::from_raw_mode(seen.st_mode) {
+        FileType::Symlink => {
+            let (_, metadata) = root.get(&path.join(&name)).ok()?;
+            let kind = if metadata.is_dir() { FileType::Directory } else { FileType::RegularFile };
+            (kind, metadata.len(), metadata.mtime())
+        }
+        kind => (kind, u64::try_from(seen.st_size).unwrap_or_default(), seen.st_mtime as i64),
+    };
+    let is_folder = match kind {
+        FileType::Directory => true,
+        FileType::RegularFile => false,
+        _ => return None,
+    };
+    let modified = UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+    Some(Item { name, is_folder, length, modified })
+}
 
-    /// The folder as its address names it.
-    fn heading(&self, path: &SitePath) -> String {
-        let place = self.place.trim_end_matches('/');
-        let below = path.as_path().to_string_lossy();
-        if below.is_empty() { format!("{place}/") } else { format!("{place}/{below}/") }
-    }
+/// The folder as its address names it.
+fn heading(place: &str, path: &SitePath) -> String {
+    let place = place.trim_end_matches('/');
+    let below = path.as_path().to_string_lossy();
+    if below.is_empty() { format!("{place}/") } else { format!("{place}/{below}/") }
 }
 
 fn page(heading: &str, has_parent: bool, items: &[Item], are_all: bool) -> String {

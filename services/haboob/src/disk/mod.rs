@@ -1,5 +1,6 @@
 //! Folders and files on the disk: which file a path means, and the stages that read it.
 
+mod compression;
 pub(crate) mod files;
 pub(crate) mod folder;
 mod listing;

@@ -13,8 +13,7 @@ use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tamarisk_server::{Bringing, FileBody, SentFile};
-
-use crate::disk::files::{Chunk, ChunkSink, ReadInto};
+use tamarisk_stage::{Request, Sink};
 
 /// Copying less than this costs less than sending it from a file, and the descriptor that it takes.
 pub(crate) const LENGTH_MIN: u64 = 64 * 1024;
@@ -35,6 +34,29 @@ pub(crate) struct PageFile {
     /// Where is read what is not in memory.
     chunk: ChunkSink,
 }
+
+/// A part of a file.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) file: Arc<PageFile>,
+    pub(crate) part: Range<u64>,
+    pub(crate) wanted: ReadInto,
+}
+
+/// Where it is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ReadInto {
+    /// In the answer of the stage.
+    Answer,
+    /// In the kernel's memory; the answer is empty.
+    Memory,
+}
+
+/// What the stage that reads parts is asked.
+pub(crate) type ChunkRequest = Request<Chunk, io::Result<Bytes>>;
+
+/// Where parts of files are asked for.
+pub(crate) type ChunkSink = Sink<ChunkRequest>;
 
 /// Tells whether somebody has written to a file. (The time of its last change, as for a page that
 /// is compared with the disk, would tell of its deletion too, which answers under way outlive.)

@@ -1,17 +1,12 @@
-//! A site on one core.
+//! What answers on one core.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_proxy::Proxy;
 
-use crate::connection::Connection;
 use crate::site::Site;
 use crate::site::snapshot::SiteSnapshot;
-
-/// A site on one core, whose connections to other services are its own.
-pub struct CoreSite(Arc<Core>);
 
 /// What the connections of a core share.
 pub(crate) struct Core {
@@ -28,22 +23,13 @@ pub(crate) struct CoreSnapshot {
     pub(crate) proxy: Option<Arc<Proxy>>,
 }
 
-impl Site {
-    /// The site on the core whose runtime this is called on, as are the connections to it.
-    pub fn on_core(&self) -> CoreSite {
-        let snapshot = Mutex::new(CoreSnapshot::of(self, None));
-        CoreSite(Arc::new(Core { site: self.clone(), snapshot }))
-    }
-}
-
-impl CoreSite {
-    /// The service of the connection of the client at `address`.
-    pub fn connect(&self, address: SocketAddr) -> Connection {
-        Connection::new(Arc::clone(&self.0), address)
-    }
-}
-
 impl Core {
+    /// `site` on the core whose runtime this is called on.
+    pub(crate) fn of(site: &Site) -> Self {
+        let snapshot = Mutex::new(CoreSnapshot::of(site, None));
+        Self { site: site.clone(), snapshot }
+    }
+
     /// What answers a request that begins now.
     pub(crate) fn snapshot(&self) -> MutexGuard<'_, CoreSnapshot> {
         let mut snapshot = self.snapshot.lock();

@@ -2,52 +2,29 @@
 
 mod change;
 pub(crate) mod core_snapshot;
+mod error;
 pub(crate) mod host;
 pub(crate) mod options;
 pub(crate) mod route;
 pub(crate) mod snapshot;
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::InvalidClasses;
-use tamarisk_observe::access_log::{Log, LogError};
+use tamarisk_observe::access_log::Log;
 use tamarisk_observe::status::Rejections;
 use tamarisk_proxy::Upstream;
-use tamarisk_stage::{BuildError, Gate, StageObservation};
+use tamarisk_stage::{Gate, StageObservation};
+
+pub use self::error::SiteError;
 
 use crate::site::options::SiteOptions;
 use crate::site::snapshot::SiteSnapshot;
 
 /// A disk that hangs keeps nobody from ending: the last lines of the log may then be lost.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Why a site cannot be served.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SiteError {
-    /// Its folder is none, or not ours to enter.
-    #[error("cannot serve the folder {}", root.display())]
-    Root {
-        /// The folder.
-        root: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The log cannot be written to.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// More folders with targets of their own than a stage can have classes.
-    #[error(transparent)]
-    Classes(#[from] InvalidClasses),
-    /// A stage cannot be had.
-    #[error(transparent)]
-    Stage(#[from] BuildError),
-}
 
 /// A site that serves; clones share it.
 ///
