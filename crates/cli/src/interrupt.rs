@@ -35,7 +35,7 @@ impl SignalWatch {
     }
 
     /// SIGUSR2: another process is to take over.
-    pub(crate) fn succession() -> Self {
+    pub(crate) fn restart() -> Self {
         Self(signal(SignalKind::user_defined2()).ok())
     }
 

@@ -1,7 +1,6 @@
 //! The `tamarisk` command. Each subcommand is a module of its name; this file
 //! says which there are, and what the process's exit code means.
 
-mod access_log;
 mod columns;
 mod completions;
 mod demo;
@@ -12,21 +11,16 @@ mod messages;
 mod model;
 mod output;
 mod protect;
-mod reload;
 mod serve;
+mod serving;
 mod sim;
 mod size;
-mod succession;
-mod tls;
-mod watch;
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tamarisk_observe::status::TokenSource;
 
 /// A request through the proxy allocates some dozen times: an allocator made for
 /// that saves several per cent of its cost (`bench`, `proxy`).
@@ -126,32 +120,10 @@ fn raise_open_files() {
     }
 }
 
-/// Says how many clients there may be, if that is less than a server of today may be expected
-/// to take.
-fn say_if_few(connections: usize) {
-    if connections < 4096 {
-        let open = getrlimit(Resource::Nofile).current;
-        let open = open.map_or_else(String::new, |files| format!(", and {files} open files"));
-        tracing::warn!("There may be {connections} connections{open} (see `ulimit -n`).");
-    }
-}
-
 /// An error in what the user wrote that shows only when options are seen
 /// together, reported like those that each option shows by itself.
 fn misunderstood(error: impl std::fmt::Display) -> anyhow::Error {
     clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n")).into()
-}
-
-/// Warns of a token that others on this machine can read.
-fn warn_of_readable(token: Option<&TokenSource>) {
-    let Some(TokenSource::File(file)) = token else { return };
-    let mode = std::fs::metadata(file).map(|metadata| metadata.permissions().mode());
-    if mode.is_ok_and(|mode| mode & 0o044 != 0) {
-        let file = file.display();
-        tracing::warn!(
-            "Other users can read the token in {file}; `chmod 600 {file}` keeps it secret."
-        );
-    }
 }
 
 /// An address to listen on.

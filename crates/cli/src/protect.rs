@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,20 +12,19 @@ use tamarisk_control::{Ratio, Target, parse_duration};
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::config::{self, ConfigError};
 use tamarisk_protect::{Options, Running};
-use tamarisk_proxy::Origin;
+use tamarisk_proxy::{Origin, Upstream};
 use tamarisk_server::Listeners;
+use tamarisk_service::{Reloaded, RunningFront};
+use tamarisk_stage::StageObservation;
 
 mod recording;
 
 use self::recording::Recordings;
-use crate::access_log::AccessLog;
-use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::messages::MessageOptions;
-use crate::reload::reload;
-use crate::succession::{self, Succession};
-use crate::tls::{self, TlsFiles};
-use crate::watch::{self, Watch};
-use crate::{Ending, listen_address, misunderstood, say_if_few, warn_of_readable};
+use crate::serving::access_log::AccessLog;
+use crate::serving::tls::{self, TlsFiles};
+use crate::serving::{self, RunningService, warn_of_readable};
+use crate::{Ending, listen_address, misunderstood};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
@@ -118,66 +118,24 @@ impl Protect {
             Ok(options) => options,
             Err(mistake) => return Ok(self.messages.mistaken(mistake)),
         };
-        warn_of_readable(options.status_token.as_ref());
+        warn_of_readable(options.front.status_token.as_ref());
         let recordings = Recordings::begin(self.record.as_deref(), self.record_size, &mut options)?;
-        let drain = self.drain;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let certificates = options.tls.clone();
-            // Also without a file to read again: the signal would end the process.
-            let mut read_again = SignalWatch::read_again();
-            let mut succession = Succession::watch();
-            let mut running = match succession::inherited()? {
-                sockets if sockets.is_empty() => tamarisk_protect::start(options).await?,
-                sockets => {
-                    let listeners = Listeners::inherited(sockets, options.cores)?;
-                    tamarisk_protect::start_on(listeners, options).await?
-                }
-            };
-            announce(&running);
-            succession::ready();
+        let recording = async {
             recordings.announce();
-            let mut end = std::pin::pin!(asked_to_end());
-            let mut watch = std::pin::pin!(recordings.watch());
-            let passed_on = running.sockets();
-            let mut succeeded = Box::pin(succession.succeed(&passed_on));
-            let mut watch_stages = Watch::default();
-            let mut expiry = tokio::time::interval(tls::EXPIRY_EVERY);
-            let mut looks = tokio::time::interval(watch::EVERY);
-            loop {
-                tokio::select! {
-                    () = &mut end => break,
-                    () = &mut watch => {}
-                    () = &mut succeeded => {}
-                    _ = expiry.tick() => tls::warn_of_expiry(certificates.as_ref()),
-                    now = looks.tick() => {
-                        watch_stages.look(now, &running.observe(), running.upstreams());
-                    }
-                    () = read_again.asked() => {
-                        reload(&self.messages, self.options(), |options| {
-                            Ok::<_, Infallible>(running.reload(options))
-                        });
-                    }
-                }
-            }
-            // Whoever connects now is for the process that takes over.
-            drop(succeeded);
-            drop(passed_on);
-            tracing::info!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
-            let cut = tokio::select! {
-                cut = running.shutdown(drain) => cut,
-                () = interrupted() => {
-                    recordings.end();
-                    return Ok(Ending::Interrupted);
-                }
-            };
-            recordings.end();
-            match cut.connections {
-                0 => tracing::info!("Drained: every request under way was finished."),
-                count => tracing::warn!("Drained: {count} busy connections were cut."),
-            }
-            Ok(Ending::Done)
-        })
+            recordings.watch().await;
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let start = (options.front.clone(), options);
+        let read = || self.options();
+        let ending = runtime.block_on(serving::run::<Running>(
+            &self.messages,
+            start,
+            read,
+            recording,
+            self.drain,
+        ))?;
+        recordings.end();
+        Ok(ending)
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {
@@ -185,7 +143,7 @@ impl Protect {
         let mut options = match (&self.config, &self.upstream) {
             (Some(file), _) => match config::load(file) {
                 Ok(options) => {
-                    options.tls.iter().for_each(tls::warn);
+                    options.front.tls.iter().for_each(tls::warn);
                     options
                 }
                 Err(mistake) => return Ok(Err(mistake)),
@@ -195,17 +153,17 @@ impl Protect {
                 return Err(misunderstood("name the service to protect, or a --config"));
             }
         };
-        options.listen = self.listen.unwrap_or(options.listen);
-        options.status = self.status.or(options.status);
-        options.status_token =
-            self.status_token_file.clone().map(TokenSource::File).or(options.status_token);
-        if self.status_token_file.is_some() && options.status.is_none() {
+        options.front.listen = self.listen.unwrap_or(options.front.listen);
+        options.front.status = self.status.or(options.front.status);
+        options.front.status_token =
+            self.status_token_file.clone().map(TokenSource::File).or(options.front.status_token);
+        if self.status_token_file.is_some() && options.front.status.is_none() {
             return Err(misunderstood("--status-token-file needs a --status to be shown on"));
         }
         options.log = self.log.options().or(options.log);
-        options.cores = self.cores.unwrap_or(options.cores);
-        options.tls = self.tls.open()?.or(options.tls);
-        options.handshake_target = self.tls.target()?;
+        options.front.cores = self.cores.unwrap_or(options.front.cores);
+        options.front.tls = self.tls.open()?.or(options.front.tls);
+        options.front.handshake_target = self.tls.target()?;
         Ok(Ok(options))
     }
 
@@ -219,11 +177,36 @@ impl Protect {
     }
 }
 
-fn announce(running: &Running) {
-    let scheme = if running.handshakes().is_some() { "https" } else { "http" };
-    tracing::info!("Protecting on {scheme}://{}", running.local_addr());
-    if let Some(address) = running.status_addr() {
-        tracing::info!("Status on http://{address}/");
+impl RunningService for Running {
+    type Options = Options;
+    type ReloadError = Infallible;
+
+    const DOING: &str = "Protecting";
+
+    async fn start(options: Options, listeners: Option<Listeners>) -> anyhow::Result<Self> {
+        Ok(match listeners {
+            Some(listeners) => tamarisk_protect::start_on(listeners, options).await?,
+            None => tamarisk_protect::start(options).await?,
+        })
     }
-    say_if_few(running.connections_limit());
+
+    fn front(&self) -> &RunningFront {
+        self.front()
+    }
+
+    fn observe(&self) -> Vec<StageObservation> {
+        self.observe()
+    }
+
+    fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.upstreams().to_vec()
+    }
+
+    fn reload(&mut self, options: &Options) -> Result<Reloaded, Infallible> {
+        Ok(self.reload(options))
+    }
+
+    async fn shutdown(self, timeout: Duration) -> usize {
+        self.shutdown(timeout).await
+    }
 }

@@ -3,26 +3,25 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::{
-    FolderOptions, Listeners, Listing, Options, Running, SiteOptions, StatusOptions, start,
-    start_on,
+    FolderOptions, Listeners, Listing, Options, Running, SiteError, SiteOptions, start, start_on,
 };
 use tamarisk_observe::status::TokenSource;
+use tamarisk_proxy::Upstream;
+use tamarisk_service::{Reloaded, RunningFront};
+use tamarisk_stage::StageObservation;
 
-use crate::access_log::AccessLog;
-use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::messages::MessageOptions;
-use crate::reload::reload;
-use crate::succession::{self, Succession};
-use crate::tls::{self, TlsFiles};
-use crate::watch::{self, Watch};
-use crate::{Ending, listen_address, misunderstood, say_if_few, size, warn_of_readable};
+use crate::serving::access_log::AccessLog;
+use crate::serving::tls::{self, TlsFiles};
+use crate::serving::{self, RunningService, warn_of_readable};
+use crate::{Ending, listen_address, misunderstood, size};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -133,63 +132,14 @@ impl Serve {
             Ok(options) => options,
             Err(mistake) => return Ok(self.messages.mistaken(mistake)),
         };
+        warn_of_readable(options.front.status_token.as_ref());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let token = options.status.as_ref().and_then(|status| status.token.as_ref());
-        warn_of_readable(token);
         if self.check {
             return runtime.block_on(check(options));
         }
-        runtime.block_on(async {
-            // Also without anything to read again: the signal would end the process.
-            let mut hangup = SignalWatch::read_again();
-            let mut succession = Succession::watch();
-            let certificates = options.tls.clone();
-            let is_tls = certificates.is_some();
-            let running = match succession::inherited()? {
-                sockets if sockets.is_empty() => start(options).await?,
-                sockets => start_on(Listeners::inherited(sockets, options.cores)?, options).await?,
-            };
-            announce(&running, is_tls);
-            succession::ready();
-            {
-                let mut end = pin!(asked_to_end());
-                let mut succeeded = pin!(succession.succeed(running.sockets()));
-                let mut watch_stages = Watch::default();
-                let mut expiry = tokio::time::interval(tls::EXPIRY_EVERY);
-                let mut looks = tokio::time::interval(watch::EVERY);
-                loop {
-                    tokio::select! {
-                        () = &mut end => break,
-                        () = &mut succeeded => {}
-                        _ = expiry.tick() => tls::warn_of_expiry(certificates.as_ref()),
-                        now = looks.tick() => {
-                            let upstreams = running.site().upstreams();
-                            watch_stages.look(now, &running.observe(), &upstreams);
-                        }
-                        () = hangup.asked() => self.read_again(&running),
-                    }
-                }
-            }
-            tracing::info!("Draining for up to {:?}; Ctrl-C again ends at once.", self.drain);
-            let cut = tokio::select! {
-                cut = running.shutdown(self.drain) => cut,
-                () = interrupted() => return Ok(Ending::Interrupted),
-            };
-            match cut {
-                0 => tracing::info!("Drained: every request under way was finished."),
-                count => tracing::info!("Drained: {count} busy connections were cut."),
-            }
-            Ok(Ending::Done)
-        })
-    }
-
-    /// The log first, which has been moved away perhaps, whatever the file says now.
-    fn read_again(&self, running: &Running) {
-        if let Some(log) = running.site().log() {
-            log.reopen();
-            tracing::info!("The log is opened again.");
-        }
-        reload(&self.messages, self.options(), |options| running.reload(options));
+        let start = (options.front.clone(), options);
+        let (read, beside) = (|| self.options(), std::future::pending());
+        runtime.block_on(serving::run::<Running>(&self.messages, start, read, beside, self.drain))
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {
@@ -197,7 +147,7 @@ impl Serve {
             self.alone()?;
             match config::load(&self.site) {
                 Ok(options) => {
-                    options.tls.iter().for_each(tls::warn);
+                    options.front.tls.iter().for_each(tls::warn);
                     options
                 }
                 Err(mistake) => return Ok(Err(mistake)),
@@ -205,21 +155,17 @@ impl Serve {
         } else {
             Options::new(DEFAULT_LISTEN, self.folder()?)
         };
-        if let Some(listen) = self.status {
-            let (token, hosts) =
-                options.status.map(|status| (status.token, status.hosts)).unwrap_or_default();
-            options.status = Some(StatusOptions { listen, token, hosts });
-        }
+        options.front.status = self.status.or(options.front.status);
         if let Some(file) = &self.status_token_file {
-            let Some(status) = &mut options.status else {
+            if options.front.status.is_none() {
                 return Err(misunderstood("--status-token-file needs a --status to be shown on"));
-            };
-            status.token = Some(TokenSource::File(file.clone()));
+            }
+            options.front.status_token = Some(TokenSource::File(file.clone()));
         }
-        options.listen = self.listen.unwrap_or(options.listen);
-        options.cores = self.cores.unwrap_or(options.cores);
-        options.tls = self.tls.open()?.or(options.tls);
-        options.handshake_target = self.tls.target()?;
+        options.front.listen = self.listen.unwrap_or(options.front.listen);
+        options.front.cores = self.cores.unwrap_or(options.front.cores);
+        options.front.tls = self.tls.open()?.or(options.front.tls);
+        options.front.handshake_target = self.tls.target()?;
         Ok(Ok(options))
     }
 
@@ -267,11 +213,44 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn announce(running: &Running, is_tls: bool) {
-    let scheme = if is_tls { "https" } else { "http" };
-    tracing::info!("Serving on {scheme}://{}", running.local_addr());
-    if let Some(address) = running.status_addr() {
-        tracing::info!("Status on http://{address}/");
+impl RunningService for Running {
+    type Options = Options;
+    type ReloadError = SiteError;
+
+    const DOING: &str = "Serving";
+
+    async fn start(options: Options, listeners: Option<Listeners>) -> anyhow::Result<Self> {
+        Ok(match listeners {
+            Some(listeners) => start_on(listeners, options).await?,
+            None => start(options).await?,
+        })
     }
-    say_if_few(running.connections_limit());
+
+    fn front(&self) -> &RunningFront {
+        self.front()
+    }
+
+    fn observe(&self) -> Vec<StageObservation> {
+        self.observe()
+    }
+
+    fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.site().upstreams()
+    }
+
+    /// The log has been moved away perhaps, whatever the file says now.
+    fn before_reload(&mut self) {
+        if let Some(log) = self.site().log() {
+            log.reopen();
+            tracing::info!("The log is opened again.");
+        }
+    }
+
+    fn reload(&mut self, options: &Options) -> Result<Reloaded, SiteError> {
+        Self::reload(self, options)
+    }
+
+    async fn shutdown(self, timeout: Duration) -> usize {
+        self.shutdown(timeout).await
+    }
 }

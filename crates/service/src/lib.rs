@@ -1,11 +1,14 @@
-//! What the services (`protect`, `haboob`) have in common: the options of a service behind a
-//! proxy, the parts of their configuration files, and what comes of other options.
+//! What the services (`protect`, `haboob`) have in common: their life from start to end (the
+//! [`Front`]), the options of a service behind a proxy, the parts of their configuration files, and
+//! what comes of other options.
 //!
 //! What this crate does not do: it is no service, and no service depends on another one.
 
+mod front;
 mod reloaded;
 pub mod settings;
 mod upstream;
 
+pub use front::{Front, FrontError, FrontOptions, RunningFront};
 pub use reloaded::Reloaded;
 pub use upstream::{UnknownHost, UpstreamOptions};

@@ -14,6 +14,12 @@ pub struct Reloaded {
 }
 
 impl Reloaded {
+    /// Names the settings of which these say that they are not the same.
+    pub fn compare(&mut self, same: &[(&str, bool)]) {
+        let differs = same.iter().filter(|(_, same)| !same).map(|(key, _)| (*key).to_owned());
+        self.needs_restart.extend(differs);
+    }
+
     /// Takes the certificates of `new` over, for handshakes that begin from now on. Whether there
     /// is TLS at all cannot change.
     pub fn certificates(&mut self, now: Option<&Tls>, new: Option<&Tls>) {

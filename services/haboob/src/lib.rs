@@ -49,7 +49,6 @@ pub mod fuzz;
 mod page;
 mod serve;
 mod site;
-mod status;
 
 pub use answer::body::SiteBody;
 pub use connection::{Answering, Connection};
@@ -63,6 +62,5 @@ pub use site::options::{
 };
 pub use site::route::Redirect;
 pub use site::{Site, SiteError};
-pub use status::StatusOptions;
 pub use tamarisk_server::{Listeners, tls};
-pub use tamarisk_service::Reloaded;
+pub use tamarisk_service::{FrontOptions, Reloaded};

@@ -48,10 +48,10 @@ fn documented() -> String {
 #[test]
 fn what_is_documented_can_be_said() {
     let options = read(&documented()).unwrap();
-    assert_eq!(options.listen, "127.0.0.1:8080".parse().unwrap());
-    assert_eq!(options.cores.get(), 2);
-    assert_eq!(options.server.connections_limit(), 10_000);
-    assert!(options.status.unwrap().token.is_some());
+    assert_eq!(options.front.listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(options.front.cores.get(), 2);
+    assert_eq!(options.front.server.connections_limit(), 10_000);
+    assert!(options.front.status.is_some() && options.front.status_token.is_some());
     let site = &options.site;
     assert_eq!((site.cache_bytes, site.held_bytes_max, site.file_workers), (64 << 20, 1 << 20, 4));
     let log = site.log.as_ref().unwrap();

@@ -66,10 +66,10 @@ impl Folder {
         let target = Target::p90(Duration::from_secs(1)).unwrap();
         let site = SiteOptions::new(self.0.join("public"), target);
         let mut options = Options::new("127.0.0.1:0".parse().unwrap(), site);
-        options.tls = Some(tls.clone());
-        options.server = options.server.limits(limits);
+        options.front.tls = Some(tls.clone());
+        options.front.server = options.front.server.limits(limits);
         // A busy machine is no reason to refuse here.
-        options.handshake_target = Target::p90(Duration::from_secs(10)).unwrap();
+        options.front.handshake_target = Target::p90(Duration::from_secs(10)).unwrap();
         start(options).await.unwrap()
     }
 }
@@ -263,11 +263,11 @@ async fn certificates_of_other_files_are_taken_over() {
     let target = Target::p90(Duration::from_secs(1)).unwrap();
     let site = SiteOptions::new(folder.0.join("public"), target);
     let mut options = Options::new("127.0.0.1:0".parse().unwrap(), site);
-    options.tls = Some(Tls::open(both).unwrap());
-    options.server = options.server.limits(Limits::default());
+    options.front.tls = Some(Tls::open(both).unwrap());
+    options.front.server = options.front.server.limits(Limits::default());
     assert_eq!(running.reload(&options).unwrap().changed, ["tls"]);
     assert_eq!(curl(&running, "b.test", &trusted, &[]).as_deref(), Ok("hello"));
-    options.tls = None;
+    options.front.tls = None;
     let needs_restart = running.reload(&options).unwrap().needs_restart;
     assert_eq!(needs_restart, ["no tls, where there was"]);
 }
@@ -405,7 +405,7 @@ async fn a_file_names_certificates_and_services_behind_are_told_of_tls() {
     let file = folder.0.join("site.toml");
     fs::write(&file, &site).unwrap();
     let mut options = config::load(&file).unwrap();
-    options.handshake_target = Target::p90(Duration::from_secs(10)).unwrap();
+    options.front.handshake_target = Target::p90(Duration::from_secs(10)).unwrap();
     let running = start(options).await.unwrap();
     let asked = tokio::spawn(async move {
         let (mut stream, _) = behind.accept().await.unwrap();

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut options = Options::single(listen, service, target);
     if let Ok(cores) = next() {
-        options.cores = cores.parse()?;
+        options.front.cores = cores.parse()?;
     }
     let running = tamarisk_protect::start(options).await?;
     println!("serving on http://{}", running.local_addr());

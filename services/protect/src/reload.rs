@@ -6,7 +6,8 @@ use tamarisk_observe::access_log::Log;
 use tamarisk_service::Reloaded;
 use tamarisk_stage::StageObservation;
 
-use super::{Options, Running};
+use crate::options::Options;
+use crate::running::Running;
 
 impl Running {
     /// Takes targets, laws and certificates over from `options`. Nobody inside is disturbed, and a
@@ -16,7 +17,7 @@ impl Running {
     /// Targets become those of `options`, also where they were changed meanwhile.
     pub fn reload(&mut self, options: &Options) -> Reloaded {
         let mut reloaded = Reloaded::default();
-        self.compare(options, &mut reloaded.needs_restart);
+        self.compare(options, &mut reloaded);
         for index in 0..self.options.upstreams.len() {
             self.reload_upstream(index, options, &mut reloaded);
         }
@@ -25,28 +26,22 @@ impl Running {
         }
         // It has been moved away perhaps.
         self.log.iter().for_each(Log::reopen);
-        reloaded.certificates(self.options.tls.as_ref(), options.tls.as_ref());
+        reloaded.certificates(self.options.front.tls.as_ref(), options.front.tls.as_ref());
         reloaded
     }
 
     /// Names what cannot change on the way.
-    fn compare(&self, options: &Options, differs: &mut Vec<String>) {
+    fn compare(&self, options: &Options, reloaded: &mut Reloaded) {
         let now = &self.options;
-        let same = [
-            ("listen", now.listen == options.listen),
-            ("status", now.status == options.status),
-            ("status_token", now.status_token == options.status_token),
-            ("status_hosts", now.status_hosts == options.status_hosts),
-            ("cores", now.cores == options.cores),
-            ("limits", now.server.is_like(&options.server)),
+        now.front.compare(&options.front, reloaded);
+        reloaded.compare(&[
             ("trusted_proxies", now.trusted == options.trusted),
             ("routes and classes", now.routes == options.routes),
             ("log", now.log == options.log),
-        ];
-        differs.extend(same.iter().filter(|(_, same)| !same).map(|(key, _)| (*key).to_owned()));
+        ]);
         for new in &options.upstreams {
             if !now.upstreams.iter().any(|upstream| upstream.name == new.name) {
-                differs.push(format!("the upstream {:?}, which is new", new.name));
+                reloaded.needs_restart.push(format!("the upstream {:?}, which is new", new.name));
             }
         }
     }

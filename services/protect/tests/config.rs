@@ -68,9 +68,9 @@ classes = ["paying"]
 #[test]
 fn a_file_says_all_there_is_to_say() {
     let options = config::parse("full.toml", FULL).unwrap();
-    assert_eq!(options.listen, "127.0.0.1:8080".parse().unwrap());
-    assert_eq!(options.status, Some("127.0.0.1:9090".parse().unwrap()));
-    assert_eq!(options.cores.get(), 2);
+    assert_eq!(options.front.listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(options.front.status, Some("127.0.0.1:9090".parse().unwrap()));
+    assert_eq!(options.front.cores.get(), 2);
     assert_eq!(options.trusted, ["10.0.0.0/8".parse().unwrap(), "192.0.2.1/32".parse().unwrap()]);
     let [shop, blog] = &options.upstreams[..] else { panic!("two upstreams") };
     assert_eq!(shop.origin.to_string(), "http://127.0.0.1:3000");
@@ -420,7 +420,8 @@ fn laws_that_cannot_be_are_shown_where_they_stand() {
 #[test]
 fn a_token_stands_in_a_file_or_in_the_environment() {
     let with = |token: &str| format!("status_token = {token}\n{}", upstream_of(""));
-    let token = |text: &str| config::parse("t", &with(text)).map(|options| options.status_token);
+    let token =
+        |text: &str| config::parse("t", &with(text)).map(|options| options.front.status_token);
     let file = TokenSource::File("token".into());
     assert_eq!(token("{ file = \"token\" }").unwrap(), Some(file));
     let variable = TokenSource::Environment("TOKEN".to_owned());

@@ -177,7 +177,7 @@ async fn a_request_that_goes_on_and_on_is_answered_all_the_same() {
 async fn a_request_body_that_stands_still_or_drips_is_given_up() {
     let upstream = Recorder::start("never", "").await;
     let mut options = options(upstream.address);
-    options.server = limited();
+    options.front.server = limited();
     let front = tamarisk_protect::start(options).await.unwrap();
     let mut client = connect(front.local_addr()).await;
     for interval in [20 * SOON, SOON / 5] {

@@ -31,8 +31,8 @@ async fn slow_service() -> std::net::SocketAddr {
 fn changeable(mut options: Options, name: &str) -> Options {
     let file = std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()));
     std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
-    options.status = Some(any_port());
-    options.status_token = Some(TokenSource::File(file));
+    options.front.status = Some(any_port());
+    options.front.status_token = Some(TokenSource::File(file));
     options
 }
 
@@ -153,7 +153,7 @@ async fn targets_and_laws_of_new_options_change_under_load_and_every_request_is_
 async fn only_who_has_the_token_changes_anything() {
     let open = options(Recorder::ok().await.address);
     let mut closed = open.clone();
-    closed.status = Some(any_port());
+    closed.front.status = Some(any_port());
     let body = r#"{"upstream": {"default": {"p90": "1s"}}}"#;
 
     let running = tamarisk_protect::start(closed).await.unwrap();
@@ -210,7 +210,7 @@ async fn what_cannot_be_a_target_is_refused_whole_with_the_reason() {
 #[tokio::test]
 async fn a_token_that_is_missing_or_weak_stops_the_start() {
     let mut options = options(Recorder::ok().await.address);
-    options.status_token = Some(TokenSource::File("/no/such/token".into()));
+    options.front.status_token = Some(TokenSource::File("/no/such/token".into()));
     let error = tamarisk_protect::start(options).await.err().unwrap().to_string();
     assert!(error.contains("/no/such/token"), "{error}");
 }
@@ -221,7 +221,7 @@ async fn what_cannot_change_on_the_way_is_named_and_stays() {
     let mut running = tamarisk_protect::start(options.clone()).await.unwrap();
     assert_eq!(running.reload(&options), tamarisk_service::Reloaded::default());
     let mut other = options.clone();
-    other.listen = TcpListener::bind(any_port()).await.unwrap().local_addr().unwrap();
+    other.front.listen = TcpListener::bind(any_port()).await.unwrap().local_addr().unwrap();
     other.upstreams[0].origin = "http://127.0.0.1:9".parse().unwrap();
     let weight = Weight::new(3).unwrap();
     other.upstreams[0].classes = Classes::single(p90(700)).weighted(ClassId::DEFAULT, weight);
@@ -247,7 +247,7 @@ async fn quality_goes_with_each_request_where_a_law_rules_it() {
     assert!(upstream.heard().await.to_lowercase().contains("x-quality: 9\r\n"));
 
     options.upstreams[0].laws = Laws::new().quality("degradation", &[]).unwrap();
-    options.status = Some(any_port());
+    options.front.status = Some(any_port());
     let running = tamarisk_protect::start(options).await.unwrap();
     exchange(running.local_addr(), request).await;
     let heard = upstream.heard().await.to_lowercase();

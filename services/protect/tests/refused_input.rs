@@ -97,7 +97,7 @@ fn bad_heads() -> Vec<(u16, String)> {
 
 async fn strict_front(upstream: &Recorder) -> tamarisk_protect::Running {
     let mut options = options(upstream.address);
-    options.server = Server::default().limits(Limits::default().body(Some(1_000_000)));
+    options.front.server = Server::default().limits(Limits::default().body(Some(1_000_000)));
     tamarisk_protect::start(options).await.unwrap()
 }
 
@@ -206,7 +206,8 @@ async fn slow_heads_and_slow_bodies_get_408() {
         Recorder::start("\r\n\r\nwhole", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     let mut options = options(upstream.address);
     let soon = Duration::from_millis(50);
-    options.server = Server::default().limits(Limits::default().head_time(soon).stall_time(soon));
+    options.front.server =
+        Server::default().limits(Limits::default().head_time(soon).stall_time(soon));
     let front = tamarisk_protect::start(options).await.unwrap();
     for part in [
         "G",
@@ -223,7 +224,7 @@ async fn slow_heads_and_slow_bodies_get_408() {
 async fn a_connection_that_idles_between_requests_is_closed() {
     let upstream = Recorder::ok().await;
     let mut options = options(upstream.address);
-    options.server = Server::default().idle_time(Duration::from_millis(50));
+    options.front.server = Server::default().idle_time(Duration::from_millis(50));
     let front = tamarisk_protect::start(options).await.unwrap();
     let answer = exchange(front.local_addr(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(answer.ends_with("\r\n\r\nok"), "{answer:?}");
@@ -233,7 +234,7 @@ async fn a_connection_that_idles_between_requests_is_closed() {
 async fn what_speaks_another_protocol_is_closed_on_without_a_word_and_counted() {
     let upstream = Recorder::ok().await;
     let options = options(upstream.address);
-    let server = options.server.clone();
+    let server = options.front.server.clone();
     let front = tamarisk_protect::start(options).await.unwrap();
     for bytes in ["INVALID CONNECTION PREFACE\r\n\r\n", "EHLO a\r\n", "SSH-2.0-OpenSSH_10.0\r\n"] {
         assert_eq!(exchange(front.local_addr(), bytes).await, "", "{bytes:?}");

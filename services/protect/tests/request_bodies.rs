@@ -176,7 +176,7 @@ async fn a_client_that_expects_100_continue_is_asked_before_it_takes_a_place() {
 async fn a_body_that_stands_still_is_given_up_though_nobody_waits_for_a_place() {
     let upstream = Recorder::ok().await;
     let mut options = options(upstream.address);
-    options.server = Server::default().limits(Limits::default().stall_time(SOON));
+    options.front.server = Server::default().limits(Limits::default().stall_time(SOON));
     let front = tamarisk_protect::start(options).await.unwrap();
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhell";
     let answer = exchange(front.local_addr(), head).await;

@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 
 async fn shown() -> (Running, String) {
     let mut options = options(Recorder::ok().await.address);
-    options.status = Some(any_port());
+    options.front.status = Some(any_port());
     // A request without its body is under way.
     options.upstreams[0].request_buffering = RequestBuffering::Off;
     let running = tamarisk_protect::start(options).await.unwrap();
@@ -247,7 +247,7 @@ async fn the_latest_rejections_are_shown_one_by_one() {
 async fn the_verdict_says_that_requests_fail() {
     // Nothing listens there.
     let mut options = options(SocketAddr::from(([127, 0, 0, 1], 9)));
-    options.status = Some(any_port());
+    options.front.status = Some(any_port());
     let running = tamarisk_protect::start(options).await.unwrap();
     let url = format!("http://{}/status", running.status_addr().unwrap());
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -298,7 +298,7 @@ async fn health_turns_bad_when_the_drain_starts() {
     };
     within(draining).await;
     drop(client);
-    assert_eq!(within(shutdown).await.unwrap().connections, 0);
+    assert_eq!(within(shutdown).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -337,8 +337,8 @@ async fn the_status_answers_to_no_host_name_of_others() {
 async fn who_is_refused_before_there_is_a_request_is_counted() {
     let mut options = options(SocketAddr::from(([127, 0, 0, 1], 9)));
     let limits = Limits::default().head(300).head_time(Duration::from_millis(100));
-    options.server = options.server.limits(limits).connections_max(1);
-    options.status = Some(any_port());
+    options.front.server = options.front.server.limits(limits).connections_max(1);
+    options.front.status = Some(any_port());
     let running = tamarisk_protect::start(options).await.unwrap();
     let told = async |sent: &str| {
         let mut client = TcpStream::connect(running.local_addr()).await.unwrap();

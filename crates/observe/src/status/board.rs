@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use crate::access_log::Log;
 use http::StatusCode;
 use tamarisk_server::{Drain, Refused, Server};
 use tamarisk_stage::{Gate, StageObservation};
@@ -113,6 +114,14 @@ impl Board {
     ) -> Self {
         self.counters.push(Counter { name, help, read: Box::new(read) });
         self
+    }
+
+    /// Counts the lines that `log` has lost.
+    #[must_use]
+    pub fn log(self, log: &Log) -> Self {
+        let log = log.clone();
+        let help = "Lines of the access log that could not be written.";
+        self.counter("log_lines_lost", help, move || log.lost())
     }
 
     /// Shows these rejections, one by one.

@@ -21,7 +21,7 @@ pub enum Disk {
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.
-pub fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option<Tls>, Fault> {
+pub(super) fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option<Tls>, Fault> {
     let path = |text: &str| -> Option<PathBuf> {
         (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
     };

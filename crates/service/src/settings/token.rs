@@ -12,7 +12,7 @@ const TOKEN: &[&str] = &["file", "env"];
 ///
 /// # Errors
 /// A [`Fault`] if this does not say it.
-pub fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
+pub(super) fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
     let section = Section::new(value, TOKEN, |_| false)?;
     let path = |value| text(value).map(PathBuf::from);
     let variable = |value| text(value).map(str::to_owned);

@@ -6,14 +6,13 @@ use std::time::Duration;
 use tamarisk_control::{CLASSES_MAX, Target};
 use tamarisk_service::settings;
 use tamarisk_settings::target::{self, is_percentile};
-use tamarisk_settings::values::{count, list, size};
+use tamarisk_settings::values::{list, size};
 use tamarisk_settings::{Document, Fault, Section, Value};
 
 use super::host::{Common, hosts};
 use super::values::FileContext;
 use crate::serve::Options;
 use crate::site::options::{Action, HostOptions, SiteOptions};
-use crate::status::StatusOptions;
 
 #[rustfmt::skip]
 const FILE: &[&str] = &[
@@ -26,7 +25,7 @@ const DEFAULT_TARGET: Duration = Duration::from_secs(1);
 
 pub(super) fn read(document: &Document<'_>, place: FileContext<'_>) -> Result<Options, Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
-    let listen = file.require("listen", "\"127.0.0.1:8080\"", settings::address)?;
+    let front = settings::front(&file, place.folder, place.disk)?;
     let default = || Target::p90(DEFAULT_TARGET).expect("a second is a target");
     let target = target::of(&file)?.unwrap_or_else(default);
     let classes = file.read("classes", settings::classes)?.unwrap_or_default();
@@ -46,23 +45,13 @@ pub(super) fn read(document: &Document<'_>, place: FileContext<'_>) -> Result<Op
         file.read("trusted_proxies", |value| list(value, settings::network))?.unwrap_or_default();
     site.log = file.read("log", |value| settings::log(value, place.folder))?;
 
-    let mut options = Options::new(listen, site);
-    if let Some(cores) = file.read("cores", count)? {
-        options.cores = cores;
-    }
+    let mut options = Options::with_front(front, site);
     if let Some(server) = file.read("limits", settings::limits)? {
         let limits = file.value("limits").and_then(|limits| limits.get_ref().as_table());
         let is_stated = limits.is_some_and(|limits| limits.contains_key("connections"));
-        let default = options.server.connections_limit();
-        options.server = if is_stated { server } else { server.connections_max(default) };
+        let default = options.front.server.connections_limit();
+        options.front.server = if is_stated { server } else { server.connections_max(default) };
     }
-    options.tls =
-        file.read("tls", |value| settings::tls(value, place.folder, place.disk))?.flatten();
-    let token = file.read("status_token", settings::token)?;
-    let status = file.read("status", settings::address)?;
-    let hosts = |value| list(value, settings::host_name);
-    let hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
-    options.status = status.map(|listen| StatusOptions { listen, token, hosts });
     Ok(options)
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tamarisk_service::settings::{self, Disk};
 use tamarisk_settings::target::is_percentile;
-use tamarisk_settings::values::{count, list};
+use tamarisk_settings::values::list;
 use tamarisk_settings::{Document, Fault, Section};
 
 use crate::Options;
@@ -21,21 +21,13 @@ pub(super) fn options(
     disk: Disk,
 ) -> Result<Options, Fault> {
     let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
-    let listen = file.require("listen", "\"127.0.0.1:8080\"", settings::address)?;
+    let mut front = settings::front(&file, folder, disk)?;
+    front.server = file.read("limits", settings::limits)?.unwrap_or_default();
     let (routes, upstreams) = settings::forwarding(&file)?;
 
-    let mut options = Options::new(listen, routes, upstreams);
-    options.status = file.read("status", settings::address)?;
-    options.status_token = file.read("status_token", settings::token)?;
-    let hosts = |value| list(value, settings::host_name);
-    options.status_hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
-    if let Some(cores) = file.read("cores", count)? {
-        options.cores = cores;
-    }
+    let mut options = Options::new(front, routes, upstreams);
     let networks = |value| list(value, settings::network);
     options.trusted = file.read("trusted_proxies", networks)?.unwrap_or_default();
-    options.server = file.read("limits", settings::limits)?.unwrap_or_default();
-    options.tls = file.read("tls", |value| settings::tls(value, folder, disk))?.flatten();
     options.log = file.read("log", |value| settings::log(value, folder))?;
     let pages = |value| settings::error_pages(value, folder, disk);
     options.error_pages = file.read("errors", pages)?.unwrap_or_default();

@@ -23,7 +23,7 @@ pub(crate) fn options(upstream: SocketAddr) -> Options {
     let origin = format!("http://{upstream}").parse().unwrap();
     let target = Target::p90(Duration::from_secs(10)).unwrap();
     let mut options = Options::single(any_port(), origin, target);
-    options.cores = NonZeroUsize::MIN;
+    options.front.cores = NonZeroUsize::MIN;
     options
 }
 

@@ -1,4 +1,4 @@
-//! One process takes over from another, and no client notices.
+//! Restart handover: one process takes over from another, and no client notices.
 //!
 //! Sockets that listen are passed on as systemd does it: from descriptor 3 on, as many as
 //! `LISTEN_FDS` says. They are the same sockets in both processes, with one queue of new
@@ -62,29 +62,29 @@ fn notify(state: &str) -> io::Result<()> {
     socket.send_to(state.as_bytes(), address).map(drop)
 }
 
-/// Watches for the order to start a successor.
-pub(crate) struct Succession {
+/// Watches for the order to hand over to a new process.
+pub(crate) struct Handover {
     /// Found out at the start: later there may be another program in its place, which is the
     /// one to be started.
     program: io::Result<PathBuf>,
     asked: SignalWatch,
 }
 
-impl Succession {
+impl Handover {
     pub(crate) fn watch() -> Self {
-        Self { program: env::current_exe(), asked: SignalWatch::succession() }
+        Self { program: env::current_exe(), asked: SignalWatch::restart() }
     }
 
-    /// Starts a successor when asked to, which gets `sockets`. Never ends: a successor that
+    /// Starts a new process when asked to, which gets `sockets`. Never ends: a new process that
     /// serves sends SIGTERM.
-    pub(crate) async fn succeed(&mut self, sockets: &[TcpListener]) {
+    pub(crate) async fn hand_over(&mut self, sockets: &[TcpListener]) {
         loop {
             self.asked.asked().await;
             match self.start(sockets) {
-                Ok(mut successor) => {
-                    let id = successor.id().unwrap_or_default();
+                Ok(mut started) => {
+                    let id = started.id().unwrap_or_default();
                     tracing::info!("Started process {id}, which is to take over.");
-                    let ended = successor.wait().await;
+                    let ended = started.wait().await;
                     let ended = ended.map_or_else(|error| error.to_string(), |end| end.to_string());
                     tracing::error!(
                         "Process {id} has not taken over ({ended}): this one serves on."

@@ -1,0 +1,143 @@
+//! What `protect` and `serve` have in common while they run: start, signals, messages, end.
+
+pub(crate) mod access_log;
+mod handover;
+mod reload;
+pub(crate) mod tls;
+mod watch;
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+use tamarisk_observe::status::TokenSource;
+use tamarisk_proxy::Upstream;
+use tamarisk_server::Listeners;
+use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
+use tamarisk_settings::ConfigError;
+use tamarisk_stage::StageObservation;
+
+use self::handover::Handover;
+use self::reload::reload;
+use self::watch::Watch;
+use crate::Ending;
+use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
+use crate::messages::MessageOptions;
+
+/// A service that runs.
+pub(crate) trait RunningService: Sized {
+    /// What it is started with, and may be told again.
+    type Options;
+    /// Why other options cannot be taken over.
+    type ReloadError: Into<anyhow::Error>;
+
+    /// What it is doing, for the log of the operator: "Protecting".
+    const DOING: &str;
+
+    /// Starts it, on `listeners` if another process has passed some on.
+    async fn start(options: Self::Options, listeners: Option<Listeners>) -> anyhow::Result<Self>;
+
+    fn front(&self) -> &RunningFront;
+
+    fn observe(&self) -> Vec<StageObservation>;
+
+    fn upstreams(&self) -> Vec<Arc<Upstream>>;
+
+    /// Opens the log again, and takes other options over if there are any.
+    fn reload(&mut self, options: &Self::Options) -> Result<Reloaded, Self::ReloadError>;
+
+    /// The configuration is about to be read again.
+    fn before_reload(&mut self) {}
+
+    async fn shutdown(self, timeout: Duration) -> usize;
+}
+
+/// Runs a service until somebody asks it to end, then lets requests under way finish for `drain`.
+/// `read` reads its options again; `beside` runs meanwhile, and must not end.
+pub(crate) async fn run<S: RunningService>(
+    messages: &MessageOptions,
+    (front, options): (FrontOptions, S::Options),
+    read: impl Fn() -> anyhow::Result<Result<S::Options, ConfigError>>,
+    beside: impl Future<Output = ()>,
+    drain: Duration,
+) -> anyhow::Result<Ending> {
+    // Also without a file to read again: the signal would end the process.
+    let mut read_again = SignalWatch::read_again();
+    let mut handover = Handover::watch();
+    let listeners = match handover::inherited()? {
+        sockets if sockets.is_empty() => None,
+        sockets => Some(Listeners::inherited(sockets, front.cores)?),
+    };
+    let mut running = S::start(options, listeners).await?;
+    announce(S::DOING, running.front());
+    handover::ready();
+    {
+        let passed_on: Arc<[TcpListener]> = running.front().sockets();
+        let mut end = pin!(asked_to_end());
+        let mut beside = pin!(beside);
+        // Whoever connects after this is for the process that takes over.
+        let mut handed_over = pin!(handover.hand_over(&passed_on));
+        let mut watch_stages = Watch::default();
+        let mut expiry = tokio::time::interval(tls::EXPIRY_EVERY);
+        let mut looks = tokio::time::interval(watch::EVERY);
+        loop {
+            tokio::select! {
+                () = &mut end => break,
+                () = &mut beside => {}
+                () = &mut handed_over => {}
+                _ = expiry.tick() => tls::warn_of_expiry(front.tls.as_ref()),
+                now = looks.tick() => {
+                    watch_stages.look(now, &running.observe(), &running.upstreams());
+                }
+                () = read_again.asked() => {
+                    running.before_reload();
+                    reload(messages, read(), |options| running.reload(options));
+                }
+            }
+        }
+    }
+    tracing::info!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
+    let cut = tokio::select! {
+        cut = running.shutdown(drain) => cut,
+        () = interrupted() => return Ok(Ending::Interrupted),
+    };
+    match cut {
+        0 => tracing::info!("Drained: every request under way was finished."),
+        count => tracing::warn!("Drained: {count} busy connections were cut."),
+    }
+    Ok(Ending::Done)
+}
+
+fn announce(doing: &str, front: &RunningFront) {
+    let scheme = if front.handshakes().is_some() { "https" } else { "http" };
+    tracing::info!("{doing} on {scheme}://{}", front.local_addr());
+    if let Some(address) = front.status_addr() {
+        tracing::info!("Status on http://{address}/");
+    }
+    say_if_few(front.connections_limit());
+}
+
+/// Says how many clients there may be, if that is less than a server of today may be expected
+/// to take.
+fn say_if_few(connections: usize) {
+    if connections < 4096 {
+        let open = getrlimit(Resource::Nofile).current;
+        let open = open.map_or_else(String::new, |files| format!(", and {files} open files"));
+        tracing::warn!("There may be {connections} connections{open} (see `ulimit -n`).");
+    }
+}
+
+/// Warns of a token that others on this machine can read.
+pub(crate) fn warn_of_readable(token: Option<&TokenSource>) {
+    let Some(TokenSource::File(file)) = token else { return };
+    let mode = std::fs::metadata(file).map(|metadata| metadata.permissions().mode());
+    if mode.is_ok_and(|mode| mode & 0o044 != 0) {
+        let file = file.display();
+        tracing::warn!(
+            "Other users can read the token in {file}; `chmod 600 {file}` keeps it secret."
+        );
+    }
+}

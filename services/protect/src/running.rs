@@ -1,0 +1,149 @@
+//! The server, the gates and the proxy put together.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tamarisk_observe::access_log::{Log, LogError};
+use tamarisk_observe::status::{Board, Rejections};
+use tamarisk_proxy::{Bounds, Budget, Proxy, Site, Upstream};
+use tamarisk_server::Listeners;
+use tamarisk_service::{Front, FrontError, RunningFront, UnknownHost, UpstreamOptions};
+use tamarisk_stage::{BuildError, Gate, StageObservation};
+
+use crate::options::Options;
+
+/// A disk that hangs does not hold the end up for longer.
+const LOG_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why protection could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Nobody can be served.
+    #[error(transparent)]
+    Front(#[from] FrontError),
+    /// Nobody knows the address of an upstream.
+    #[error(transparent)]
+    Unknown(#[from] UnknownHost),
+    /// The access log cannot be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A stage could not be made of its options.
+    #[error(transparent)]
+    Gate(#[from] BuildError),
+}
+
+/// Protection that is running.
+pub struct Running {
+    pub(crate) log: Option<Log>,
+    /// What it was started with, and has been changed to since.
+    pub(crate) options: Options,
+    pub(crate) upstreams: Vec<Arc<Upstream>>,
+    pub(crate) gates: Vec<Gate>,
+    front: RunningFront,
+}
+
+/// Starts to protect the upstreams of `options`, on threads of its own; the
+/// gates are governed on the runtime that it is called on.
+///
+/// # Errors
+/// [`StartError`], before anything serves.
+pub async fn start(options: Options) -> Result<Running, StartError> {
+    begin(Front::bind(&options.front)?, options).await
+}
+
+/// The same on `listeners` that a process has passed on which this one takes over from, whatever
+/// the options say of an address.
+///
+/// # Errors
+/// [`StartError`], before anything serves.
+pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running, StartError> {
+    begin(Front::inherit(listeners, &options.front)?, options).await
+}
+
+async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
+    for upstream in &options.upstreams {
+        upstream.resolve().await?;
+    }
+    let upstreams =
+        options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
+    let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
+    let log = options.log.as_ref().map(Log::start).transpose()?;
+    let rejections = Rejections::default();
+    let site = Site {
+        routes: options.routes.clone(),
+        upstreams: upstreams.clone(),
+        trusted: options.trusted.clone(),
+        scheme: options.front.scheme(),
+        budget: Budget::new(Bounds::of(options.front.server.limits_of_clients())),
+        error_pages: options.error_pages.clone(),
+        rejections: rejections.clone(),
+        log: log.clone(),
+    };
+    let show = {
+        let (gates, log) = (gates.clone(), log.clone());
+        move |board: Board| {
+            let board = log.iter().fold(board.rejections(&rejections), Board::log);
+            gates.iter().fold(board, Board::gate)
+        }
+    };
+    let front = front.serve(show, async move |server, listener, drain| {
+        let proxy = Proxy::start(&site);
+        server.serve(listener, |peer| proxy.connect(peer), drain).await
+    })?;
+    Ok(Running { log, options, upstreams, gates, front })
+}
+
+impl Running {
+    /// The sockets, the cores and the status port.
+    pub fn front(&self) -> &RunningFront {
+        &self.front
+    }
+
+    /// Where clients are served.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.front.local_addr()
+    }
+
+    /// The stage for TLS handshakes at this instant, if there is one.
+    pub fn handshakes(&self) -> Option<StageObservation> {
+        self.front.handshakes()
+    }
+
+    /// Where the status is shown.
+    pub fn status_addr(&self) -> Option<SocketAddr> {
+        self.front.status_addr()
+    }
+
+    /// The gates, in the order of the upstreams.
+    pub fn gates(&self) -> &[Gate] {
+        &self.gates
+    }
+
+    /// All stages at this instant, those for handshakes included.
+    pub fn observe(&self) -> Vec<StageObservation> {
+        self.gates.iter().map(Gate::observe).chain(self.handshakes()).collect()
+    }
+
+    /// The services behind, in the order of the options.
+    pub fn upstreams(&self) -> &[Arc<Upstream>] {
+        &self.upstreams
+    }
+
+    /// How many clients are connected.
+    pub fn connections(&self) -> usize {
+        self.front.connections()
+    }
+
+    /// Takes no new connections, lets requests finish within `timeout`, and ends; how many
+    /// connections were still busy then. The status is shown until the very end.
+    pub async fn shutdown(mut self, timeout: Duration) -> usize {
+        let cut = self.front.drain(timeout).await;
+        for gate in &self.gates {
+            gate.close();
+        }
+        self.log.iter().for_each(|log| log.close(LOG_PATIENCE));
+        cut
+    }
+}
