@@ -8,9 +8,9 @@ use tamarisk_control::Timestamp;
 use crate::call::{CallError, take_unanswered, with_cause};
 use crate::context::{Context, Worker, context};
 use crate::core::{Begun, Core, Discard, Ended, Item};
-use crate::crew::contained;
 use crate::entry::Envelope;
 use crate::ledger::Outcome;
+use crate::pool::contained;
 use crate::queue::{Lease, Meta, Queued};
 
 /// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)

@@ -40,14 +40,14 @@ pub struct StageBuilder {
     chosen: Laws,
     workers: RangeInclusive<u32>,
     capacity: usize,
-    line: Line,
+    line: QueueOrder,
     batch: usize,
     clock: Clock,
 }
 
 /// In which order, and by how many at once, the queue is served.
 #[derive(Clone, Copy)]
-enum Line {
+enum QueueOrder {
     Ordered(Discipline),
     Partitioned(usize),
 }
@@ -64,7 +64,7 @@ impl StageBuilder {
             chosen: Laws::new(),
             workers: 1..=1,
             capacity: DEFAULT_QUEUE_CAPACITY,
-            line: Line::Ordered(Discipline::default()),
+            line: QueueOrder::Ordered(Discipline::default()),
             batch: DEFAULT_BATCH,
             clock: Clock::default(),
         }
@@ -164,7 +164,7 @@ impl StageBuilder {
     /// In which order the queue is served.
     #[must_use]
     pub fn discipline(mut self, discipline: Discipline) -> Self {
-        self.line = Line::Ordered(discipline);
+        self.line = QueueOrder::Ordered(discipline);
         self
     }
 
@@ -172,14 +172,14 @@ impl StageBuilder {
     /// a time, those of different flows by any number of workers.
     #[must_use]
     pub fn partitioned(mut self) -> Self {
-        self.line = Line::Partitioned(PARTITIONS);
+        self.line = QueueOrder::Partitioned(PARTITIONS);
         self
     }
 
     /// One event at a time, in order of arrival, however many workers there are.
     #[must_use]
     pub fn single_threaded(mut self) -> Self {
-        self.line = Line::Partitioned(1);
+        self.line = QueueOrder::Partitioned(1);
         self
     }
 
@@ -219,13 +219,13 @@ impl StageBuilder {
 
     pub(crate) fn queue<T>(&self) -> Queue<T> {
         match self.line {
-            Line::Ordered(discipline) => Queue::new(discipline, &self.promised()),
-            Line::Partitioned(partitions) => Queue::partitioned(partitions),
+            QueueOrder::Ordered(discipline) => Queue::new(discipline, &self.promised()),
+            QueueOrder::Partitioned(partitions) => Queue::partitioned(partitions),
         }
     }
 
     pub(crate) fn is_partitioned(&self) -> bool {
-        matches!(self.line, Line::Partitioned(_))
+        matches!(self.line, QueueOrder::Partitioned(_))
     }
 
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, BuildError> {

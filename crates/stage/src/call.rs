@@ -29,7 +29,7 @@ pub struct Reply<R> {
 /// Why a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Refused at the door of the first stage; the rejection may say when to retry.
+    /// Refused at admission of the first stage; the rejection may say when to retry.
     #[error("rejected: {}", .0.reason)]
     Rejected(Rejection),
     /// Taken out of a queue: too late to be of use.

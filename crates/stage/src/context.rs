@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::entry::{Due, Entry, Envelope};
 use crate::observation::StageObservation;
 use crate::queue::Meta;
-use crate::termination::{EventId, Slot, Terminated};
+use crate::termination::{EventId, Terminated, WorkerSlot};
 
 /// The event that is being run, seen from its handler.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub struct Context {
 /// ends its events, by whoever asks what runs.
 pub(crate) struct Worker {
     pub(crate) id: u64,
-    pub(crate) slot: Slot,
+    pub(crate) slot: WorkerSlot,
     stage: Arc<dyn Observed>,
     /// When the running event is to end; [`Timestamp::MAX`] if at no set time.
     end: AtomicU64,
@@ -138,7 +138,7 @@ impl Worker {
     pub(crate) fn new(id: u64, stage: Arc<dyn Observed>) -> Self {
         Self {
             id,
-            slot: Slot::new(),
+            slot: WorkerSlot::new(),
             stage,
             end: AtomicU64::new(u64::MAX),
             entered: AtomicU64::new(0),

@@ -18,7 +18,7 @@ use tamarisk_control::{
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::core::{Begun, Core, Discard, Ended, Governed, Item, Leaving, Slot, govern};
+use crate::core::{Begun, Core, Discard, Ended, Governed, Item, Leaving, ServiceSlot, govern};
 use crate::drain::{self, DrainReport};
 use crate::entry::Entry;
 use crate::ledger::Outcome;
@@ -50,10 +50,10 @@ pub struct Gate {
 /// The right to run one event. Dropping it unfinished counts the event as
 /// terminated, or as failed if the caller panics.
 #[must_use = "a permit that is dropped at once counts as a terminated event"]
-pub struct Permit {
+pub struct GatePermit {
     gate: Gate,
     begun: Begun,
-    slot: Slot,
+    slot: ServiceSlot,
     started: Timestamp,
     /// [`Timestamp::MAX`] if at no set time.
     end: Timestamp,
@@ -67,7 +67,7 @@ pub struct Permit {
 /// Why a gate did not let a caller through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// At the door; try again after the time it names, if any.
+    /// At admission; try again after the time it names, if any.
     #[error("refused: {}", .0.reason)]
     Rejected(Rejection),
     /// After it had waited: it could no longer be served in time.
@@ -110,7 +110,7 @@ impl Gate {
     /// # Errors
     /// The law's refusal, or [`Reason::QueueFull`] if the caller would have to wait.
     #[inline]
-    pub fn try_enter(&self, entry: Entry) -> Result<Permit, Rejection> {
+    pub fn try_enter(&self, entry: Entry) -> Result<GatePermit, Rejection> {
         let now = self.core.clock.now();
         let meta = self.core.meta(now, &entry);
         let mut state = self.core.lock();
@@ -138,24 +138,24 @@ impl Gate {
     pub fn enter(
         &self,
         entry: Entry,
-    ) -> impl Future<Output = Result<Permit, Refused>> + Send + Unpin + '_ {
-        let mut place: Option<Place> = None;
+    ) -> impl Future<Output = Result<GatePermit, Refused>> + Send + Unpin + '_ {
+        let mut waiting: Option<QueuedCaller> = None;
         poll_fn(move |cx| {
-            if let Some(place) = &mut place {
-                return place.poll(cx);
+            if let Some(waiting) = &mut waiting {
+                return waiting.poll(cx);
             }
             match self.arrive(&entry) {
                 Ok(Arrived::Running(meta, now, slot)) => {
                     Poll::Ready(Ok(self.permit(&meta, now, slot)))
                 }
-                Ok(Arrived::Waiting(new)) => place.insert(new).poll(cx),
+                Ok(Arrived::Waiting(new)) => waiting.insert(new).poll(cx),
                 Err(rejection) => Poll::Ready(Err(Refused::Rejected(rejection))),
             }
         })
     }
 
     /// Runs `work` under a permit, and ends it at the permit's
-    /// [deadline](Permit::deadline).
+    /// [deadline](GatePermit::deadline).
     ///
     /// # Errors
     /// [`RunError`] if the work was refused or ended early.
@@ -191,15 +191,15 @@ impl Gate {
         state.ledger.enqueue(meta.class, 1);
         self.core.push(&mut state, meta, Arc::clone(&waiter));
         self.core.start_beside_free_place(state, now);
-        Ok(Arrived::Waiting(Place { gate: self.clone(), meta, waiter }))
+        Ok(Arrived::Waiting(QueuedCaller { gate: self.clone(), meta, waiter }))
     }
 
     #[inline]
-    fn permit(&self, meta: &Meta, started: Timestamp, slot: Slot) -> Permit {
+    fn permit(&self, meta: &Meta, started: Timestamp, slot: ServiceSlot) -> GatePermit {
         let (gate, end) = (self.clone(), self.core.knobs.end(meta, started));
         let begun = Begun::one(meta);
         let outcome = Outcome::Terminated;
-        Permit { gate, begun, slot, started, end, timed: true, answered: None, outcome }
+        GatePermit { gate, begun, slot, started, end, timed: true, answered: None, outcome }
     }
 
     /// What its owner calls it.
@@ -261,7 +261,7 @@ impl Gate {
     }
 }
 
-impl Permit {
+impl GatePermit {
     /// The work is done.
     #[inline]
     pub fn complete(mut self) {
@@ -323,7 +323,7 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for GatePermit {
     #[inline]
     fn drop(&mut self) {
         let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
@@ -336,12 +336,12 @@ impl Drop for Permit {
 }
 
 enum Arrived {
-    Running(Meta, Timestamp, Slot),
-    Waiting(Place),
+    Running(Meta, Timestamp, ServiceSlot),
+    Waiting(QueuedCaller),
 }
 
 /// A place in the gate's queue.
-struct Place {
+struct QueuedCaller {
     gate: Gate,
     meta: Meta,
     waiter: Arc<Waiter>,
@@ -361,14 +361,14 @@ struct Waiting {
 enum WaitState {
     #[default]
     Queued,
-    Started(Timestamp, Slot),
+    Started(Timestamp, ServiceSlot),
     Discarded(Discard),
     /// The waiter took its answer, or left.
     Over,
 }
 
-impl Place {
-    fn poll(&self, cx: &Context<'_>) -> Poll<Result<Permit, Refused>> {
+impl QueuedCaller {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Result<GatePermit, Refused>> {
         let mut waiting = self.waiter.0.lock();
         let answer = match waiting.state {
             WaitState::Queued => {
@@ -385,7 +385,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuedCaller {
     fn drop(&mut self) {
         // Declared before the lock, so that it goes after: with a waker may go the
         // task that it would have woken.

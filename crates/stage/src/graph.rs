@@ -24,7 +24,7 @@ use crate::drain::DrainReport;
 use crate::observation::StageObservation;
 use crate::signal::{Signal, Signals};
 use crate::sink::{Sink, TrySink};
-use crate::stage::Draft;
+use crate::stage::UnstartedStage;
 
 pub use error::GraphError;
 pub use global::GlobalObservation;
@@ -194,13 +194,13 @@ impl Graph {
     /// # Errors
     /// [`GraphError`] if its description is wrong or its name is taken.
     pub fn declare<E: Send + 'static>(&self, builder: StageBuilder) -> Result<Node<E>, GraphError> {
-        let draft = Draft::<E>::new(builder)?;
+        let unstarted = UnstartedStage::<E>::new(builder)?;
         let mut parts = self.parts.lock();
-        let stage = draft.door.core.name.clone();
+        let stage = unstarted.endpoint.core.name.clone();
         if parts.nodes.iter().any(|node| node.name() == stage) {
             return Err(GraphError::Duplicate { stage });
         }
-        let node = Node::new(parts.nodes.len(), draft);
+        let node = Node::new(parts.nodes.len(), unstarted);
         parts.nodes.push(node.declared());
         Ok(node)
     }
@@ -211,7 +211,7 @@ impl Graph {
         from: &Node<A>,
         to: &Node<B>,
     ) -> TrySink<B> {
-        TrySink::counted(to.door(), self.connect(from.index(), to.index(), Waits::Never))
+        TrySink::counted(to.endpoint(), self.connect(from.index(), to.index(), Waits::Never))
     }
 
     /// An edge whose sender may wait for its receiver, for room or for an answer.
@@ -221,7 +221,7 @@ impl Graph {
         to: &Node<B>,
     ) -> Sink<B> {
         let crossings = self.connect(from.index(), to.index(), Waits::Sometimes);
-        Sink::new(TrySink::counted(to.door(), crossings))
+        Sink::new(TrySink::counted(to.endpoint(), crossings))
     }
 
     fn connect(&self, from: usize, to: usize, waits: Waits) -> Arc<Crossings> {

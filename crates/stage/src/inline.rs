@@ -56,7 +56,7 @@ struct Shared<F> {
 /// Why an inline stage has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InlineError {
-    /// Refused at the door.
+    /// Refused at admission.
     #[error("rejected: {}", .0.reason)]
     Rejected(Rejection),
     /// The handler panicked.

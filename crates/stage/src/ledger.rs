@@ -17,7 +17,7 @@ use tamarisk_control::{Backlog, ClassId, Concurrency};
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// Refused at the door.
+    /// Refused at admission.
     Rejected,
     /// Done.
     Completed,

@@ -26,13 +26,13 @@ pub struct Sink<E: Send + 'static>(TrySink<E>);
 /// The enqueue end of a stage's queue, for senders that must not wait: it has
 /// no method that does. Clones share it.
 pub struct TrySink<E: Send + 'static> {
-    door: Arc<Door<E>>,
+    endpoint: Arc<Endpoint<E>>,
     /// Counts what crosses, where the sink is an edge of a graph.
     edge: Option<Arc<Crossings>>,
 }
 
 /// A stage's core, and the predicate that its holders may set.
-pub(crate) struct Door<E: Send + 'static> {
+pub(crate) struct Endpoint<E: Send + 'static> {
     pub(crate) core: Arc<Core<Payload<E>>>,
     guarded: AtomicBool,
     predicate: RwLock<Option<Predicate<E>>>,
@@ -92,7 +92,7 @@ impl<E: Send + 'static> Sink<E> {
     /// # Errors
     /// [`SendError`] if the stage is draining or closed, or the event's deadline passes.
     pub async fn send(&self, event: impl Into<Envelope<E>>) -> Result<(), SendError<E>> {
-        let core = &self.door.core;
+        let core = &self.endpoint.core;
         let mut envelope = event.into();
         let meta = core.meta(core.clock.now(), &envelope.entry);
         envelope.entry.due = meta.entry().due;
@@ -115,13 +115,13 @@ impl<E: Send + 'static> Sink<E> {
 }
 
 impl<E: Send + 'static> TrySink<E> {
-    pub(crate) fn new(door: Arc<Door<E>>) -> Self {
-        Self { door, edge: None }
+    pub(crate) fn new(endpoint: Arc<Endpoint<E>>) -> Self {
+        Self { endpoint, edge: None }
     }
 
     /// The same sink, counting what crosses it.
-    pub(crate) fn counted(door: Arc<Door<E>>, edge: Arc<Crossings>) -> Self {
-        Self { door, edge: Some(edge) }
+    pub(crate) fn counted(endpoint: Arc<Endpoint<E>>, edge: Arc<Crossings>) -> Self {
+        Self { endpoint, edge: Some(edge) }
     }
 
     /// Sends an event if the stage admits it now; never waits.
@@ -151,11 +151,11 @@ impl<E: Send + 'static> TrySink<E> {
         // The iterator and the predicate are the caller's code: neither runs
         // under the lock, nor may a panic of theirs leave events unannounced.
         let events = events.into_iter().map(Into::into);
-        if self.door.guarded.load(Ordering::Acquire) || self.overseer().is_some() {
+        if self.endpoint.guarded.load(Ordering::Acquire) || self.overseer().is_some() {
             let events: Vec<Envelope<E>> = events.collect();
             return events.into_iter().filter_map(|event| self.try_send(event).err()).collect();
         }
-        let core = &self.door.core;
+        let core = &self.endpoint.core;
         let entered = core.clock.now();
         let arriving = events.map(|Envelope { event, entry }: Envelope<E>| Queued {
             meta: core.meta(entered, &entry),
@@ -178,7 +178,7 @@ impl<E: Send + 'static> TrySink<E> {
     /// # Errors
     /// The rejection, if an event like this would be refused.
     pub fn reserve(&self, entry: Entry) -> Result<Permit<E>, Rejection> {
-        let core = &self.door.core;
+        let core = &self.endpoint.core;
         let now = core.clock.now();
         let meta = core.meta(now, &entry);
         let decision = self.ask(now, &meta, None);
@@ -194,7 +194,7 @@ impl<E: Send + 'static> TrySink<E> {
 
     /// How many events are in the queue, and places reserved there.
     pub fn len(&self) -> usize {
-        self.door.core.lock().ledger.queued()
+        self.endpoint.core.lock().ledger.queued()
     }
 
     /// Whether the queue is empty and nothing is reserved.
@@ -204,14 +204,14 @@ impl<E: Send + 'static> TrySink<E> {
 
     /// Whether the stage has been destroyed.
     pub fn is_closed(&self) -> bool {
-        self.door.core.phase() == Phase::Closed
+        self.endpoint.core.phase() == Phase::Closed
     }
 
     /// Puts a predicate before the admission law, or takes it away. It runs in
     /// the sender, on each event, so it should be short.
     pub fn set_predicate(&self, predicate: Option<Predicate<E>>) {
-        let mut current = self.door.predicate.write();
-        self.door.guarded.store(predicate.is_some(), Ordering::Release);
+        let mut current = self.endpoint.predicate.write();
+        self.endpoint.guarded.store(predicate.is_some(), Ordering::Release);
         let before = std::mem::replace(&mut *current, predicate);
         // What it holds may use this sink when it is dropped.
         drop(current);
@@ -220,7 +220,7 @@ impl<E: Send + 'static> TrySink<E> {
 
     /// The predicate in force, if any.
     pub fn predicate(&self) -> Option<Predicate<E>> {
-        self.door.predicate.read().clone()
+        self.endpoint.predicate.read().clone()
     }
 
     fn offer(
@@ -228,7 +228,7 @@ impl<E: Send + 'static> TrySink<E> {
         envelope: Envelope<E>,
         refusals: Refusals,
     ) -> Result<(), (Envelope<E>, Rejection)> {
-        let core = &self.door.core;
+        let core = &self.endpoint.core;
         let now = core.clock.now();
         let meta = core.meta(now, &envelope.entry);
         let decision = self.ask(now, &meta, Some(&envelope.event));
@@ -249,13 +249,13 @@ impl<E: Send + 'static> TrySink<E> {
 
     /// Asks the predicate, and the global law about what comes from outside of its graph.
     fn ask(&self, now: Timestamp, meta: &Meta, event: Option<&E>) -> Result<(), Rejection> {
-        self.door.ask(meta, event)?;
+        self.endpoint.ask(meta, event)?;
         self.overseer().map_or(Ok(()), |overseer| overseer.ask(now))
     }
 
     /// The global law, unless the sink is an edge of the graph.
     fn overseer(&self) -> Option<&Arc<Overseer>> {
-        if self.edge.is_some() { None } else { self.door.overseer.get() }
+        if self.edge.is_some() { None } else { self.endpoint.overseer.get() }
     }
 
     fn count(&self, events: usize) {
@@ -311,7 +311,7 @@ impl<E: Send + 'static> Permit<E> {
     /// [`SendError`] with the reason [`Reason::Closed`] if the stage was destroyed
     /// in the meantime; no other, for the place was promised.
     pub fn send(mut self, event: E) -> Result<(), SendError<E>> {
-        let core = &self.sink.door.core;
+        let core = &self.sink.endpoint.core;
         let mut state = core.lock();
         if state.is_closed() {
             let rejection = Rejection::new(Reason::Closed);
@@ -332,7 +332,7 @@ impl<E: Send + 'static> Permit<E> {
 impl<E: Send + 'static> Drop for Permit<E> {
     fn drop(&mut self) {
         if !self.used {
-            self.sink.door.core.abort(&self.meta);
+            self.sink.endpoint.core.abort(&self.meta);
         }
     }
 }
@@ -391,7 +391,7 @@ reserve_tuple!(A B);
 reserve_tuple!(A B C);
 reserve_tuple!(A B C D);
 
-impl<E: Send + 'static> Door<E> {
+impl<E: Send + 'static> Endpoint<E> {
     pub(crate) fn new(core: Core<Payload<E>>) -> Self {
         Self {
             core: Arc::new(core),
@@ -442,7 +442,7 @@ impl<E: Send + 'static> Clone for Sink<E> {
 
 impl<E: Send + 'static> Clone for TrySink<E> {
     fn clone(&self) -> Self {
-        Self { door: Arc::clone(&self.door), edge: self.edge.clone() }
+        Self { endpoint: Arc::clone(&self.endpoint), edge: self.edge.clone() }
     }
 }
 
@@ -454,6 +454,6 @@ impl<E: Send + 'static> fmt::Debug for Sink<E> {
 
 impl<E: Send + 'static> fmt::Debug for TrySink<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sink").field("stage", &self.door.core.name).finish_non_exhaustive()
+        f.debug_struct("Sink").field("stage", &self.endpoint.core.name).finish_non_exhaustive()
     }
 }

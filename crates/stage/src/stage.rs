@@ -11,27 +11,27 @@ use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
 use crate::context::{Observed, Running};
 use crate::core::{Core, Governed, govern};
-use crate::crew::{Crew, Roster};
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observation::StageObservation;
-use crate::sink::{Door, Sink, TrySink};
+use crate::pool::{Roster, WorkerPool};
+use crate::sink::{Endpoint, Sink, TrySink};
 use crate::termination::EventId;
 
 /// A running stage. Dropping it destroys it: its sinks answer *closed*.
 pub struct Stage<E: Send + 'static> {
-    works: Arc<Works<E>>,
+    parts: Arc<StageParts<E>>,
 }
 
 /// A stage's queue and those who serve it, as its governor sees them too.
-struct Works<E: Send + 'static> {
-    draft: Draft<E>,
-    crew: Mutex<Arc<Crew<E>>>,
+struct StageParts<E: Send + 'static> {
+    unstarted: UnstartedStage<E>,
+    pool: Mutex<Arc<WorkerPool<E>>>,
 }
 
 /// A stage that has a queue, and no workers yet.
-pub(crate) struct Draft<E: Send + 'static> {
-    pub(crate) door: Arc<Door<E>>,
+pub(crate) struct UnstartedStage<E: Send + 'static> {
+    pub(crate) endpoint: Arc<Endpoint<E>>,
     roster: Arc<Roster>,
     least: u32,
     batch: u32,
@@ -48,7 +48,7 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        Draft::new(self)?.with_tasks(factory)
+        UnstartedStage::new(self)?.with_tasks(factory)
     }
 
     /// A stage whose handlers run on threads of their own.
@@ -59,11 +59,11 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        Draft::new(self)?.with_threads(factory)
+        UnstartedStage::new(self)?.with_threads(factory)
     }
 }
 
-impl<E: Send + 'static> Draft<E> {
+impl<E: Send + 'static> UnstartedStage<E> {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
         let builder = builder.with_named_laws()?;
         let runtime = builder.runtime()?;
@@ -71,66 +71,66 @@ impl<E: Send + 'static> Draft<E> {
         let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
         let queue = builder.queue();
         let core = Core::new(builder.into_config()?, queue);
-        let (door, roster) = (Arc::new(Door::new(core)), Arc::default());
-        Ok(Self { door, roster, least, batch, runtime })
+        let (endpoint, roster) = (Arc::new(Endpoint::new(core)), Arc::default());
+        Ok(Self { endpoint, roster, least, batch, runtime })
     }
 
     pub(crate) fn with_tasks<H: Handler<E>>(
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let crew = self.tasks(self.batch, factory);
-        Stage::start(self, crew)
+        let pool = self.tasks(self.batch, factory);
+        Stage::start(self, pool)
     }
 
     pub(crate) fn with_threads<H: BlockingHandler<E>>(
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let crew = self.threads(self.batch, factory);
-        Stage::start(self, crew)
+        let pool = self.threads(self.batch, factory);
+        Stage::start(self, pool)
     }
 
     fn tasks<H: Handler<E>>(
         &self,
         batch: u32,
         factory: impl Fn() -> H + Send + Sync + 'static,
-    ) -> Arc<Crew<E>> {
-        let (core, roster) = (Arc::clone(&self.door.core), Arc::clone(&self.roster));
+    ) -> Arc<WorkerPool<E>> {
+        let (core, roster) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.roster));
         core.runs("tasks");
-        Crew::of_tasks(core, roster, batch, self.runtime.clone(), factory)
+        WorkerPool::of_tasks(core, roster, batch, self.runtime.clone(), factory)
     }
 
     fn threads<H: BlockingHandler<E>>(
         &self,
         batch: u32,
         factory: impl Fn() -> H + Send + Sync + 'static,
-    ) -> Arc<Crew<E>> {
-        let (core, roster) = (Arc::clone(&self.door.core), Arc::clone(&self.roster));
+    ) -> Arc<WorkerPool<E>> {
+        let (core, roster) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.roster));
         core.runs("threads");
-        Crew::of_threads(core, roster, batch, self.runtime.clone(), factory)
+        WorkerPool::of_threads(core, roster, batch, self.runtime.clone(), factory)
     }
 }
 
 impl<E: Send + 'static> Stage<E> {
-    fn start(draft: Draft<E>, crew: Arc<Crew<E>>) -> Result<Self, BuildError> {
-        let (runtime, least) = (draft.runtime.clone(), draft.least);
-        let stage = Self { works: Arc::new(Works { draft, crew: Mutex::new(crew) }) };
-        let governed: Weak<Works<E>> = Arc::downgrade(&stage.works);
+    fn start(unstarted: UnstartedStage<E>, pool: Arc<WorkerPool<E>>) -> Result<Self, BuildError> {
+        let (runtime, least) = (unstarted.runtime.clone(), unstarted.least);
+        let stage = Self { parts: Arc::new(StageParts { unstarted, pool: Mutex::new(pool) }) };
+        let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
         govern(&runtime, governed);
         // If not all can start, dropping the stage ends those that did.
-        stage.works.crew.lock().resize(least)?;
+        stage.parts.pool.lock().resize(least)?;
         Ok(stage)
     }
 
     /// A way in.
     pub fn sink(&self) -> Sink<E> {
-        Sink::new(TrySink::new(Arc::clone(&self.works.draft.door)))
+        Sink::new(TrySink::new(Arc::clone(&self.parts.unstarted.endpoint)))
     }
 
     /// The stage at this instant.
     pub fn observe(&self) -> StageObservation {
-        self.works.draft.door.core.observe()
+        self.parts.unstarted.endpoint.core.observe()
     }
 
     /// Changes how many workers it has, within the bounds it was built with, and
@@ -141,29 +141,29 @@ impl<E: Send + 'static> Stage<E> {
     /// [`BuildError::Thread`] if the system has no thread left; the workers that
     /// there are go on.
     pub fn set_workers(&self, workers: u32) -> Result<u32, BuildError> {
-        self.works.set_workers(Concurrency::new(workers)).map(Concurrency::get)
+        self.parts.set_workers(Concurrency::new(workers)).map(Concurrency::get)
     }
 
     /// Changes the batching factor: the most events that a worker takes at once.
     pub fn set_batch(&self, events: u32) {
-        self.works.crew.lock().set_batch(events);
+        self.parts.pool.lock().set_batch(events);
     }
 
     /// Its classes, with the targets that they have now.
     pub fn classes(&self) -> Classes {
-        self.works.draft.door.core.promised()
+        self.parts.unstarted.endpoint.core.promised()
     }
 
     /// Promises some classes something else from now on. Nobody inside is disturbed,
     /// and the laws keep what they have learned.
     pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
-        self.works.draft.door.core.set_targets(targets);
+        self.parts.unstarted.endpoint.core.set_targets(targets);
     }
 
     /// Replaces the laws by this admission law, which starts without experience;
     /// what slow laws have set stays as it is.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
-        self.works.draft.door.core.set_law(law);
+        self.parts.unstarted.endpoint.core.set_law(law);
     }
 
     /// Replaces the handlers by ones that run as tasks. Queue, accounts and sinks
@@ -175,7 +175,7 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.works.draft.tasks(batch, factory))
+        self.replace(|batch| self.parts.unstarted.tasks(batch, factory))
     }
 
     /// Replaces the handlers by ones that run on threads; see
@@ -187,65 +187,67 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.works.draft.threads(batch, factory))
+        self.replace(|batch| self.parts.unstarted.threads(batch, factory))
     }
 
-    /// As many workers as there should be, of the crew that `make` makes with the
+    /// As many workers as there should be, of the pool that `make` makes with the
     /// batching factor that there is.
-    fn replace(&self, make: impl FnOnce(u32) -> Arc<Crew<E>>) -> Result<(), BuildError> {
-        let mut crew = self.works.crew.lock();
-        let new = make(crew.batch());
-        if let Err(error) = new.resize(crew.wanted()) {
+    fn replace(&self, make: impl FnOnce(u32) -> Arc<WorkerPool<E>>) -> Result<(), BuildError> {
+        let mut pool = self.parts.pool.lock();
+        let new = make(pool.batch());
+        if let Err(error) = new.resize(pool.wanted()) {
             new.resize(0)?;
             return Err(error);
         }
-        let old = std::mem::replace(&mut *crew, new);
+        let old = std::mem::replace(&mut *pool, new);
         old.resize(0)
     }
 
     /// The events that run now, for whoever judges which of them have overstayed.
     pub fn running(&self) -> Vec<Running> {
-        self.works.draft.roster.running(self.works.draft.door.core.clock.now())
+        self.parts.unstarted.roster.running(self.parts.unstarted.endpoint.core.clock.now())
     }
 
     /// Asks a running event to end; `false` if it has ended by itself.
     pub fn terminate(&self, event: EventId) -> bool {
-        self.works.draft.roster.terminate(event)
+        self.parts.unstarted.roster.terminate(event)
     }
 
     /// Admits nothing more and waits until nothing is inside. After `timeout`, what
     /// is queued is dropped and what runs is terminated; then the stage is closed.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        drain::drain(&self.works.draft.door.core, timeout, || self.works.draft.roster.stop_all())
-            .await
+        drain::drain(&self.parts.unstarted.endpoint.core, timeout, || {
+            self.parts.unstarted.roster.stop_all()
+        })
+        .await
     }
 
     /// Destroys it at once: what is queued is discarded, what runs is told to end.
     pub fn close(&self) {
-        self.works.draft.door.core.close();
-        self.works.draft.roster.stop_all();
+        self.parts.unstarted.endpoint.core.close();
+        self.parts.unstarted.roster.stop_all();
     }
 }
 
-impl<E: Send + 'static> Works<E> {
+impl<E: Send + 'static> StageParts<E> {
     fn set_workers(&self, workers: Concurrency) -> Result<Concurrency, BuildError> {
-        let core = &self.draft.door.core;
+        let core = &self.unstarted.endpoint.core;
         let workers = core.within_bounds(workers);
-        let crew = self.crew.lock();
-        crew.resize(workers.get())?;
+        let pool = self.pool.lock();
+        pool.resize(workers.get())?;
         core.set_workers(workers);
         Ok(workers)
     }
 }
 
-impl<E: Send + 'static> Governed for Works<E> {
+impl<E: Send + 'static> Governed for StageParts<E> {
     fn tick(&self, cpu: Option<Ratio>) {
-        let core = &self.draft.door.core;
+        let core = &self.unstarted.endpoint.core;
         let wanted = core.tick(cpu);
         if let Some(batch) = wanted.batch {
-            self.crew.lock().set_batch(batch.get());
+            self.pool.lock().set_batch(batch.get());
         }
-        let changed = wanted.workers.filter(|workers| workers.get() != self.crew.lock().wanted());
+        let changed = wanted.workers.filter(|workers| workers.get() != self.pool.lock().wanted());
         if let Some(Err(error)) = changed.map(|workers| self.set_workers(workers)) {
             core.note_failure(error.to_string());
         }

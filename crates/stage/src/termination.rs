@@ -25,7 +25,7 @@ pub struct EventId {
 pub struct Terminated;
 
 /// What one worker runs now.
-pub(crate) struct Slot {
+pub(crate) struct WorkerSlot {
     /// The number of the event, and whether it still runs. The worker alone writes it.
     event: AtomicU64,
     /// What is asked, and of which event: one word, so that a request and a shield cannot
@@ -51,7 +51,7 @@ const SHIELDS: u64 = SHIELDS_MAX << FLAGS;
 const SEQUENCE: u32 = FLAGS + 16;
 const SEQUENCE_MASK: u64 = u64::MAX >> SEQUENCE;
 
-impl Slot {
+impl WorkerSlot {
     pub(crate) fn new() -> Self {
         Self { event: AtomicU64::new(0), asked: AtomicU64::new(0), waker: AtomicWaker::new() }
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_request_that_comes_late_finds_another_event_and_does_nothing() {
-        let slot = Slot::new();
+        let slot = WorkerSlot::new();
         let first = slot.begin();
         slot.end();
         let second = slot.begin();
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_shield_puts_the_request_off() {
-        let slot = Slot::new();
+        let slot = WorkerSlot::new();
         let event = slot.begin();
         assert!(slot.raise_shield(event));
         assert!(slot.request(event));
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_shield_of_an_event_that_ended_holds_nothing() {
-        let slot = Slot::new();
+        let slot = WorkerSlot::new();
         let first = slot.begin();
         assert!(slot.raise_shield(first));
         slot.end();
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn more_shields_than_can_be_counted_still_shield() {
-        let slot = Slot::new();
+        let slot = WorkerSlot::new();
         let event = slot.begin();
         let raised = (0..SHIELDS_MAX + 5).filter(|_| slot.raise_shield(event)).count();
         assert_eq!(raised as u64, SHIELDS_MAX);
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn an_idle_worker_cannot_be_terminated() {
-        let slot = Slot::new();
+        let slot = WorkerSlot::new();
         let event = slot.begin();
         slot.end();
         assert!(!slot.request(event));
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_worker_told_to_stop_is_due_whatever_it_begins() {
-        let slot = Slot::new();
+        let slot = WorkerSlot::new();
         slot.stop();
         assert!(slot.is_due() && slot.is_stopped());
         let event = slot.begin();
@@ -254,7 +254,7 @@ mod model {
     #[test]
     fn a_request_never_hits_the_next_event() {
         loom::model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(WorkerSlot::new());
             let first = slot.begin();
             let other = {
                 let slot = Arc::clone(&slot);
@@ -273,7 +273,7 @@ mod model {
     #[test]
     fn a_request_never_hits_an_event_that_takes_the_place_of_another() {
         loom::model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(WorkerSlot::new());
             let first = slot.begin();
             let other = {
                 let slot = Arc::clone(&slot);
@@ -291,7 +291,7 @@ mod model {
     #[test]
     fn a_shield_never_covers_the_next_event() {
         loom::model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(WorkerSlot::new());
             let first = slot.begin();
             let other = {
                 let slot = Arc::clone(&slot);
@@ -314,7 +314,7 @@ mod model {
     #[test]
     fn an_order_to_stop_is_never_lost() {
         loom::model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(WorkerSlot::new());
             slot.begin();
             let other = {
                 let slot = Arc::clone(&slot);
@@ -331,7 +331,7 @@ mod model {
     #[test]
     fn a_request_wakes_a_worker_that_waits() {
         loom::model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(WorkerSlot::new());
             let event = slot.begin();
             let other = {
                 let slot = Arc::clone(&slot);
@@ -349,7 +349,7 @@ mod model {
     #[test]
     fn a_lowered_shield_wakes_a_worker_that_waits() {
         loom::model(|| {
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(WorkerSlot::new());
             let event = slot.begin();
             assert!(slot.raise_shield(event) && slot.request(event));
             let other = {

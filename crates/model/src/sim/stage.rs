@@ -4,7 +4,7 @@
 //! The calls of the law, their order and what they are told are those of a stage that
 //! works as a gate: an event that finds a place runs at once, without being asked
 //! about at the head of a queue that it never was in. A worker that takes a batch asks
-//! about each event of it, as a crew's does.
+//! about each event of it, as a worker pool's does.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -12,7 +12,7 @@ const PARKED_MAX: u32 = 4096;
 
 /// A position in [`InService`]; it belongs to one permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
+pub(crate) struct ServiceSlot(u32);
 
 /// Whether an event in service holds one of the stage's places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,27 +58,27 @@ pub(crate) struct InService {
 impl InService {
     /// An event starts, holding a place.
     #[inline]
-    pub(crate) fn begin(&mut self, now: Timestamp, meta: &Meta) -> Slot {
+    pub(crate) fn begin(&mut self, now: Timestamp, meta: &Meta) -> ServiceSlot {
         let Meta { class, kind, .. } = *meta;
         let served = Served { class, kind, started: now, place: Place::Held, suspended: 0 };
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(served);
-            return Slot(index);
+            return ServiceSlot(index);
         }
         self.slots.push(Some(served));
-        Slot(self.slots.len() as u32 - 1)
+        ServiceSlot(self.slots.len() as u32 - 1)
     }
 
     /// An event ends: what was known of it.
     #[inline]
-    pub(crate) fn end(&mut self, slot: Slot) -> Served {
+    pub(crate) fn end(&mut self, slot: ServiceSlot) -> Served {
         let served = self.slots[slot.0 as usize].take().expect("a slot is ended once");
         self.free.push(slot.0);
         self.parked -= u32::from(served.place == Place::Parked);
         served
     }
 
-    pub(crate) fn get_mut(&mut self, slot: Slot) -> &mut Served {
+    pub(crate) fn get_mut(&mut self, slot: ServiceSlot) -> &mut Served {
         self.slots[slot.0 as usize].as_mut().expect("a slot is taken until it is ended")
     }
 

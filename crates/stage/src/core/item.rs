@@ -2,7 +2,7 @@
 
 use tamarisk_control::Timestamp;
 
-use super::in_service::Slot;
+use super::in_service::ServiceSlot;
 use crate::queue::Queued;
 
 /// Something that waits in a stage's queue.
@@ -31,7 +31,7 @@ pub(crate) trait Item: Send + Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leaving {
     /// To run; under a permit, in this slot.
-    Started(Timestamp, Option<Slot>),
+    Started(Timestamp, Option<ServiceSlot>),
     Discarded(Discard),
 }
 

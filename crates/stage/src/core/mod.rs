@@ -39,7 +39,7 @@ use crate::queue::{Lease, Meta, Queue, Queued, Run};
 use governor::TICK;
 pub(crate) use governor::{Governed, govern};
 use in_service::InService;
-pub(crate) use in_service::Slot;
+pub(crate) use in_service::ServiceSlot;
 use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
 pub(crate) use knobs::Knobs;
@@ -312,7 +312,13 @@ impl<T: Item> Core<T> {
     }
 
     /// Books the end of an event that ran under a permit.
-    pub(crate) fn finish_served(&self, now: Timestamp, slot: Slot, begun: &Begun, ended: Ended) {
+    pub(crate) fn finish_served(
+        &self,
+        now: Timestamp,
+        slot: ServiceSlot,
+        begun: &Begun,
+        ended: Ended,
+    ) {
         let mut state = self.lock();
         state.running_changes(now);
         state.finish_served(now, slot, begun, ended);
@@ -321,7 +327,7 @@ impl<T: Item> Core<T> {
     }
 
     /// The caller of a running event is waited for.
-    pub(crate) fn suspend(&self, slot: Slot) {
+    pub(crate) fn suspend(&self, slot: ServiceSlot) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.running_changes(now);
@@ -330,7 +336,7 @@ impl<T: Item> Core<T> {
     }
 
     /// The caller of a suspended event is not waited for any more.
-    pub(crate) fn resume(&self, slot: Slot) {
+    pub(crate) fn resume(&self, slot: ServiceSlot) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.running_changes(now);
@@ -338,7 +344,7 @@ impl<T: Item> Core<T> {
     }
 
     /// The first data of a stream is out.
-    pub(crate) fn first_data(&self, now: Timestamp, slot: Slot) {
+    pub(crate) fn first_data(&self, now: Timestamp, slot: ServiceSlot) {
         let mut state = self.lock();
         state.first_data(now, slot);
         state.follow_law();

@@ -11,7 +11,7 @@ use tamarisk_control::{
 
 use tamarisk_control::catalogue::Laws;
 
-use super::in_service::{InService, Place, Served, Slot};
+use super::in_service::{InService, Place, Served, ServiceSlot};
 use super::item::{Discard, Item, Leaving};
 use super::knobs::Knobs;
 use super::ruling::{Adjustment, govern};
@@ -199,14 +199,14 @@ impl<T: Item> State<T> {
     }
 
     /// Lets an admitted event run at once that had a place before the law was asked.
-    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> Slot {
+    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> ServiceSlot {
         self.running_changes(now);
         self.ledger.enter(meta.class);
         self.in_service.begin(now, meta)
     }
 
     /// The caller of a running event is waited for: others may have its place.
-    pub(super) fn suspend(&mut self, now: Timestamp, slot: Slot) {
+    pub(super) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) {
         let served = self.in_service.get_mut(slot);
         if served.place == Place::Held {
             let moved = moved(served, Change::Suspended, served.service(now));
@@ -217,7 +217,7 @@ impl<T: Item> State<T> {
     }
 
     /// A suspended event goes on, without queueing.
-    pub(super) fn resume(&mut self, now: Timestamp, slot: Slot) {
+    pub(super) fn resume(&mut self, now: Timestamp, slot: ServiceSlot) {
         let served = self.in_service.get_mut(slot);
         if let Place::Suspended(since) = served.place {
             let moved = moved(served, Change::Resumed, served.service(now));
@@ -229,7 +229,7 @@ impl<T: Item> State<T> {
     }
 
     /// The first data of a stream is out.
-    pub(super) fn first_data(&mut self, now: Timestamp, slot: Slot) {
+    pub(super) fn first_data(&mut self, now: Timestamp, slot: ServiceSlot) {
         let served = self.in_service.get_mut(slot);
         let moved = moved(served, Change::FirstData, served.service(now));
         self.tell_moved(now, &moved);
@@ -254,7 +254,7 @@ impl<T: Item> State<T> {
     pub(super) fn finish_served(
         &mut self,
         now: Timestamp,
-        slot: Slot,
+        slot: ServiceSlot,
         begun: &Begun,
         mut ended: Ended,
     ) {

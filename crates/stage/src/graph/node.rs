@@ -13,22 +13,22 @@ use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observation::StageObservation;
-use crate::sink::{Door, Sink, TrySink};
-use crate::stage::{Draft, Stage};
+use crate::sink::{Endpoint, Sink, TrySink};
+use crate::stage::{Stage, UnstartedStage};
 
 /// A stage of a graph, with the type of its events; clones name the same one.
 pub struct Node<E: Send + 'static>(Arc<Declared<E>>);
 
 struct Declared<E: Send + 'static> {
     index: usize,
-    door: Arc<Door<E>>,
-    draft: Mutex<Option<Draft<E>>>,
-    /// Makes the stage of its draft; set by attaching a handler.
+    endpoint: Arc<Endpoint<E>>,
+    unstarted: Mutex<Option<UnstartedStage<E>>>,
+    /// Makes the stage of its unstarted form; set by attaching a handler.
     attached: Mutex<Option<Attach<E>>>,
     stage: OnceLock<Stage<E>>,
 }
 
-type Attach<E> = Box<dyn FnOnce(Draft<E>) -> Result<Stage<E>, BuildError> + Send>;
+type Attach<E> = Box<dyn FnOnce(UnstartedStage<E>) -> Result<Stage<E>, BuildError> + Send>;
 
 /// What a graph does with a stage, whatever its events are.
 pub(super) trait AnyNode: Send + Sync {
@@ -47,11 +47,11 @@ pub(super) trait AnyNode: Send + Sync {
 }
 
 impl<E: Send + 'static> Node<E> {
-    pub(super) fn new(index: usize, draft: Draft<E>) -> Self {
+    pub(super) fn new(index: usize, unstarted: UnstartedStage<E>) -> Self {
         Self(Arc::new(Declared {
             index,
-            door: Arc::clone(&draft.door),
-            draft: Mutex::new(Some(draft)),
+            endpoint: Arc::clone(&unstarted.endpoint),
+            unstarted: Mutex::new(Some(unstarted)),
             attached: Mutex::new(None),
             stage: OnceLock::new(),
         }))
@@ -59,17 +59,17 @@ impl<E: Send + 'static> Node<E> {
 
     /// Has its events handled by tasks of the async runtime, once the graph starts.
     pub fn tasks<H: Handler<E>>(&self, factory: impl Fn() -> H + Send + Sync + 'static) {
-        *self.0.attached.lock() = Some(Box::new(|draft| draft.with_tasks(factory)));
+        *self.0.attached.lock() = Some(Box::new(|unstarted| unstarted.with_tasks(factory)));
     }
 
     /// Has its events handled on threads of their own, once the graph starts.
     pub fn threads<H: BlockingHandler<E>>(&self, factory: impl Fn() -> H + Send + Sync + 'static) {
-        *self.0.attached.lock() = Some(Box::new(|draft| draft.with_threads(factory)));
+        *self.0.attached.lock() = Some(Box::new(|unstarted| unstarted.with_threads(factory)));
     }
 
     /// A way in from outside of the graph.
     pub fn sink(&self) -> Sink<E> {
-        Sink::new(TrySink::new(self.door()))
+        Sink::new(TrySink::new(self.endpoint()))
     }
 
     /// The running stage, once the graph has been started; through it the stage is
@@ -82,8 +82,8 @@ impl<E: Send + 'static> Node<E> {
         self.0.index
     }
 
-    pub(super) fn door(&self) -> Arc<Door<E>> {
-        Arc::clone(&self.0.door)
+    pub(super) fn endpoint(&self) -> Arc<Endpoint<E>> {
+        Arc::clone(&self.0.endpoint)
     }
 
     pub(super) fn declared(&self) -> Arc<dyn AnyNode> {
@@ -99,7 +99,7 @@ impl<E: Send + 'static> Clone for Node<E> {
 
 impl<E: Send + 'static> AnyNode for Declared<E> {
     fn name(&self) -> &str {
-        &self.door.core.name
+        &self.endpoint.core.name
     }
 
     fn is_read(&self) -> bool {
@@ -107,42 +107,43 @@ impl<E: Send + 'static> AnyNode for Declared<E> {
     }
 
     fn start(&self) -> Result<(), BuildError> {
-        let (Some(draft), Some(attach)) = (self.draft.lock().take(), self.attached.lock().take())
+        let (Some(unstarted), Some(attach)) =
+            (self.unstarted.lock().take(), self.attached.lock().take())
         else {
             return Ok(());
         };
-        let stage = attach(draft)?;
+        let stage = attach(unstarted)?;
         let first = self.stage.set(stage).is_ok();
-        debug_assert!(first, "a draft makes one stage");
+        debug_assert!(first, "an unstarted makes one stage");
         Ok(())
     }
 
     fn observe(&self) -> StageObservation {
-        self.door.core.observe()
+        self.endpoint.core.observe()
     }
 
     fn put_under(&self, overseer: &Arc<Overseer>) {
-        self.door.put_under(overseer);
+        self.endpoint.put_under(overseer);
     }
 
     fn now(&self) -> Timestamp {
-        self.door.core.clock.now()
+        self.endpoint.core.clock.now()
     }
 
     fn inside(&self) -> u64 {
-        let state = self.door.core.lock();
+        let state = self.endpoint.core.lock();
         state.ledger.queued() as u64 + u64::from(state.ledger.in_service())
     }
 
     fn set_targets(&self, targets: &[(ClassId, Target)]) {
-        self.door.core.set_targets(targets);
+        self.endpoint.core.set_targets(targets);
     }
 
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
         Box::pin(async move {
             match self.stage.get() {
                 Some(stage) => stage.drain(timeout).await,
-                None => drain::drain(&self.door.core, timeout, || {}).await,
+                None => drain::drain(&self.endpoint.core, timeout, || {}).await,
             }
         })
     }
@@ -150,7 +151,7 @@ impl<E: Send + 'static> AnyNode for Declared<E> {
     fn close(&self) {
         match self.stage.get() {
             Some(stage) => stage.close(),
-            None => self.door.core.close(),
+            None => self.endpoint.core.close(),
         }
     }
 }

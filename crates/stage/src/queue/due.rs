@@ -15,13 +15,13 @@ const LINES_MAX: usize = 64;
 
 pub(crate) struct Due<T> {
     /// The lines of each priority, highest first.
-    levels: Vec<Vec<Line<T>>>,
+    levels: Vec<Vec<QueueOrder<T>>>,
     /// The level of each class, by its index.
     level_of_class: Vec<usize>,
     len: usize,
 }
 
-struct Line<T> {
+struct QueueOrder<T> {
     class: ClassId,
     kind: u64,
     events: VecDeque<Queued<T>>,
@@ -47,9 +47,9 @@ impl<T> Due<T> {
     }
 
     /// A line for a kind that has none.
-    fn line(lines: &mut Vec<Line<T>>, class: ClassId, kind: u64) -> usize {
+    fn line(lines: &mut Vec<QueueOrder<T>>, class: ClassId, kind: u64) -> usize {
         if lines.len() < LINES_MAX {
-            lines.push(Line { class, kind, events: VecDeque::new() });
+            lines.push(QueueOrder { class, kind, events: VecDeque::new() });
             return lines.len() - 1;
         }
         match lines.iter().position(|line| line.events.is_empty()) {

@@ -8,31 +8,31 @@ use std::task::{Context, Poll};
 use tamarisk_control::Timestamp;
 use tokio::time::Sleep;
 
+use super::handler_slot::HandlerSlot;
 use super::panics::{Panic, contained};
-use super::seat::Seat;
-use super::{Member, Ran, settle};
+use super::{PoolWorker, Ran, settle};
 use crate::batch::Batch;
 use crate::call::{CallError, watched, with_cause};
 use crate::context::Worker;
 use crate::handler::Handler;
 
-pub(super) async fn serve<E, H, F>(mut member: Member<E>, factory: Arc<F>)
+pub(super) async fn serve<E, H, F>(mut this: PoolWorker<E>, factory: Arc<F>)
 where
     E: Send + 'static,
     H: Handler<E>,
     F: Fn() -> H + Send + Sync,
 {
-    let mut batch = member.batch();
-    let mut seat = Seat::new(&*factory, &batch);
-    let worker = Arc::clone(&member.worker);
-    let mut alarm = Alarm { worker: &worker, clock: member.crew.core.clock.clone(), set: None };
-    while member.fill(&mut batch).await {
+    let mut batch = this.batch();
+    let mut slot = HandlerSlot::new(&*factory, &batch);
+    let worker = Arc::clone(&this.worker);
+    let mut alarm = Alarm { worker: &worker, clock: this.pool.core.clock.clone(), set: None };
+    while this.fill(&mut batch).await {
         while !batch.is_empty() {
             let offered = batch.len();
-            let Some(handler) = seat.handler(&mut batch) else { continue };
+            let Some(handler) = slot.handler(&mut batch) else { continue };
             let ran = run(handler, &mut batch, &mut alarm).await;
             if !settle(&mut batch, ran, offered) {
-                seat.renew(&batch);
+                slot.renew(&batch);
             }
         }
         batch.release();

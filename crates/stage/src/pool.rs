@@ -1,11 +1,11 @@
 //! The workers of a stage: how many there are, and how each serves the queue.
 
+mod handler_slot;
 mod panics;
 mod roster;
-mod seat;
 mod size;
-mod tasks;
-mod threads;
+mod task_worker;
+mod thread_worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -25,9 +25,9 @@ pub(crate) use roster::Roster;
 use size::Size;
 
 /// All workers that serve a stage with handlers from one factory.
-pub(crate) struct Crew<E: Send + 'static> {
+pub(crate) struct WorkerPool<E: Send + 'static> {
     core: Arc<Core<Payload<E>>>,
-    /// All workers of the stage, these and those of crews that were replaced.
+    /// All workers of the stage, these and those of pools that were replaced.
     roster: Arc<Roster>,
     size: Size,
     /// Events that a worker takes at once.
@@ -36,13 +36,13 @@ pub(crate) struct Crew<E: Send + 'static> {
 }
 
 /// Starts one worker.
-type Start<E> = dyn Fn(Member<E>) -> Result<(), BuildError> + Send + Sync;
+type Start<E> = dyn Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync;
 
 /// Worker ids are unique in the process, so that an event's name never means
 /// an event of another worker.
 static NEXT_WORKER: AtomicU64 = AtomicU64::new(0);
 
-impl<E: Send + 'static> Crew<E> {
+impl<E: Send + 'static> WorkerPool<E> {
     /// Workers on the async runtime `runtime`.
     pub(crate) fn of_tasks<H: Handler<E>>(
         core: Arc<Core<Payload<E>>>,
@@ -52,8 +52,8 @@ impl<E: Send + 'static> Crew<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
-        Self::new(core, roster, batch, move |member| {
-            runtime.spawn(tasks::serve(member, Arc::clone(&factory)));
+        Self::new(core, roster, batch, move |this| {
+            runtime.spawn(task_worker::serve(this, Arc::clone(&factory)));
             Ok(())
         })
     }
@@ -67,15 +67,15 @@ impl<E: Send + 'static> Crew<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
-        Self::new(core, roster, batch, move |member| {
-            let stage = member.crew.core.name.clone();
+        Self::new(core, roster, batch, move |this| {
+            let stage = this.pool.core.name.clone();
             let (factory, runtime) = (Arc::clone(&factory), runtime.clone());
             std::thread::Builder::new()
                 // The one character that names of threads cannot have.
                 .name(stage.replace('\0', " "))
                 .spawn(move || {
                     let _runtime = runtime.enter();
-                    threads::serve(member, &*factory);
+                    thread_worker::serve(this, &*factory);
                 })
                 .map(drop)
                 .map_err(|error| BuildError::Thread { stage, reason: error.to_string() })
@@ -86,7 +86,7 @@ impl<E: Send + 'static> Crew<E> {
         core: Arc<Core<Payload<E>>>,
         roster: Arc<Roster>,
         batch: u32,
-        start: impl Fn(Member<E>) -> Result<(), BuildError> + Send + Sync + 'static,
+        start: impl Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let (size, batch) = (Size::new(), AtomicU32::new(batch));
         Arc::new(Self { core, roster, size, batch, start: Box::new(start) })
@@ -96,7 +96,7 @@ impl<E: Send + 'static> Crew<E> {
     /// that they hold are done.
     pub(crate) fn resize(self: &Arc<Self>, wanted: u32) -> Result<(), BuildError> {
         for left in (0..self.size.want(wanted)).rev() {
-            if let Err(error) = (self.start)(Member::new(Arc::clone(self))) {
+            if let Err(error) = (self.start)(PoolWorker::new(Arc::clone(self))) {
                 (0..left).for_each(|_| self.lose());
                 return Err(error);
             }
@@ -127,42 +127,42 @@ impl<E: Send + 'static> Crew<E> {
     }
 }
 
-/// A worker of a crew, for as long as it lives.
-struct Member<E: Send + 'static> {
-    crew: Arc<Crew<E>>,
+/// A worker of a pool, for as long as it lives.
+struct PoolWorker<E: Send + 'static> {
+    pool: Arc<WorkerPool<E>>,
     worker: Arc<Worker>,
     retired: bool,
 }
 
-impl<E: Send + 'static> Member<E> {
-    fn new(crew: Arc<Crew<E>>) -> Self {
-        let observed: Arc<dyn Observed> = Arc::clone(&crew.core) as _;
+impl<E: Send + 'static> PoolWorker<E> {
+    fn new(pool: Arc<WorkerPool<E>>) -> Self {
+        let observed: Arc<dyn Observed> = Arc::clone(&pool.core) as _;
         let id = NEXT_WORKER.fetch_add(1, Ordering::Relaxed);
         let worker = Arc::new(Worker::new(id, observed));
-        crew.roster.enlist(Arc::clone(&worker));
-        Self { crew, worker, retired: false }
+        pool.roster.enlist(Arc::clone(&worker));
+        Self { pool, worker, retired: false }
     }
 
     fn batch(&self) -> Batch<E> {
-        Batch::new(Arc::clone(&self.crew.core), Arc::clone(&self.worker))
+        Batch::new(Arc::clone(&self.pool.core), Arc::clone(&self.worker))
     }
 
     /// Waits for events; `false` when the worker is to end.
     async fn fill(&mut self, batch: &mut Batch<E>) -> bool {
-        let Self { crew, retired, .. } = self;
+        let Self { pool, retired, .. } = self;
         let retires = || {
-            *retired = *retired || crew.size.retire();
+            *retired = *retired || pool.size.retire();
             *retired
         };
-        batch.fill(|| crew.batch() as usize, retires).await
+        batch.fill(|| pool.batch() as usize, retires).await
     }
 }
 
-impl<E: Send + 'static> Drop for Member<E> {
+impl<E: Send + 'static> Drop for PoolWorker<E> {
     fn drop(&mut self) {
-        self.crew.roster.strike(&self.worker);
+        self.pool.roster.strike(&self.worker);
         if !self.retired {
-            self.crew.lose();
+            self.pool.lose();
         }
     }
 }

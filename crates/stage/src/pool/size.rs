@@ -89,7 +89,7 @@ mod model {
 
     use super::*;
 
-    /// Two workers look whether they should retire while the crew is shrunk and
+    /// Two workers look whether they should retire while the pool is shrunk and
     /// grown again: afterwards there are as many as are wanted.
     #[test]
     fn resizing_never_loses_a_worker() {

@@ -6,17 +6,17 @@ use crate::call::CallError;
 
 /// A handler, made by the stage's factory and replaced when it can no longer be
 /// trusted.
-pub(super) struct Seat<'a, H, F> {
+pub(super) struct HandlerSlot<'a, H, F> {
     factory: &'a F,
     /// None if the factory panicked.
     handler: Option<H>,
 }
 
-impl<'a, H, F: Fn() -> H> Seat<'a, H, F> {
+impl<'a, H, F: Fn() -> H> HandlerSlot<'a, H, F> {
     pub(super) fn new<E: Send + 'static>(factory: &'a F, batch: &Batch<E>) -> Self {
-        let mut seat = Self { factory, handler: None };
-        seat.renew(batch);
-        seat
+        let mut slot = Self { factory, handler: None };
+        slot.renew(batch);
+        slot
     }
 
     /// Has another handler made.
@@ -41,7 +41,7 @@ impl<'a, H, F: Fn() -> H> Seat<'a, H, F> {
     }
 }
 
-impl<H, F> Seat<'_, H, F> {
+impl<H, F> HandlerSlot<'_, H, F> {
     fn clear(&mut self) {
         let handler = self.handler.take();
         // It is gone, even if it went with a panic.
@@ -49,7 +49,7 @@ impl<H, F> Seat<'_, H, F> {
     }
 }
 
-impl<H, F> Drop for Seat<'_, H, F> {
+impl<H, F> Drop for HandlerSlot<'_, H, F> {
     fn drop(&mut self) {
         self.clear();
     }

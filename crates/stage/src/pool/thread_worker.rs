@@ -2,29 +2,29 @@
 
 use futures_executor::block_on;
 
+use super::handler_slot::HandlerSlot;
 use super::panics::contained;
-use super::seat::Seat;
-use super::{Member, Ran, settle};
+use super::{PoolWorker, Ran, settle};
 use crate::call::watched;
 use crate::handler::BlockingHandler;
 
-pub(super) fn serve<E, H, F>(mut member: Member<E>, factory: &F)
+pub(super) fn serve<E, H, F>(mut this: PoolWorker<E>, factory: &F)
 where
     E: Send + 'static,
     H: BlockingHandler<E>,
     F: Fn() -> H,
 {
-    let mut batch = member.batch();
-    let mut seat = Seat::new(factory, &batch);
-    while block_on(member.fill(&mut batch)) {
+    let mut batch = this.batch();
+    let mut slot = HandlerSlot::new(factory, &batch);
+    while block_on(this.fill(&mut batch)) {
         while !batch.is_empty() {
             let offered = batch.len();
-            let Some(handler) = seat.handler(&mut batch) else { continue };
+            let Some(handler) = slot.handler(&mut batch) else { continue };
             let (ran, unanswered) = watched(|| contained(|| handler.handle(&mut batch)));
-            member.worker.note_unanswered(unanswered);
+            this.worker.note_unanswered(unanswered);
             let ran = ran.map_or_else(Ran::Panicked, Ran::Returned);
             if !settle(&mut batch, ran, offered) {
-                seat.renew(&batch);
+                slot.renew(&batch);
             }
         }
         batch.release();
