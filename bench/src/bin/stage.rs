@@ -116,7 +116,8 @@ impl Handler<Event> for ForwardWhole {
 /// keeps a fixed number in flight.
 fn pipeline(runtime: &tokio::runtime::Runtime, forward: Forward) -> Spread {
     let target = Target::p90(Duration::from_secs(60)).expect("a valid target");
-    let stage = |index: usize| StageBuilder::new(format!("stage {index}")).target(target);
+    let stage =
+        |index: usize| StageBuilder::new(format!("stage {index}")).workers(1).target(target);
     let (done, mut finished) = mpsc::unbounded_channel::<usize>();
     let last: Stage<Event> =
         stage(STAGES - 1).batch(64).tasks(move || Collect(done.clone())).expect("it can be built");

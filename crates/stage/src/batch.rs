@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tamarisk_control::Timestamp;
 
-use crate::call::{CallError, take_unanswered, with_cause};
+use crate::call::{Cause, take_unanswered, with_cause};
 use crate::context::{Context, Worker, context};
 use crate::core::{Begun, Core, Discard, Ended, Item};
 use crate::entry::Envelope;
@@ -33,7 +33,7 @@ pub struct Batch<E: Send + 'static> {
 pub(crate) struct Payload<E>(pub(crate) E);
 
 /// Drops an event; a destructor that panics harms nobody else.
-fn destroy<E>(event: E, cause: CallError) {
+fn destroy<E>(event: E, cause: Cause) {
     // The panic has been reported by its hook; there is nothing to add.
     let _ = contained(|| with_cause(cause, || drop(event)));
 }
@@ -41,9 +41,9 @@ fn destroy<E>(event: E, cause: CallError) {
 impl<E: Send> Item for Payload<E> {
     fn discard(self, why: Discard) {
         let cause = match why {
-            Discard::Dropped => CallError::Dropped,
-            Discard::Terminated => CallError::Terminated,
-            Discard::Closed => CallError::Closed,
+            Discard::Dropped => Cause::Dropped,
+            Discard::Terminated => Cause::Terminated,
+            Discard::Closed => Cause::Closed,
         };
         destroy(self.0, cause);
     }
@@ -172,7 +172,7 @@ impl<E: Send + 'static> Batch<E> {
     }
 
     /// The next event fails without having been handled.
-    pub(crate) fn fail_next(&mut self, cause: CallError) {
+    pub(crate) fn fail_next(&mut self, cause: Cause) {
         if let Some((event, _)) = self.next() {
             destroy(event, cause);
             self.conclude(Outcome::Failed);

@@ -1,12 +1,14 @@
 //! How a stage is described before it runs.
 
+use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, BatchSize, Classes, Concurrency, Knobs, PredictGateTrim, QualityLaw,
-    Ratio, SlowLaws, Target, TerminationLaw, WorkersLaw,
+    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, Degradation, InvalidClasses,
+    Knobs, PoolSizing, PredictGateTrim, Priority, QualityLaw, Ratio, SlowLaws, Target,
+    TerminationLaw, WorkLimit, WorkersLaw,
 };
 
 use crate::clock::Clock;
@@ -30,17 +32,35 @@ const PARTITIONS: usize = 1024;
 /// a lock and a wake-up, few enough that one worker does not hoard a queue.
 const DEFAULT_BATCH: usize = 32;
 
-/// Describes a stage; [`gate`](Self::gate), [`tasks`](Self::tasks),
+/// Tasks that a stage begins with, and keeps: enough for work that waits for others, and
+/// idle ones cost a kilobyte each.
+const TASKS_LEAST: u32 = 16;
+/// The most tasks that the law may start: a thousand requests in flight to whatever is
+/// behind.
+const TASKS_MOST: u32 = 1024;
+
+/// The most threads that the law may start for each core, which is what there are at
+/// first: blocking work leaves a core idle for most of the time.
+const THREADS_PER_CORE: u32 = 16;
+
+/// Of the random steps of the law; any will do, and the same each time is easier to follow.
+const POOL_SEED: u64 = 1;
+
+/// Describes a stage; [`handler`](Self::handler), [`blocking_handler`](Self::blocking_handler),
+/// [`event_handler`](Self::event_handler), [`gate`](Self::gate), [`tasks`](Self::tasks),
 /// [`threads`](Self::threads) and [`inline`](Self::inline) make it.
 pub struct StageBuilder {
     name: String,
-    classes: Option<Classes>,
+    target: Target,
+    classes: Option<StageClasses>,
+    least_quality: Vec<(String, Ratio)>,
     law: Option<Box<dyn AdmissionLaw>>,
     slow: SlowLaws,
     chosen: Laws,
-    workers: RangeInclusive<u32>,
+    /// None if nobody has said; then a law finds them.
+    workers: Option<RangeInclusive<u32>>,
     capacity: usize,
-    line: QueueOrder,
+    order: QueueOrder,
     batch: usize,
     clock: Clock,
 }
@@ -53,37 +73,80 @@ enum QueueOrder {
 }
 
 impl StageBuilder {
-    /// A stage with one class and a target of one second, one worker, the
-    /// default law and discipline, and a queue of ten thousand.
+    /// A stage with one class and a target of one second at the 90th percentile, as many
+    /// workers as control finds useful, the default law and discipline, and a queue of ten
+    /// thousand.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            target: Target::p90(DEFAULT_TARGET).expect("a second is a target"),
             classes: None,
+            least_quality: Vec::new(),
             law: None,
             slow: SlowLaws::default(),
             chosen: Laws::new(),
-            workers: 1..=1,
+            workers: None,
             capacity: DEFAULT_QUEUE_CAPACITY,
-            line: QueueOrder::Ordered(Discipline::default()),
+            order: QueueOrder::Ordered(Discipline::default()),
             batch: DEFAULT_BATCH,
             clock: Clock::default(),
         }
     }
 
-    /// One class of events with this target.
+    /// The target of all classes that have none of their own. Default one second at the
+    /// 90th percentile.
     #[must_use]
-    pub fn target(self, target: Target) -> Self {
-        self.classes(Classes::single(target))
-    }
-
-    /// The classes of events that it tells apart.
-    #[must_use]
-    pub fn classes(mut self, classes: Classes) -> Self {
-        self.classes = Some(classes);
+    pub fn target(mut self, target: Target) -> Self {
+        self.target = target;
         self
     }
 
-    /// Who decides on admission; by default, [`PredictGateTrim`].
+    /// The classes of events that it tells apart: names, the most important first, or
+    /// [`Classes`] with a target and a priority each. Of names, an event that states no
+    /// class belongs to the last, so that importance is never a default.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tamarisk_stage::{Context, Entry, Stage};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stage = Stage::builder("greet")
+    ///     .classes(["gold", "bronze"])
+    ///     .handler(async |name: &str, _: Context| Ok(format!("hello, {name}")))?;
+    /// let gold = stage.class("gold").ok_or("no such class")?;
+    /// assert_eq!(stage.call_as("Ada", Entry::new().class(gold)).await?, "hello, Ada");
+    /// assert_eq!(stage.call("Bob").await?, "hello, Bob");
+    /// # tokio::task::yield_now().await;
+    ///
+    /// let observed = stage.observe();
+    /// let [bronze, gold] = &observed.classes[..] else { panic!("two classes") };
+    /// assert_eq!((gold.accounts.completed, bronze.accounts.completed), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn classes(mut self, classes: impl Into<StageClasses>) -> Self {
+        self.classes = Some(classes.into());
+        self
+    }
+
+    /// Under overload that more workers do not end, has the quality of its events lowered
+    /// to no less than `least`, before fewer of them are served. Handlers read it as
+    /// [`Context::quality`](crate::Context::quality).
+    #[must_use]
+    pub fn degrade_to(self, least: Ratio) -> Self {
+        self.least_quality("", least)
+    }
+
+    /// The same for the class of this name, where it has a least quality of its own.
+    #[must_use]
+    pub fn least_quality(mut self, class: impl Into<String>, least: Ratio) -> Self {
+        self.least_quality.push((class.into(), least));
+        self
+    }
+
+    /// Who decides on admission; by default, [`PredictGateTrim`], and before a gate whose
+    /// workers nobody has stated [`WorkLimit`], which finds how many may run at once.
     #[must_use]
     pub fn law(mut self, law: impl AdmissionLaw + 'static) -> Self {
         self.law = Some(Box::new(law));
@@ -91,7 +154,8 @@ impl StageBuilder {
     }
 
     /// Who decides how many workers there are, within the
-    /// [bounds](Self::workers_between); by default, they stay as they are set. This
+    /// [bounds](Self::workers_between); by default [`PoolSizing`], unless a number is
+    /// [stated](Self::workers). This
     /// and the other slow laws take turns, each when those before it can do no more
     /// ([`Composition`](tamarisk_control::Composition)).
     #[must_use]
@@ -150,7 +214,7 @@ impl StageBuilder {
     /// moves within the range.
     #[must_use]
     pub fn workers_between(mut self, workers: RangeInclusive<u32>) -> Self {
-        self.workers = workers;
+        self.workers = Some(workers);
         self
     }
 
@@ -164,7 +228,7 @@ impl StageBuilder {
     /// In which order the queue is served.
     #[must_use]
     pub fn discipline(mut self, discipline: Discipline) -> Self {
-        self.line = QueueOrder::Ordered(discipline);
+        self.order = QueueOrder::Ordered(discipline);
         self
     }
 
@@ -172,14 +236,14 @@ impl StageBuilder {
     /// a time, those of different flows by any number of workers.
     #[must_use]
     pub fn partitioned(mut self) -> Self {
-        self.line = QueueOrder::Partitioned(PARTITIONS);
+        self.order = QueueOrder::Partitioned(PARTITIONS);
         self
     }
 
     /// One event at a time, in order of arrival, however many workers there are.
     #[must_use]
     pub fn single_threaded(mut self) -> Self {
-        self.line = QueueOrder::Partitioned(1);
+        self.order = QueueOrder::Partitioned(1);
         self
     }
 
@@ -210,7 +274,27 @@ impl StageBuilder {
     }
 
     pub(crate) fn range(&self) -> RangeInclusive<u32> {
-        self.workers.clone()
+        self.workers.clone().unwrap_or(1..=1)
+    }
+
+    /// Where nobody has stated how many workers there are, with a law that finds it.
+    pub(crate) fn with_default_workers(mut self, kind: Workers) -> Self {
+        let takes_turns = matches!(self.order, QueueOrder::Partitioned(1));
+        if self.workers.is_none() && !takes_turns {
+            let range = kind.range();
+            let [least, most] = [*range.start(), *range.end()].map(Concurrency::new);
+            self.slow.workers = Some(Box::new(PoolSizing::new(least..=most, POOL_SEED)));
+            self.workers = Some(range);
+        }
+        self
+    }
+
+    /// The same for a gate, whose workers are its callers.
+    pub(crate) fn with_default_limit(mut self) -> Self {
+        if self.workers.is_none() && self.law.is_none() {
+            self.law = Some(Box::new(WorkLimit::new(&self.promised())));
+        }
+        self
     }
 
     pub(crate) fn batching(&self) -> usize {
@@ -218,14 +302,14 @@ impl StageBuilder {
     }
 
     pub(crate) fn queue<T>(&self) -> Queue<T> {
-        match self.line {
+        match self.order {
             QueueOrder::Ordered(discipline) => Queue::new(discipline, &self.promised()),
             QueueOrder::Partitioned(partitions) => Queue::partitioned(partitions),
         }
     }
 
     pub(crate) fn is_partitioned(&self) -> bool {
-        matches!(self.line, QueueOrder::Partitioned(_))
+        matches!(self.order, QueueOrder::Partitioned(_))
     }
 
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, BuildError> {
@@ -235,7 +319,8 @@ impl StageBuilder {
 
     /// The same with the laws made that are chosen by name.
     pub(crate) fn with_named_laws(mut self) -> Result<Self, BuildError> {
-        let classes = self.promised();
+        let classes = self.resolve_classes()?;
+        self.classes = Some(StageClasses::Whole(classes.clone()));
         let impossible = |reason: InvalidKnob| BuildError::Laws {
             stage: self.name.clone(),
             reason: reason.to_string(),
@@ -247,7 +332,7 @@ impl StageBuilder {
             self.law = Some(self.chosen.make_admission(&classes, own).map_err(impossible)?);
         }
         if let Some(workers) = &slow.workers {
-            self.workers = bounds(&**workers);
+            self.workers = Some(bounds(&**workers));
         }
         if let Some(batch) = &slow.batch {
             self.batch = batch.most().get() as usize;
@@ -260,7 +345,8 @@ impl StageBuilder {
     pub(crate) fn into_config(self) -> Result<CoreConfig, BuildError> {
         let classes = self.promised();
         let stage = self.name.clone();
-        if self.workers.is_empty() || *self.workers.start() == 0 {
+        let range = self.range();
+        if range.is_empty() || *range.start() == 0 {
             return Err(BuildError::NoWorkers { stage });
         }
         if self.capacity == 0 {
@@ -269,25 +355,114 @@ impl StageBuilder {
         if self.batch == 0 {
             return Err(BuildError::NoBatch { stage });
         }
-        let workers = Concurrency::new(*self.workers.start());
+        let workers = Concurrency::new(*range.start());
         let batch = BatchSize::new(u32::try_from(self.batch).unwrap_or(u32::MAX));
         let settings = Knobs { workers, batch, quality: Ratio::ONE };
+        let least_quality = self.least_qualities(&classes)?;
+        let mut slow = self.slow;
+        if !self.least_quality.is_empty() && slow.quality.is_none() {
+            let least = least_quality.iter().fold(1.0, |least, ratio| ratio.get().min(least));
+            let law = Degradation::new(&classes, Ratio::saturating(least));
+            slow.quality = Some(Box::new(law));
+        }
         let law = self.law.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
         Ok(CoreConfig {
             name: self.name,
             clock: self.clock,
-            ruling: self.slow.with(law, &classes, settings),
+            ruling: slow.with(law, &classes, settings),
             chosen: self.chosen,
             classes,
-            workers: self.workers,
+            workers: range,
+            least_quality,
             capacity: self.capacity,
         })
     }
 
+    /// The classes, once [`resolve_classes`](Self::resolve_classes) has checked them.
     fn promised(&self) -> Classes {
-        let default =
-            || Classes::single(Target::p90(DEFAULT_TARGET).expect("a second is a target"));
-        self.classes.clone().unwrap_or_else(default)
+        self.resolve_classes().expect("classes are checked when laws are made")
+    }
+
+    fn resolve_classes(&self) -> Result<Classes, BuildError> {
+        let names = match &self.classes {
+            None => return Ok(Classes::single(self.target)),
+            Some(StageClasses::Whole(classes)) => return Ok(classes.clone()),
+            Some(StageClasses::Named(names)) => names,
+        };
+        let class = |(priority, name): (usize, &String)| Class {
+            name: name.clone(),
+            target: self.target,
+            // More classes than there are priorities are too many classes.
+            priority: Priority(u8::try_from(priority).unwrap_or(u8::MAX)),
+        };
+        let mut classes: Vec<_> = names.iter().enumerate().map(class).collect();
+        // The first is the default.
+        classes.reverse();
+        Classes::new(classes)
+            .map_err(|reason| BuildError::Classes { stage: self.name.clone(), reason })
+    }
+
+    /// Of each class: what is stated for it, or full where it is stated for others only.
+    fn least_qualities(&self, classes: &Classes) -> Result<Vec<Ratio>, BuildError> {
+        let unstated = if self.least_quality.is_empty() { Ratio::ZERO } else { Ratio::ONE };
+        let mut least = vec![unstated; classes.len()];
+        for (_, of_all) in self.least_quality.iter().filter(|(name, _)| name.is_empty()) {
+            least.fill(*of_all);
+        }
+        for (name, of_class) in self.least_quality.iter().filter(|(name, _)| !name.is_empty()) {
+            let unknown =
+                || BuildError::UnknownClass { stage: self.name.clone(), class: name.clone() };
+            least[classes.named(name).ok_or_else(unknown)?.index()] = *of_class;
+        }
+        Ok(least)
+    }
+}
+
+/// What [`StageBuilder::classes`] takes: names, or whole classes.
+#[derive(Clone, Debug)]
+pub enum StageClasses {
+    /// Names, the most important first; all have the stage's target.
+    Named(Vec<String>),
+    /// Each with a target and a priority of its own.
+    Whole(Classes),
+}
+
+impl From<Classes> for StageClasses {
+    fn from(classes: Classes) -> Self {
+        Self::Whole(classes)
+    }
+}
+
+impl<S: Into<String>, const N: usize> From<[S; N]> for StageClasses {
+    fn from(names: [S; N]) -> Self {
+        Self::Named(names.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<S: Into<String>> From<Vec<S>> for StageClasses {
+    fn from(names: Vec<S>) -> Self {
+        Self::Named(names.into_iter().map(Into::into).collect())
+    }
+}
+
+/// Where workers run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Workers {
+    Tasks,
+    Threads,
+}
+
+impl Workers {
+    /// Within which a law finds how many are useful.
+    fn range(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Tasks => TASKS_LEAST..=TASKS_MOST,
+            Self::Threads => {
+                let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+                let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+                cores..=cores.saturating_mul(THREADS_PER_CORE)
+            }
+        }
     }
 }
 
@@ -302,6 +477,22 @@ pub enum BuildError {
     NoWorkers {
         /// The stage.
         stage: String,
+    },
+    /// There are none, too many, or two of one name.
+    #[error("the classes of stage {stage:?}: {reason}")]
+    Classes {
+        /// The stage.
+        stage: String,
+        /// What is wrong with them.
+        reason: InvalidClasses,
+    },
+    /// A quality is stated for a class that there is not.
+    #[error("stage {stage:?} has no class {class:?}: give the name of one of its classes")]
+    UnknownClass {
+        /// The stage.
+        stage: String,
+        /// The name.
+        class: String,
     },
     /// Its queue could hold nothing.
     #[error("stage {stage:?} has a queue of no capacity: give it at least one place")]

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
-use crate::call::note_terminated;
+use crate::call::{CallError, Reply, Request, note_terminated};
 use crate::clock::Clock;
 use crate::entry::{Due, Entry, Envelope};
 use crate::observation::StageObservation;
 use crate::queue::Meta;
+use crate::sink::{SendError, Sink};
 use crate::termination::{EventId, Terminated, WorkerSlot};
 
 /// The event that is being run, seen from its handler.
@@ -40,7 +41,7 @@ pub(crate) struct Worker {
 pub(crate) trait Observed: Send + Sync {
     fn observe(&self) -> StageObservation;
     fn clock(&self) -> &Clock;
-    fn quality(&self) -> Ratio;
+    fn quality(&self, class: ClassId) -> Ratio;
 }
 
 /// An event that is being run.
@@ -80,10 +81,55 @@ impl Context {
         self.worker.stage.observe()
     }
 
-    /// How well events are to be served now: 1 in full, less while a quality law
-    /// has degraded the stage. A handler that can do less does that much less.
+    /// How well events of this class are to be served now: 1 in full, less while a quality
+    /// law has degraded the stage, and never less than the
+    /// [least](crate::StageBuilder::least_quality) of the class. A handler that can do less
+    /// does that much less.
     pub fn quality(&self) -> Ratio {
-        self.worker.stage.quality()
+        self.worker.stage.quality(self.meta.class)
+    }
+
+    /// This event's class, deadline, flow and kind, to enter another stage or gate with.
+    pub fn entry(&self) -> Entry {
+        self.meta.entry()
+    }
+
+    /// Calls another stage with this event's class, deadline and flow, and waits for the
+    /// answer. The worker waits too, as part of this event; where nothing is left to do
+    /// with the answer, [`forward`](Self::forward) lets it take the next.
+    ///
+    /// # Errors
+    /// [`CallError::Further`] with the stage and what happened there. A handler that returns
+    /// it, by `?`, hands it to its own caller as it is.
+    pub async fn call<Q, R>(
+        &self,
+        stage: &impl AsRef<Sink<Request<Q, R>>>,
+        body: Q,
+    ) -> Result<R, CallError>
+    where
+        Q: Send + 'static,
+        R: Send + 'static,
+    {
+        let sink = stage.as_ref();
+        let answer = sink.call_as(body, self.entry()).await;
+        answer.map_err(|error| error.further(sink.stage_name()))
+    }
+
+    /// Passes a request on to another stage, which answers its caller: with this event's
+    /// class, deadline and flow, and with the reply. This event is done with that, whatever
+    /// comes of the other. If the stage does not admit it, the caller hears so:
+    /// [`CallError::Further`] with the stage, the reason and when to retry.
+    pub fn forward<Q, R>(&self, stage: &impl AsRef<Sink<Request<Q, R>>>, body: Q, reply: Reply<R>)
+    where
+        Q: Send + 'static,
+        R: Send + 'static,
+    {
+        let sink = stage.as_ref();
+        let reply = reply.passed_on(sink.stage_name());
+        if let Err(refused) = sink.try_send(self.envelope(Request { body, reply })) {
+            let SendError { event: Request { reply, .. }, rejection } = refused;
+            reply.fail(CallError::Rejected(rejection));
+        }
     }
 
     /// `event` with this event's class, deadline, flow and kind, to be sent on.

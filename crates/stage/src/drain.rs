@@ -48,7 +48,7 @@ pub(crate) async fn drain<T: Item>(
     core.close();
     let after = core.observe().total();
     DrainReport {
-        stage: core.name.clone(),
+        stage: core.name.to_string(),
         finished: after.completed + after.failed - before.completed - before.failed,
         dropped: after.dropped - before.dropped,
         terminated: after.terminated - before.terminated,

@@ -91,7 +91,7 @@ pub enum RunError {
 
 impl Gate {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
-        let builder = builder.with_named_laws()?;
+        let builder = builder.with_named_laws()?.with_default_limit();
         let runtime = builder.runtime()?;
         let (queue, partitioned) = (builder.queue(), builder.is_partitioned());
         let config = builder.into_config()?;
@@ -319,7 +319,7 @@ impl GatePermit {
 
     /// How well it is to be served; see [`Context::quality`](crate::Context::quality).
     pub fn quality(&self) -> Ratio {
-        self.gate.core.knobs.quality()
+        self.gate.core.knobs.quality_of(self.begun.class)
     }
 }
 

@@ -18,7 +18,7 @@ use tamarisk_control::catalogue::Named;
 use tamarisk_control::fair::InvalidStageCount;
 use tamarisk_control::{Classes, GlobalLaw};
 
-use crate::builder::StageBuilder;
+use crate::builder::{StageBuilder, Workers};
 use crate::core::govern;
 use crate::drain::DrainReport;
 use crate::observation::StageObservation;
@@ -194,9 +194,9 @@ impl Graph {
     /// # Errors
     /// [`GraphError`] if its description is wrong or its name is taken.
     pub fn declare<E: Send + 'static>(&self, builder: StageBuilder) -> Result<Node<E>, GraphError> {
-        let unstarted = UnstartedStage::<E>::new(builder)?;
+        let unstarted = UnstartedStage::<E>::new(builder, Workers::Threads)?;
         let mut parts = self.parts.lock();
-        let stage = unstarted.endpoint.core.name.clone();
+        let stage = unstarted.endpoint.core.name.to_string();
         if parts.nodes.iter().any(|node| node.name() == stage) {
             return Err(GraphError::Duplicate { stage });
         }

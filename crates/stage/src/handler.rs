@@ -4,6 +4,7 @@ use std::error::Error;
 use std::future::Future;
 
 use crate::batch::Batch;
+use crate::call::{CallError, Reply, Request};
 use crate::context::Context;
 
 /// What a handler fails with; a [`Terminated`](crate::Terminated) counts the event
@@ -107,6 +108,71 @@ where
     fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
         while let Some((event, cx)) = batch.next() {
             (self.0)(event, cx)?;
+        }
+        Ok(())
+    }
+}
+
+/// Answers each request with what a function returns; a clone of it is called for each.
+pub(crate) struct AnswerFn<F>(pub(crate) F);
+
+impl<Q, R, F, W> Handler<Request<Q, R>> for AnswerFn<F>
+where
+    Q: Send + 'static,
+    R: Send + 'static,
+    F: FnOnce(Q, Context) -> W + Clone + Send + 'static,
+    W: Future<Output = Result<R, BoxError>> + Send,
+{
+    async fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
+        while let Some((Request { body, reply }, cx)) = batch.next() {
+            let answer = self.0.clone()(body, cx).await;
+            answered(reply, answer)?;
+        }
+        Ok(())
+    }
+}
+
+impl<Q, R, F> BlockingHandler<Request<Q, R>> for AnswerFn<F>
+where
+    Q: Send + 'static,
+    R: Send + 'static,
+    F: Fn(Q, Context) -> Result<R, BoxError> + Send + 'static,
+{
+    fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
+        while let Some((Request { body, reply }, cx)) = batch.next() {
+            let answer = (self.0)(body, cx);
+            answered(reply, answer)?;
+        }
+        Ok(())
+    }
+}
+
+fn answered<R>(reply: Reply<R>, answer: Result<R, BoxError>) -> Result<(), BoxError> {
+    match answer {
+        Ok(answer) => {
+            // The caller may have left; then the work was done for nobody.
+            let _ = reply.send(answer);
+            Ok(())
+        }
+        Err(error) => {
+            reply.fail(CallError::returned(&error));
+            Err(error)
+        }
+    }
+}
+
+/// Does with each event what a function says; a clone of it is called for each.
+pub(crate) struct EventFn<F>(pub(crate) F);
+
+impl<E, F, W> Handler<E> for EventFn<F>
+where
+    E: Send + 'static,
+    F: FnOnce(E, Context) -> W + Clone + Send + 'static,
+    W: Future<Output = Result<(), BoxError>> + Send,
+{
+    async fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
+        while let Some((event, cx)) = batch.next() {
+            self.0.clone()(event, cx).await?;
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ mod termination;
 mod timer;
 
 pub use batch::Batch;
-pub use builder::{BuildError, StageBuilder};
+pub use builder::{BuildError, StageBuilder, StageClasses};
 pub use call::{CallError, Reply, Request};
 pub use clock::Clock;
 pub use context::{Context, Running, Shield};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::batch::{Batch, Payload};
 use crate::builder::BuildError;
-use crate::call::CallError;
+use crate::call::{Cause, destroy_returned};
 use crate::context::{Observed, Worker};
 use crate::core::Core;
 use crate::handler::{BlockingHandler, BoxError, Handler};
@@ -68,7 +68,7 @@ impl<E: Send + 'static> WorkerPool<E> {
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
         Self::new(core, roster, batch, move |this| {
-            let stage = this.pool.core.name.clone();
+            let stage = this.pool.core.name.to_string();
             let (factory, runtime) = (Arc::clone(&factory), runtime.clone());
             std::thread::Builder::new()
                 // The one character that names of threads cannot have.
@@ -183,8 +183,9 @@ fn settle<E: Send + 'static>(batch: &mut Batch<E>, ran: Ran, offered: usize) -> 
         Ran::Terminated => Outcome::Terminated,
         Ran::Returned(Err(error)) if error.is::<Terminated>() => Outcome::Terminated,
         Ran::Returned(Err(error)) => {
-            let shown = contained(move || error.to_string());
+            let shown = contained(|| error.to_string());
             batch.core().note_failure(shown.unwrap_or_else(|panic| panic.to_string()));
+            destroy_returned(error);
             Outcome::Failed
         }
         Ran::Panicked(panic) => {
@@ -196,7 +197,7 @@ fn settle<E: Send + 'static>(batch: &mut Batch<E>, ran: Ran, offered: usize) -> 
     // A handler that took nothing would be offered the same events for ever:
     // the first of them fails in its stead.
     if batch.len() == offered {
-        batch.fail_next(if good { CallError::Unanswered } else { CallError::Panicked });
+        batch.fail_next(if good { Cause::Unanswered } else { Cause::Panicked });
     }
     good
 }

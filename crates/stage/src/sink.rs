@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection, Timestamp};
 
 use crate::batch::Payload;
-use crate::call::{CallError, Reply, Request, with_cause};
+use crate::call::{CallError, Cause, Reply, Request, with_cause};
 use crate::core::Core;
 use crate::entry::{Entry, Envelope};
 use crate::graph::{Crossings, Overseer};
@@ -83,6 +83,10 @@ pub struct Permit<E: Send + 'static> {
 impl<E: Send + 'static> Sink<E> {
     pub(crate) fn new(sink: TrySink<E>) -> Self {
         Self(sink)
+    }
+
+    pub(crate) fn stage_name(&self) -> &Arc<str> {
+        &self.endpoint.core.name
     }
 
     /// Sends an event, waiting for as long as the stage will not admit it:
@@ -296,11 +300,10 @@ impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
         let request = Envelope::new(Request { body, reply }, entry);
         if let Err(SendError { event, rejection }) = self.try_send(request) {
             // A handler that calls another stage has not let go of its own reply.
-            let refused = CallError::Rejected(rejection);
-            with_cause(refused, || drop(event));
-            return Err(refused);
+            with_cause(Cause::Rejected(rejection), || drop(event));
+            return Err(CallError::Rejected(rejection));
         }
-        answer.await.unwrap_or(Err(CallError::Closed))
+        answer.get().await
     }
 }
 
@@ -423,6 +426,12 @@ impl<E: Send + 'static> Endpoint<E> {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
         }
+    }
+}
+
+impl<E: Send + 'static> AsRef<Self> for Sink<E> {
+    fn as_ref(&self) -> &Self {
+        self
     }
 }
 

@@ -7,20 +7,24 @@ use parking_lot::Mutex;
 use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Target};
 
 use crate::batch::Payload;
-use crate::builder::{BuildError, StageBuilder};
+use crate::builder::{BuildError, StageBuilder, Workers};
+use crate::call::{CallError, Request};
 use crate::clock::Clock;
-use crate::context::{Observed, Running};
+use crate::context::{Context, Observed, Running};
 use crate::core::{Core, Governed, govern};
 use crate::drain::{self, DrainReport};
-use crate::handler::{BlockingHandler, Handler};
+use crate::entry::Entry;
+use crate::handler::{AnswerFn, BlockingHandler, BoxError, EventFn, Handler};
 use crate::observation::StageObservation;
 use crate::pool::{Roster, WorkerPool};
 use crate::sink::{Endpoint, Sink, TrySink};
 use crate::termination::EventId;
 
-/// A running stage. Dropping it destroys it: its sinks answer *closed*.
+/// A running stage; clones share it. Dropping the last clone destroys it: its sinks
+/// answer *closed*.
 pub struct Stage<E: Send + 'static> {
     parts: Arc<StageParts<E>>,
+    sink: Sink<E>,
 }
 
 /// A stage's queue and those who serve it, as its governor sees them too.
@@ -38,9 +42,103 @@ pub(crate) struct UnstartedStage<E: Send + 'static> {
     runtime: tokio::runtime::Handle,
 }
 
+impl Stage<()> {
+    /// Describes a stage, of whatever events; see [`StageBuilder`].
+    pub fn builder(name: impl Into<String>) -> StageBuilder {
+        StageBuilder::new(name)
+    }
+}
+
 impl StageBuilder {
-    /// A stage whose handlers run as tasks of the async runtime that this is
-    /// called on.
+    /// A stage of tasks that answers each request with what `handle` returns.
+    ///
+    /// The function is cloned for each request: what it captures (other stages, clients)
+    /// should be cheap to clone. An error that it returns arrives at the caller, as
+    /// [`CallError::Failed`] with its text, or as the [`CallError`] that it is.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    ///
+    /// # Examples
+    /// ```
+    /// use tamarisk_stage::{Context, Stage};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let root = Stage::builder("root").handler(async |square: f64, _: Context| {
+    ///     if square < 0.0 { Err("negative")? }
+    ///     Ok(square.sqrt())
+    /// })?;
+    /// let norm = Stage::builder("norm").handler(async move |(x, y): (f64, f64), cx: Context| {
+    ///     Ok(cx.call(&root, x * x + y * y).await?)
+    /// })?;
+    /// assert_eq!(norm.call((3.0, 4.0)).await?, 5.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn handler<Q, R, F, W>(self, handle: F) -> Result<Stage<Request<Q, R>>, BuildError>
+    where
+        Q: Send + 'static,
+        R: Send + 'static,
+        F: FnOnce(Q, Context) -> W + Clone + Send + Sync + 'static,
+        W: Future<Output = Result<R, BoxError>> + Send,
+    {
+        self.tasks(move || AnswerFn(handle.clone()))
+    }
+
+    /// A stage of threads that answers each request with what `handle` returns: for
+    /// blocking or CPU-bound work. Otherwise as [`handler`](Self::handler).
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    pub fn blocking_handler<Q, R, F>(self, handle: F) -> Result<Stage<Request<Q, R>>, BuildError>
+    where
+        Q: Send + 'static,
+        R: Send + 'static,
+        F: Fn(Q, Context) -> Result<R, BoxError> + Clone + Send + Sync + 'static,
+    {
+        self.threads(move || AnswerFn(handle.clone()))
+    }
+
+    /// A stage of tasks that does with each event what `handle` says. An event may be a
+    /// [`Request`]: then `handle` answers it, or [forwards](Context::forward) it to another
+    /// stage, which answers in its stead.
+    ///
+    /// The function is cloned for each event.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    ///
+    /// # Examples
+    /// ```
+    /// use tamarisk_stage::{Context, Request, Stage};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let double = Stage::builder("double").handler(async |n: u64, _: Context| Ok(n * 2))?;
+    /// let parse = Stage::builder("parse").event_handler(
+    ///     async move |Request { body, reply }: Request<&str, u64>, cx: Context| {
+    ///         cx.forward(&double, body.parse()?, reply);
+    ///         Ok(())
+    ///     },
+    /// )?;
+    /// assert_eq!(parse.call("21").await?, 42);
+    /// let error = parse.call("many").await.unwrap_err();
+    /// assert_eq!(error.to_string(), "the handler failed: invalid digit found in string");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn event_handler<E, F, W>(self, handle: F) -> Result<Stage<E>, BuildError>
+    where
+        E: Send + 'static,
+        F: FnOnce(E, Context) -> W + Clone + Send + Sync + 'static,
+        W: Future<Output = Result<(), BoxError>> + Send,
+    {
+        self.tasks(move || EventFn(handle.clone()))
+    }
+
+    /// A stage of tasks with a handler of its own for each worker, made by `factory`: for
+    /// private state and for batches.
     ///
     /// # Errors
     /// [`BuildError`] if it could not work as described.
@@ -48,10 +146,10 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self)?.with_tasks(factory)
+        UnstartedStage::new(self, Workers::Tasks)?.with_tasks(factory)
     }
 
-    /// A stage whose handlers run on threads of their own.
+    /// The same on threads.
     ///
     /// # Errors
     /// [`BuildError`] if it could not work as described.
@@ -59,13 +157,13 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self)?.with_threads(factory)
+        UnstartedStage::new(self, Workers::Threads)?.with_threads(factory)
     }
 }
 
 impl<E: Send + 'static> UnstartedStage<E> {
-    pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
-        let builder = builder.with_named_laws()?;
+    pub(crate) fn new(builder: StageBuilder, workers: Workers) -> Result<Self, BuildError> {
+        let builder = builder.with_named_laws()?.with_default_workers(workers);
         let runtime = builder.runtime()?;
         let least = *builder.range().start();
         let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
@@ -115,7 +213,9 @@ impl<E: Send + 'static> UnstartedStage<E> {
 impl<E: Send + 'static> Stage<E> {
     fn start(unstarted: UnstartedStage<E>, pool: Arc<WorkerPool<E>>) -> Result<Self, BuildError> {
         let (runtime, least) = (unstarted.runtime.clone(), unstarted.least);
-        let stage = Self { parts: Arc::new(StageParts { unstarted, pool: Mutex::new(pool) }) };
+        let sink = Sink::new(TrySink::new(Arc::clone(&unstarted.endpoint)));
+        let stage =
+            Self { parts: Arc::new(StageParts { unstarted, pool: Mutex::new(pool) }), sink };
         let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
         govern(&runtime, governed);
         // If not all can start, dropping the stage ends those that did.
@@ -125,7 +225,17 @@ impl<E: Send + 'static> Stage<E> {
 
     /// A way in.
     pub fn sink(&self) -> Sink<E> {
-        Sink::new(TrySink::new(Arc::clone(&self.parts.unstarted.endpoint)))
+        self.sink.clone()
+    }
+
+    /// What its owner calls it.
+    pub fn name(&self) -> &str {
+        &self.parts.unstarted.endpoint.core.name
+    }
+
+    /// The class of this name, if it has one.
+    pub fn class(&self, name: &str) -> Option<ClassId> {
+        self.parts.unstarted.endpoint.core.classes.named(name)
     }
 
     /// The stage at this instant.
@@ -224,8 +334,7 @@ impl<E: Send + 'static> Stage<E> {
 
     /// Destroys it at once: what is queued is discarded, what runs is told to end.
     pub fn close(&self) {
-        self.parts.unstarted.endpoint.core.close();
-        self.parts.unstarted.roster.stop_all();
+        self.parts.close();
     }
 }
 
@@ -254,9 +363,46 @@ impl<E: Send + 'static> Governed for StageParts<E> {
     }
 }
 
-impl<E: Send + 'static> Drop for Stage<E> {
+impl<Q: Send + 'static, R: Send + 'static> Stage<Request<Q, R>> {
+    /// Sends a request of the default class and waits for its answer.
+    ///
+    /// # Errors
+    /// [`CallError`] says which way the request went without one.
+    pub async fn call(&self, body: Q) -> Result<R, CallError> {
+        self.sink.call(body).await
+    }
+
+    /// The same with a class, deadline, cost or flow.
+    ///
+    /// # Errors
+    /// As [`Stage::call`].
+    pub async fn call_as(&self, body: Q, entry: Entry) -> Result<R, CallError> {
+        self.sink.call_as(body, entry).await
+    }
+}
+
+impl<E: Send + 'static> StageParts<E> {
+    fn close(&self) {
+        self.unstarted.endpoint.core.close();
+        self.unstarted.roster.stop_all();
+    }
+}
+
+impl<E: Send + 'static> Drop for StageParts<E> {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl<E: Send + 'static> Clone for Stage<E> {
+    fn clone(&self) -> Self {
+        Self { parts: Arc::clone(&self.parts), sink: self.sink.clone() }
+    }
+}
+
+impl<E: Send + 'static> AsRef<Sink<E>> for Stage<E> {
+    fn as_ref(&self) -> &Sink<E> {
+        &self.sink
     }
 }
 
@@ -269,7 +415,7 @@ impl<E: Send + 'static> Observed for Core<Payload<E>> {
         &self.clock
     }
 
-    fn quality(&self) -> Ratio {
-        self.knobs.quality()
+    fn quality(&self, class: ClassId) -> Ratio {
+        self.knobs.quality_of(class)
     }
 }

@@ -10,7 +10,7 @@ use tamarisk_stage::{
 use tokio::sync::mpsc;
 
 fn described(name: &str) -> StageBuilder {
-    StageBuilder::new(name).clock(Clock::runtime())
+    StageBuilder::new(name).workers(1).workers(1).clock(Clock::runtime())
 }
 
 fn declare(graph: &Graph, name: &str) -> Node<u32> {

@@ -101,5 +101,5 @@ async fn constants_that_do_not_go_together_say_so() {
     assert!(matches!(built, Err(BuildError::Laws { .. })));
     let gate = gate(Laws::new());
     assert!(gate.set_laws(laws).unwrap_err().to_string().contains("\"db\""));
-    assert_eq!(gate.observe().law, "predict-gate-trim");
+    assert_eq!(gate.observe().law, "work-limit");
 }

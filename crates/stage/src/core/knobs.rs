@@ -14,19 +14,27 @@ pub(crate) struct Knobs {
     /// How long an event of each class may run, in nanoseconds; `u64::MAX` if only
     /// its deadline ends it.
     limits: Box<[AtomicU64]>,
+    /// Of each class, whatever the quality of the stage is.
+    least_quality: Box<[Ratio]>,
 }
 
 impl Knobs {
-    pub(crate) fn new(classes: usize) -> Self {
+    pub(crate) fn new(least_quality: Vec<Ratio>) -> Self {
         let unlimited = || AtomicU64::new(u64::MAX);
         Self {
             quality: AtomicU64::new(Ratio::ONE.get().to_bits()),
-            limits: std::iter::repeat_with(unlimited).take(classes).collect(),
+            limits: std::iter::repeat_with(unlimited).take(least_quality.len()).collect(),
+            least_quality: least_quality.into(),
         }
     }
 
     pub(crate) fn quality(&self) -> Ratio {
         Ratio::saturating(f64::from_bits(self.quality.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn quality_of(&self, class: ClassId) -> Ratio {
+        let (quality, least) = (self.quality(), self.least_quality[class.index()]);
+        if quality < least { least } else { quality }
     }
 
     pub(crate) fn set_quality(&self, quality: Ratio) {
@@ -66,7 +74,7 @@ mod tests {
 
     #[test]
     fn an_event_ends_at_its_deadline_or_at_its_limit_whichever_comes_first() {
-        let knobs = Knobs::new(1);
+        let knobs = Knobs::new(vec![Ratio::ONE]);
         let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(100));
         let meta = |deadline| Meta { entered: now, deadline, flow: 0, kind: 0, cost: 1, class };
         let due = Timestamp::from_nanos(500);

@@ -15,6 +15,7 @@ mod state;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub(crate) use state::{Begun, Ended, State};
 
 /// A stage with a queue, whatever waits in it.
 pub(crate) struct Core<T> {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) capacity: usize,
@@ -98,9 +99,9 @@ impl<T: Item> Core<T> {
             last_failure: None,
         };
         Self {
-            name: config.name,
+            name: config.name.into(),
             clock: config.clock,
-            knobs: Knobs::new(config.classes.len()),
+            knobs: Knobs::new(config.least_quality),
             classes: config.classes,
             capacity: config.capacity,
             state: Mutex::new(state),
@@ -497,7 +498,7 @@ impl<T: Item> Core<T> {
     pub(crate) fn set_laws(&self, laws: Laws) -> Result<(), BuildError> {
         let (name, classes) = (&self.name, self.promised());
         let impossible = |reason: InvalidKnob| BuildError::Laws {
-            stage: name.clone(),
+            stage: name.to_string(),
             reason: reason.to_string(),
         };
         let default = || Box::new(PredictGateTrim::new(&classes)) as _;
@@ -619,7 +620,7 @@ impl<T: Item> Core<T> {
         };
         state.ruling.admission().readings(&mut read);
         StageObservation {
-            name: self.name.clone(),
+            name: self.name.to_string(),
             runs: state.runs,
             phase: state.phase,
             workers,
@@ -666,6 +667,7 @@ pub(crate) struct CoreConfig {
     pub(crate) chosen: Laws,
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,
+    pub(crate) least_quality: Vec<Ratio>,
 }
 
 /// What a law is told of an event that asks to enter.

@@ -2,7 +2,7 @@
 
 use super::panics::contained;
 use crate::batch::Batch;
-use crate::call::CallError;
+use crate::call::Cause;
 
 /// A handler, made by the stage's factory and replaced when it can no longer be
 /// trusted.
@@ -35,7 +35,7 @@ impl<'a, H, F: Fn() -> H> HandlerSlot<'a, H, F> {
             self.renew(batch);
         }
         if self.handler.is_none() {
-            batch.fail_next(CallError::Panicked);
+            batch.fail_next(Cause::Panicked);
         }
         self.handler.as_mut()
     }

@@ -12,7 +12,7 @@ use super::handler_slot::HandlerSlot;
 use super::panics::{Panic, contained};
 use super::{PoolWorker, Ran, settle};
 use crate::batch::Batch;
-use crate::call::{CallError, watched, with_cause};
+use crate::call::{CallError, Cause, watched, with_cause};
 use crate::context::Worker;
 use crate::handler::Handler;
 
@@ -49,8 +49,9 @@ async fn run<E: Send + 'static>(
 ) -> Ran {
     let worker = alarm.worker;
     // A handler that is no `async fn` may panic before it has made its future.
-    let (work, unanswered) = watched(|| contained(move || handler.handle(batch)));
-    worker.note_unanswered(unanswered);
+    let (work, let_go) = watched(|| contained(move || handler.handle(batch)));
+    worker.note_unanswered(let_go.any);
+    let_go.tell(|| CallError::Unanswered);
     let mut work = match work {
         Ok(work) => pin!(Some(work)),
         Err(panic) => return Ran::Panicked(panic),
@@ -61,8 +62,12 @@ async fn run<E: Send + 'static>(
         if worker.slot.is_due() {
             return Poll::Ready(Ran::Terminated);
         }
-        let (polled, unanswered) = watched(|| contained(|| work.poll(cx)));
-        worker.note_unanswered(unanswered);
+        let (polled, let_go) = watched(|| contained(|| work.poll(cx)));
+        worker.note_unanswered(let_go.any);
+        let_go.tell(|| match &polled {
+            Ok(Poll::Ready(Err(error))) => CallError::returned(error),
+            _ => CallError::Unanswered,
+        });
         match polled {
             Err(panic) => Poll::Ready(Ran::Panicked(panic)),
             Ok(Poll::Ready(result)) => Poll::Ready(Ran::Returned(result)),
@@ -74,9 +79,9 @@ async fn run<E: Send + 'static>(
     })
     .await;
     let cause = match &ran {
-        Ran::Returned(_) => CallError::Unanswered,
-        Ran::Terminated => CallError::Terminated,
-        Ran::Panicked(_) => CallError::Panicked,
+        Ran::Returned(_) => Cause::Unanswered,
+        Ran::Terminated => Cause::Terminated,
+        Ran::Panicked(_) => Cause::Panicked,
     };
     work.end(cause).map_or_else(Ran::Panicked, |()| ran)
 }
@@ -92,7 +97,7 @@ impl<F: Future> Work<'_, F> {
 }
 
 impl<F> Work<'_, F> {
-    fn end(&mut self, cause: CallError) -> Result<(), Panic> {
+    fn end(&mut self, cause: Cause) -> Result<(), Panic> {
         contained(|| with_cause(cause, || self.0.set(None)))
     }
 }
@@ -100,7 +105,7 @@ impl<F> Work<'_, F> {
 impl<F> Drop for Work<'_, F> {
     fn drop(&mut self) {
         // Nobody is left to hear of a panic.
-        let _ = self.end(CallError::Terminated);
+        let _ = self.end(Cause::Terminated);
     }
 }
 

@@ -5,7 +5,7 @@ use futures_executor::block_on;
 use super::handler_slot::HandlerSlot;
 use super::panics::contained;
 use super::{PoolWorker, Ran, settle};
-use crate::call::watched;
+use crate::call::{CallError, watched};
 use crate::handler::BlockingHandler;
 
 pub(super) fn serve<E, H, F>(mut this: PoolWorker<E>, factory: &F)
@@ -20,8 +20,12 @@ where
         while !batch.is_empty() {
             let offered = batch.len();
             let Some(handler) = slot.handler(&mut batch) else { continue };
-            let (ran, unanswered) = watched(|| contained(|| handler.handle(&mut batch)));
-            this.worker.note_unanswered(unanswered);
+            let (ran, let_go) = watched(|| contained(|| handler.handle(&mut batch)));
+            this.worker.note_unanswered(let_go.any);
+            let_go.tell(|| match &ran {
+                Ok(Err(error)) => CallError::returned(error),
+                _ => CallError::Unanswered,
+            });
             let ran = ran.map_or_else(Ran::Panicked, Ran::Returned);
             if !settle(&mut batch, ran, offered) {
                 slot.renew(&batch);

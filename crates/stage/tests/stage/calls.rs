@@ -68,9 +68,11 @@ async fn an_answer_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_let_go_of_is_told_and_the_event_has_failed() {
     let stage = obedient(described("calls"));
-    for told in [Told::LetGo, Told::LetGoAfterAWhile, Told::Err] {
+    for told in [Told::LetGo, Told::LetGoAfterAWhile] {
         assert_eq!(stage.sink().call(told).await, Err(CallError::Unanswered), "{told:?}");
     }
+    let failed = CallError::Failed("it cannot".to_owned());
+    assert_eq!(stage.sink().call(Told::Err).await, Err(failed));
     assert_eq!(stage.sink().call(Told::Answer(2)).await, Ok(2));
     settle().await;
     let accounts = accounts(&stage);
@@ -89,8 +91,8 @@ async fn only_the_event_that_let_go_of_its_reply_has_failed() {
         call(Told::LetGoAfterAWhile),
         call(Told::Answer(4)),
     );
-    let unanswered = Err(CallError::Unanswered);
-    assert_eq!(answers, (Ok(1), unanswered, unanswered, Ok(4)));
+    let unanswered = || Err(CallError::Unanswered);
+    assert_eq!(answers, (Ok(1), unanswered(), unanswered(), Ok(4)));
     settle().await;
     let accounts = accounts(&stage);
     assert_eq!((accounts.failed, accounts.completed), (2, 2));
@@ -181,8 +183,8 @@ async fn those_in_the_queue_of_a_destroyed_stage_hear_closed_and_who_runs_hears_
     for call in calls {
         answers.push(call.await.unwrap());
     }
-    let closed = Err(CallError::Closed);
-    assert_eq!(answers, [Err(CallError::Terminated), closed, closed]);
+    let closed = || Err(CallError::Closed);
+    assert_eq!(answers, [Err(CallError::Terminated), closed(), closed()]);
     let closed = CallError::Rejected(Rejection::new(Reason::Closed));
     assert_eq!(sink.call(Told::Answer(1)).await, Err(closed));
     assert_eq!(accounts(&stage).inside(), 0);
@@ -232,7 +234,8 @@ async fn a_reply_may_travel_through_several_stages() {
     assert_eq!((accounts(&store).completed, accounts(&store).terminated), (1, 1));
 
     store.close();
-    assert_eq!(sink.call(Told::Answer(8)).await, Err(CallError::Unanswered));
+    let failed = CallError::Failed("rejected: the stage is closed".to_owned());
+    assert_eq!(sink.call(Told::Answer(8)).await, Err(failed));
     settle().await;
     assert_eq!(accounts(&parse).failed, 1, "it let go of what it could not send on");
 }

@@ -13,6 +13,7 @@ mod inline;
 mod observation;
 mod panics;
 mod partitions;
+mod pipeline;
 mod places;
 mod replace;
 mod reserve;

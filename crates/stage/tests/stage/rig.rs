@@ -127,7 +127,7 @@ impl AdmissionLaw for Law {
 
 /// A stage on the runtime's clock, behind a door that is open.
 pub(crate) fn described(name: &str) -> StageBuilder {
-    StageBuilder::new(name).clock(Clock::runtime()).law(Law::default())
+    StageBuilder::new(name).workers(1).clock(Clock::runtime()).law(Law::default())
 }
 
 /// Classes `0`, `1`, … of these priorities.

@@ -117,7 +117,8 @@ impl Heard {
             Err(CallError::Rejected(_)) => &self.rejected,
             Err(CallError::Dropped | CallError::Closed) => &self.dropped,
             Err(CallError::Terminated) => &self.terminated,
-            Err(CallError::Unanswered | CallError::Panicked) => &self.failed,
+            Err(CallError::Unanswered | CallError::Panicked | CallError::Failed(_)) => &self.failed,
+            Err(CallError::Further { .. }) => unreachable!("nothing is forwarded"),
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
@@ -170,8 +171,9 @@ async fn calls(sink: Sink<Ask>, heard: Arc<Heard>, mut dice: Dice) {
             entry = entry.timeout(Duration::from_micros(dice.roll(3000)));
         }
         let answer = sink.call_as(number, entry).await;
+        let rejected = matches!(answer, Err(CallError::Rejected(_)));
         heard.note(number, answer);
-        if matches!(answer, Err(CallError::Rejected(_))) {
+        if rejected {
             tokio::task::yield_now().await;
         }
     }

@@ -127,22 +127,25 @@ impl Book {
     }
 
     /// Whether this is what the sender of the event must hear.
-    pub(super) fn is_right(&self, id: usize, answer: Result<usize, CallError>) -> bool {
+    pub(super) fn is_right(&self, id: usize, answer: &Result<usize, CallError>) -> bool {
         let page = &self.0.lock().pages[id];
         match (page.state, page.fate) {
             // Its sender got it back, and let go of it.
-            (State::Destroyed, _) if !page.is_taken => answer == Err(CallError::Unanswered),
+            (State::Destroyed, _) if !page.is_taken => *answer == Err(CallError::Unanswered),
             (State::Destroyed, _) => {
                 matches!(answer, Err(CallError::Dropped | CallError::Closed))
             }
-            (State::Ended(Outcome::Completed), _) => answer == Ok(id),
-            (State::Ended(Outcome::Failed), Fate::AnswerAndErr(_)) => answer == Ok(id),
-            (State::Ended(Outcome::Failed), Fate::Panic(_)) => answer == Err(CallError::Panicked),
-            (State::Ended(Outcome::Failed), _) => answer == Err(CallError::Unanswered),
+            (State::Ended(Outcome::Completed), _) => *answer == Ok(id),
+            (State::Ended(Outcome::Failed), Fate::AnswerAndErr(_)) => *answer == Ok(id),
+            (State::Ended(Outcome::Failed), Fate::Panic(_)) => *answer == Err(CallError::Panicked),
+            (State::Ended(Outcome::Failed), Fate::Err(_)) => {
+                matches!(answer, Err(CallError::Failed(_)))
+            }
+            (State::Ended(Outcome::Failed), _) => *answer == Err(CallError::Unanswered),
             (State::Ended(Outcome::Terminated), Fate::Resign(_)) => {
                 matches!(answer, Err(CallError::Unanswered | CallError::Terminated))
             }
-            (State::Ended(Outcome::Terminated), _) => answer == Err(CallError::Terminated),
+            (State::Ended(Outcome::Terminated), _) => *answer == Err(CallError::Terminated),
             (State::Waiting | State::Running | State::Ended(_), _) => false,
         }
     }

@@ -287,7 +287,7 @@ impl Trial {
         for (id, answer) in self.answers.drain(..) {
             assert!(answer.is_finished(), "nobody told the sender of event {id}");
             let answer = answer.await.unwrap();
-            assert!(self.book.is_right(id, answer), "the sender of event {id} heard {answer:?}");
+            assert!(self.book.is_right(id, &answer), "the sender of event {id} heard {answer:?}");
         }
         if let Some(draining) = draining {
             let report = draining.await.unwrap();
