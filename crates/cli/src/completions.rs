@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::{Ending, Tamarisk};
+use crate::ending::Ending;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,9 +22,9 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> anyhow::Result<Ending> {
+    pub(crate) fn run(self, mut command: clap::Command) -> anyhow::Result<Ending> {
         let mut script = vec![];
-        clap_complete::generate(self.shell, &mut Tamarisk::command(), "tamarisk", &mut script);
+        clap_complete::generate(self.shell, &mut command, "tamarisk", &mut script);
         io::stdout().write_all(&script)?;
         Ok(Ending::Done)
     }

@@ -16,10 +16,10 @@ use tamarisk_load::{Change, ClosedLoop, Plan, Report, RetryAfter, Schedule, Spre
 use tamarisk_protect::{Options, Running};
 use tamarisk_proxy::Origin;
 
-use self::comparison::Comparison;
-use self::service::Service;
+use self::comparison::DemoComparison;
+use self::service::DemoService;
 use self::table::Table;
-use crate::Ending;
+use crate::ending::Ending;
 use crate::interrupt::{asked_to_end, interrupted};
 use tamarisk_plot::Format;
 
@@ -75,12 +75,12 @@ impl Demo {
         }
         std::fs::create_dir_all(&self.out)
             .with_context(|| format!("cannot make the directory {}", self.out.display()))?;
-        let service = Service::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let service = DemoService::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(self.compare(&service))
     }
 
-    async fn compare(&self, service: &Service) -> anyhow::Result<Ending> {
+    async fn compare(&self, service: &DemoService) -> anyhow::Result<Ending> {
         writeln!(io::stdout(), "{STORY}\n")?;
         let directly = self.crowd("Directly", service.address()).await?;
         if directly.interrupted {
@@ -92,7 +92,7 @@ impl Demo {
         if protected.interrupted {
             return Ok(Ending::Interrupted);
         }
-        let comparison = Comparison { directly: &directly, protected: &protected };
+        let comparison = DemoComparison { directly: &directly, protected: &protected };
         write!(io::stdout(), "\n{}\n", comparison.table())?;
         let figure = comparison.figure();
         for name in ["flash-crowd.svg", "flash-crowd.png"] {
@@ -134,7 +134,7 @@ impl Demo {
 
 /// Runs the slow service until the user ends it.
 fn serve(address: SocketAddr) -> anyhow::Result<Ending> {
-    let service = Service::start(address)?;
+    let service = DemoService::start(address)?;
     eprintln!(
         "A service that answers 400 requests a second at best: http://{}/",
         service.address()

@@ -1,8 +1,8 @@
 //! `tamarisk load`: the load generator on the command line.
 
-pub(crate) mod destination;
 pub(crate) mod plot;
 mod progress;
+mod results;
 mod summary;
 mod urls;
 
@@ -19,11 +19,11 @@ use tamarisk_load::{
     Workload,
 };
 
-use self::destination::{Destination, Results};
 use self::progress::Progress;
+use self::results::{ResultFiles, ResultOptions};
+use crate::arguments::misunderstood;
+use crate::ending::Ending;
 use crate::interrupt::interrupted;
-use crate::output::figure_file;
-use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -155,36 +155,10 @@ struct Request {
     timeout: Duration,
 }
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Results")]
-struct ResultOptions {
-    /// Answers within this latency count towards the goodput [default: all do]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    target: Option<Duration>,
-    /// Write the report as JSON (`-` for the standard output)
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Write the time series as CSV (`-` for the standard output)
-    #[arg(long, value_name = "FILE")]
-    csv: Option<Destination>,
-    /// Draw the run over time, as SVG, or PNG if the name ends in `.png`
-    #[arg(long, value_name = "FILE", value_parser = figure_file)]
-    plot: Option<PathBuf>,
-    /// The interval of the time series and of the live line
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
-    interval: Duration,
-    /// How long requests under way at the end may still take
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
-    drain: Duration,
-    /// Show no live line
-    #[arg(short, long)]
-    quiet: bool,
-}
-
 impl Load {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
         let plan = self.plan()?;
-        let results = Results::open(&self.results)?;
+        let results = ResultFiles::open(&self.results)?;
         let progress = Progress::new(plan.workload(), self.results.quiet);
         let report = generate(plan, progress)?;
         results.write(&report)?;

@@ -1,9 +1,11 @@
 //! The `tamarisk` command. Each subcommand is a module of its name; this file
 //! says which there are, and what the process's exit code means.
 
+mod arguments;
 mod columns;
 mod completions;
 mod demo;
+mod ending;
 mod interrupt;
 mod load;
 mod man;
@@ -19,8 +21,10 @@ mod size;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use self::ending::Ending;
 
 /// A request through the proxy allocates some dozen times: an allocator made for
 /// that saves several per cent of its cost (`bench`, `proxy`).
@@ -45,25 +49,6 @@ enum Command {
     Model(model::Model),
     Completions(completions::Completions),
     Man(man::Man),
-}
-
-/// How a command ended that ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// It did what it was asked to.
-    Done,
-    /// It ran to its end, and the end was not a good one.
-    Unsuccessful,
-    /// The user stopped it.
-    Interrupted,
-}
-
-impl Ending {
-    /// A file says something that cannot be: shows the place.
-    fn mistaken(mistake: tamarisk_settings::ConfigError) -> Self {
-        eprintln!("{:?}", miette::Report::new(mistake));
-        Self::Unsuccessful
-    }
 }
 
 const EXIT_CODES: &str = "\
@@ -101,8 +86,8 @@ impl Command {
             Self::Load(load) => load.run(),
             Self::Sim(sim) => sim.run(),
             Self::Model(model) => model.run(),
-            Self::Completions(completions) => completions.run(),
-            Self::Man(man) => man.run(),
+            Self::Completions(completions) => completions.run(Tamarisk::command()),
+            Self::Man(man) => man.run(Tamarisk::command()),
         }
     }
 }
@@ -120,19 +105,6 @@ fn raise_open_files() {
     }
 }
 
-/// An error in what the user wrote that shows only when options are seen
-/// together, reported like those that each option shows by itself.
-fn misunderstood(error: impl std::fmt::Display) -> anyhow::Error {
-    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n")).into()
-}
-
-/// An address to listen on.
-fn listen_address(text: &str) -> Result<std::net::SocketAddr, String> {
-    tamarisk_service::settings::listen_address(text).ok_or_else(|| {
-        "expected an address and a port: `127.0.0.1:8080`, `localhost:8080` or `:8080`".into()
-    })
-}
-
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.root_cause().downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -141,7 +113,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use crate::{Ending, Tamarisk};
+use crate::ending::Ending;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,8 +23,7 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(self) -> anyhow::Result<Ending> {
-        let command = Tamarisk::command();
+    pub(crate) fn run(self, command: clap::Command) -> anyhow::Result<Ending> {
         match self.dir {
             Some(dir) => {
                 std::fs::create_dir_all(&dir)

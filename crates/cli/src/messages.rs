@@ -20,7 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt as layer};
 
-use crate::Ending;
+use crate::ending::Ending;
 
 /// How messages look, and which there are.
 #[derive(Debug, Args)]

@@ -1,25 +1,28 @@
 //! `tamarisk model`: questions of capacity, answered in closed form.
 
 mod split;
+mod times;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tamarisk_control::{Concurrency, PerSecond, Ratio, Target, parse_duration};
+use tamarisk_control::{Concurrency, PerSecond, Target, parse_duration};
 use tamarisk_model::capacity::{Unreachable, greatest_arrivals, least_workers_of};
 use tamarisk_model::network::{Network, Solution, Workers};
-use tamarisk_model::queueing::{Accuracy, ResponseTime};
+use tamarisk_model::queueing::Accuracy;
 use tamarisk_model::scenario;
 use tamarisk_plot::format;
 use tamarisk_settings::target::percentile;
 
 use self::split::{SplitAnswer, split};
+use self::times::Times;
+use crate::arguments::misunderstood;
 use crate::columns::aligned;
-use crate::load::destination::Destination;
+use crate::ending::Ending;
+use crate::output::Destination;
 use crate::output::Output;
-use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,15 +84,6 @@ struct StageAnswer {
     utilisation: f64,
     queued: f64,
     response: Times,
-}
-
-/// In seconds.
-#[derive(Clone, Copy, Serialize)]
-struct Times {
-    mean: f64,
-    p50: f64,
-    p90: f64,
-    p99: f64,
 }
 
 #[derive(Serialize)]
@@ -190,17 +184,6 @@ impl Model {
             workers_for,
             split,
         }
-    }
-}
-
-impl Times {
-    fn of(response: &ResponseTime) -> Self {
-        let at = |share| response.quantile(Ratio::saturating(share)).get();
-        Self { mean: response.mean().get(), p50: at(0.5), p90: at(0.9), p99: at(0.99) }
-    }
-
-    fn cells(self) -> [String; 4] {
-        [self.mean, self.p50, self.p90, self.p99].map(format::seconds)
     }
 }
 

@@ -1,12 +1,19 @@
 //! Files that appear when they are complete.
 
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Context;
 
-use crate::load::destination::Destination;
+/// A file, or the standard output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Stdout,
+    File(PathBuf),
+}
 
 /// A result that is not there yet. What has been opened can be written; until it is,
 /// there is a file beside it, which goes away if the result never comes.
@@ -21,6 +28,26 @@ enum Place {
         partial: PathBuf,
         file: File,
     },
+}
+
+impl Destination {
+    pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Write>> {
+        Ok(match self {
+            Self::Stdout => Box::new(io::stdout()),
+            Self::File(path) => {
+                let file = File::create(path);
+                Box::new(file.with_context(|| format!("cannot write {}", path.display()))?)
+            }
+        })
+    }
+}
+
+impl FromStr for Destination {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(if text == "-" { Self::Stdout } else { Self::File(text.into()) })
+    }
 }
 
 /// The file of a figure, whose name says which format it has.

@@ -20,11 +20,12 @@ use tamarisk_stage::StageObservation;
 mod recording;
 
 use self::recording::Recordings;
+use crate::arguments::{listen_address, misunderstood};
+use crate::ending::Ending;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::tls::{self, TlsFiles};
 use crate::serving::{self, RunningService, warn_of_readable};
-use crate::{Ending, listen_address, misunderstood};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);

@@ -17,11 +17,13 @@ use tamarisk_proxy::Upstream;
 use tamarisk_service::{Reloaded, RunningFront};
 use tamarisk_stage::StageObservation;
 
+use crate::arguments::{listen_address, misunderstood};
+use crate::ending::Ending;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::tls::{self, TlsFiles};
 use crate::serving::{self, RunningService, warn_of_readable};
-use crate::{Ending, listen_address, misunderstood, size};
+use crate::size;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 

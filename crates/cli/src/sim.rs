@@ -4,27 +4,23 @@ mod comparison;
 mod figure;
 mod from;
 mod knob;
+mod places;
 mod replay;
 mod runs;
 mod series;
+mod simulate;
 mod tune;
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, Laws, Named, admission};
-use tamarisk_control::{AdmissionLaw, PerSecond};
+use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, Named};
 use tamarisk_model::scenario::{self, File};
-use tamarisk_model::sim::{Scenario, Simulation};
-use tamarisk_plot::Format;
 
-use self::comparison::Comparison;
-use self::runs::{Arrangement, Foreground, Runs};
-use crate::load::destination::Destination;
-use crate::output::{Output, figure_file};
-use crate::{Ending, misunderstood};
+use self::places::{at_all, places};
+use self::runs::Arrangement;
+use self::simulate::{Common, Task, law, simulate};
+use crate::ending::Ending;
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -47,11 +43,11 @@ between two laws is a difference between the laws.";
 #[derive(Debug, Args)]
 pub(crate) struct Sim {
     #[command(subcommand)]
-    command: Command,
+    command: SimCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum SimCommand {
     Run(Run),
     Compare(Compare),
     Replay(replay::ReplayArgs),
@@ -94,54 +90,14 @@ struct Compare {
     seeds: u64,
 }
 
-#[derive(Debug, Args)]
-struct Common {
-    /// The first seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Write the results as JSON (`-` for the standard output)
-    #[arg(long, value_name = "FILE")]
-    json: Option<Destination>,
-    /// Write the first seed's course over time as CSV (`-` for the standard output)
-    #[arg(long, value_name = "FILE")]
-    csv: Option<Destination>,
-    /// Draw the same, as SVG, or PNG if the name ends in `.png`
-    #[arg(long, value_name = "FILE", value_parser = figure_file)]
-    plot: Option<PathBuf>,
-    /// Show no progress
-    #[arg(short, long)]
-    quiet: bool,
-}
-
-/// What is to be simulated.
-struct Task {
-    /// For titles.
-    name: String,
-    scenario: Scenario,
-    /// The greatest stable rate of arrivals, where there is a closed form.
-    capacity: Option<f64>,
-    arrangements: Vec<Arrangement>,
-    seeds: u64,
-}
-
-impl Task {
-    fn of(path: &Path, file: &File, arrangements: Vec<Arrangement>, seeds: u64) -> Self {
-        // What arrives makes no difference to what can be borne, if it comes by one door.
-        let any = PerSecond::from_millis(1000);
-        let capacity = file.network(Some(any)).ok().map(|network| network.limit().arrivals.get());
-        let (name, scenario) = (path.display().to_string(), file.scenario.clone());
-        Self { name, scenario, capacity, arrangements, seeds }
-    }
-}
-
 impl Sim {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
         match &self.command {
-            Command::Run(run) => run.run(),
-            Command::Compare(compare) => compare.run(),
-            Command::Replay(replay) => replay.run(),
-            Command::From(from) => from.run(),
-            Command::Tune(tune) => tune.run(),
+            SimCommand::Run(run) => run.run(),
+            SimCommand::Compare(compare) => compare.run(),
+            SimCommand::Replay(replay) => replay.run(),
+            SimCommand::From(from) => from.run(),
+            SimCommand::Tune(tune) => tune.run(),
         }
     }
 }
@@ -178,11 +134,6 @@ fn laws(name: &str) -> Result<&'static [AdmissionEntry], String> {
     if name == "all" { Ok(ADMISSION) } else { law(name).map(std::slice::from_ref) }
 }
 
-fn law(name: &str) -> Result<&'static AdmissionEntry, String> {
-    let known = || ADMISSION.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    admission(name).ok_or_else(|| format!("there is no such law; there are: {}", known()))
-}
-
 /// The laws where the file has them.
 fn as_written(file: &File) -> Arrangement {
     let admission = file.laws.iter().filter_map(|(_, laws)| laws.admission.as_ref());
@@ -191,67 +142,4 @@ fn as_written(file: &File) -> Arrangement {
     names.extend(file.scenario.global.as_ref().map(|law| law.name()));
     let name = if names.is_empty() { "open".to_owned() } else { names.join(" + ") };
     Arrangement { name, laws: file.laws.clone() }
-}
-
-/// Stages and their laws.
-type Places = Vec<(String, Laws)>;
-
-/// The stages at which laws are compared.
-fn places(file: &File) -> Places {
-    if !file.laws.is_empty() {
-        return file.laws.clone();
-    }
-    let mut entries: Vec<_> = file.scenario.clients.iter().map(|c| c.entry.clone()).collect();
-    entries.sort_unstable();
-    entries.dedup();
-    entries.into_iter().map(|entry| (entry, Laws::new())).collect()
-}
-
-/// The same with `law` at all doors, and none that drops besides.
-fn at_all(places: &Places, law: &Named<dyn AdmissionLaw>) -> Places {
-    let with = |laws: &Laws| Laws { admission: Some(law.clone()), dropping: None, ..laws.clone() };
-    places.iter().map(|(stage, laws)| (stage.clone(), with(laws))).collect()
-}
-
-fn simulate(common: &Common, task: Task) -> anyhow::Result<Ending> {
-    let Task { name, scenario, capacity, arrangements, seeds } = task;
-    let stdout = Some(Destination::Stdout);
-    if common.json == stdout && common.csv == stdout {
-        return Err(misunderstood("--json and --csv cannot both be `-`"));
-    }
-    // What is opened is taken away again if the runs are interrupted.
-    let mut foreground = Foreground::new()?;
-    let open = |place: &Option<Destination>| place.as_ref().map(Output::open).transpose();
-    let (json, csv) = (open(&common.json)?, open(&common.csv)?);
-    let plot = common.plot.as_ref().map(|path| Destination::File(path.clone()));
-    let plot = open(&plot)?;
-
-    let last = common.seed.checked_add(seeds).ok_or_else(|| misunderstood("no such seeds"))?;
-    let runs = Arc::new(Runs {
-        simulation: Simulation::new(&scenario)?,
-        scenario,
-        arrangements,
-        seeds: (common.seed..last).collect(),
-    });
-    let Some(results) = runs::all(&runs, common.quiet, &mut foreground)? else {
-        return Ok(Ending::Interrupted);
-    };
-
-    let comparison = Comparison::new(name, &runs, &results, capacity);
-    if let Some(json) = json {
-        json.write((serde_json::to_string_pretty(&comparison)? + "\n").as_bytes())?;
-    }
-    if let Some(csv) = csv {
-        csv.write(figure::csv(&runs, &results).as_bytes())?;
-    }
-    if let (Some(plot), Some(path)) = (plot, &common.plot) {
-        let figure = figure::figure(&comparison.title(), &runs, &results);
-        plot.write(&figure.encode(Format::of(path))?)?;
-    }
-    let text = comparison.text();
-    match common.json == stdout || common.csv == stdout {
-        true => io::stderr().write_all(text.as_bytes())?,
-        false => io::stdout().write_all(text.as_bytes())?,
-    }
-    Ok(Ending::Done)
 }

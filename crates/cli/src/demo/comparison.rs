@@ -8,7 +8,7 @@ use tamarisk_plot::format;
 use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Unit};
 
 /// What the same crowd got from the same service on two ways to it.
-pub(super) struct Comparison<'a> {
+pub(super) struct DemoComparison<'a> {
     pub(super) directly: &'a Report,
     pub(super) protected: &'a Report,
 }
@@ -19,7 +19,7 @@ type Measure = fn(&PhaseSummary) -> String;
 const DIRECTLY: &str = "directly";
 const PROTECTED: &str = "behind Tamarisk";
 
-impl Comparison<'_> {
+impl DemoComparison<'_> {
     /// The time of the crowd as a table.
     pub(super) fn table(&self) -> String {
         let columns = [crowd(self.directly), crowd(self.protected)];

@@ -32,11 +32,11 @@ pub(super) const CAPACITY_PER_SECOND: f64 = WORKERS as f64 / 0.020;
 /// come too late.
 ///
 /// Ends with the process.
-pub(super) struct Service {
+pub(super) struct DemoService {
     address: SocketAddr,
 }
 
-impl Service {
+impl DemoService {
     /// Starts the service on a thread of its own.
     pub(super) fn start(address: SocketAddr) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use tamarisk_load::WeightedUrl;
 
-use crate::misunderstood;
+use crate::arguments::misunderstood;
 
 /// The URLs in `path`, one `[WEIGHT=]URL` a line; empty lines and those that begin with `#` say
 /// nothing.

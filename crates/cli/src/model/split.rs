@@ -8,8 +8,8 @@ use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Distribution, Stage};
 use tamarisk_plot::format;
 
-use super::Times;
-use crate::misunderstood;
+use super::times::Times;
+use crate::arguments::misunderstood;
 
 #[derive(Serialize)]
 pub(super) struct SplitAnswer {

@@ -23,7 +23,7 @@ use tamarisk_stage::StageObservation;
 use self::handover::Handover;
 use self::reload::reload;
 use self::watch::Watch;
-use crate::Ending;
+use crate::ending::Ending;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
 use crate::messages::MessageOptions;
 

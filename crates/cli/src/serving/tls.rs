@@ -9,7 +9,7 @@ use tamarisk_control::{Target, parse_duration};
 use tamarisk_observe::date::Rfc3339;
 use tamarisk_server::tls::{Identity, Tls};
 
-use crate::misunderstood;
+use crate::arguments::misunderstood;
 
 #[derive(Debug, Args)]
 pub(crate) struct TlsFiles {

@@ -5,17 +5,14 @@ mod overload;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tamarisk_proxy::Upstream;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 
 use self::out_of_reach::OutOfReach;
+pub(crate) use self::overload::EVERY;
 use self::overload::{Failures, Overload};
-
-/// The stages are looked at this often.
-pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
 /// What has been seen of all stages.
 #[derive(Default)]

@@ -23,7 +23,7 @@ pub(super) struct Comparison {
     confidence: f64,
     /// The greatest stable rate of arrivals, where there is a closed form.
     capacity_per_second: Option<f64>,
-    laws: Vec<Law>,
+    laws: Vec<LawRow>,
     /// Whether a law ends running events anywhere.
     #[serde(skip)]
     terminates: bool,
@@ -33,7 +33,7 @@ pub(super) struct Comparison {
 }
 
 #[derive(Serialize)]
-struct Law {
+struct LawRow {
     name: String,
     classes: Vec<ClassSummary>,
     stages: Vec<StageSummary>,
@@ -133,7 +133,7 @@ impl Comparison {
         results: &[Results],
         capacity_per_second: Option<f64>,
     ) -> Self {
-        let laws = runs.arrangements.iter().zip(results).map(|(arrangement, result)| Law {
+        let laws = runs.arrangements.iter().zip(results).map(|(arrangement, result)| LawRow {
             name: arrangement.name.clone(),
             classes: classes(runs, &result.reports),
             stages: stages(runs, arrangement, &result.reports),

@@ -13,8 +13,8 @@ use tamarisk_model::scenario;
 use self::fetch::{StatusUrl, fetch};
 use self::status::Status;
 use self::text::Detail;
-use crate::Ending;
-use crate::load::destination::Destination;
+use crate::ending::Ending;
+use crate::output::Destination;
 use crate::output::Output;
 
 const EXAMPLES: &str = "\

@@ -13,10 +13,11 @@ use tamarisk_plot::format;
 use tamarisk_trace::{Head, Reader};
 
 use super::runs::Arrangement;
-use super::{Common, Task, law, simulate};
-use crate::load::destination::Destination;
+use super::simulate::{Common, Task, law, simulate};
+use crate::arguments::misunderstood;
+use crate::ending::Ending;
+use crate::output::Destination;
 use crate::output::Output;
-use crate::{Ending, misunderstood};
 
 const EXAMPLES: &str = "\
 Examples:

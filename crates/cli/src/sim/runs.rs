@@ -12,7 +12,7 @@ use tamarisk_model::sim::{Report, Scenario, Seen, Simulation, Watch};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::Places;
+use super::places::Places;
 use super::series::Series;
 use crate::interrupt::SignalWatch;
 

@@ -17,11 +17,12 @@ use tamarisk_model::tune::{Objective, Plan, Point, Space, search};
 use tamarisk_plot::Format;
 
 use self::evaluate::Evaluation;
-use self::evidence::{Evidence, Searched};
+use self::evidence::{Evidence, Searched, Versions, value};
 use self::kind::{Kind, Rules};
-use super::{Destination, Output};
+use crate::arguments::misunderstood;
+use crate::ending::Ending;
 use crate::output::figure_file;
-use crate::{Ending, misunderstood};
+use crate::output::{Destination, Output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,19 +87,6 @@ pub(super) struct Tune {
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
-}
-
-/// A law before and after, and as it was published.
-struct Versions<L: ?Sized + 'static> {
-    before: Named<L>,
-    after: Named<L>,
-    published: Named<L>,
-}
-
-/// What `knob` of `law` is set to.
-fn value<L: ?Sized>(law: &Named<L>, knob: &Knob) -> f64 {
-    let own = law.knobs().find(|(name, _)| *name == knob.name);
-    own.map_or(knob.default, |(_, value)| value)
 }
 
 impl Tune {

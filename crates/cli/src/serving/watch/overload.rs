@@ -5,6 +5,9 @@ use std::time::Duration;
 use tamarisk_stage::{Accounts, StageObservation};
 use tokio::time::Instant;
 
+/// The stages are looked at this often.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+
 /// An overload or a series of failures has ended when there was nothing of it for so long.
 const CALM: Duration = Duration::from_secs(10);
 
@@ -14,7 +17,7 @@ const FAILED_RATIO_MIN: f64 = 0.05;
 /// A line for the operator.
 #[derive(Debug, PartialEq)]
 pub(super) struct Message {
-    kind: Kind,
+    kind: MessageKind,
     text: String,
     /// Requests of this kind since it began, and all of them.
     count: u64,
@@ -22,7 +25,7 @@ pub(super) struct Message {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MessageKind {
     Begins,
     Ends,
 }
@@ -31,8 +34,8 @@ impl Message {
     pub(super) fn log(&self, stage: &str) {
         let Self { kind, text, count, offered } = self;
         match kind {
-            Kind::Begins => tracing::warn!(stage, count, offered, "{text}"),
-            Kind::Ends => tracing::info!(stage, count, offered, "{text}"),
+            MessageKind::Begins => tracing::warn!(stage, count, offered, "{text}"),
+            MessageKind::Ends => tracing::info!(stage, count, offered, "{text}"),
         }
     }
 }
@@ -49,7 +52,7 @@ impl Overload {
             stage.rejections.iter().map(|(why, count)| (why.as_str(), *count)).collect();
         match self.0.look(now, stage, refused, 0.0)? {
             Change::Begins { count, offered } => Some(Message {
-                kind: Kind::Begins,
+                kind: MessageKind::Begins,
                 text: format!(
                     "Overload of {name:?} begins: {count} of {offered} requests were refused in the \
                      last second{reasons}."
@@ -58,7 +61,7 @@ impl Overload {
                 offered,
             }),
             Change::Ends { after, count, offered, classes } => Some(Message {
-                kind: Kind::Ends,
+                kind: MessageKind::Ends,
                 text: format!(
                     "Overload of {name:?} ended after {:.0} s: {count} of {offered} requests were \
                      refused{classes}.",
@@ -83,7 +86,7 @@ impl Failures {
             Change::Begins { count, offered } => {
                 let last = stage.last_failure.as_deref().unwrap_or("no reason is known");
                 Some(Message {
-                    kind: Kind::Begins,
+                    kind: MessageKind::Begins,
                     text: format!(
                         "Requests to {name:?} fail: {count} of {offered} in the last second. The \
                          last one: {last}."
@@ -93,7 +96,7 @@ impl Failures {
                 })
             }
             Change::Ends { after, count, offered, classes } => Some(Message {
-                kind: Kind::Ends,
+                kind: MessageKind::Ends,
                 text: format!(
                     "Requests to {name:?} do not fail any more, after {:.0} s: {count} of {offered} \
                      have failed{classes}.",
@@ -167,7 +170,7 @@ impl Episode {
             });
             let classes: Vec<_> = classes.collect();
             return Some(Change::Ends {
-                after: last.duration_since(began) + super::EVERY,
+                after: last.duration_since(began) + EVERY,
                 count: since(&before, &count),
                 offered: since(&before, &|accounts| accounts.offered),
                 classes: match classes.len() {

@@ -14,7 +14,7 @@ pub(super) struct Stage {
     pub(super) queue_capacity: u64,
     pub(super) profile: Profile,
     pub(super) classes: Vec<Class>,
-    pub(super) law: Law,
+    pub(super) law: ReportedLaw,
 }
 
 #[derive(Debug, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) struct Class {
     pub(super) name: String,
     pub(super) target: Target,
     pub(super) arrivals_per_second: f64,
-    pub(super) profile: Option<Service>,
+    pub(super) profile: Option<ServiceProfile>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -39,7 +39,7 @@ pub(super) struct Target {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Service {
+pub(super) struct ServiceProfile {
     pub(super) mean_seconds: f64,
     pub(super) variation_squared: f64,
     pub(super) buckets: Vec<Bucket>,
@@ -51,11 +51,11 @@ pub(super) struct Bucket {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Law {
+pub(super) struct ReportedLaw {
     pub(super) name: String,
 }
 
-impl Service {
+impl ServiceProfile {
     pub(super) fn count(&self) -> f64 {
         self.buckets.iter().map(|bucket| bucket.count).sum::<u64>() as f64
     }

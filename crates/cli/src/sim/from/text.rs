@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tamarisk_control::catalogue::admission;
 
-use super::status::{Service, Stage, Status};
+use super::status::{ServiceProfile, Stage, Status};
 
 /// How much of the classes' differences is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(super) fn scenario(url: &str, status: &Status, detail: Detail) -> String {
 
 fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&str) -> String) {
     let profiles = stage.classes.iter().filter_map(|class| class.profile.as_ref());
-    let Some(all) = Service::together(profiles) else { return };
+    let Some(all) = ServiceProfile::together(profiles) else { return };
     let seen = stage.profile.in_progress_count;
     let workers = seen.unwrap_or_else(|| f64::from(stage.workers)).round().max(1.0);
     // Workers are whole, and what they get done is to be what was measured.
@@ -114,7 +114,7 @@ fn write_clients(text: &mut String, stage: &Stage, name: impl Fn(&str) -> String
 }
 
 /// Work with this mean and variation, of the kinds that have a closed form.
-fn service(service: &Service, times: f64) -> String {
+fn service(service: &ServiceProfile, times: f64) -> String {
     let mean = seconds(service.mean_seconds * times);
     let stages = (1.0 / service.variation_squared.max(1.0 / ERLANG_MOST)).round();
     let time = match service.variation_squared {

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tamarisk_model::sim::{Report, Simulation};
 use tamarisk_model::tune::{Goal, Job, Measure, Objective, Plan, Point};
 
-use super::super::Places;
+use super::super::places::Places;
 use crate::interrupt::interrupted;
 
 /// What a candidate is run in, and how it is judged.

@@ -11,15 +11,27 @@ use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Estimate, Simulation};
 use tamarisk_model::tune::Found;
 
-use super::super::Places;
 use super::super::comparison::Comparison;
+use super::super::places::Places;
 use super::super::runs::{self, Arrangement, Foreground, Results, Runs};
 use super::evaluate::Evaluation;
 use super::kind::Kind;
-use super::{Versions, value};
 use crate::columns::aligned;
 
 const CONFIDENCE: f64 = 0.95;
+
+/// A law before and after, and as it was published.
+pub(super) struct Versions<L: ?Sized + 'static> {
+    pub(super) before: Named<L>,
+    pub(super) after: Named<L>,
+    pub(super) published: Named<L>,
+}
+
+/// What `knob` of `law` is set to.
+pub(super) fn value<L: ?Sized>(law: &Named<L>, knob: &Knob) -> f64 {
+    let own = law.knobs().find(|(name, _)| *name == knob.name);
+    own.map_or(knob.default, |(_, value)| value)
+}
 
 /// What was searched.
 pub(super) struct Searched<'a, L: ?Sized + 'static> {
@@ -43,12 +55,12 @@ pub(super) struct Evidence {
     interrupted: bool,
     constants: BTreeMap<&'static str, Constant>,
     /// Under the seeds that the search has not seen.
-    before: Measure,
-    after: Measure,
-    published: Measure,
+    before: Confidence,
+    after: Confidence,
+    published: Confidence,
     /// Seed by seed, so that what the seeds have in common is not in it.
-    change_from_before: Measure,
-    change_from_published: Measure,
+    change_from_before: Confidence,
+    change_from_published: Confidence,
     #[serde(skip)]
     toml: String,
     held_out: Comparison,
@@ -64,12 +76,12 @@ struct Constant {
 
 /// A mean of the objective, and half of its confidence interval.
 #[derive(Clone, Copy, Serialize)]
-struct Measure {
+struct Confidence {
     mean: f64,
     half_width: f64,
 }
 
-impl Measure {
+impl Confidence {
     fn of(values: &[f64]) -> Self {
         let estimate = Estimate::of(values, CONFIDENCE);
         let Estimate { mean, half_width, .. } = estimate.expect("there are two seeds at least");
@@ -109,7 +121,7 @@ impl Evidence {
         let [old, new, plain] = [0, 1, 2].map(|law| values(&results[law]));
         let change = |over: &[f64]| {
             let changes: Vec<_> = new.iter().zip(over).map(|(new, old)| new - old).collect();
-            Measure::of(&changes)
+            Confidence::of(&changes)
         };
         let constants = entry.knobs.iter().map(|knob| {
             let [before, after, published] = [before, after, published].map(|law| value(law, knob));
@@ -126,9 +138,9 @@ impl Evidence {
             candidates: found.tried.iter().filter(|tried| !tried.values.is_empty()).count(),
             interrupted: found.interrupted,
             constants: constants.collect(),
-            before: Measure::of(&old),
-            after: Measure::of(&new),
-            published: Measure::of(&plain),
+            before: Confidence::of(&old),
+            after: Confidence::of(&new),
+            published: Confidence::of(&plain),
             change_from_before: change(&old),
             change_from_published: change(&plain),
             toml: toml(&evaluation.places, kind.rules, entry, after),
@@ -174,7 +186,7 @@ impl Evidence {
     }
 }
 
-fn shown(measure: Measure) -> String {
+fn shown(measure: Confidence) -> String {
     format!("{:.4} ± {:.4}", measure.mean, measure.half_width)
 }
 

@@ -7,7 +7,7 @@ use tamarisk_control::catalogue::{
 use tamarisk_control::{AdmissionLaw, BatchLaw, QualityLaw, TerminationLaw, WorkersLaw};
 use tamarisk_model::scenario::File;
 
-use super::super::{Places, places};
+use super::super::places::{Places, places};
 
 /// What the law rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

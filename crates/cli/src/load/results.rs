@@ -1,28 +1,48 @@
 //! Where the results of a run go.
 
-use std::convert::Infallible;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::Context;
+use clap::Args;
+use tamarisk_control::parse_duration;
 use tamarisk_load::Report;
 
-use super::{ResultOptions, plot, summary};
-use crate::misunderstood;
+use super::{plot, summary};
+use crate::arguments::misunderstood;
+use crate::output::{Destination, figure_file};
 use tamarisk_plot::Format;
 
-/// A file, or the standard output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Destination {
-    Stdout,
-    File(PathBuf),
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Results")]
+pub(super) struct ResultOptions {
+    /// Answers within this latency count towards the goodput [default: all do]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(super) target: Option<Duration>,
+    /// Write the report as JSON (`-` for the standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<Destination>,
+    /// Write the time series as CSV (`-` for the standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(super) csv: Option<Destination>,
+    /// Draw the run over time, as SVG, or PNG if the name ends in `.png`
+    #[arg(long, value_name = "FILE", value_parser = figure_file)]
+    pub(super) plot: Option<PathBuf>,
+    /// The interval of the time series and of the live line
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    pub(super) interval: Duration,
+    /// How long requests under way at the end may still take
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    pub(super) drain: Duration,
+    /// Show no live line
+    #[arg(short, long)]
+    pub(super) quiet: bool,
 }
 
 /// The open destinations of a run's results. They are opened before the run, so
 /// that a path that cannot be written does not cost a run.
-pub(super) struct Results {
+pub(super) struct ResultFiles {
     json: Option<Box<dyn Write>>,
     csv: Option<Box<dyn Write>>,
     plot: Option<(Format, Box<dyn Write>)>,
@@ -30,27 +50,7 @@ pub(super) struct Results {
     text: Box<dyn Write>,
 }
 
-impl Destination {
-    fn open(&self) -> anyhow::Result<Box<dyn Write>> {
-        Ok(match self {
-            Self::Stdout => Box::new(io::stdout()),
-            Self::File(path) => {
-                let file = File::create(path);
-                Box::new(file.with_context(|| format!("cannot write {}", path.display()))?)
-            }
-        })
-    }
-}
-
-impl FromStr for Destination {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(if text == "-" { Self::Stdout } else { Self::File(text.into()) })
-    }
-}
-
-impl Results {
+impl ResultFiles {
     pub(super) fn open(options: &ResultOptions) -> anyhow::Result<Self> {
         let ResultOptions { json, csv, plot, .. } = options;
         let to_stdout = |option: &Option<_>| *option == Some(Destination::Stdout);

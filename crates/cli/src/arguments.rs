@@ -1,0 +1,14 @@
+//! What commands read of their arguments alike.
+
+/// An error in what the user wrote that shows only when options are seen
+/// together, reported like those that each option shows by itself.
+pub(crate) fn misunderstood(error: impl std::fmt::Display) -> anyhow::Error {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n")).into()
+}
+
+/// An address to listen on.
+pub(crate) fn listen_address(text: &str) -> Result<std::net::SocketAddr, String> {
+    tamarisk_service::settings::listen_address(text).ok_or_else(|| {
+        "expected an address and a port: `127.0.0.1:8080`, `localhost:8080` or `:8080`".into()
+    })
+}
