@@ -12,14 +12,14 @@ use super::super::client_body::ClientBodyError;
 
 /// The service's end. Nothing is read of the body before it is asked for, and one part at a time.
 #[derive(Debug)]
-pub(in super::super) struct RequestBody(Arc<Mutex<Shared>>);
+pub(in super::super) struct RequestBody(Arc<Mutex<BodyState>>);
 
 /// The connection's end.
 #[derive(Debug)]
-pub(super) struct BodySender(Arc<Mutex<Shared>>);
+pub(super) struct BodySender(Arc<Mutex<BodyState>>);
 
 #[derive(Debug)]
-struct Shared {
+struct BodyState {
     frame: Option<Frame<Bytes>>,
     /// What comes behind the frame.
     end: Option<Result<(), ClientBodyError>>,
@@ -45,7 +45,7 @@ pub(super) enum Demand {
 
 /// Both ends of a body of so many bytes, if that is known.
 pub(super) fn channel(left: Option<u64>) -> (BodySender, RequestBody) {
-    let shared = Arc::new(Mutex::new(Shared {
+    let shared = Arc::new(Mutex::new(BodyState {
         frame: None,
         end: None,
         is_wanted: false,
@@ -104,7 +104,7 @@ impl Drop for BodySender {
     }
 }
 
-impl Shared {
+impl BodyState {
     fn demand(&self) -> Demand {
         match self.is_dropped {
             true => Demand::Never,

@@ -17,7 +17,7 @@ use super::super::departure::Owed;
 use super::super::pace::Pace;
 use super::super::tunnel::{Occupied, Tunnel};
 use super::body::{BodySender, Demand};
-use super::request::Asked;
+use super::request::RequestFacts;
 use super::response::{self, Encoder, Output};
 use super::wire::{Fault, Wire};
 use crate::outlet::Outlet;
@@ -35,7 +35,7 @@ pin_project! {
     pub(super) struct Exchange<F, B> {
         #[pin]
         work: Work<F, B>,
-        asked: Asked,
+        asked: RequestFacts,
         // None if the body is complete, or there will be no more of it.
         body: Option<BodySender>,
         // The client is still sending a body that nobody reads.
@@ -62,7 +62,7 @@ pin_project! {
 }
 
 /// How an exchange ended.
-pub(super) enum Ended {
+pub(super) enum ExchangeEnd {
     /// The next request may follow, after this pause.
     Next { pause: std::time::Duration },
     /// The connection is to close; the client may be sending still.
@@ -81,7 +81,7 @@ where
     /// Waits for the `response` to what was asked, whose body goes to the service meanwhile.
     pub(super) fn new(
         response: F,
-        asked: Asked,
+        asked: RequestFacts,
         body: Option<BodySender>,
         owed: Option<Owed>,
     ) -> Self {
@@ -112,7 +112,7 @@ where
         wire: &mut Wire<T>,
         pace: &Pace,
         cx: &mut Context<'_>,
-    ) -> Poll<Ended> {
+    ) -> Poll<ExchangeEnd> {
         if let Some(body) = self.as_mut().project().body {
             body.forget_waker();
         }
@@ -127,7 +127,7 @@ where
             let was_written = this.output.is_written();
             let written = match this.output.poll_write(&mut wire.stream, cx) {
                 Poll::Ready(Ok(())) => true,
-                Poll::Ready(Err(_)) => return Poll::Ready(Ended::Broken),
+                Poll::Ready(Err(_)) => return Poll::Ready(ExchangeEnd::Broken),
                 Poll::Pending => false,
             };
             if has_read || has_worked || (written && !was_written) {
@@ -135,7 +135,7 @@ where
             }
             // Also to learn of a client that has left while it owes a body.
             let is_flushed = match written.then(|| Pin::new(&mut wire.stream).poll_flush(cx)) {
-                Some(Poll::Ready(Err(_))) => return Poll::Ready(Ended::Broken),
+                Some(Poll::Ready(Err(_))) => return Poll::Ready(ExchangeEnd::Broken),
                 Some(Poll::Ready(Ok(()))) => true,
                 Some(Poll::Pending) | None => false,
             };
@@ -149,7 +149,7 @@ where
                 return Poll::Ready(self.end(wire));
             }
             return match *this.is_unread {
-                false if wire.poll_left(cx).is_ready() => Poll::Ready(Ended::Broken),
+                false if wire.poll_left(cx).is_ready() => Poll::Ready(ExchangeEnd::Broken),
                 _ => Poll::Pending,
             };
         }
@@ -157,19 +157,19 @@ where
         Poll::Pending
     }
 
-    fn end<T: AsyncRead + Outlet>(self: Pin<&mut Self>, wire: &mut Wire<T>) -> Ended {
+    fn end<T: AsyncRead + Outlet>(self: Pin<&mut Self>, wire: &mut Wire<T>) -> ExchangeEnd {
         let this = self.project();
         if *this.is_cut {
-            return Ended::Broken;
+            return ExchangeEnd::Broken;
         }
         if *this.is_switched && !*this.is_unread {
-            return Ended::Switched(this.tunnel.take());
+            return ExchangeEnd::Switched(this.tunnel.take());
         }
         if !*this.keep || *this.is_unread {
-            return Ended::Close { is_sending: *this.is_unread };
+            return ExchangeEnd::Close { is_sending: *this.is_unread };
         }
         wire.resume();
-        Ended::Next { pause: *this.pause }
+        ExchangeEnd::Next { pause: *this.pause }
     }
 
     /// Reads on in the request's body, if that is wanted; whether there was anything.
@@ -234,7 +234,7 @@ where
         wire: &mut Wire<T>,
         pace: &Pace,
         cx: &mut Context<'_>,
-    ) -> Result<bool, Ended> {
+    ) -> Result<bool, ExchangeEnd> {
         let mut has_worked = false;
         loop {
             let mut this = self.as_mut().project();
@@ -242,7 +242,7 @@ where
                 WorkProjected::Done => return Ok(has_worked),
                 WorkProjected::Answering { response } => match response.poll(cx) {
                     Poll::Pending => return Ok(has_worked),
-                    Poll::Ready(Err(_)) => return Err(Ended::Broken),
+                    Poll::Ready(Err(_)) => return Err(ExchangeEnd::Broken),
                     Poll::Ready(Ok(response)) => self.as_mut().respond(response, wire, pace, cx),
                 },
                 WorkProjected::Sending { body } => {

@@ -35,7 +35,7 @@ use super::refused::Counts;
 use super::socket::NOBODY;
 use super::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
 use crate::outlet::{EndedBy, Outlet};
-use exchange::{Ended, Exchange};
+use exchange::{Exchange, ExchangeEnd};
 use wire::Fault;
 
 pub(super) use body::RequestBody;
@@ -244,14 +244,14 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                 State::Exchange(exchange) => {
                     let exchange = exchange.as_mut();
                     match ready!(exchange.poll(&mut self.wire, &self.settings.pace, cx)) {
-                        Ended::Next { pause } => {
+                        ExchangeEnd::Next { pause } => {
                             self.upgrading = None;
                             self.rest_for(pause);
                             State::Waiting
                         }
-                        Ended::Close { is_sending } => State::Closing { is_sending },
-                        Ended::Broken => State::Over,
-                        Ended::Switched(tunnel) => {
+                        ExchangeEnd::Close { is_sending } => State::Closing { is_sending },
+                        ExchangeEnd::Broken => State::Over,
+                        ExchangeEnd::Switched(tunnel) => {
                             self.tunnel = tunnel;
                             State::Switched
                         }

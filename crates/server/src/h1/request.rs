@@ -11,7 +11,7 @@ use tamarisk_h1::{Framing, RequestHead, Version};
 
 /// What of a request bears on its response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestFacts {
     pub(super) is_head: bool,
     pub(super) is_connect: bool,
     pub(super) is_http10: bool,
@@ -44,7 +44,7 @@ pub(super) fn keep_spare_fields(mut fields: HeaderMap) {
 
 /// The parts of a request with this head, of which the codec has said so much; `None` if its target
 /// is no URI.
-pub(super) fn read(head: &Bytes, said: &RequestHead<'_>) -> Option<(Parts, Asked)> {
+pub(super) fn read(head: &Bytes, said: &RequestHead<'_>) -> Option<(Parts, RequestFacts)> {
     let (mut parts, ()) = Request::new(()).into_parts();
     parts.method = Method::from_bytes(said.method.of(head)).ok()?;
     parts.uri = Uri::from_maybe_shared(head.slice(said.target.range())).ok()?;
@@ -60,7 +60,7 @@ pub(super) fn read(head: &Bytes, said: &RequestHead<'_>) -> Option<(Parts, Asked
     let takes_trailers =
         headers.get_all(TE).iter().any(|value| lists(value.as_bytes(), b"trailers"));
     parts.headers = headers;
-    let asked = Asked {
+    let asked = RequestFacts {
         is_head: parts.method == Method::HEAD,
         is_connect: parts.method == Method::CONNECT,
         is_http10,

@@ -16,7 +16,7 @@ use tamarisk_h1::encode::{CHUNK_END, HeadWriter, chunk_start, last_chunk};
 use tamarisk_h1::grammar::{decimal, lists};
 
 use super::super::outgoing::{end_head, keep_spare, spare_head};
-use super::request::{Asked, keep_spare_fields};
+use super::request::{RequestFacts, keep_spare_fields};
 use crate::outlet::Outlet;
 
 /// Data that is not longer is copied behind what is to be written: the kernel takes one piece with
@@ -170,7 +170,7 @@ pub(super) struct Begun {
 }
 
 /// Whether such a response has a body, whatever it says [RFC9112 §6.3].
-fn has_body(status: StatusCode, asked: &Asked) -> bool {
+fn has_body(status: StatusCode, asked: &RequestFacts) -> bool {
     let is_without = status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
         || asked.is_connect && status.is_success();
@@ -181,7 +181,7 @@ fn has_body(status: StatusCode, asked: &Asked) -> bool {
 /// follow.
 pub(super) fn begin<B: Body<Data = Bytes>>(
     response: &mut Response<B>,
-    asked: &Asked,
+    asked: &RequestFacts,
     keep: bool,
     output: &mut Output,
 ) -> Begun {
@@ -198,7 +198,7 @@ pub(super) fn begin<B: Body<Data = Bytes>>(
     let says_close = lists_close(response.headers());
     let mut keep = keep && !says_close;
     let may_chunk = has_body && !asked.is_http10;
-    let framing = Framing::of(response.headers(), length, has_body, may_chunk, asked);
+    let framing = BodyFraming::of(response.headers(), length, has_body, may_chunk, asked);
     keep &= !matches!(framing.encoder, Encoder::UntilClose);
 
     let mut head = HeadWriter::response(&mut output.gathered, version, status, reason);
@@ -235,18 +235,18 @@ fn lists_close(headers: &HeaderMap) -> bool {
 }
 
 /// How a body is framed, and the field that says so.
-struct Framing {
+struct BodyFraming {
     encoder: Encoder,
     field: Option<(HeaderName, HeaderValue)>,
 }
 
-impl Framing {
+impl BodyFraming {
     fn of(
         headers: &HeaderMap,
         length: Option<u64>,
         has_body: bool,
         may_chunk: bool,
-        asked: &Asked,
+        asked: &RequestFacts,
     ) -> Self {
         let said = headers.get(CONTENT_LENGTH).filter(|value| decimal(value.as_bytes()).is_some());
         let field = |value: &HeaderValue| Some((CONTENT_LENGTH, value.clone()));
@@ -275,7 +275,7 @@ impl Framing {
         }
     }
 
-    fn chunked(headers: &HeaderMap, asked: &Asked) -> Self {
+    fn chunked(headers: &HeaderMap, asked: &RequestFacts) -> Self {
         let listed = headers.get_all(TRAILER).iter().filter_map(|value| value.to_str().ok());
         let names = listed.flat_map(|value| value.split(','));
         let trailers = match asked.takes_trailers {
