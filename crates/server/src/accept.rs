@@ -12,34 +12,34 @@ use tokio::time::MissedTickBehavior;
 
 use super::arrivals::Arrivals;
 use super::client_service::ClientService;
-use super::connection::Terms;
+use super::connection::ConnectionSettings;
 use super::door::Door;
-use super::lobby::Lobby;
-use super::pace::{self, Pace, PaceMaker};
+use super::idle_connections::IdleConnections;
+use super::refusal_backoff::{self, BackoffController, RefusalBackoff};
 use super::socket::Socket;
 use super::{Drain, Server};
 
 /// Clients who are accepted or answered before others have their turn.
 const AT_ONCE_MAX: usize = 64;
 
-/// A connection's place in the count.
-pub(super) struct Place(Arc<AtomicUsize>);
+/// A connection's part in the count, until it is dropped.
+pub(super) struct ConnectionPermit(Arc<AtomicUsize>);
 
-impl Place {
+impl ConnectionPermit {
     pub(super) fn take(server: &Server) -> Option<Self> {
         let before = server.connections.fetch_add(1, Ordering::Relaxed);
-        let place = Self(Arc::clone(&server.connections));
-        (before < server.connections_max).then_some(place)
+        let permit = Self(Arc::clone(&server.connections));
+        (before < server.connections_max).then_some(permit)
     }
 
-    /// The place of a connection that is closing, and counted until it has.
+    /// The permit for the place of a connection that is closing, and counted until it has.
     fn succeed(server: &Server) -> Self {
         server.connections.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&server.connections))
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -52,22 +52,27 @@ pub(super) async fn run<S: ClientService>(
     drain: Drain,
 ) -> usize {
     let mut door = Door::new(server.tls.is_some());
-    let pace = Pace::new(server.responses.clone());
-    let mut pace_maker = PaceMaker::new(pace.clone());
-    let mut lobby = Lobby::new(Terms::of(server, pace.clone(), drain.clone()));
-    let mut ticks = tokio::time::interval(pace::INTERVAL);
+    let backoff = RefusalBackoff::new(server.responses.clone());
+    let mut backoff_controller = BackoffController::new(backoff.clone());
+    let mut idle_connections =
+        IdleConnections::new(ConnectionSettings::of(server, backoff.clone(), drain.clone()));
+    let mut ticks = tokio::time::interval(refusal_backoff::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let welcome = |(socket, peer), lobby: &mut Lobby<S>, door: &Door| {
+    let welcome = |(socket, peer), idle_connections: &mut IdleConnections<S>, door: &Door| {
         // Who waits for nothing gives way to who comes with a request.
-        let place = Place::take(server)
-            .or_else(|| lobby.give_way().then(|| Place::take(server)).flatten())
-            .or_else(|| lobby.close_idle_task().then(|| Place::succeed(server)));
-        let Some(place) = place else {
+        let permit = ConnectionPermit::take(server)
+            .or_else(|| {
+                idle_connections.give_way().then(|| ConnectionPermit::take(server)).flatten()
+            })
+            .or_else(|| {
+                idle_connections.close_idle_task().then(|| ConnectionPermit::succeed(server))
+            });
+        let Some(permit) = permit else {
             turned_away(server);
             door.turn_away(socket);
             return;
         };
-        lobby.welcome(Socket::new(socket), connect(peer), place);
+        idle_connections.welcome(Socket::new(socket), connect(peer), permit);
     };
     let mut started = pin!(drain.started());
     // Until the next tick, after an error that is not the client's (no memory, say): it would come
@@ -76,17 +81,17 @@ pub(super) async fn run<S: ClientService>(
     let mut served = 0;
     loop {
         served += tokio::select! {
-            returned = lobby.wait() => lobby.hear(returned),
+            returned = idle_connections.wait() => idle_connections.hear(returned),
             accepted = arrivals.next(), if !is_paused => match accepted {
                 Ok(client) => {
                     // Mostly there are more.
                     let more = iter::from_fn(|| arrivals.waiting());
                     let all = iter::once(client).chain(more).take(AT_ONCE_MAX);
-                    all.map(|client| welcome(client, &mut lobby, &door)).count()
+                    all.map(|client| welcome(client, &mut idle_connections, &door)).count()
                 }
                 Err(error) if is_of_the_client(&error) => 1,
                 // With its descriptor the next one can be accepted.
-                Err(error) if door.is_cause(&error) && lobby.give_way() => 1,
+                Err(error) if door.is_cause(&error) && idle_connections.give_way() => 1,
                 Err(error) if door.is_cause(&error) => {
                     if door.turn_away_one_of(|| arrivals.waiting()) {
                         turned_away(server);
@@ -100,8 +105,8 @@ pub(super) async fn run<S: ClientService>(
             },
             _ = ticks.tick() => {
                 is_paused = false;
-                pace_maker.tick();
-                lobby.tick();
+                backoff_controller.tick();
+                idle_connections.tick();
                 0
             }
             _ = &mut started => break,
@@ -111,12 +116,12 @@ pub(super) async fn run<S: ClientService>(
             tokio::task::yield_now().await;
         }
     }
-    pace.part();
-    lobby.close();
+    backoff.part();
+    idle_connections.close();
     for client in arrivals.left_behind() {
-        welcome(client, &mut lobby, &door);
+        welcome(client, &mut idle_connections, &door);
     }
-    lobby.end().await
+    idle_connections.end().await
 }
 
 /// There is no place for a client, who is told 503; over TLS an alert says so.

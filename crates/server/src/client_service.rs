@@ -7,8 +7,8 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::service::Service;
 
-use super::at_hand::AtHand;
 use super::client_body::ClientBody;
+use super::prepared::AtHand;
 
 /// A name for the bounds of [`Server::serve`](super::Server::serve).
 pub(super) trait ClientService:

@@ -11,15 +11,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tamarisk_http_gate::Deadline;
 use tokio::time::{Instant, timeout_at};
 
-use super::accept::Place;
+use super::accept::ConnectionPermit;
+use super::client_connection::{Http1, Served};
 use super::client_service::ClientService;
 use super::h1::{Protocol, Wire};
 use super::h2_stream::H2Stream;
 use super::idle_queue::IdleQueue;
-use super::pace::Pace;
+use super::refusal_backoff::RefusalBackoff;
 use super::refused::Counts;
 use super::send_memory::ServerMemory;
-use super::served::{Http1, Served};
 use super::socket::Socket;
 use super::stream::Stream;
 use super::streams::Streams;
@@ -51,12 +51,12 @@ pub(super) enum Ended {
     CutOff,
 }
 
-/// On which terms the connections of a core are served.
-pub(super) struct Terms {
+/// How the connections of a core are served.
+pub(super) struct ConnectionSettings {
     pub(super) tls: Option<Handshakes>,
     pub(super) limits: Limits,
     pub(super) idle_time: Duration,
-    pub(super) pace: Pace,
+    pub(super) backoff: RefusalBackoff,
     pub(super) refused: Arc<Counts>,
     pub(super) memory: ServerMemory,
     pub(super) idle: IdleQueue,
@@ -65,12 +65,12 @@ pub(super) struct Terms {
     pub(super) rests: bool,
 }
 
-impl Terms {
+impl ConnectionSettings {
     /// Those of `server`, where connections are served to their ends.
-    pub(super) fn of(server: &Server, pace: Pace, drain: Drain) -> Self {
+    pub(super) fn of(server: &Server, backoff: RefusalBackoff, drain: Drain) -> Self {
         let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
         let idle = IdleQueue::default();
-        Self { tls, limits, idle_time, pace, refused, memory, idle, drain, rests: false }
+        Self { tls, limits, idle_time, backoff, refused, memory, idle, drain, rests: false }
     }
 }
 
@@ -83,65 +83,69 @@ pub(super) enum Client {
 }
 
 impl Client {
-    pub(super) fn of(socket: Socket, terms: &Terms) -> Self {
-        match &terms.tls {
+    pub(super) fn of(socket: Socket, settings: &ConnectionSettings) -> Self {
+        match &settings.tls {
             Some(tls) => Self::Socket(socket, tls.clone()),
-            None => Self::on(Stream::Plain(socket), terms),
+            None => Self::on(Stream::Plain(socket), settings),
         }
     }
 
-    pub(super) fn on(stream: Stream, terms: &Terms) -> Self {
-        Self::Open(Box::new(Wire::new(stream, terms.limits.clone())))
+    pub(super) fn on(stream: Stream, settings: &ConnectionSettings) -> Self {
+        Self::Open(Box::new(Wire::new(stream, settings.limits.clone())))
     }
 }
 
-/// Serves `client`, who has `place` until the end.
+/// Serves `client`, who has `permit` until the end.
 pub(super) async fn serve<S: ClientService>(
     client: Client,
     service: S,
-    terms: Arc<Terms>,
-    place: Place,
+    settings: Arc<ConnectionSettings>,
+    permit: ConnectionPermit,
 ) -> Served<S> {
     let mut clock = Deadline::default();
-    clock.start(terms.limits.head_time);
+    clock.start(settings.limits.head_time);
     // Boxed, as all that does not last as long as the connection: what it needs when it is idle
     // is what many of them cost.
     let begun = {
-        let mut begun = Box::pin(clock.limit(begin(client, &terms)));
-        terms.drain.until_kept(begun.as_mut()).await
+        let mut begun = Box::pin(clock.limit(begin(client, &settings)));
+        settings.drain.until_kept(begun.as_mut()).await
     };
     match begun {
         Ok(Some(Ok((Some(Protocol::Http1), wire)))) => {
-            Box::new(Http1::new(*wire, service, terms, place, clock)).run().await
+            Box::new(Http1::new(*wire, service, settings, permit, clock)).run().await
         }
         Ok(Some(Ok((Some(Protocol::Http2), wire)))) => {
-            Served::ToTheEnd(Box::pin(http2(*wire, service, &terms)).await)
+            Served::ToTheEnd(Box::pin(http2(*wire, service, &settings)).await)
         }
         // The client left, broke off, or has not spoken.
         Ok(Some(Ok((None, _)) | Err(_)) | None) | Err(_) => Served::ToTheEnd(Ended::ByItself),
     }
 }
 
-async fn http2<S: ClientService>(wire: Wire<Stream>, service: S, terms: &Terms) -> Ended {
+async fn http2<S: ClientService>(
+    wire: Wire<Stream>,
+    service: S,
+    settings: &ConnectionSettings,
+) -> Ended {
     let stream = H2Stream::of(wire);
-    let (responses, memory) = (terms.pace.responses().clone(), terms.memory.clone());
-    let streams = Streams::new(terms.limits.clone(), stream.unsent(), responses, memory);
+    let (responses, memory) = (settings.backoff.responses().clone(), settings.memory.clone());
+    let streams = Streams::new(settings.limits.clone(), stream.unsent(), responses, memory);
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(terms.limits.bytes.head_max as u32)
+        .max_header_list_size(settings.limits.bytes.head_max as u32)
         .max_send_buf_size(BUFFER_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    let service = streams.counted(service, Arc::clone(&terms.refused));
+    let service = streams.counted(service, Arc::clone(&settings.refused));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let end = tokio::select! {
-        done = terms.drain.until(connection.as_mut()) => match done {
+        done = settings.drain.until(connection.as_mut()) => match done {
             Ok(_) => return Ended::ByItself,
             Err(end) => end,
         },
-        () = streams.idle(terms.idle_time) => Instant::now() + PARTING_TIME,
+        () = streams.idle(settings.idle_time) => Instant::now() + PARTING_TIME,
     };
     connection.as_mut().graceful_shutdown();
     Ended::by(end, connection).await
@@ -158,13 +162,16 @@ impl Ended {
 }
 
 /// The stream to speak HTTP on, and what the client begins with.
-async fn begin(client: Client, terms: &Terms) -> io::Result<(Option<Protocol>, Box<Wire<Stream>>)> {
+async fn begin(
+    client: Client,
+    settings: &ConnectionSettings,
+) -> io::Result<(Option<Protocol>, Box<Wire<Stream>>)> {
     let mut wire = match client {
         Client::Open(wire) => wire,
         Client::Socket(socket, tls) => {
-            let stream = terms.refused.handshake(tls.shake(socket)).await?;
+            let stream = settings.refused.handshake(tls.shake(socket)).await?;
             let stream = Stream::Tls(Box::new(stream));
-            Box::new(Wire::new(stream, terms.limits.clone()))
+            Box::new(Wire::new(stream, settings.limits.clone()))
         }
     };
     let spoken = poll_fn(|cx| wire.poll_protocol(cx)).await?;

@@ -24,7 +24,7 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     503: too many connections\n";
 
 /// Clients who are being told, a core: they take descriptors beside those of the connections.
-const TOLD_MAX: usize = 64;
+const READY_MAX: usize = 64;
 
 /// How long a client may take to read what it is told and close.
 const TOLD_TIME: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ impl Door {
     /// Clients over TLS are told by an alert: a handshake is what we cannot give them.
     pub(super) fn new(tls: bool) -> Self {
         let words = if tls { &tls::REFUSAL[..] } else { FULL };
-        Self { words, told: Arc::new(Semaphore::new(TOLD_MAX)), reserve: reserve() }
+        Self { words, told: Arc::new(Semaphore::new(READY_MAX)), reserve: reserve() }
     }
 
     /// Tells the client why, and closes. If very many are being told already, the client

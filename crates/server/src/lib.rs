@@ -14,13 +14,13 @@
 
 mod accept;
 mod arrivals;
-mod at_hand;
 mod client_body;
+mod client_connection;
 mod client_service;
 mod connection;
 mod cores;
 mod defer;
-mod departure;
+mod disconnect;
 mod door;
 mod drain;
 #[cfg(any(test, fuzzing))]
@@ -28,25 +28,25 @@ pub mod fuzz;
 pub mod guard;
 mod h1;
 mod h2_stream;
+mod idle_connections;
 mod idle_queue;
 mod listen;
-mod lobby;
 mod outgoing;
 mod outlet;
-mod pace;
 mod paced;
-mod passage;
 mod poller;
+mod prepared;
+mod refusal_backoff;
 mod refused;
 mod responses;
 mod send_memory;
 mod sent_file;
-mod served;
 mod socket;
 mod stream;
 mod streams;
 pub mod tls;
 mod tunnel;
+mod write_progress;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -62,21 +62,21 @@ use hyper::service::Service;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
-use self::accept::Place;
+use self::accept::ConnectionPermit;
 use self::arrivals::Arrivals;
-use self::connection::{Client, Ended, Terms};
-use self::pace::Pace;
+use self::client_connection::Served;
+use self::connection::{Client, ConnectionSettings, Ended};
+use self::refusal_backoff::RefusalBackoff;
 use self::send_memory::ServerMemory;
-use self::served::Served;
 use self::stream::Stream;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
-pub use at_hand::{Account, Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
 pub use client_body::{ClientBody, ClientBodyError};
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
 pub use listen::{Beside, ListenError, Listeners};
+pub use prepared::{Account, Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
 pub use refused::Refused;
 pub use responses::Responses;
 pub use send_memory::read_size;
@@ -229,10 +229,14 @@ impl Server {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let terms = Arc::new(Terms::of(self, Pace::new(self.responses.clone()), drain));
-        let client = Client::on(Stream::Other(Box::new(stream)), &terms);
-        let connection =
-            Place::take(self).map(|place| connection::serve(client, service, terms, place));
+        let settings = Arc::new(ConnectionSettings::of(
+            self,
+            RefusalBackoff::new(self.responses.clone()),
+            drain,
+        ));
+        let client = Client::on(Stream::Other(Box::new(stream)), &settings);
+        let connection = ConnectionPermit::take(self)
+            .map(|permit| connection::serve(client, service, settings, permit));
         OptionFuture::from(connection)
             .map(|served| !matches!(served, Some(Served::ToTheEnd(Ended::CutOff))))
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Buf, Bytes};
 
-use super::at_hand::{Account, Prepared, PreparedBody};
+use super::prepared::{Account, Prepared, PreparedBody};
 use super::sent_file::FileBody;
 use crate::outlet::Outlet;
 

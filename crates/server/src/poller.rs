@@ -9,8 +9,8 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use tokio::io::Interest;
 
-/// Sockets that are told of at once.
-const TOLD_MAX: usize = 64;
+/// Events that are taken at once.
+const READY_MAX: usize = 64;
 
 /// Tells one task which of many sockets have something to read. Where tokio waits for each of
 /// them, each has a task to be woken, and that costs as much as most answers do.
@@ -38,11 +38,11 @@ impl Poller {
         let _ = epoll::delete(&self.0, socket);
     }
 
-    /// Waits until there is something to be told of, and puts it into `told`, which is empty.
-    pub(super) async fn wait(&self, told: &mut Vec<Told>) -> io::Result<()> {
-        while told.is_empty() {
+    /// Waits until a socket is ready, and puts an event for each that is into `ready`, which is empty.
+    pub(super) async fn wait(&self, ready: &mut Vec<ReadyEvent>) -> io::Result<()> {
+        while ready.is_empty() {
             self.0.readable().await?;
-            match self.0.try_io(Interest::READABLE, || look(&self.0, told)) {
+            match self.0.try_io(Interest::READABLE, || look(&self.0, ready)) {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                 Ok(()) | Err(_) => {}
             }
@@ -52,22 +52,22 @@ impl Poller {
 }
 
 /// A socket of which more can be read.
-pub(super) struct Told {
+pub(super) struct ReadyEvent {
     pub(super) key: usize,
     /// Nothing comes behind what can be read.
     pub(super) is_hung_up: bool,
 }
 
-/// What there is to be told of, of [`TOLD_MAX`] sockets at most; with fewer there is nothing more,
+/// Takes events, [`READY_MAX`] at most; with fewer there is nothing more,
 /// and no need to look once more before waiting.
-fn look(epoll: impl AsFd, told: &mut Vec<Told>) -> io::Result<()> {
+fn look(epoll: impl AsFd, ready: &mut Vec<ReadyEvent>) -> io::Result<()> {
     const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
     const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
-    let mut events = [const { MaybeUninit::uninit() }; TOLD_MAX];
+    let mut events = [const { MaybeUninit::uninit() }; READY_MAX];
     let (events, _) = epoll::wait(epoll, &mut events, Some(&NOW))?;
-    told.extend(events.iter().map(|&Event { flags, data, .. }| Told {
+    ready.extend(events.iter().map(|&Event { flags, data, .. }| ReadyEvent {
         key: data.u64() as usize,
         is_hung_up: flags.intersects(HUNG_UP),
     }));
-    if told.len() < TOLD_MAX { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    if ready.len() < READY_MAX { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }

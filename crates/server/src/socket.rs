@@ -14,7 +14,7 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-use super::departure::{Debt, Lookout};
+use super::disconnect::{Debt, DisconnectWatch};
 use crate::outlet::{EndedBy, Outlet};
 
 /// A client's socket, which fails to flush when the client has left unheard.
@@ -23,7 +23,7 @@ use crate::outlet::{EndedBy, Outlet};
 /// [`NOBODY`] has waited so far.
 pub(super) struct Socket {
     stream: Stream,
-    lookout: Lookout,
+    disconnect_watch: DisconnectWatch,
     /// Somebody waits for bytes, and so for their end.
     listens: bool,
     /// It has read their end.
@@ -54,7 +54,7 @@ impl Wake for Nobody {
 enum Stream {
     /// Tokio does not know of it: it would tell of what has been read.
     New(TcpStream),
-    /// Shared with the lookout alone.
+    /// Shared with the disconnect watch alone.
     Known(Arc<tokio::net::TcpStream>),
     /// It could not be made known.
     Lost,
@@ -88,7 +88,7 @@ impl Socket {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             stream: Stream::New(stream),
-            lookout: Lookout::default(),
+            disconnect_watch: DisconnectWatch::default(),
             listens: false,
             ended: false,
             full: false,
@@ -100,7 +100,7 @@ impl Socket {
 
     /// Where the service says that a body may be owed.
     pub(super) fn debt(&self) -> Debt {
-        self.lookout.debt()
+        self.disconnect_watch.debt()
     }
 
     /// There is something to read; the end too, if the client `is_hung_up`.
@@ -111,12 +111,13 @@ impl Socket {
 
     /// Has tokio forget it; there may be something to read.
     pub(super) fn rest(&mut self) -> io::Result<()> {
-        self.lookout.end();
+        self.disconnect_watch.end();
         self.listens = false;
         if let Stream::Known(_) = self.stream
             && let Stream::Known(known) = mem::replace(&mut self.stream, Stream::Lost)
         {
-            let known = Arc::into_inner(known).expect("only the lookout shares the stream");
+            let known =
+                Arc::into_inner(known).expect("only the disconnect watch shares the stream");
             self.stream = Stream::New(known.into_std()?);
             self.is_unread = true;
         }
@@ -128,11 +129,11 @@ impl Socket {
         self.stream.socket()
     }
 
-    /// The stream to be waited for and used, which ends any lookout.
+    /// The stream to be waited for and used, which ends the disconnect watch.
     fn stream(&mut self) -> io::Result<Pin<&mut tokio::net::TcpStream>> {
-        self.lookout.end();
+        self.disconnect_watch.end();
         let stream = Arc::get_mut(self.stream.known()?);
-        Ok(Pin::new(stream.expect("only the lookout shares the stream")))
+        Ok(Pin::new(stream.expect("only the disconnect watch shares the stream")))
     }
 
     /// Gives the kernel what it takes.
@@ -254,9 +255,9 @@ impl AsyncWrite for Socket {
     /// A TCP stream has nothing to flush: this asks for the client.
     #[inline]
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, lookout, listens, .. } = &mut *self;
-        let is_watched = !*listens && lookout.is_needed();
-        if is_watched && lookout.poll_left(stream.known()?, cx).is_ready() {
+        let Self { stream, disconnect_watch, listens, .. } = &mut *self;
+        let is_watched = !*listens && disconnect_watch.is_needed();
+        if is_watched && disconnect_watch.poll_left(stream.known()?, cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         Poll::Ready(Ok(()))

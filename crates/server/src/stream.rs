@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use super::departure::Debt;
+use super::disconnect::Debt;
 use super::h1::Protocol;
 use super::socket::Socket;
 use crate::outlet::{EndedBy, Outlet, poll_copy_file};

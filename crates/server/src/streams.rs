@@ -19,14 +19,14 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, sleep};
 
-use super::at_hand::AtHand;
 use super::client_body::{ClientBody, Rest};
 use super::h1::refusal_text;
 use super::h2_stream::Unsent;
-use super::passage::{Passage, Running};
+use super::prepared::AtHand;
 use super::refused::Counts;
 use super::responses::Responses;
 use super::send_memory::{ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory};
+use super::write_progress::{Running, WriteProgress};
 use crate::guard::{Limits, Violation, check_head};
 
 /// As good as never, and within what the clock can tell.
@@ -281,7 +281,7 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         };
         if this.rest.is_empty() {
             // hyper asks for more when the client has taken what there was.
-            Passage::next(0);
+            WriteProgress::next(0);
             let Some(body) = this.body.as_pin_mut() else { return Poll::Ready(None) };
             let polled = match &mut reserved {
                 None => body.poll_frame(cx),
@@ -317,7 +317,7 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
                 reserved.count(this.rest.split_to(length))
             }
         };
-        Passage::next(piece.len());
+        WriteProgress::next(piece.len());
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

@@ -13,8 +13,8 @@ use tamarisk_http_gate::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::client_body::ClientBodyError;
-use super::super::departure::Owed;
-use super::super::pace::Pace;
+use super::super::disconnect::Owed;
+use super::super::refusal_backoff::RefusalBackoff;
 use super::super::tunnel::{Occupied, Tunnel};
 use super::body::{BodySender, Demand};
 use super::request::RequestFacts;
@@ -110,7 +110,7 @@ where
     pub(super) fn poll<T: AsyncRead + Outlet>(
         mut self: Pin<&mut Self>,
         wire: &mut Wire<T>,
-        pace: &Pace,
+        backoff: &RefusalBackoff,
         cx: &mut Context<'_>,
     ) -> Poll<ExchangeEnd> {
         if let Some(body) = self.as_mut().project().body {
@@ -119,7 +119,7 @@ where
         for _ in 0..TURNS {
             let demand = self.body.as_ref().map(BodySender::demand);
             let has_read = demand.is_some_and(|demand| self.as_mut().read(demand, wire, cx));
-            let has_worked = match self.as_mut().work(wire, pace, cx) {
+            let has_worked = match self.as_mut().work(wire, backoff, cx) {
                 Ok(has_worked) => has_worked,
                 Err(ended) => return Poll::Ready(ended),
             };
@@ -232,7 +232,7 @@ where
     fn work<T: AsyncRead + Outlet>(
         mut self: Pin<&mut Self>,
         wire: &mut Wire<T>,
-        pace: &Pace,
+        backoff: &RefusalBackoff,
         cx: &mut Context<'_>,
     ) -> Result<bool, ExchangeEnd> {
         let mut has_worked = false;
@@ -243,7 +243,7 @@ where
                 WorkProjected::Answering { response } => match response.poll(cx) {
                     Poll::Pending => return Ok(has_worked),
                     Poll::Ready(Err(_)) => return Err(ExchangeEnd::Broken),
-                    Poll::Ready(Ok(response)) => self.as_mut().respond(response, wire, pace, cx),
+                    Poll::Ready(Ok(response)) => self.as_mut().respond(response, wire, backoff, cx),
                 },
                 WorkProjected::Sending { body } => {
                     if !this.output.has_room() {
@@ -276,7 +276,7 @@ where
         self: Pin<&mut Self>,
         mut response: Response<B>,
         wire: &mut Wire<T>,
-        pace: &Pace,
+        backoff: &RefusalBackoff,
         cx: &mut Context<'_>,
     ) {
         let mut this = self.project();
@@ -291,9 +291,9 @@ where
             *this.keep = false;
         }
         let status = response.status();
-        *this.keep &= !pace.is_parting();
-        pace.responses().count(status);
-        *this.pause = pace.answered(response.extensions().get::<Refusal>().is_some());
+        *this.keep &= !backoff.is_parting();
+        backoff.responses().count(status);
+        *this.pause = backoff.answered(response.extensions().get::<Refusal>().is_some());
         // What nobody wants of the request decides about the connection, which the head tells.
         if this.body.as_ref().is_some_and(|body| body.demand() == Demand::Never) {
             *this.body = None;

@@ -1,7 +1,7 @@
 //! HTTP/1 on one connection, request after request, by one task or among the
-//! [idle connections](super::lobby).
+//! [idle connections](super::idle_connections).
 //!
-//! The [codec](tamarisk_h1) finds the requests. One whose response is [prepared](super::at_hand) is
+//! The [codec](tamarisk_h1) finds the requests. One whose response is [prepared](super::prepared) is
 //! answered here and now; for any other the service is called, and an [`Exchange`] goes on until
 //! its response is sent.
 
@@ -24,13 +24,13 @@ use tamarisk_http_gate::Deadline;
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 
-use super::at_hand::{Asked, Hand, Prepared, PreparedBody};
 use super::client_body::ClientBody;
 use super::client_service::ClientService;
-use super::departure::Debt;
+use super::disconnect::Debt;
 use super::idle_queue::{Idle, IdleQueue};
 use super::outgoing::Outgoing;
-use super::pace::Pace;
+use super::prepared::{Asked, Hand, Prepared, PreparedBody};
+use super::refusal_backoff::RefusalBackoff;
 use super::refused::Counts;
 use super::socket::NOBODY;
 use super::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
@@ -50,8 +50,8 @@ const HELD_TIME: Duration = Duration::from_secs(1);
 
 /// How the requests of a connection are answered and counted.
 #[derive(Clone)]
-pub(super) struct Settings {
-    pub(super) pace: Pace,
+pub(super) struct RequestSettings {
+    pub(super) backoff: RefusalBackoff,
     pub(super) refused: Arc<Counts>,
     pub(super) debt: Debt,
     pub(super) idle_time: Duration,
@@ -63,7 +63,7 @@ pub(super) struct Settings {
 pub(super) struct Connection<T, S: ClientService> {
     wire: Wire<T>,
     service: S,
-    settings: Settings,
+    settings: RequestSettings,
     state: State<S>,
     /// Whether its future ends when it is quiet.
     pub(super) rests: bool,
@@ -134,7 +134,12 @@ pub(super) enum Standing {
 impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> {
     /// Speaks with the client of `wire`. It closes when there has been no request for a while, for
     /// which it has a `clock`.
-    pub(super) fn new(wire: Wire<T>, service: S, settings: Settings, mut clock: Deadline) -> Self {
+    pub(super) fn new(
+        wire: Wire<T>,
+        service: S,
+        settings: RequestSettings,
+        mut clock: Deadline,
+    ) -> Self {
         clock.stop();
         Self {
             wire,
@@ -243,7 +248,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                 }
                 State::Exchange(exchange) => {
                     let exchange = exchange.as_mut();
-                    match ready!(exchange.poll(&mut self.wire, &self.settings.pace, cx)) {
+                    match ready!(exchange.poll(&mut self.wire, &self.settings.backoff, cx)) {
                         ExchangeEnd::Next { pause } => {
                             self.upgrading = None;
                             self.rest_for(pause);
@@ -327,20 +332,20 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             && said.framing == Framing::Empty
             && !said.upgrade
             && !said.expects_continue;
-        let pace = &self.settings.pace;
-        if !S::EVER || !is_plain || pace.is_parting() {
+        let backoff = &self.settings.backoff;
+        if !S::EVER || !is_plain || backoff.is_parting() {
             return Turn::Service(length);
         }
         let mut is_refusal = false;
         let asked = Asked::of(self.wire.bytes(length), &said);
         let hand = self.service.at_hand(&asked, |prepared| {
             is_refusal = prepared.is_refusal;
-            pace.responses().count_line(prepared.head);
+            backoff.responses().count_line(prepared.head);
             Outgoing::new(prepared, !said.keep)
         });
         match hand {
             Hand::Answer(outgoing) => {
-                let pause = pace.answered(is_refusal);
+                let pause = backoff.answered(is_refusal);
                 self.rest_for(pause);
                 self.wire.skip(length);
                 self.wire.finish_empty();
@@ -366,7 +371,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             return Turn::Over;
         }
         let status = violation.status();
-        self.settings.pace.responses().count(status);
+        self.settings.backoff.responses().count(status);
         let text = refusal_text(violation);
         self.service.refused(violation, text.len());
         let head = format!(

@@ -16,7 +16,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::super::at_hand::{AtHand, Ordinary};
+use super::super::prepared::{AtHand, Ordinary};
 use super::super::sent_file::{Bringing, FileBody, SentFile};
 use super::*;
 use crate::guard::Limits;
@@ -70,16 +70,21 @@ where
     T: AsyncRead + Outlet + Send + 'static,
     S: ClientService,
 {
-    speak_at(Pace::default(), stream, service, idle_time)
+    speak_at(RefusalBackoff::default(), stream, service, idle_time)
 }
 
-fn speak_at<T, S>(pace: Pace, stream: T, service: S, idle_time: Duration) -> Connection<T, S>
+fn speak_at<T, S>(
+    backoff: RefusalBackoff,
+    stream: T,
+    service: S,
+    idle_time: Duration,
+) -> Connection<T, S>
 where
     T: AsyncRead + Outlet + Send + 'static,
     S: ClientService,
 {
     let (refused, debt) = (Arc::default(), Debt::default());
-    let settings = Settings { pace, refused, debt, idle_time, idle_queue: None };
+    let settings = RequestSettings { backoff, refused, debt, idle_time, idle_queue: None };
     Connection::new(Wire::new(stream, Limits::default()), service, settings, Deadline::default())
 }
 
@@ -385,8 +390,8 @@ async fn who_asks_without_end_lets_others_have_their_turn() {
 #[tokio::test(start_paused = true)]
 async fn who_is_refused_at_hand_is_read_after_a_pause() {
     let (mut client, socket) = duplex(4096);
-    let pace = Pace::with_pause(SECOND);
-    tokio::spawn(speak_at(pace, socket, Quick::new(1), IDLE_TIME));
+    let backoff = RefusalBackoff::with_pause(SECOND);
+    tokio::spawn(speak_at(backoff, socket, Quick::new(1), IDLE_TIME));
     let mut waits = Vec::new();
     for targets in [&["/now1"][..], &["/now/refused2"], &["/now3"], &["/now/refused4", "/now5"]] {
         client.write_all(&requests(targets)).await.unwrap();

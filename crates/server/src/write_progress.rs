@@ -15,25 +15,25 @@ use crate::guard::Patience;
 
 tokio::task_local! {
     /// Of the stream that is being polled: hyper lets nothing else through to the body within.
-    static PASSAGE: Cell<Passage>;
+    static WRITE_PROGRESS: Cell<WriteProgress>;
 }
 
 /// What has become of an answer's bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Passage {
+pub(super) struct WriteProgress {
     /// Taken since the stream was last looked at.
     taken: usize,
     /// There for the client.
     untaken: usize,
 }
 
-impl Passage {
+impl WriteProgress {
     /// The client has taken all that was there, and now there are so many bytes.
     pub(super) fn next(bytes: usize) {
         // Only hyper polls a body, on a stream that we run.
-        let _ = PASSAGE.try_with(|passage| {
-            let Self { taken, untaken } = passage.get();
-            passage.set(Self { taken: taken + untaken, untaken: bytes });
+        let _ = WRITE_PROGRESS.try_with(|progress| {
+            let Self { taken, untaken } = progress.get();
+            progress.set(Self { taken: taken + untaken, untaken: bytes });
         });
     }
 }
@@ -73,9 +73,9 @@ impl<F: Future<Output = ()>> Future for Running<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
         let limits = this.streams.limits();
-        let before = Cell::new(Passage { taken: 0, untaken: *this.untaken });
-        let (polled, Passage { taken, untaken }) =
-            PASSAGE.sync_scope(before, || (this.stream.poll(cx), PASSAGE.with(Cell::get)));
+        let before = Cell::new(WriteProgress { taken: 0, untaken: *this.untaken });
+        let (polled, WriteProgress { taken, untaken }) = WRITE_PROGRESS
+            .sync_scope(before, || (this.stream.poll(cx), WRITE_PROGRESS.with(Cell::get)));
         *this.untaken = untaken;
         if taken > 0 {
             this.patience.moved(taken, limits);

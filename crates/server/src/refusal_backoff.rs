@@ -40,7 +40,7 @@ const PAUSE_MAX_MILLIS: u32 = 1000;
 
 /// What the connections of a core know of each other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pace(Arc<Counts>);
+pub(super) struct RefusalBackoff(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -51,7 +51,7 @@ struct Counts {
     responses: Responses,
 }
 
-impl Pace {
+impl RefusalBackoff {
     /// Of connections whose answers are counted among these.
     pub(super) fn new(responses: Responses) -> Self {
         Self(Arc::new(Counts { responses, ..Counts::default() }))
@@ -120,8 +120,8 @@ fn next_pause(pause: u32, load: Load) -> u32 {
 }
 
 /// Looks at the load of the thread that it is called on.
-pub(super) struct PaceMaker {
-    pace: Pace,
+pub(super) struct BackoffController {
+    backoff: RefusalBackoff,
     schedstat: Option<File>,
     thread: ThreadId,
     seen: Option<(Instant, Spent)>,
@@ -134,11 +134,11 @@ struct Spent {
     waited_nanos: u64,
 }
 
-impl PaceMaker {
+impl BackoffController {
     /// For the current thread. Without the scheduler's accounts there is no pause.
-    pub(super) fn new(pace: Pace) -> Self {
+    pub(super) fn new(backoff: RefusalBackoff) -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
-        Self { pace, schedstat, thread: thread::current().id(), seen: None }
+        Self { backoff, schedstat, thread: thread::current().id(), seen: None }
     }
 
     /// To be called every [`INTERVAL`]. On another thread it does nothing: a
@@ -146,13 +146,13 @@ impl PaceMaker {
     pub(super) fn tick(&mut self) {
         let Some(spent) = self.spent() else { return };
         let now = Instant::now();
-        let refused = self.pace.take_refused();
+        let refused = self.backoff.take_refused();
         if let Some((then, before)) = self.seen.replace((now, spent)) {
             let passed = now.duration_since(then).as_nanos().max(1) as f64;
             let run = spent.run_nanos.saturating_sub(before.run_nanos) as f64;
             let waited = spent.waited_nanos.saturating_sub(before.waited_nanos) as f64;
             let load = Load { busy: (run + waited) / passed, refusing: refused * run / passed };
-            let pause = &self.pace.0.pause_millis;
+            let pause = &self.backoff.0.pause_millis;
             pause.store(next_pause(pause.load(Ordering::Relaxed), load), Ordering::Relaxed);
         }
     }
@@ -202,15 +202,15 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_busy_refusing_is_seen_to_be() {
-        let pace = Pace::default();
-        let mut maker = PaceMaker::new(pace.clone());
+        let backoff = RefusalBackoff::default();
+        let mut maker = BackoffController::new(backoff.clone());
         maker.tick();
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(50) {
-            assert_eq!(pace.answered(true), Duration::ZERO);
+            assert_eq!(backoff.answered(true), Duration::ZERO);
         }
         maker.tick();
-        assert_eq!(pace.answered(true), Duration::from_millis(4));
-        assert_eq!(pace.answered(false), Duration::ZERO);
+        assert_eq!(backoff.answered(true), Duration::from_millis(4));
+        assert_eq!(backoff.answered(false), Duration::ZERO);
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP/1 with one client, by a task or in the [lobby](super::lobby).
+//! HTTP/1 with one client, by a task or in the [idle_connections](super::idle_connections).
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,48 +9,48 @@ use std::time::Duration;
 
 use tamarisk_http_gate::Deadline;
 
-use super::accept::Place;
+use super::accept::ConnectionPermit;
 use super::client_service::ClientService;
-use super::connection::{Ended, Terms};
-use super::h1::{Connection, Left, Settings, Standing, Wire};
+use super::connection::{ConnectionSettings, Ended};
+use super::h1::{Connection, Left, RequestSettings, Standing, Wire};
 use super::stream::Stream;
 
 /// HTTP/1 with one client.
 pub(super) struct Http1<S: ClientService> {
     connection: Connection<Stream, S>,
-    terms: Arc<Terms>,
-    _place: Place,
+    settings: Arc<ConnectionSettings>,
+    _permit: ConnectionPermit,
 }
 
 impl<S: ClientService> Http1<S> {
-    /// With the client of `wire`, who has `place` until the end; for the time between requests
+    /// With the client of `wire`, who has `permit` until the end; for the time between requests
     /// there is a `clock`.
     pub(super) fn new(
         wire: Wire<Stream>,
         service: S,
-        terms: Arc<Terms>,
-        place: Place,
+        settings: Arc<ConnectionSettings>,
+        permit: ConnectionPermit,
         clock: Deadline,
     ) -> Self {
-        let settings = Settings {
-            pace: terms.pace.clone(),
-            refused: Arc::clone(&terms.refused),
+        let requests = RequestSettings {
+            backoff: settings.backoff.clone(),
+            refused: Arc::clone(&settings.refused),
             debt: wire.get_ref().debt(),
-            idle_time: terms.idle_time,
-            idle_queue: Some(terms.idle.clone()),
+            idle_time: settings.idle_time,
+            idle_queue: Some(settings.idle.clone()),
         };
-        let connection = Connection::new(wire, service, settings, clock);
-        Self { connection, terms, _place: place }
+        let connection = Connection::new(wire, service, requests, clock);
+        Self { connection, settings, _permit: permit }
     }
 
     /// Serves the client to the end, or until it is quiet.
     pub(super) async fn run(mut self: Box<Self>) -> Served<S> {
-        let Self { connection, terms, .. } = &mut *self;
+        let Self { connection, settings, .. } = &mut *self;
         let left = loop {
             // After the start of a drain there is nowhere else to wait.
-            connection.rests = terms.rests && !terms.drain.has_started();
-            match terms.drain.until_kept(Pin::new(&mut *connection)).await {
-                Ok(Left::Quiet) if terms.drain.has_started() => {}
+            connection.rests = settings.rests && !settings.drain.has_started();
+            match settings.drain.until_kept(Pin::new(&mut *connection)).await {
+                Ok(Left::Quiet) if settings.drain.has_started() => {}
                 Ok(left) => break left,
                 Err(end) => {
                     connection.rests = false;
@@ -66,9 +66,9 @@ impl<S: ClientService> Http1<S> {
             Left::Quiet => Served::Quiet(self),
             Left::Over => Served::ToTheEnd(Ended::ByItself),
             Left::Switched => {
-                let Self { connection, terms, _place } = *self;
+                let Self { connection, settings, _permit } = *self;
                 Served::ToTheEnd(match connection.switch() {
-                    Some(tunnel) => Box::pin(tunnel.run(&terms.drain)).await,
+                    Some(tunnel) => Box::pin(tunnel.run(&settings.drain)).await,
                     None => Ended::ByItself,
                 })
             }

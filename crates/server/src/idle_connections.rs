@@ -1,4 +1,4 @@
-//! Where clients wait who have asked for nothing.
+//! Idle connections, which share one task.
 //!
 //! A connection that has to wait for anything (a slow client, the service) is a task of its
 //! own. But most of them wait for their next request, most of the time, and most requests are
@@ -22,22 +22,22 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::accept::Place;
+use super::accept::ConnectionPermit;
+use super::client_connection::{Http1, Served};
 use super::client_service::ClientService;
-use super::connection::{self, Client, Ended, Terms};
+use super::connection::{self, Client, ConnectionSettings, Ended};
 use super::h1::{Protocol, Standing};
-use super::poller::{Poller, Told};
-use super::served::{Http1, Served};
+use super::poller::{Poller, ReadyEvent};
 use super::socket::{NOBODY, Socket};
 
 /// The connections of a listener: those that wait here, and those that have tasks.
-pub(super) struct Lobby<S: ClientService> {
-    terms: Arc<Terms>,
+pub(super) struct IdleConnections<S: ClientService> {
+    settings: Arc<ConnectionSettings>,
     /// Without one nobody waits here.
     poller: Option<Poller>,
     /// Who has something to say.
-    told: Vec<Told>,
-    waiting: Slab<Guest<S>>,
+    ready: Vec<ReadyEvent>,
+    waiting: Slab<IdleConnection<S>>,
     due: Due,
     tasks: TaskTracker,
     cut_off: Arc<AtomicUsize>,
@@ -46,25 +46,25 @@ pub(super) struct Lobby<S: ClientService> {
     returning: UnboundedReceiver<Box<Http1<S>>>,
 }
 
-struct Guest<S: ClientService> {
+struct IdleConnection<S: ClientService> {
     http: Box<Http1<S>>,
     /// When it was answered last.
     since: Instant,
 }
 
-impl<S: ClientService> Lobby<S> {
-    /// For connections that are served on these `terms`.
-    pub(super) fn new(mut terms: Terms) -> Self {
+impl<S: ClientService> IdleConnections<S> {
+    /// For connections that are served on these `settings`.
+    pub(super) fn new(mut settings: ConnectionSettings) -> Self {
         // All are served by one thread here: elsewhere they have them all.
         let has_one_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
         let poller = if S::EVER && has_one_thread { Poller::new().ok() } else { None };
-        terms.rests = poller.is_some();
+        settings.rests = poller.is_some();
         // There are no more in it than there may be connections.
         let (back, returning) = mpsc::unbounded_channel();
         Self {
-            terms: Arc::new(terms),
+            settings: Arc::new(settings),
             poller,
-            told: Vec::new(),
+            ready: Vec::new(),
             waiting: Slab::new(),
             due: Due::default(),
             tasks: TaskTracker::new(),
@@ -75,13 +75,14 @@ impl<S: ClientService> Lobby<S> {
     }
 
     /// Serves a client who has come.
-    pub(super) fn welcome(&mut self, socket: Socket, service: S, place: Place) {
-        let terms = Arc::clone(&self.terms);
-        let client = match Client::of(socket, &terms) {
+    pub(super) fn welcome(&mut self, socket: Socket, service: S, permit: ConnectionPermit) {
+        let settings = Arc::clone(&self.settings);
+        let client = match Client::of(socket, &settings) {
             Client::Open(mut wire) if self.poller.is_some() => {
                 match wire.poll_protocol(&mut Context::from_waker(&NOBODY)) {
                     Poll::Ready(Ok(Some(Protocol::Http1))) => {
-                        let http = Http1::new(*wire, service, terms, place, Deadline::default());
+                        let http =
+                            Http1::new(*wire, service, settings, permit, Deadline::default());
                         return self.take_in(Box::new(http), Duration::ZERO);
                     }
                     // It has left.
@@ -91,7 +92,7 @@ impl<S: ClientService> Lobby<S> {
             }
             client => client,
         };
-        self.spawn(connection::serve(client, service, terms, place));
+        self.spawn(connection::serve(client, service, settings, permit));
     }
 
     /// Answers what is at hand to a client who has `waited` already, and has it wait here or in a
@@ -112,8 +113,8 @@ impl<S: ClientService> Lobby<S> {
         if is_added {
             let now = Instant::now();
             let since = now.checked_sub(waited).unwrap_or(now);
-            self.due.set(seat.key(), since.checked_add(self.terms.idle_time));
-            seat.insert(Guest { http, since });
+            self.due.set(seat.key(), since.checked_add(self.settings.idle_time));
+            seat.insert(IdleConnection { http, since });
         }
     }
 
@@ -131,11 +132,11 @@ impl<S: ClientService> Lobby<S> {
 
     /// Waits until somebody has something to say, or comes back from its task.
     pub(super) async fn wait(&mut self) -> Option<Box<Http1<S>>> {
-        self.told.clear();
+        self.ready.clear();
         let Some(poller) = &self.poller else { return pending().await };
         tokio::select! {
             // That it was interrupted is all that can happen.
-            _ = poller.wait(&mut self.told) => None,
+            _ = poller.wait(&mut self.ready) => None,
             returned = self.returning.recv() => returned,
         }
     }
@@ -149,24 +150,24 @@ impl<S: ClientService> Lobby<S> {
             return 1;
         }
         let now = Instant::now();
-        let told = mem::take(&mut self.told);
-        for &Told { key, is_hung_up } in &told {
-            let Some(guest) = self.waiting.get_mut(key) else { continue };
-            guest.http.heard(is_hung_up);
-            match guest.http.answer() {
-                Standing::Quiet { is_asked: true } => guest.since = now,
+        let ready = mem::take(&mut self.ready);
+        for &ReadyEvent { key, is_hung_up } in &ready {
+            let Some(idle) = self.waiting.get_mut(key) else { continue };
+            idle.http.heard(is_hung_up);
+            match idle.http.answer() {
+                Standing::Quiet { is_asked: true } => idle.since = now,
                 Standing::Quiet { is_asked: false } => {}
                 Standing::Busy => self.let_go(key),
                 Standing::Over => drop(self.waiting.remove(key)),
             }
         }
-        self.told = told;
-        self.told.len()
+        self.ready = ready;
+        self.ready.len()
     }
 
     /// Gives a connection that waits here a task of its own.
     fn let_go(&mut self, key: usize) {
-        let Guest { http, .. } = self.waiting.remove(key);
+        let IdleConnection { http, .. } = self.waiting.remove(key);
         if let (Some(poller), Some(socket)) = (&self.poller, http.socket()) {
             poller.remove(socket);
         }
@@ -177,8 +178,8 @@ impl<S: ClientService> Lobby<S> {
     pub(super) fn tick(&mut self) {
         let now = Instant::now();
         while let Some(key) = self.due.next(now) {
-            let Some(guest) = self.waiting.get(key) else { continue };
-            match guest.since.checked_add(self.terms.idle_time) {
+            let Some(idle) = self.waiting.get(key) else { continue };
+            match idle.since.checked_add(self.settings.idle_time) {
                 Some(end) if end <= now => drop(self.waiting.remove(key)),
                 end => self.due.set(key, end),
             }
@@ -188,15 +189,15 @@ impl<S: ClientService> Lobby<S> {
     /// Has the connection close that has been idle for the longest of those with tasks; `false` if
     /// there is none.
     pub(super) fn close_idle_task(&self) -> bool {
-        self.terms.idle.close_first()
+        self.settings.idle.close_first()
     }
 
     /// Closes the connection that has waited here for the longest, for one that comes; `false` if
     /// none waits here.
     pub(super) fn give_way(&mut self) -> bool {
         while let Some((time, key)) = self.due.first() {
-            let Some(guest) = self.waiting.get(key) else { continue };
-            match guest.since.checked_add(self.terms.idle_time) {
+            let Some(idle) = self.waiting.get(key) else { continue };
+            match idle.since.checked_add(self.settings.idle_time) {
                 Some(end) if end <= time => {
                     drop(self.waiting.remove(key));
                     return true;

@@ -3,7 +3,7 @@
 //! A connection learns by reading that its client has left. A body that nobody has asked for yet
 //! is not read: whoever leaves while such a request queues would keep its place, and be served in
 //! the end. So while a request with a body waits for its answer, and the connection does not wait
-//! for the client's bytes, its [`Lookout`] tells of the client's departure, and the connection is
+//! for the client's bytes, its [`DisconnectWatch`] tells of the client's departure, and the connection is
 //! broken off.
 //!
 //! A client has left when it has closed its sending side or reset the connection, as
@@ -26,13 +26,13 @@ const UNHEARD_MAX: Duration = Duration::from_millis(100);
 
 /// Looks out for a client who leaves unheard.
 #[derive(Default)]
-pub(super) struct Lookout {
+pub(super) struct DisconnectWatch {
     departure: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     unheard: Deadline,
     debt: Debt,
 }
 
-impl Lookout {
+impl DisconnectWatch {
     /// Where the service says that a body may be owed.
     pub(super) fn debt(&self) -> Debt {
         self.debt.clone()
