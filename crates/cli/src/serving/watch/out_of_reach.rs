@@ -64,11 +64,8 @@ mod tests {
         let gate = tamarisk_stage::StageBuilder::new("app").gate().unwrap();
         let observed = |value: f64| {
             let mut seen = gate.observe();
-            seen.readings.push(tamarisk_stage::LawReading {
-                name: READING.into(),
-                class: None,
-                value,
-            });
+            let name = READING.into();
+            seen.readings = vec![tamarisk_stage::LawReading { name, class: None, value }];
             [seen]
         };
         let (mut told, start) = (OutOfReach::default(), Instant::now());
