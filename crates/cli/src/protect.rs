@@ -2,14 +2,12 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tamarisk_control::{Ratio, Target, parse_duration};
-use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::config::{self, ConfigError};
 use tamarisk_protect::{Options, Running};
 use tamarisk_proxy::{Origin, Upstream};
@@ -20,11 +18,12 @@ use tamarisk_stage::StageObservation;
 mod recording;
 
 use self::recording::Recordings;
-use crate::arguments::{listen_address, misunderstood};
+use crate::arguments::misunderstood;
 use crate::ending::Ending;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
-use crate::serving::tls::{self, TlsFiles};
+use crate::serving::front_args::FrontArgs;
+use crate::serving::tls;
 use crate::serving::{self, RunningService, warn_of_readable};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -65,11 +64,8 @@ pub(crate) struct Protect {
     /// The service, as `http://HOST:PORT`, `HOST:PORT` or, on this machine, `:PORT`
     #[arg(value_name = "URL", required_unless_present = "config")]
     upstream: Option<Origin>,
-    /// Serve clients here; `:8080` is that port of all interfaces [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
-    listen: Option<SocketAddr>,
     #[command(flatten)]
-    tls: TlsFiles,
+    front: FrontArgs,
     /// Promise that half of the answers come within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p50: Option<Duration>,
@@ -83,18 +79,9 @@ pub(crate) struct Protect {
     log: AccessLog,
     #[command(flatten)]
     messages: MessageOptions,
-    /// Show status (/status, /metrics, and a page) here
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
-    status: Option<SocketAddr>,
-    /// Allow changes over the status port to who has the token in this file
-    #[arg(long, value_name = "FILE")]
-    status_token_file: Option<PathBuf>,
     /// Read routes, classes, targets and laws from a TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "target"])]
     config: Option<PathBuf>,
-    /// Serve on this many threads [default: one for each core]
-    #[arg(long, value_name = "N")]
-    cores: Option<NonZeroUsize>,
     /// Record what the law is told and decides; of several upstreams each to a file that has its
     /// name before the ending. What is there is overwritten. A law that takes over on SIGHUP is not
     /// recorded any more
@@ -103,9 +90,6 @@ pub(crate) struct Protect {
     /// Stop recording when a file has this size
     #[arg(long, value_name = "SIZE", value_parser = recording::size, default_value = "1GiB", requires = "record")]
     record_size: u64,
-    /// Let requests under way finish for this long when shutting down
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
-    drain: Duration,
 }
 
 impl Protect {
@@ -133,7 +117,7 @@ impl Protect {
             start,
             read,
             recording,
-            self.drain,
+            &self.front,
         ))?;
         recordings.end();
         Ok(ending)
@@ -154,17 +138,8 @@ impl Protect {
                 return Err(misunderstood("name the service to protect, or a --config"));
             }
         };
-        options.front.listen = self.listen.unwrap_or(options.front.listen);
-        options.front.status = self.status.or(options.front.status);
-        options.front.status_token =
-            self.status_token_file.clone().map(TokenSource::File).or(options.front.status_token);
-        if self.status_token_file.is_some() && options.front.status.is_none() {
-            return Err(misunderstood("--status-token-file needs a --status to be shown on"));
-        }
         options.log = self.log.options().or(options.log);
-        options.front.cores = self.cores.unwrap_or(options.front.cores);
-        options.front.tls = self.tls.open()?.or(options.front.tls);
-        options.front.handshake_target = self.tls.target()?;
+        self.front.apply(&mut options.front)?;
         Ok(Ok(options))
     }
 

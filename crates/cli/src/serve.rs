@@ -12,16 +12,16 @@ use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::{
     FolderOptions, Listeners, Listing, Options, Running, SiteError, SiteOptions, start, start_on,
 };
-use tamarisk_observe::status::TokenSource;
 use tamarisk_proxy::Upstream;
 use tamarisk_service::{Reloaded, RunningFront};
 use tamarisk_stage::StageObservation;
 
-use crate::arguments::{listen_address, misunderstood};
+use crate::arguments::misunderstood;
 use crate::ending::Ending;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
-use crate::serving::tls::{self, TlsFiles};
+use crate::serving::front_args::FrontArgs;
+use crate::serving::tls;
 use crate::serving::{self, RunningService, warn_of_readable};
 use crate::size;
 
@@ -81,12 +81,8 @@ pub(crate) struct Serve {
     /// The folder, or a file that describes a site
     #[arg(value_name = "FOLDER|FILE")]
     site: PathBuf,
-    /// Serve clients here; `:8080` is that port of all interfaces [default: what the file says, or
-    /// 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
-    listen: Option<SocketAddr>,
     #[command(flatten)]
-    tls: TlsFiles,
+    front: FrontArgs,
     /// Say whether the site can be served, and end
     #[arg(long)]
     check: bool,
@@ -109,18 +105,6 @@ pub(crate) struct Serve {
     log: AccessLog,
     #[command(flatten)]
     messages: MessageOptions,
-    /// Show the status here: a page, JSON and metrics for Prometheus
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
-    status: Option<SocketAddr>,
-    /// Allow changes over the status port to who has the token in this file
-    #[arg(long, value_name = "FILE")]
-    status_token_file: Option<PathBuf>,
-    /// Serve on this many threads [default: one for each core]
-    #[arg(long, value_name = "N")]
-    cores: Option<NonZeroUsize>,
-    /// Let requests under way finish for this long when shutting down
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
-    drain: Duration,
 }
 
 impl Serve {
@@ -141,7 +125,7 @@ impl Serve {
         }
         let start = (options.front.clone(), options);
         let (read, beside) = (|| self.options(), std::future::pending());
-        runtime.block_on(serving::run::<Running>(&self.messages, start, read, beside, self.drain))
+        runtime.block_on(serving::run::<Running>(&self.messages, start, read, beside, &self.front))
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {
@@ -157,17 +141,7 @@ impl Serve {
         } else {
             Options::new(DEFAULT_LISTEN, self.folder()?)
         };
-        options.front.status = self.status.or(options.front.status);
-        if let Some(file) = &self.status_token_file {
-            if options.front.status.is_none() {
-                return Err(misunderstood("--status-token-file needs a --status to be shown on"));
-            }
-            options.front.status_token = Some(TokenSource::File(file.clone()));
-        }
-        options.front.listen = self.listen.unwrap_or(options.front.listen);
-        options.front.cores = self.cores.unwrap_or(options.front.cores);
-        options.front.tls = self.tls.open()?.or(options.front.tls);
-        options.front.handshake_target = self.tls.target()?;
+        self.front.apply(&mut options.front)?;
         Ok(Ok(options))
     }
 

@@ -6,9 +6,9 @@
 //! The way of a request:
 //!
 //! ```text
-//! socket ─ h1 ─────── classify ─ gate ─ line ─ upstream
-//!          strict     route,    law,   one connection,
-//!          reading    class     queue  one pass
+//! socket ─ h1 ─────── classify ─ gate ─ connection ─ upstream
+//!          strict     route,    law,   pooled,
+//!          reading    class     queue  head in one pass
 //! ```
 //!
 //! Start reading at [`start`], which puts the parts together; then [`tamarisk_server`] for the way

@@ -1,6 +1,7 @@
 //! What `protect` and `serve` have in common while they run: start, signals, messages, end.
 
 pub(crate) mod access_log;
+pub(crate) mod front_args;
 mod handover;
 mod reload;
 pub(crate) mod tls;
@@ -20,6 +21,7 @@ use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
 use tamarisk_settings::ConfigError;
 use tamarisk_stage::StageObservation;
 
+use self::front_args::FrontArgs;
 use self::handover::Handover;
 use self::reload::reload;
 use self::watch::Watch;
@@ -55,15 +57,16 @@ pub(crate) trait RunningService: Sized {
     async fn shutdown(self, timeout: Duration) -> usize;
 }
 
-/// Runs a service until somebody asks it to end, then lets requests under way finish for `drain`.
+/// Runs a service until somebody asks it to end, then lets requests under way finish for as long as `args` say.
 /// `read` reads its options again; `beside` runs meanwhile, and must not end.
 pub(crate) async fn run<S: RunningService>(
     messages: &MessageOptions,
     (front, options): (FrontOptions, S::Options),
     read: impl Fn() -> anyhow::Result<Result<S::Options, ConfigError>>,
     beside: impl Future<Output = ()>,
-    drain: Duration,
+    args: &FrontArgs,
 ) -> anyhow::Result<Ending> {
+    let drain = args.drain;
     // Also without a file to read again: the signal would end the process.
     let mut read_again = SignalWatch::read_again();
     let mut handover = Handover::watch();
