@@ -8,11 +8,14 @@
 mod deadline;
 mod error_pages;
 mod hold;
+mod message;
+mod page;
 mod refusal;
 mod timeout;
 
 pub use deadline::Deadline;
 pub use error_pages::{ErrorPageError, ErrorPages};
 pub use hold::{Hold, READY_BYTES};
-pub use refusal::{Details, Form, Message, Refusal, error_page, reason, refused};
+pub use message::{Details, Form, Message, error_page};
+pub use refusal::{Refusal, reason, refused};
 pub use timeout::timeout;
