@@ -4,46 +4,21 @@ use std::io;
 use std::iter;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
 use tokio::time::MissedTickBehavior;
 
 use super::arrivals::Arrivals;
 use super::client_service::ClientService;
-use super::connection::ConnectionSettings;
 use super::door::Door;
 use super::idle_connections::IdleConnections;
 use super::refusal_backoff::{self, BackoffController, RefusalBackoff};
+use super::settings::{ConnectionPermit, ConnectionSettings};
 use super::socket::Socket;
 use super::{Drain, Server};
 
 /// Clients who are accepted or answered before others have their turn.
 const AT_ONCE_MAX: usize = 64;
-
-/// A connection's part in the count, until it is dropped.
-pub(super) struct ConnectionPermit(Arc<AtomicUsize>);
-
-impl ConnectionPermit {
-    pub(super) fn take(server: &Server) -> Option<Self> {
-        let before = server.connections.fetch_add(1, Ordering::Relaxed);
-        let permit = Self(Arc::clone(&server.connections));
-        (before < server.connections_max).then_some(permit)
-    }
-
-    /// The permit for the place of a connection that is closing, and counted until it has.
-    fn succeed(server: &Server) -> Self {
-        server.connections.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(&server.connections))
-    }
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 pub(super) async fn run<S: ClientService>(
     server: &Server,

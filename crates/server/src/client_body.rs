@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tamarisk_http_gate::Deadline;
 
-use super::h1::RequestBody;
+use super::body_error::ClientBodyError;
+use super::h1::body::RequestBody;
 use crate::guard::{Limits, Patience, Violation};
 
 /// How much of a body that nobody wants is read, and for how long: what a client has sent by the
@@ -37,34 +38,6 @@ struct Upload {
     body: Incoming,
     patience: Patience,
     limits: Limits,
-}
-
-/// Why there is no more of a request's body.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientBodyError {
-    /// The client broke off, or what it sent over HTTP/2 is malformed.
-    #[error(transparent)]
-    Broken(#[from] hyper::Error),
-    /// The client has left before the body's end, or the connection broke.
-    #[error("the client's connection ended within the request body")]
-    Gone,
-    /// What it sent over HTTP/1 breaks a rule or a limit.
-    #[error(transparent)]
-    Malformed(Violation),
-    /// The client let us wait for longer than the [limits](Limits::stall_time) allow.
-    #[error(transparent)]
-    Slow(Violation),
-}
-
-impl ClientBodyError {
-    /// What the client is refused for, if it is not gone.
-    pub fn violation(&self) -> Option<Violation> {
-        match self {
-            Self::Slow(violation) | Self::Malformed(violation) => Some(*violation),
-            Self::Broken(_) | Self::Gone => None,
-        }
-    }
 }
 
 impl ClientBody {

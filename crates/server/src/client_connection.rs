@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tamarisk_http_gate::Deadline;
 
-use super::accept::ConnectionPermit;
 use super::client_service::ClientService;
-use super::connection::{ConnectionSettings, Ended};
-use super::h1::{Connection, Left, RequestSettings, Standing, Wire};
+use super::h1::wire::Wire;
+use super::h1::{Connection, Left, RequestSettings, Standing};
+use super::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use super::stream::Stream;
 
 /// HTTP/1 with one client.

@@ -9,22 +9,16 @@ use std::time::Duration;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tamarisk_http_gate::Deadline;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::accept::ConnectionPermit;
 use super::client_connection::{Http1, Served};
 use super::client_service::ClientService;
-use super::h1::{Protocol, Wire};
+use super::h1::wire::{Protocol, Wire};
 use super::h2_stream::H2Stream;
-use super::idle_queue::IdleQueue;
-use super::refusal_backoff::RefusalBackoff;
-use super::refused::Counts;
-use super::send_memory::ServerMemory;
+use super::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use super::socket::Socket;
 use super::stream::Stream;
 use super::streams::Streams;
-use super::{Drain, Server};
-use crate::guard::Limits;
 use crate::tls::Handshakes;
 
 /// hyper's buffer for each stream of HTTP/2: by default it would gather 400 KiB for a client that
@@ -41,38 +35,6 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long an HTTP/2 client that asked for nothing may take to part.
 const PARTING_TIME: Duration = Duration::from_secs(5);
-
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// It was done, or broke.
-    ByItself,
-    /// It was still busy when the time to drain was over.
-    CutOff,
-}
-
-/// How the connections of a core are served.
-pub(super) struct ConnectionSettings {
-    pub(super) tls: Option<Handshakes>,
-    pub(super) limits: Limits,
-    pub(super) idle_time: Duration,
-    pub(super) backoff: RefusalBackoff,
-    pub(super) refused: Arc<Counts>,
-    pub(super) memory: ServerMemory,
-    pub(super) idle: IdleQueue,
-    pub(super) drain: Drain,
-    /// Whether connections are left quiet.
-    pub(super) rests: bool,
-}
-
-impl ConnectionSettings {
-    /// Those of `server`, where connections are served to their ends.
-    pub(super) fn of(server: &Server, backoff: RefusalBackoff, drain: Drain) -> Self {
-        let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
-        let idle = IdleQueue::default();
-        Self { tls, limits, idle_time, backoff, refused, memory, idle, drain, rests: false }
-    }
-}
 
 /// A client, and how far we have come with it.
 pub(super) enum Client {
@@ -149,16 +111,6 @@ async fn http2<S: ClientService>(
     };
     connection.as_mut().graceful_shutdown();
     Ended::by(end, connection).await
-}
-
-impl Ended {
-    /// Lets `connection` finish until `end`.
-    pub(super) async fn by(end: Instant, connection: impl Future) -> Self {
-        match timeout_at(end, connection).await {
-            Ok(_) => Self::ByItself,
-            Err(_) => Self::CutOff,
-        }
-    }
 }
 
 /// The stream to speak HTTP on, and what the client begins with.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::h1::Wire;
+use super::h1::wire::Wire;
 use super::paced::Paced;
 use super::tunnel::Rejoined;
 use crate::outlet::Outlet;

@@ -22,12 +22,13 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::accept::ConnectionPermit;
 use super::client_connection::{Http1, Served};
 use super::client_service::ClientService;
-use super::connection::{self, Client, ConnectionSettings, Ended};
-use super::h1::{Protocol, Standing};
+use super::connection::{self, Client};
+use super::h1::Standing;
+use super::h1::wire::Protocol;
 use super::poller::{Poller, ReadyEvent};
+use super::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use super::socket::{NOBODY, Socket};
 
 /// The connections of a listener: those that wait here, and those that have tasks.

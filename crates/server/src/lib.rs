@@ -14,6 +14,7 @@
 
 mod accept;
 mod arrivals;
+mod body_error;
 mod client_body;
 mod client_connection;
 mod client_service;
@@ -39,8 +40,10 @@ mod prepared;
 mod refusal_backoff;
 mod refused;
 mod responses;
+mod running_stream;
 mod send_memory;
 mod sent_file;
+mod settings;
 mod socket;
 mod stream;
 mod streams;
@@ -62,17 +65,18 @@ use hyper::service::Service;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
-use self::accept::ConnectionPermit;
 use self::arrivals::Arrivals;
 use self::client_connection::Served;
-use self::connection::{Client, ConnectionSettings, Ended};
+use self::connection::Client;
 use self::refusal_backoff::RefusalBackoff;
 use self::send_memory::ServerMemory;
+use self::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use self::stream::Stream;
 use crate::guard::Limits;
 use crate::tls::Handshakes;
 
-pub use client_body::{ClientBody, ClientBodyError};
+pub use body_error::ClientBodyError;
+pub use client_body::ClientBody;
 pub use cores::Cores;
 pub use drain::{Drain, DrainTrigger};
 pub use listen::{Beside, ListenError, Listeners};

@@ -93,6 +93,11 @@ impl Drop for HandshakeEnded<'_> {
     }
 }
 
+/// What a client is told that was refused for its framing.
+pub(super) fn refusal_text(violation: Violation) -> String {
+    format!("{}: {violation}\n", violation.status().as_u16())
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};

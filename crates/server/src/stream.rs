@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
 use super::disconnect::Debt;
-use super::h1::Protocol;
+use super::h1::wire::Protocol;
 use super::socket::Socket;
 use crate::outlet::{EndedBy, Outlet, poll_copy_file};
 

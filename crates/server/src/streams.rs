@@ -13,20 +13,18 @@ use http::header::{CONTENT_TYPE, EXPECT};
 use http::{HeaderValue, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper::rt::Executor;
 use hyper::service::Service;
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, sleep};
 
 use super::client_body::{ClientBody, Rest};
-use super::h1::refusal_text;
 use super::h2_stream::Unsent;
 use super::prepared::AtHand;
-use super::refused::Counts;
+use super::refused::{Counts, refusal_text};
 use super::responses::Responses;
 use super::send_memory::{ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory};
-use super::write_progress::{Running, WriteProgress};
+use super::write_progress::WriteProgress;
 use crate::guard::{Limits, Violation, check_head};
 
 /// As good as never, and within what the clock can tell.
@@ -97,15 +95,6 @@ impl Streams {
 
     fn moved(&self) {
         *self.0.moved.lock() = Instant::now();
-    }
-}
-
-impl<F> Executor<F> for Streams
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, stream: F) {
-        tokio::spawn(Running::new(stream, self.clone()));
     }
 }
 

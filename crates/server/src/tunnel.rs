@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
 use super::Drain;
-use super::connection::Ended;
+use super::settings::Ended;
 use super::stream::Transport;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

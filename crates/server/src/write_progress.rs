@@ -5,26 +5,19 @@
 //! watched while it runs, and ended when its client takes nothing of it for too long.
 
 use std::cell::Cell;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
-use pin_project_lite::pin_project;
-
-use super::streams::Streams;
-use crate::guard::Patience;
 
 tokio::task_local! {
     /// Of the stream that is being polled: hyper lets nothing else through to the body within.
-    static WRITE_PROGRESS: Cell<WriteProgress>;
+    pub(super) static WRITE_PROGRESS: Cell<WriteProgress>;
 }
 
 /// What has become of an answer's bytes.
 #[derive(Clone, Copy)]
 pub(super) struct WriteProgress {
     /// Taken since the stream was last looked at.
-    taken: usize,
+    pub(super) taken: usize,
     /// There for the client.
-    untaken: usize,
+    pub(super) untaken: usize,
 }
 
 impl WriteProgress {
@@ -35,64 +28,5 @@ impl WriteProgress {
             let Self { taken, untaken } = progress.get();
             progress.set(Self { taken: taken + untaken, untaken: bytes });
         });
-    }
-}
-
-pin_project! {
-    /// A stream that ends when its client takes nothing for too long; h2 resets it then.
-    pub(super) struct Running<F> {
-        #[pin]
-        stream: F,
-        untaken: usize,
-        patience: Patience,
-        turns: Turns,
-        streams: Streams,
-    }
-}
-
-/// Where it is the socket that holds the streams up, they take turns, and each has its time only
-/// after that of the others.
-#[derive(Default)]
-struct Turns {
-    /// Since the client last took something.
-    waited: usize,
-    /// The most that there were to wait for.
-    others: usize,
-}
-
-impl<F> Running<F> {
-    pub(super) fn new(stream: F, streams: Streams) -> Self {
-        let (patience, turns) = (Patience::default(), Turns::default());
-        Self { stream, untaken: 0, patience, turns, streams }
-    }
-}
-
-impl<F: Future<Output = ()>> Future for Running<F> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.project();
-        let limits = this.streams.limits();
-        let before = Cell::new(WriteProgress { taken: 0, untaken: *this.untaken });
-        let (polled, WriteProgress { taken, untaken }) = WRITE_PROGRESS
-            .sync_scope(before, || (this.stream.poll(cx), WRITE_PROGRESS.with(Cell::get)));
-        *this.untaken = untaken;
-        if taken > 0 {
-            this.patience.moved(taken, limits);
-            *this.turns = Turns::default();
-        }
-        if polled.is_ready() || untaken == 0 {
-            return polled;
-        }
-        loop {
-            ready!(this.patience.poll_over(limits, cx));
-            let turns = &mut *this.turns;
-            turns.others = turns.others.max(this.streams.open());
-            if !this.streams.are_unsent() || turns.waited >= turns.others {
-                return Poll::Ready(());
-            }
-            turns.waited += 1;
-            this.patience.renew();
-        }
     }
 }

@@ -12,7 +12,7 @@ use tamarisk_h1::{Event, trailer_fields};
 use tamarisk_http_gate::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::super::client_body::ClientBodyError;
+use super::super::body_error::ClientBodyError;
 use super::super::disconnect::Owed;
 use super::super::refusal_backoff::RefusalBackoff;
 use super::super::tunnel::{Occupied, Tunnel};

@@ -5,11 +5,11 @@
 //! answered here and now; for any other the service is called, and an [`Exchange`] goes on until
 //! its response is sent.
 
-mod body;
+pub(super) mod body;
 mod exchange;
 mod request;
 mod response;
-mod wire;
+pub(super) mod wire;
 
 use std::mem;
 use std::pin::Pin;
@@ -31,15 +31,12 @@ use super::idle_queue::{Idle, IdleQueue};
 use super::outgoing::Outgoing;
 use super::prepared::{Asked, Hand, Prepared, PreparedBody};
 use super::refusal_backoff::RefusalBackoff;
-use super::refused::Counts;
+use super::refused::{Counts, refusal_text};
 use super::socket::NOBODY;
 use super::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
 use crate::outlet::{EndedBy, Outlet};
 use exchange::{Exchange, ExchangeEnd};
-use wire::Fault;
-
-pub(super) use body::RequestBody;
-pub(super) use wire::{Protocol, Wire};
+use wire::{Fault, Wire};
 
 /// Answers that a client is given in one go.
 const TURN_ANSWERS: usize = 64;
@@ -484,11 +481,6 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Future for Connec
             Poll::Pending => Poll::Pending,
         }
     }
-}
-
-/// What a client is told that was refused for its framing.
-pub(super) fn refusal_text(violation: Violation) -> String {
-    format!("{}: {violation}\n", violation.status().as_u16())
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::super::prepared::{AtHand, Ordinary};
 use super::super::sent_file::{Bringing, FileBody, SentFile};
 use super::*;
 use crate::guard::Limits;
+use crate::h1::wire::Protocol;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 const IDLE_TIME: Duration = Duration::from_secs(75);

@@ -1,0 +1,80 @@
+//! What the connections of a core have in common, and how each of them counts and ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::idle_queue::IdleQueue;
+use super::refusal_backoff::RefusalBackoff;
+use super::refused::Counts;
+use super::send_memory::ServerMemory;
+use super::{Drain, Server};
+use crate::guard::Limits;
+use crate::tls::Handshakes;
+
+/// How the connections of a core are served.
+pub(super) struct ConnectionSettings {
+    pub(super) tls: Option<Handshakes>,
+    pub(super) limits: Limits,
+    pub(super) idle_time: Duration,
+    pub(super) backoff: RefusalBackoff,
+    pub(super) refused: Arc<Counts>,
+    pub(super) memory: ServerMemory,
+    pub(super) idle: IdleQueue,
+    pub(super) drain: Drain,
+    /// Whether connections are left quiet.
+    pub(super) rests: bool,
+}
+
+impl ConnectionSettings {
+    /// Those of `server`, where connections are served to their ends.
+    pub(super) fn of(server: &Server, backoff: RefusalBackoff, drain: Drain) -> Self {
+        let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
+        let idle = IdleQueue::default();
+        Self { tls, limits, idle_time, backoff, refused, memory, idle, drain, rests: false }
+    }
+}
+
+/// A connection's part in the count, until it is dropped.
+pub(super) struct ConnectionPermit(Arc<AtomicUsize>);
+
+impl ConnectionPermit {
+    pub(super) fn take(server: &Server) -> Option<Self> {
+        let before = server.connections.fetch_add(1, Ordering::Relaxed);
+        let permit = Self(Arc::clone(&server.connections));
+        (before < server.connections_max).then_some(permit)
+    }
+
+    /// The permit for the place of a connection that is closing, and counted until it has.
+    pub(super) fn succeed(server: &Server) -> Self {
+        server.connections.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&server.connections))
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It was done, or broke.
+    ByItself,
+    /// It was still busy when the time to drain was over.
+    CutOff,
+}
+
+impl Ended {
+    /// Lets `connection` finish until `end`.
+    pub(super) async fn by(end: Instant, connection: impl Future) -> Self {
+        match timeout_at(end, connection).await {
+            Ok(_) => Self::ByItself,
+            Err(_) => Self::CutOff,
+        }
+    }
+}
