@@ -1,0 +1,58 @@
+//! Each feature compiles alone, and so does each crate without any.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::WORKSPACE;
+use crate::steps::cargo;
+
+/// Checks every crate that has features: without any, and with each alone.
+pub(crate) fn check() -> Result<()> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--locked"])
+        .current_dir(WORKSPACE)
+        .output()
+        .context("cargo metadata does not start")?;
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    for (package, feature) in combinations(&metadata) {
+        let check = ["check", "--locked", "--package", &package, "--no-default-features"];
+        let with = ["--features", &feature];
+        let arguments =
+            if feature.is_empty() { check.to_vec() } else { [&check[..], &with].concat() };
+        cargo("features", &[], &arguments)?;
+    }
+    Ok(())
+}
+
+/// Packages and the feature to check them with; the empty one is none.
+fn combinations(metadata: &Value) -> Vec<(String, String)> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    packages
+        .filter_map(|package| {
+            let features = package["features"].as_object().filter(|all| !all.is_empty())?;
+            let name = package["name"].as_str()?.to_owned();
+            let alone = features.keys().filter(|feature| *feature != "default").cloned();
+            let each = std::iter::once(String::new()).chain(alone);
+            Some(each.map(move |feature| (name.clone(), feature)).collect::<Vec<_>>())
+        })
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_feature_is_checked_alone_and_none_too() {
+        let metadata = serde_json::json!({ "packages": [
+            { "name": "plain", "features": {} },
+            { "name": "rich", "features": { "default": ["a"], "a": [], "b": [] } },
+        ] });
+        let expected = [("rich", ""), ("rich", "a"), ("rich", "b")];
+        assert_eq!(combinations(&metadata), expected.map(|(p, f)| (p.to_owned(), f.to_owned())));
+    }
+}

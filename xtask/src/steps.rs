@@ -1,0 +1,74 @@
+//! Steps that are one call of cargo.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::WORKSPACE;
+
+/// One call of cargo.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    name: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+    cargo: &'static str,
+}
+
+pub(crate) const FMT: Step = step("fmt", "fmt --all --check");
+pub(crate) const LINT: Step =
+    step("lint", "clippy --workspace --all-targets --locked -- --deny warnings");
+pub(crate) const UNITS: Step = step("units", "test --workspace --locked");
+/// Tests of TLS have certificates made by openssl.
+pub(crate) const INSIDE: Step =
+    step("unit tests inside of src", "test --workspace --lib --bins --locked -- --skip tls::");
+pub(crate) const MODELS: Step = Step {
+    name: "models",
+    // In a folder of its own: the flag makes every crate another one.
+    environment: &[("RUSTFLAGS", "--cfg tamarisk_loom"), ("CARGO_TARGET_DIR", "target/models")],
+    cargo: "test --package tamarisk-stage --lib --locked model::",
+};
+pub(crate) const DOCS: Step = Step {
+    name: "docs",
+    environment: &[("RUSTDOCFLAGS", "--deny warnings")],
+    cargo: "doc --workspace --no-deps --document-private-items --locked",
+};
+pub(crate) const TABLES: [Step; 2] = [
+    step("tables", "run --release --package tamarisk-model --example law_table"),
+    step("tables", "run --release --package tamarisk-control --example upstream_widths"),
+];
+pub(crate) const FIGURES: [Step; 2] = [
+    step("figures", "run --release --package tamarisk-model --example figures docs/figures"),
+    step("figures", "run --release --package tamarisk-control --example fair_figures docs/figures"),
+];
+
+const fn step(name: &'static str, cargo: &'static str) -> Step {
+    Step { name, environment: &[], cargo }
+}
+
+/// Runs `steps` up to the first that fails.
+pub(crate) fn run(steps: &[Step]) -> Result<()> {
+    steps.iter().try_for_each(|Step { name, environment, cargo }| {
+        let arguments: Vec<&str> = cargo.split(' ').collect();
+        self::cargo(name, environment, &arguments)
+    })
+}
+
+/// Runs cargo with `arguments`, which is the step `name`.
+pub(crate) fn cargo(name: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Result<()> {
+    let shown = arguments.join(" ");
+    eprintln!("xtask: {name}: cargo {shown}");
+    let start = Instant::now();
+    let status = Command::new(env!("CARGO"))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(WORKSPACE)
+        .env("PATH", crate::tools::path())
+        .status()
+        .with_context(|| format!("{name}: cargo does not start"))?;
+    if !status.success() {
+        bail!("{name} failed: cargo {shown} ({status})");
+    }
+    eprintln!("xtask: {name}: passed in {} s", start.elapsed().as_secs());
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The outside tools that the tests need, installed where they are missing.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// A command that a test runs, and the Debian package that has it.
+struct Tool {
+    command: &'static str,
+    package: &'static str,
+}
+
+/// nginx stands behind and beside the proxy, curl and openssl are clients of it (openssl makes
+/// certificates, too), promtool reads the metrics, slowhttptest attacks.
+const TOOLS: [Tool; 5] = [
+    Tool { command: "nginx", package: "nginx-light" },
+    Tool { command: "curl", package: "curl" },
+    Tool { command: "openssl", package: "openssl" },
+    Tool { command: "promtool", package: "prometheus" },
+    Tool { command: "slowhttptest", package: "slowhttptest" },
+];
+
+/// What Go builds h2spec with; it judges HTTP/2.
+const GO: [&str; 2] = ["golang-go", "ca-certificates"];
+const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
+
+/// The directories that commands are searched in: the environment's, Debian's for servers, and
+/// those of Go.
+pub(crate) fn path() -> OsString {
+    let mut folders: Vec<PathBuf> = std::env::var_os("PATH")
+        .map(|path| std::env::split_paths(&path).collect())
+        .unwrap_or_default();
+    folders.extend(["/usr/sbin", "/usr/local/go/bin"].map(PathBuf::from));
+    folders.extend(std::env::home_dir().map(|home| home.join("go/bin")));
+    std::env::join_paths(folders).unwrap_or_default()
+}
+
+/// Installs what is missing, if this may; says by which command otherwise.
+///
+/// # Errors
+/// If a tool is missing and could not be installed, or must be installed by root.
+pub(crate) fn install_missing() -> Result<()> {
+    let commands = commands_for(is_there);
+    if commands.is_empty() {
+        return Ok(());
+    }
+    let needs_root = commands.iter().any(|command| command[0] == "apt-get");
+    if needs_root && !rustix::process::geteuid().is_root() {
+        bail!("tools for the tests are missing; install them by\n\n    {}\n", as_line(&commands));
+    }
+    if needs_root && !is_there("apt-get") {
+        let missing = TOOLS.iter().map(|tool| tool.command).filter(|command| !is_there(command));
+        bail!(
+            "tools for the tests are missing, and this is not Debian: install {}, h2spec",
+            missing.collect::<Vec<_>>().join(", ")
+        );
+    }
+    for command in &commands {
+        eprintln!("xtask: tools: {}", command.join(" "));
+        let status = Command::new(command[0])
+            .args(&command[1..])
+            .env("PATH", path())
+            .status()
+            .with_context(|| format!("{} does not start", command[0]))?;
+        if !status.success() {
+            bail!("{} failed ({status})", command.join(" "));
+        }
+    }
+    Ok(())
+}
+
+/// What installs the tools that are not there.
+fn commands_for(is_there: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
+    let needs_h2spec = !is_there("h2spec");
+    let mut packages: Vec<&str> =
+        TOOLS.iter().filter(|tool| !is_there(tool.command)).map(|tool| tool.package).collect();
+    if needs_h2spec && !is_there("go") {
+        packages.extend(GO);
+    }
+    let mut commands = Vec::new();
+    if !packages.is_empty() {
+        commands.push(vec!["apt-get", "update", "--quiet"]);
+        let install = ["apt-get", "install", "--quiet", "--yes", "--no-install-recommends"];
+        commands.push([&install[..], &packages].concat());
+    }
+    if needs_h2spec {
+        commands.push(vec!["go", "install", H2SPEC]);
+    }
+    commands
+}
+
+/// One line for a shell, in which root's part is done by sudo.
+fn as_line(commands: &[Vec<&str>]) -> String {
+    let line = |command: &Vec<&str>| {
+        let sudo = if command[0] == "apt-get" { "sudo " } else { "" };
+        format!("{sudo}{}", command.join(" "))
+    };
+    commands.iter().map(line).collect::<Vec<_>>().join(" && ")
+}
+
+fn is_there(command: &str) -> bool {
+    std::env::split_paths(&path()).any(|folder: PathBuf| Path::is_file(&folder.join(command)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(missing: &[&str], expected: &str) {
+        let commands = commands_for(|command| !missing.contains(&command));
+        assert_eq!(as_line(&commands), expected);
+    }
+
+    #[test]
+    fn installs_what_is_missing_and_nothing_else() {
+        let install = "sudo apt-get update --quiet && \
+                       sudo apt-get install --quiet --yes --no-install-recommends";
+        let h2spec = "go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
+        check(&[], "");
+        check(&["go"], "");
+        check(&["nginx", "promtool"], &format!("{install} nginx-light prometheus"));
+        check(&["h2spec"], h2spec);
+        check(&["h2spec", "go"], &format!("{install} golang-go ca-certificates && {h2spec}"));
+    }
+}
