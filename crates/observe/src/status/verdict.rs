@@ -484,11 +484,8 @@ mod tests {
     #[tokio::test]
     async fn a_stage_is_judged_by_what_it_shows() {
         let mut stage = StageBuilder::new("app").gate().unwrap().observe();
-        stage.readings.push(tamarisk_stage::LawReading {
-            name: "target_out_of_reach_ratio".to_owned(),
-            class: None,
-            value: 0.5,
-        });
+        let name = "target_out_of_reach_ratio".to_owned();
+        stage.readings = vec![tamarisk_stage::LawReading { name, class: None, value: 0.5 }];
         let verdict = Condition::of(&stage, recently(10, 10, 0, 0)).verdict();
         assert!(verdict.text.starts_with("Target out of reach: 50 %"), "{verdict:?}");
     }
