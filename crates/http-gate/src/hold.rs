@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http_body::Frame;
 use tamarisk_stage::GatePermit;
 
-use crate::Deadline;
+use crate::deadline::Deadline;
+use crate::grpc::grpc_failure;
 
 /// After so much of its body an answer counts as ready: from here on its pace
 /// is the client's and the network's. It is what hyper takes in without waiting
@@ -81,7 +82,13 @@ impl Hold {
             Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
                 self.passes(frame.data_ref().map_or(0, Bytes::len));
             }
-            Poll::Ready(Some(Ok(_)) | None) => self.ends(),
+            Poll::Ready(Some(Ok(trailers))) => {
+                if let Some(why) = trailers.trailers_ref().and_then(grpc_failure) {
+                    self.fails(why);
+                }
+                self.ends();
+            }
+            Poll::Ready(None) => self.ends(),
         }
     }
 
@@ -142,9 +149,13 @@ impl Hold {
     }
 
     fn breaks(&mut self) {
-        if self.end != End::Abandoned {
-            self.end = End::Failed(Some("broke off in its answer".to_owned()));
-        }
+        self.fails("broke off in its answer".to_owned());
         self.ends();
+    }
+
+    fn fails(&mut self, why: String) {
+        if self.end != End::Abandoned {
+            self.end = End::Failed(Some(why));
+        }
     }
 }

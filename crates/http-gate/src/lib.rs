@@ -7,6 +7,7 @@
 
 mod deadline;
 mod error_pages;
+mod grpc;
 mod hold;
 mod message;
 mod page;
@@ -15,6 +16,7 @@ mod timeout;
 
 pub use deadline::Deadline;
 pub use error_pages::{ErrorPageError, ErrorPages};
+pub use grpc::{grpc_failure, grpc_overdue, grpc_refused, is_grpc};
 pub use hold::{Hold, READY_BYTES};
 pub use message::{Details, Form, Message, error_page};
 pub use refusal::{Refusal, reason, refused};

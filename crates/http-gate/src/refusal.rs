@@ -41,7 +41,11 @@ fn whole_seconds(time: Duration) -> u64 {
 }
 
 fn message_of(reason: Reason) -> Message {
-    let sentence = match reason {
+    Message::new(StatusCode::SERVICE_UNAVAILABLE, reason.as_str(), sentence_of(reason))
+}
+
+pub(crate) fn sentence_of(reason: Reason) -> &'static str {
+    match reason {
         Reason::PredictedLate => "overloaded: the answer would come too late; try again later",
         Reason::StandingQueue => "overloaded: the queue does not get shorter; try again later",
         Reason::QueueFull => "overloaded: the queue is full; try again later",
@@ -57,8 +61,7 @@ fn message_of(reason: Reason) -> Message {
         Reason::Draining => "shutting down; try again later",
         Reason::Closed => "shut down; try again later",
         _ => "overloaded; try again later",
-    };
-    Message::new(StatusCode::SERVICE_UNAVAILABLE, reason.as_str(), sentence)
+    }
 }
 
 #[cfg(test)]

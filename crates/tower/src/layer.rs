@@ -1,5 +1,6 @@
-//! Any tower service behind a gate, in one line.
+//! An HTTP service of tower behind a gate, in one line.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -9,8 +10,10 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tamarisk_http_gate::{self, Details, Form, Hold, Message, timeout};
-use tamarisk_stage::{Entry, Gate, GatePermit};
+use tamarisk_http_gate::{
+    Details, Form, Hold, Message, grpc_failure, grpc_overdue, grpc_refused, is_grpc, timeout,
+};
+use tamarisk_stage::{Entry, Gate, GatePermit, Refused};
 use tower::{Layer, Service};
 
 /// Puts an HTTP service (of axum, tonic, hyper) behind a gate.
@@ -18,6 +21,11 @@ use tower::{Layer, Service};
 /// A request that the gate does not let through is answered with 503 and
 /// `Retry-After`; the service never sees it. One with a deadline, of its own
 /// (`X-Request-Timeout`, `grpc-timeout`) or of its [`Entry`], is ended at it, with 504.
+/// A gRPC call gets RESOURCE_EXHAUSTED with `grpc-retry-pushback-ms`, or
+/// DEADLINE_EXCEEDED.
+///
+/// The layer itself is always ready: the service is made ready after admission, as part of
+/// the request, so that a service that is not ready fills the gate and not its callers.
 ///
 /// # Examples
 /// ```
@@ -73,6 +81,7 @@ impl<S, C, A, B> Service<Request<A>> for StageService<S, C>
 where
     S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
+    S::Error: Send,
     C: Fn(&Parts) -> Entry,
     A: Send + 'static,
     B: Body<Data = Bytes>,
@@ -81,8 +90,8 @@ where
     type Error = S::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
@@ -91,21 +100,24 @@ where
         if let Some(timeout) = timeout(&parts.headers) {
             entry = entry.timeout(timeout);
         }
-        let form = Form::of(&parts.method, &parts.headers);
+        let client = Client::of(&parts);
         let request = Request::from_parts(parts, body);
         let gate = self.gate.clone();
-        // The service that was made ready is the one to be called.
-        let ready = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, ready);
+        // Made ready below: a clone need not be, where the original is.
+        let mut inner = self.inner.clone();
         Box::pin(async move {
             let permit = match gate.enter(entry).await {
                 Ok(permit) => permit,
                 Err(refused) => {
-                    return Ok(tamarisk_http_gate::refused(&refused, form, Details::default()));
+                    return Ok(client.refused(&refused));
                 }
             };
-            let Some(answered) = in_time(inner.call(request), left(&gate, &permit)).await else {
-                return Ok(OVERDUE.answer(form));
+            let work = async {
+                poll_fn(|cx| inner.poll_ready(cx)).await?;
+                inner.call(request).await
+            };
+            let Some(answered) = crate::in_time(work, left(&gate, &permit)).await else {
+                return Ok(client.overdue());
             };
             match answered {
                 Ok(answer) => Ok(hold(answer, permit)),
@@ -118,6 +130,37 @@ where
     }
 }
 
+/// What kind of answer of ours a client understands.
+#[derive(Clone, Copy)]
+enum Client {
+    Http(Form),
+    Grpc,
+}
+
+impl Client {
+    fn of(head: &Parts) -> Self {
+        if is_grpc(&head.headers) {
+            Self::Grpc
+        } else {
+            Self::Http(Form::of(&head.method, &head.headers))
+        }
+    }
+
+    fn refused<B: From<Bytes>>(self, refused: &Refused) -> Response<B> {
+        match self {
+            Self::Http(form) => tamarisk_http_gate::refused(refused, form, Details::default()),
+            Self::Grpc => grpc_refused(refused),
+        }
+    }
+
+    fn overdue<B: From<Bytes>>(self) -> Response<B> {
+        match self {
+            Self::Http(form) => OVERDUE.answer(form),
+            Self::Grpc => grpc_overdue(),
+        }
+    }
+}
+
 const OVERDUE: Message =
     Message::new(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline of the request has passed");
 
@@ -125,18 +168,11 @@ fn left(gate: &Gate, permit: &GatePermit) -> Option<Duration> {
     permit.deadline().map(|deadline| deadline.since(gate.clock().now()))
 }
 
-/// `None` if the time was over first.
-async fn in_time<F: Future>(work: F, time: Option<Duration>) -> Option<F::Output> {
-    match time {
-        Some(time) => tokio::time::timeout(time, work).await.ok(),
-        None => Some(work.await),
-    }
-}
-
 fn hold<B: Body<Data = Bytes>>(answer: Response<B>, permit: GatePermit) -> Response<StageBody<B>> {
     let status = answer.status();
     let failed = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
     let failure = failed.then(|| format!("answered {}", status.as_u16()));
+    let failure = failure.or_else(|| grpc_failure(answer.headers()));
     answer.map(|body| {
         let mut hold = Hold::new(permit, failure);
         if body.is_end_stream() {

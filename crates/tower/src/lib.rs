@@ -1,8 +1,21 @@
-//! A tower layer that puts any HTTP service (of axum, tonic, hyper) behind a gate.
+//! Tower layers that put a service behind a gate: [`StageLayer`] for HTTP and gRPC (of axum,
+//! tonic, hyper), [`GateLayer`] for any other protocol.
 //!
 //! What this crate does not do: it accepts no connections, forwards nothing and reads no
-//! configuration. [`StageLayer`] is all there is to use.
+//! configuration.
 
+mod any;
 mod layer;
 
+use std::time::Duration;
+
+pub use any::{GateLayer, GateService};
 pub use layer::{StageBody, StageLayer, StageService};
+
+/// `None` if the time was over first.
+async fn in_time<F: Future>(work: F, time: Option<Duration>) -> Option<F::Output> {
+    match time {
+        Some(time) => tokio::time::timeout(time, work).await.ok(),
+        None => Some(work.await),
+    }
+}

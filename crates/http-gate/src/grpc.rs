@@ -1,0 +1,135 @@
+//! What a gate says to gRPC clients: a status of gRPC in a response that has no body.
+//!
+//! A response that ends with its head is *Trailers-Only*: status and message stand in the head
+//! [gRPC over HTTP/2, "Responses"](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue, Response};
+use tamarisk_control::Reason;
+use tamarisk_stage::Refused;
+
+use crate::refusal::{Refusal, reason, sentence_of};
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+
+/// In how many milliseconds a client may try again
+/// [A6, "Pushback"](https://github.com/grpc/proposal/blob/master/A6-client-retries.md).
+const RETRY_PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+
+/// The least pushback, for a rejection that says nothing of when to retry.
+const RETRY_LEAST: Duration = Duration::from_secs(1);
+
+const DEADLINE_EXCEEDED: u32 = 4;
+const RESOURCE_EXHAUSTED: u32 = 8;
+const UNAVAILABLE: u32 = 14;
+
+/// Codes that say that the service, and not the request, is at fault: UNKNOWN,
+/// DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE, DATA_LOSS.
+const FAILURES: [&[u8]; 6] = [b"2", b"4", b"8", b"13", b"14", b"15"];
+
+/// Whether a request, by its head, is one of gRPC.
+pub fn is_grpc(headers: &HeaderMap) -> bool {
+    let Some(content_type) = headers.get(CONTENT_TYPE) else { return false };
+    // `application/grpc`, `application/grpc+proto`; gRPC-Web is another protocol.
+    let rest = content_type.as_bytes().strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+}
+
+/// The answer to a call that a gate did not let through: RESOURCE_EXHAUSTED, or UNAVAILABLE
+/// where the gate is closed, and when to come again.
+pub fn grpc_refused<B: From<Bytes>>(refused: &Refused) -> Response<B> {
+    let (code, after) = match refused {
+        Refused::Rejected(rejection)
+            if matches!(rejection.reason, Reason::Draining | Reason::Closed) =>
+        {
+            (UNAVAILABLE, None)
+        }
+        Refused::Rejected(rejection) => (RESOURCE_EXHAUSTED, rejection.retry_after),
+        Refused::Dropped => (RESOURCE_EXHAUSTED, None),
+        Refused::Closed => (UNAVAILABLE, None),
+    };
+    let mut answer = answer(code, sentence_of(reason(refused)));
+    let after = after.unwrap_or(RETRY_LEAST).max(RETRY_LEAST).as_millis();
+    let millis = u32::try_from(after).unwrap_or(u32::MAX);
+    answer.headers_mut().insert(RETRY_PUSHBACK, millis.into());
+    answer.extensions_mut().insert(Refusal);
+    answer
+}
+
+/// The answer to a call whose deadline has passed.
+pub fn grpc_overdue<B: From<Bytes>>() -> Response<B> {
+    answer(DEADLINE_EXCEEDED, "the deadline of the request has passed")
+}
+
+/// Why a response failed, by its head or its trailers; `None` if it did not.
+pub fn grpc_failure(fields: &HeaderMap) -> Option<String> {
+    let code = fields.get(GRPC_STATUS)?.as_bytes();
+    let failed = FAILURES.contains(&code);
+    failed.then(|| format!("answered with gRPC status {}", String::from_utf8_lossy(code)))
+}
+
+fn answer<B: From<Bytes>>(code: u32, message: &'static str) -> Response<B> {
+    let mut answer = Response::new(B::from(Bytes::new()));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(GRPC_STATUS, code.into());
+    // Our messages are ASCII without `%`: nothing is to be encoded.
+    headers.insert(GRPC_MESSAGE, HeaderValue::from_static(message));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use tamarisk_control::Rejection;
+
+    use super::*;
+
+    #[test]
+    fn grpc_is_told_by_its_content_type() {
+        for (value, expected) in [
+            ("application/grpc", true),
+            ("application/grpc+proto", true),
+            ("application/grpc; charset=utf-8", true),
+            ("application/grpc-web", false),
+            ("application/json", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
+            assert_eq!(is_grpc(&headers), expected, "{value}");
+        }
+        assert!(!is_grpc(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_rejection_says_what_it_is_and_when_to_retry() {
+        let check = |refused: Refused, code: &str, millis: &str| {
+            let answer = grpc_refused::<Bytes>(&refused);
+            assert_eq!(answer.status(), 200);
+            assert_eq!(answer.headers()[GRPC_STATUS], code, "{refused}");
+            assert_eq!(answer.headers()[RETRY_PUSHBACK], millis, "{refused}");
+        };
+        let full = Rejection::new(Reason::QueueFull);
+        check(Refused::Rejected(full), "8", "1000");
+        let later = full.retry_after(Duration::from_millis(2500));
+        check(Refused::Rejected(later), "8", "2500");
+        check(Refused::Dropped, "8", "1000");
+        check(Refused::Rejected(Rejection::new(Reason::Draining)), "14", "1000");
+        check(Refused::Closed, "14", "1000");
+    }
+
+    #[test]
+    fn the_fault_of_a_request_is_no_failure_of_the_service() {
+        let failure = |code: &'static str| {
+            let mut trailers = HeaderMap::new();
+            trailers.insert(GRPC_STATUS, HeaderValue::from_static(code));
+            grpc_failure(&trailers)
+        };
+        assert_eq!((failure("0"), failure("3"), failure("5")), (None, None, None));
+        assert_eq!(failure("13").as_deref(), Some("answered with gRPC status 13"));
+        assert_eq!(grpc_failure(&HeaderMap::new()), None);
+    }
+}
