@@ -52,6 +52,8 @@ const POOL_SEED: u64 = 1;
 pub struct StageBuilder {
     name: String,
     target: Target,
+    /// Why the target that was stated last cannot be.
+    invalid_target: Option<String>,
     classes: Option<StageClasses>,
     least_quality: Vec<(String, Ratio)>,
     law: Option<Box<dyn AdmissionLaw>>,
@@ -80,6 +82,7 @@ impl StageBuilder {
         Self {
             name: name.into(),
             target: Target::p90(DEFAULT_TARGET).expect("a second is a target"),
+            invalid_target: None,
             classes: None,
             least_quality: Vec::new(),
             law: None,
@@ -98,6 +101,17 @@ impl StageBuilder {
     #[must_use]
     pub fn target(mut self, target: Target) -> Self {
         self.target = target;
+        self.invalid_target = None;
+        self
+    }
+
+    /// The same target at the 90th percentile, as a time.
+    #[must_use]
+    pub fn p90(mut self, response_time: Duration) -> Self {
+        match Target::p90(response_time) {
+            Ok(target) => return self.target(target),
+            Err(reason) => self.invalid_target = Some(reason.to_string()),
+        }
         self
     }
 
@@ -319,6 +333,9 @@ impl StageBuilder {
 
     /// The same with the laws made that are chosen by name.
     pub(crate) fn with_named_laws(mut self) -> Result<Self, BuildError> {
+        if let Some(reason) = self.invalid_target.take() {
+            return Err(BuildError::Target { stage: self.name, reason });
+        }
         let classes = self.resolve_classes()?;
         self.classes = Some(StageClasses::Whole(classes.clone()));
         let impossible = |reason: InvalidKnob| BuildError::Laws {
@@ -477,6 +494,14 @@ pub enum BuildError {
     NoWorkers {
         /// The stage.
         stage: String,
+    },
+    /// No events could keep its target.
+    #[error("the target of stage {stage:?}: {reason}")]
+    Target {
+        /// The stage.
+        stage: String,
+        /// What is wrong with it.
+        reason: String,
     },
     /// There are none, too many, or two of one name.
     #[error("the classes of stage {stage:?}: {reason}")]

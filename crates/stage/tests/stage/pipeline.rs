@@ -181,9 +181,11 @@ async fn a_stage_ends_with_the_last_of_its_clones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_of_classes_that_cannot_be_are_told() {
+async fn targets_and_classes_that_cannot_be_are_told() {
     let built = described("two").classes(["gold", "gold"]).blocking_handler(same).err().unwrap();
     assert_eq!(built.to_string(), "the classes of stage \"two\": two classes are named \"gold\"");
+    let built = described("late").p90(Duration::ZERO).blocking_handler(same).err().unwrap();
+    assert!(built.to_string().starts_with("the target of stage \"late\""), "{built}");
     let full = Ratio::ONE;
     let built = described("two").least_quality("tin", full).blocking_handler(same).err().unwrap();
     assert!(built.to_string().starts_with("stage \"two\" has no class \"tin\""), "{built}");
