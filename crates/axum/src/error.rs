@@ -1,0 +1,56 @@
+//! A call without an answer, in HTTP's terms.
+
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use tamarisk_http_gate::{Details, Form, Message};
+use tamarisk_stage::{CallError, Refused};
+
+const OVERDUE: Message =
+    Message::new(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline of the request has passed");
+const FAILED: Message =
+    Message::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the request could not be answered");
+
+/// What a handler of axum returns when a call to a stage has no answer: `?` makes it of a
+/// [`CallError`].
+///
+/// A rejection is 503 with `Retry-After`, an event ended at its deadline 504, anything else
+/// 500.
+///
+/// # Examples
+/// ```
+/// use axum::extract::State;
+/// use tamarisk_axum::{RequestEntry, StageError};
+/// use tamarisk_stage::{Request, Stage};
+///
+/// async fn length(
+///     State(count): State<Stage<Request<String, usize>>>,
+///     RequestEntry(entry): RequestEntry,
+///     text: String,
+/// ) -> Result<String, StageError> {
+///     Ok(count.call_as(text, entry).await?.to_string())
+/// }
+/// # let router: axum::Router<Stage<Request<String, usize>>> =
+/// #     axum::Router::new().route("/", axum::routing::post(length));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct StageError(#[from] CallError);
+
+impl StageError {
+    pub(crate) fn response(&self, form: Form) -> Response {
+        let refused = match self.0.cause() {
+            CallError::Rejected(rejection) => Refused::Rejected(*rejection),
+            CallError::Dropped => Refused::Dropped,
+            CallError::Closed => Refused::Closed,
+            CallError::Terminated => return OVERDUE.answer(form),
+            _ => return FAILED.answer(form),
+        };
+        tamarisk_http_gate::refused(&refused, form, Details::default())
+    }
+}
+
+impl IntoResponse for StageError {
+    fn into_response(self) -> Response {
+        self.response(Form::Text)
+    }
+}

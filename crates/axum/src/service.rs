@@ -1,0 +1,189 @@
+//! A router and its stages, served until the process is told to stop.
+
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::Router;
+use tamarisk_stage::{DrainReport, Gate, Stage, StageObservation};
+use tokio::net::TcpListener;
+
+/// How long requests that are under way have, after the process was told to stop.
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// Serves a router and shows, and at the end drains, the stages behind it.
+#[must_use = "a service serves nothing until `serve` is called"]
+#[derive(Default)]
+pub struct Service {
+    parts: Vec<Box<dyn Part>>,
+    #[cfg(feature = "status")]
+    status: Option<String>,
+}
+
+/// Stages and gates, as a [`Service`] sees them.
+pub trait Part: Send + Sync {
+    /// It at this instant.
+    fn observe(&self) -> StageObservation;
+
+    /// Admits nothing more and waits until nothing is inside, at most `time`.
+    fn drain(&self, time: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>>;
+
+    /// The same part, to be held elsewhere.
+    fn share(&self) -> Box<dyn Part>;
+}
+
+impl<E: Send + 'static> Part for Stage<E> {
+    fn observe(&self) -> StageObservation {
+        Self::observe(self)
+    }
+
+    fn drain(&self, time: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
+        Box::pin(Self::drain(self, time))
+    }
+
+    fn share(&self) -> Box<dyn Part> {
+        Box::new(self.clone())
+    }
+}
+
+impl Part for Gate {
+    fn observe(&self) -> StageObservation {
+        Self::observe(self)
+    }
+
+    fn drain(&self, time: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
+        Box::pin(Self::drain(self, time))
+    }
+
+    fn share(&self) -> Box<dyn Part> {
+        Box::new(self.clone())
+    }
+}
+
+/// Why a service could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Nothing can listen there: another process does, or the address is not this machine's.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Service {
+    /// No stages yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With this stage or gate. State those that send before those that they send to: they
+    /// are drained in this order, so that what is under way can be finished.
+    pub fn stage(mut self, part: &impl Part) -> Self {
+        self.parts.push(part.share());
+        self
+    }
+
+    /// Shows all stages on a port of its own: a page for people at `/`, JSON at `/status`,
+    /// Prometheus text at `/metrics`.
+    #[cfg(feature = "status")]
+    pub fn status(mut self, address: impl Into<String>) -> Self {
+        self.status = Some(address.into());
+        self
+    }
+
+    /// Serves `router` on `address` until the process gets SIGINT or SIGTERM, then finishes
+    /// what is under way, for up to ten seconds. Returns what the drain of each stage left.
+    ///
+    /// # Errors
+    /// [`ServeError`].
+    pub async fn serve(
+        self,
+        address: &str,
+        router: Router,
+    ) -> Result<Vec<DrainReport>, ServeError> {
+        let listener = listen(address).await?;
+        self.serve_until(listener, router, told_to_stop()).await
+    }
+
+    /// The same on a listener that is there already, until `stop` is done: for tests, and for
+    /// processes that have other reasons to stop.
+    ///
+    /// # Errors
+    /// [`ServeError`], where the status port cannot be opened.
+    pub async fn serve_until(
+        self,
+        listener: TcpListener,
+        router: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<Vec<DrainReport>, ServeError> {
+        #[cfg(feature = "status")]
+        let _status = self.show().await?;
+        let (stopped, mut stopping) = tokio::sync::watch::channel(());
+        let stop = async move {
+            stop.await;
+            drop(stopped);
+        };
+        let serving = axum::serve(listener, router).with_graceful_shutdown(stop);
+        let too_late = async {
+            // It ends when the sender is dropped.
+            while stopping.changed().await.is_ok() {}
+            tokio::time::sleep(DRAIN_TIME).await;
+        };
+        tokio::select! {
+            // axum's accept loop has no errors to tell.
+            _ = serving => {}
+            () = too_late => {}
+        }
+        let mut reports = Vec::new();
+        for part in &self.parts {
+            reports.push(part.drain(DRAIN_TIME).await);
+        }
+        Ok(reports)
+    }
+
+    /// Opens the status port, if there is to be one.
+    #[cfg(feature = "status")]
+    async fn show(&self) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
+        use std::sync::Arc;
+
+        use tamarisk_observe::status::{Board, serve};
+        use tamarisk_server::DrainTrigger;
+
+        let Some(address) = &self.status else { return Ok(None) };
+        let listener = listen(address).await?;
+        let (trigger, drain) = DrainTrigger::new();
+        let board = self.parts.iter().fold(Board::new().drain(&drain), |board, part| {
+            let part = part.share();
+            board.stage(move || part.observe())
+        });
+        let board = Arc::new(board);
+        tokio::spawn(serve(move || Arc::clone(&board), listener, drain));
+        Ok(Some(trigger))
+    }
+}
+
+async fn listen(address: &str) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| ServeError::Listen { address: address.to_owned(), source })
+}
+
+/// SIGINT or SIGTERM.
+async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let interrupt = tokio::signal::ctrl_c();
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = interrupt => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        // Where the one cannot be listened for, the other still can.
+        Err(_) => drop(interrupt.await),
+    }
+}

@@ -1,0 +1,148 @@
+//! Stages behind a router, asked as a server asks it and over a socket.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::routing::post;
+use axum::{Json, Router};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use tamarisk_axum::{RequestEntry, Service, StageError, answers};
+use tamarisk_stage::{Clock, Context, Entry, Stage, StageBuilder};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tower::ServiceExt;
+
+fn described(name: &str) -> StageBuilder {
+    Stage::builder(name).workers(1).clock(Clock::runtime())
+}
+
+async fn ask(router: &Router, path: &str, timeout: &str, body: &str) -> Response<Body> {
+    let request = Request::post(path)
+        .header("x-request-timeout", timeout)
+        .header("content-type", "application/json")
+        .header("accept", "application/json")
+        .body(Body::from(body.to_owned()))
+        .unwrap();
+    router.clone().oneshot(request).await.unwrap()
+}
+
+async fn text(answer: Response<Body>) -> String {
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Doubles; errs at 1 and never ends at 3.
+async fn double(
+    Json(number): Json<u32>,
+    _: Context,
+) -> Result<Json<u32>, tamarisk_stage::BoxError> {
+    match number {
+        1 => Err("the secret of the operator".into()),
+        3 => std::future::pending().await,
+        _ => Ok(Json(2 * number)),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_errors_deadlines_and_malformed_bodies_have_their_statuses() {
+    let stage = described("double").handler(double).unwrap();
+    let router = Router::new().route("/", post(answers(&stage)));
+    let answer = ask(&router, "/", "1s", "21").await;
+    assert_eq!((answer.status(), text(answer).await), (StatusCode::OK, "42".to_owned()));
+
+    let answer = ask(&router, "/", "1s", "1").await;
+    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(!text(answer).await.contains("secret"));
+    assert_eq!(stage.observe().last_failure.as_deref(), Some("the secret of the operator"));
+
+    let began = tokio::time::Instant::now();
+    assert_eq!(ask(&router, "/", "1s", "3").await.status(), StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+
+    assert_eq!(ask(&router, "/", "1s", "what?").await.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(stage.observe().total().offered, 3, "the stage never saw the last one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_in_the_second_stage_is_503_with_retry_after() {
+    let back = described("back").queue_capacity(1).handler(double).unwrap();
+    let front = described("front")
+        .event_handler({
+            let back = back.clone();
+            async move |request: tamarisk_stage::Request<Json<u32>, Json<u32>>, cx: Context| {
+                cx.forward(&back, request.body, request.reply);
+                Ok(())
+            }
+        })
+        .unwrap();
+    let router = Router::new().route("/", post(answers(&front)));
+    for _ in 0..2 {
+        let router = router.clone();
+        tokio::spawn(async move { ask(&router, "/", "9s", "3").await });
+        // The first runs, the second waits, and fills the queue.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let answer = ask(&router, "/", "9s", "4").await;
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(answer.headers().contains_key("retry-after"));
+    assert!(text(answer).await.contains(r#""error":"queue_full""#));
+    assert_eq!(back.observe().total().rejected, 1);
+    assert_eq!(front.observe().total().completed, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_of_the_class_that_their_head_gives_them() {
+    let stage = described("double").classes(["gold", "bronze"]).handler(double).unwrap();
+    let gold = stage.class("gold").unwrap();
+    let route = answers(&stage).classify(move |head| {
+        let is_gold = head.uri.path() == "/gold";
+        if is_gold { Entry::new().class(gold) } else { Entry::new() }
+    });
+    let router = Router::new().fallback(route);
+    for path in ["/gold", "/gold", "/any"] {
+        assert_eq!(ask(&router, path, "1s", "4").await.status(), StatusCode::OK);
+    }
+    tokio::task::yield_now().await;
+    let completed = |name: &str| {
+        let observed = stage.observe();
+        observed.classes.iter().find(|class| class.name == name).unwrap().accounts.completed
+    };
+    assert_eq!((completed("gold"), completed("bronze")), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_of_axum_may_call_stages_itself() {
+    let stage = described("double").handler(double).unwrap();
+    let handler = async move |RequestEntry(entry): RequestEntry, body: Json<u32>| {
+        Ok::<_, StageError>(stage.call_as(body, entry).await?)
+    };
+    let router = Router::new().route("/", post(handler));
+    assert_eq!(text(ask(&router, "/", "1s", "4").await).await, "8");
+    assert_eq!(ask(&router, "/", "1s", "3").await.status(), StatusCode::GATEWAY_TIMEOUT);
+}
+
+#[tokio::test]
+async fn a_service_serves_until_it_is_told_to_stop_and_drains() {
+    let stage = described("double").handler(double).unwrap();
+    let router = Router::new().route("/", post(answers(&stage)));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let service = Service::new().stage(&stage);
+    let serving = tokio::spawn(service.serve_until(listener, router, async {
+        let _ = stopped.await;
+    }));
+    let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+        content-length: 2\r\nconnection: close\r\n\r\n21";
+    client.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n42"), "{answer}");
+    stop.send(()).unwrap();
+    let reports = serving.await.unwrap().unwrap();
+    assert!(reports.len() == 1 && reports[0].is_clean(), "{reports:?}");
+    let refused = stage.call(Json(4)).await.unwrap_err();
+    assert!(refused.rejection().is_some(), "{refused}");
+}
