@@ -1,37 +1,71 @@
 //! Services that stay well-conditioned to load: offered far more work than they
 //! can do, they keep their throughput, keep the response times that they promise,
-//! and tell the rest of their clients so at once.
+//! and reject the excess immediately.
 //!
 //! State a target; everything else is found by control.
 //!
 //! ```
 //! use std::time::Duration;
-//! use tamarisk::{Context, Request, StageBuilder, Target, stage_fn};
+//! use tamarisk::{BoxError, Context, Entry, Stage};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let thumbnails = StageBuilder::new("thumbnails")
-//!     .target(Target::p90(Duration::from_millis(200))?)
-//!     .workers(2)
-//!     .tasks(stage_fn(|request: Request<u32, u32>, _cx: Context| async move {
-//!         let _ = request.reply.send(request.body / 8);
-//!         Ok(())
-//!     }))?;
+//! # async fn main() -> Result<(), BoxError> {
+//! // CPU-bound work, on threads. How many are of use is found by control.
+//! let resize = Stage::builder("resize")
+//!     .classes(["gold", "bronze"])
+//!     .blocking_handler(|image: Vec<u8>, _: Context| Ok(image.into_iter().step_by(2).collect()))?;
 //!
-//! assert_eq!(thumbnails.sink().call(1024).await?, 128);
+//! // Work that waits, in tasks, in front of it: two classes, one target.
+//! let fetch = Stage::builder("fetch")
+//!     .p90(Duration::from_millis(200))
+//!     .classes(["gold", "bronze"])
+//!     .handler(async move |url: String, cx: Context| {
+//!         let image = url.into_bytes();
+//!         let small: Vec<u8> = cx.call(&resize, image).await?;
+//!         Ok(small.len())
+//!     })?;
+//!
+//! let gold = Entry::new().class(fetch.class("gold").ok_or("no such class")?);
+//! assert_eq!(fetch.call_as("http://a.org/b.png".to_owned(), gold).await?, 9);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! - Stages, sinks, gates, graphs: everything of `tamarisk-stage` is here at the root.
-//! - Targets, classes and laws: the ones that describe a stage are at the root, all of
-//!   them in [`control`].
-//! - To put a tower service (axum, tonic, hyper) behind a stage in one line: [`tower`].
+//! What is not admitted, in whichever stage, reaches the caller as a [`CallError`] with the
+//! stage, the reason and when to retry.
+//!
+//! - [`Stage`], [`Gate`] and [`Inline`], made by [`StageBuilder`]: where handlers run.
+//! - [`Graph`]: stages declared first, connected by typed edges and checked before they run.
+//! - [`control`]: targets, classes and every law.
+//! - `tower` (feature `tower`, on by default): a tower service behind a gate, in one line.
+//! - `axum` (feature `axum`): routes that stages answer. Feature `status`: a status port.
+//!
+//! `docs/GUIDE.md` goes from nothing to a service of three stages.
 //!
 //! What this crate does not do: it has no code of its own.
 
 pub use tamarisk_control as control;
-pub use tamarisk_control::{Class, ClassId, Classes, Priority, Target};
-pub use tamarisk_stage::*;
+pub use tamarisk_control::{
+    AdmissionLaw, BatchLaw, Class, ClassId, Classes, Concurrency, Priority, QualityLaw, Ratio,
+    Reason, Rejection, Target, TerminationLaw, Timestamp, Weight, WorkersLaw,
+};
+pub use tamarisk_stage::pressure;
+pub use tamarisk_stage::{
+    Accounts, Asking, Batch, BlockingHandler, BoxError, BuildError, CallError, ClassObservation,
+    Clock, Context, Discipline, DrainReport, EdgeObservation, Entry, Envelope, EventId, Gate,
+    GatePermit, GlobalObservation, Graph, GraphError, GraphObservation, Handler, Inline,
+    InlineError, LawObservation, LawReading, Level, NoTimer, Node, Outcome, Percentiles, Permit,
+    Phase, Predicate, Pressure, Profile, Refused, Reply, Request, Reserve, RunError, Running,
+    SendError, ServiceProfile, Shield, Signal, Signals, Sink, Stage, StageBuilder, StageClasses,
+    StageFn, StageObservation, Terminated, TimeHistogram, Timer, TimerError, Timers, TrySink,
+    blocking_fn, stage_fn,
+};
+
+#[cfg(feature = "axum")]
+pub use tamarisk_axum as axum;
 #[cfg(feature = "tower")]
 pub use tamarisk_tower as tower;
+
+#[cfg(all(doctest, feature = "status"))]
+#[doc = include_str!("../../../docs/GUIDE.md")]
+struct Guide;

@@ -1,22 +1,20 @@
 //! An axum service that tells the requests too many at once, instead of serving
 //! all of them late:
 //!
-//! `cargo run --release -p tamarisk-tower --example axum`, then
+//! `cargo run --release -p tamarisk --example axum`, then
 //! `curl http://127.0.0.1:3000/` or `h2load --h1 -n 20000 -c 200 http://127.0.0.1:3000/`.
 
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use tamarisk_control::Target;
-use tamarisk_stage::StageBuilder;
-use tamarisk_tower::StageLayer;
+use tamarisk::Stage;
+use tamarisk::tower::StageLayer;
 use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let target = Target::p90(Duration::from_millis(200))?;
-    let gate = StageBuilder::new("pages").target(target).workers(8).gate()?;
+    let gate = Stage::builder("pages").p90(Duration::from_millis(200)).gate()?;
 
     let app = Router::new().route("/", get(page)).layer(StageLayer::new(gate.clone()));
 
