@@ -1,7 +1,7 @@
 //! What 18,000 idle connections cost `tamarisk serve`: memory each, and the throughput of 64
 //! busy ones beside them.
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin connections`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin connections`
 //!
 //! Needs wrk, and leave to open 20,000 files. One server has the idle connections, another one
 //! has none; they take turns on core 0, the load generator has core 1.

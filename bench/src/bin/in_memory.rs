@@ -1,7 +1,7 @@
 //! What 200,000 idle connections cost the web server: memory each, and the throughput of 64 busy
 //! ones beside them. Over memory instead of sockets, of which a process may not have so many.
 //!
-//! `cargo run --release -p tamarisk-bench --bin in_memory`
+//! `cargo run --profile dist -p tamarisk-bench --bin in_memory`
 //!
 //! The connections are served as those of sockets are, by [`Server::serve_stream`]. One server
 //! has the idle ones, another one has none; they take turns on core 0, the clients have core 1.

@@ -1,7 +1,7 @@
 //! The paper's load on `tamarisk serve`, nginx and h2o: the static files of SPECweb99, 1024
 //! clients who think for 20 ms and connect anew after five requests [Welsh02 §6.1.3].
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin mix`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin mix`
 //!
 //! Needs nginx and h2o (Debian's packages). The servers run side by side and take turns on
 //! core 0, the load generator has core 1. Each has been asked for every file once before it is

@@ -1,7 +1,7 @@
 //! An upstream of known capacity behind `tamarisk protect`: offered ten times as much,
 //! and offered four fifths of it, open loop.
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin overload`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin overload`
 //!
 //! All by the commands that a user would run: `demo --serve` is the upstream, `load`
 //! finds its capacity with a closed loop and then sends the streams. Each repetition

@@ -1,7 +1,7 @@
 //! CPU time that a proxied request costs: `tamarisk protect` with all control on,
 //! beside nginx and HAProxy, each on one core, 64 keep-alive connections, tiny answers.
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin proxy`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin proxy`
 //!
 //! Needs nginx, haproxy and wrk (Debian's packages). The proxy under test has core 0 to
 //! itself; upstream and load generator share core 1. All three run side by side and

@@ -1,7 +1,7 @@
 //! `tamarisk protect` on traffic as real services have it: each situation with real sockets,
 //! measured from outside, and whether its bars are met.
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin real_traffic`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin real_traffic`
 //!
 //! The upstream and the clients are in this process, at rates that a fraction of a core can
 //! send; each repetition has a proxy of its own that has seen nothing before. `--nginx` and

@@ -1,7 +1,7 @@
 //! CPU time that a request for a file costs: `tamarisk serve` beside nginx, h2o and
 //! lighttpd, each on one core, 64 keep-alive connections.
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin site`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin site`
 //!
 //! Needs nginx, h2o, lighttpd and wrk (Debian's packages). All four run side by side and
 //! take turns on core 0, the load generator has core 1.

@@ -1,6 +1,6 @@
 //! `tamarisk serve` with twenty times the load that it can bear, open loop.
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin site_overload`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin site_overload`
 //!
 //! Nobody can ask for cached pages twenty times as fast as one core answers, least of all from
 //! the same machine. What is asked for here are long texts that are not in the page cache: each

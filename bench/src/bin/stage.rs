@@ -1,6 +1,6 @@
 //! What it costs to cross a stage boundary, in nanoseconds of CPU time an event.
 //!
-//! `cargo run --release -p tamarisk-bench --bin stage [part of a row's name]`
+//! `cargo run --profile dist -p tamarisk-bench --bin stage [part of a row's name]`
 
 use std::future::Future;
 use std::hint::black_box;

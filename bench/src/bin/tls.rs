@@ -1,7 +1,7 @@
 //! CPU time that a TLS handshake costs: `tamarisk serve` beside nginx, with the same key and
 //! certificate, each on one core; in full and resumed, with a request for 1 KB each.
 //!
-//! `cargo build --release && cargo run --release -p tamarisk-bench --bin tls`
+//! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin tls`
 //!
 //! Needs nginx and openssl (Debian's packages). Both servers run side by side and take turns
 //! on core 0, the client has core 1.

@@ -1,7 +1,7 @@
 """The simulator against ciw, an independent one: what it finds, and how fast.
 
     pip install ciw
-    cargo build --release -p tamarisk-model --example speed
+    cargo build --profile dist -p tamarisk-model --example speed
     python3 crates/model/tests/reference/ciw_compare.py [--write]
 
 Prints the events a second of both on one core, and ciw's mean waits with 99.9 %
@@ -73,7 +73,7 @@ def estimate(values):
 def ours(name):
     """The median, least and greatest million events a second that the example prints."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    speed = target / "release" / "examples" / "speed"
+    speed = target / "dist" / "examples" / "speed"
     text = subprocess.run([speed, EXAMPLES[name]], check=True, capture_output=True, text=True)
     numbers = text.stdout.splitlines()[1].removeprefix(EXAMPLES[name]).split()
     return float(numbers[0]), text.stdout.splitlines()[1].split("[")[1].rstrip("]")
