@@ -1,6 +1,6 @@
 //! How many events a second the simulator does on one core.
 //! ```text
-//! cargo run --release -p tamarisk-model --example speed [scenario]
+//! cargo run --profile dist -p tamarisk-model --example speed [scenario]
 //! ```
 //! An event is an arrival at a stage or a completion there; a second is one of
 //! processor time, which others on the machine do not shorten. The median of the
