@@ -6,6 +6,7 @@
 //! the short one is in time; and one more now and then, to see whether that is still needed.
 
 use super::kinds::{Kind, Kinds};
+use super::place_share::Fares;
 use super::promises::Promises;
 use super::window::Window;
 
@@ -15,35 +16,8 @@ const LATE: f64 = 0.35;
 const HURRIED: f64 = 1.3;
 /// Below this share it is well in time.
 const IN_TIME: f64 = 0.25;
-/// Windows in time before the long kind gets a place back, at first and at most.
-const CALM: u32 = 4;
-const CALM_MAX: u32 = 64;
-/// If it does not, the long kind gets so much of its places.
-const FEWER: f64 = 0.8;
 /// So many answers of the short kind say how it fares.
 const ANSWERS_MIN: f64 = 12.0;
-
-/// How many places a kind of long work may have.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Share {
-    places: Option<u32>,
-    settled: f64,
-    calm: u32,
-    calm_needed: u32,
-    trying: bool,
-}
-
-impl Share {
-    /// How many places it is kept to, if that is fewer than there are otherwise.
-    pub(super) fn kept_to(&self, limit: u32) -> Option<u32> {
-        self.places.filter(|places| places + 1 < limit)
-    }
-
-    /// The most places, of so many that there are.
-    pub(super) fn places(&self, limit: u32) -> u32 {
-        self.places.map_or(limit, |places| places.min(limit.saturating_sub(1)).max(1))
-    }
-}
 
 /// Gives and takes places after a window, the limit being as it is.
 pub(super) fn adjust(
@@ -61,14 +35,6 @@ pub(super) fn adjust(
             kind.share.settle(now, service, limit, kind.running, fares);
         }
     }
-}
-
-/// How the short kind fares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fares {
-    InTime,
-    Between,
-    Late,
 }
 
 /// How the kind fares that the one in `row` hurts most; `None` if it can hurt none.
@@ -97,35 +63,4 @@ fn fares_worst(row: usize, kinds: &Kinds, window: &Window, promises: &Promises) 
         })
     });
     fares.max()
-}
-
-impl Share {
-    fn settle(&mut self, now: f64, service: f64, limit: u32, running: u32, fares: Fares) {
-        match (fares, self.places) {
-            (Fares::Late, None) => {
-                self.places = Some(running.min(limit.saturating_sub(1)).max(1));
-                self.calm_needed = CALM;
-                (self.settled, self.calm) = (now + service, 0);
-            }
-            (Fares::Late, Some(places)) => {
-                let places = places.min(limit.saturating_sub(1));
-                let fewer = (FEWER * f64::from(places)) as u32;
-                self.places = Some(fewer.min(places.saturating_sub(1)).max(1));
-                if std::mem::take(&mut self.trying) {
-                    self.calm_needed = (2 * self.calm_needed).min(CALM_MAX);
-                }
-                (self.settled, self.calm) = (now + service, 0);
-            }
-            (Fares::InTime, Some(places)) if running >= places => {
-                self.calm += 1;
-                if self.calm >= self.calm_needed {
-                    self.places = (places < limit).then_some(places + 1);
-                    self.trying = true;
-                    (self.settled, self.calm) = (now + service, 0);
-                }
-            }
-            (Fares::InTime, _) => self.trying = false,
-            (Fares::Between, _) => {}
-        }
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::kept_places::Share;
+use super::place_share::Share;
 use super::service::Service;
 use crate::{ClassId, Classes, Timestamp};
 

@@ -42,6 +42,7 @@ mod curve;
 mod growth;
 pub(crate) mod kept_places;
 pub(crate) mod kinds;
+mod place_share;
 mod promises;
 mod search;
 pub(crate) mod service;
