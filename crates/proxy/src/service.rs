@@ -7,7 +7,7 @@ use http::{Request, Response};
 use hyper::service::Service;
 use tamarisk_observe::access_log::{self, Logged};
 use tamarisk_server::guard::Violation;
-use tamarisk_server::{Asked, AtHand, ClientBody, Hand, Prepared};
+use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, PreparedResponse};
 
 use crate::answer::proxy_body::ProxyBody;
 use crate::forwarded::Peer;
@@ -28,11 +28,15 @@ pub struct ProxyService {
     address: IpAddr,
 }
 
-impl AtHand for ProxyService {
-    const EVER: bool = false;
+impl FastPath for ProxyService {
+    const ENABLED: bool = false;
 
-    fn at_hand<A>(&self, _: &Asked<'_>, _: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
-        Hand::Never
+    fn fast_response<A>(
+        &self,
+        _: &PlainRequest<'_>,
+        _: impl FnOnce(PreparedResponse<'_>) -> A,
+    ) -> FastResponse<A> {
+        FastResponse::NeverAvailable
     }
 
     fn refused(&self, violation: Violation, body_length: usize) {

@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use parking_lot::Mutex;
 use socket2::SockRef;
 use support::{OneByOne, axum, read_until, streaming_proxy, within};
-use tamarisk_server::{ClientBody, DrainTrigger, Ordinary, Server};
+use tamarisk_server::{ClientBody, DrainTrigger, Server, WithoutFastPath};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -298,7 +298,9 @@ async fn an_answer_that_has_begun_is_brought_to_its_end() {
         }
     };
     tokio::spawn(async move {
-        Server::default().serve(listener, |_| Ordinary(service_fn(answer.clone())), drain).await
+        Server::default()
+            .serve(listener, |_| WithoutFastPath(service_fn(answer.clone())), drain)
+            .await
     });
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(OWING[3].1.concat().as_bytes()).await.unwrap();

@@ -11,9 +11,9 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tamarisk_http_gate::Deadline;
 
-use super::body_error::ClientBodyError;
-use super::h1::body::RequestBody;
+use crate::body_error::ClientBodyError;
 use crate::guard::{Limits, Patience, Violation};
+use crate::h1::body::RequestBody;
 
 /// How much of a body that nobody wants is read, and for how long: what a client has sent by the
 /// time that it could be told.
@@ -42,18 +42,18 @@ struct Upload {
 
 impl ClientBody {
     /// None at all.
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self(Kind::Empty)
     }
 
     /// The body of a request over HTTP/1.
-    pub(super) fn of_request(body: RequestBody) -> Self {
+    pub(crate) fn of_request(body: RequestBody) -> Self {
         Self(Kind::Request(body))
     }
 
     /// The body of a stream of HTTP/2, and what becomes of it if nobody wants it; nothing if it is
     /// empty.
-    pub(super) fn of_stream(body: Incoming, limits: &Limits) -> (Self, Option<Rest>) {
+    pub(crate) fn of_stream(body: Incoming, limits: &Limits) -> (Self, Option<Rest>) {
         if body.is_end_stream() {
             return (Self::empty(), None);
         }
@@ -122,7 +122,7 @@ fn length(frame: &Frame<Bytes>) -> usize {
 /// request turns out malformed, and many a client takes the reset for a failure and loses
 /// the answer [RFC9113 §8.1].
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(crate) struct Rest {
     upload: Arc<Mutex<Upload>>,
     bytes: usize,
     time: Deadline,
@@ -130,7 +130,7 @@ pub(super) struct Rest {
 
 impl Rest {
     /// Ready when there is no more that is worth waiting for: the body's end, or enough of it.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if Arc::strong_count(&self.upload) > 1 {
             return Poll::Ready(());
         }

@@ -1,4 +1,4 @@
-//! HTTP/1 with one client, by a task or in the [idle_connections](super::idle_connections).
+//! HTTP/1 with one client, by a task or in the [idle_connections](crate::idle::connections).
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use tamarisk_http_gate::Deadline;
 
-use super::client_service::ClientService;
-use super::h1::wire::Wire;
-use super::h1::{Connection, Left, RequestSettings, Standing};
-use super::settings::{ConnectionPermit, ConnectionSettings, Ended};
-use super::stream::Stream;
+use crate::client_service::ClientService;
+use crate::h1::wire::Wire;
+use crate::h1::{Connection, ConnectionState, Left, RequestSettings};
+use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
+use crate::transport::stream::Stream;
 
 /// HTTP/1 with one client.
-pub(super) struct Http1<S: ClientService> {
+pub(crate) struct Http1<S: ClientService> {
     connection: Connection<Stream, S>,
     settings: Arc<ConnectionSettings>,
     _permit: ConnectionPermit,
@@ -25,7 +25,7 @@ pub(super) struct Http1<S: ClientService> {
 impl<S: ClientService> Http1<S> {
     /// With the client of `wire`, who has `permit` until the end; for the time between requests
     /// there is a `clock`.
-    pub(super) fn new(
+    pub(crate) fn new(
         wire: Wire<Stream>,
         service: S,
         settings: Arc<ConnectionSettings>,
@@ -35,7 +35,7 @@ impl<S: ClientService> Http1<S> {
         let requests = RequestSettings {
             backoff: settings.backoff.clone(),
             refused: Arc::clone(&settings.refused),
-            debt: wire.get_ref().debt(),
+            pending_body: wire.get_ref().pending_body(),
             idle_time: settings.idle_time,
             idle_queue: Some(settings.idle.clone()),
         };
@@ -44,16 +44,19 @@ impl<S: ClientService> Http1<S> {
     }
 
     /// Serves the client to the end, or until it is quiet.
-    pub(super) async fn run(mut self: Box<Self>) -> Served<S> {
+    pub(crate) async fn run(mut self: Box<Self>) -> Served<S> {
         let Self { connection, settings, .. } = &mut *self;
+        if let Some(socket) = connection.stream_mut().socket_mut() {
+            socket.become_busy();
+        }
         let left = loop {
             // After the start of a drain there is nowhere else to wait.
-            connection.rests = settings.rests && !settings.drain.has_started();
+            connection.may_idle = settings.may_idle && !settings.drain.has_started();
             match settings.drain.until_kept(Pin::new(&mut *connection)).await {
-                Ok(Left::Quiet) if settings.drain.has_started() => {}
+                Ok(Left::Idle) if settings.drain.has_started() => {}
                 Ok(left) => break left,
                 Err(end) => {
-                    connection.rests = false;
+                    connection.may_idle = false;
                     connection.graceful_shutdown();
                     match tokio::time::timeout_at(end, &mut *connection).await {
                         Ok(left) => break left,
@@ -63,7 +66,7 @@ impl<S: ClientService> Http1<S> {
             }
         };
         match left {
-            Left::Quiet => Served::Quiet(self),
+            Left::Idle => Served::Idle(self),
             Left::Over => Served::ToTheEnd(Ended::ByItself),
             Left::Switched => {
                 let Self { connection, settings, _permit } = *self;
@@ -75,36 +78,36 @@ impl<S: ClientService> Http1<S> {
         }
     }
 
-    /// Answers what is at hand. A service that panics ends its own connection and no other.
-    pub(super) fn answer(&mut self) -> Standing {
+    /// Gives the responses that are prepared. A service that panics ends its own connection and no other.
+    pub(crate) fn answer(&mut self) -> ConnectionState {
         let answered = catch_unwind(AssertUnwindSafe(|| self.connection.answer()));
-        answered.unwrap_or(Standing::Over)
+        answered.unwrap_or(ConnectionState::Over)
     }
 
     /// Lets go of what only a task needs; for how long it has been without a request.
-    pub(super) fn rest(&mut self) -> io::Result<Duration> {
+    pub(crate) fn become_idle(&mut self) -> io::Result<Duration> {
         if let Some(socket) = self.connection.stream_mut().socket_mut() {
-            socket.rest()?;
+            socket.become_idle()?;
         }
-        Ok(self.connection.rest())
+        Ok(self.connection.become_idle())
     }
 
     /// The client's socket has something to read; the end too, if it `is_hung_up`.
-    pub(super) fn heard(&mut self, is_hung_up: bool) {
+    pub(crate) fn heard(&mut self, is_hung_up: bool) {
         if let Some(socket) = self.connection.stream_mut().socket_mut() {
             socket.heard(is_hung_up);
         }
     }
 
     /// The client's socket.
-    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.connection.stream().socket()?.socket()
     }
 }
 
 /// How a connection is left that has been served for a while.
-pub(super) enum Served<S: ClientService> {
+pub(crate) enum Served<S: ClientService> {
     ToTheEnd(Ended),
     /// It waits for a request, and may do so elsewhere.
-    Quiet(Box<Http1<S>>),
+    Idle(Box<Http1<S>>),
 }

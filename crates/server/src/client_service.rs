@@ -7,17 +7,17 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper::service::Service;
 
-use super::client_body::ClientBody;
-use super::prepared::AtHand;
+use crate::client_body::ClientBody;
+use crate::prepared::FastPath;
 
-/// A name for the bounds of [`Server::serve`](super::Server::serve).
-pub(super) trait ClientService:
+/// A name for the bounds of [`Server::serve`](crate::Server::serve).
+pub(crate) trait ClientService:
     Service<
         Request<ClientBody>,
         Response = Response<<Self as ClientService>::Sent>,
         Future: Send + 'static,
         Error: Into<Box<dyn Error + Send + Sync>>,
-    > + AtHand
+    > + FastPath
     + Send
     + 'static
 {
@@ -27,7 +27,7 @@ pub(super) trait ClientService:
 
 impl<S, B> ClientService for S
 where
-    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
+    S: Service<Request<ClientBody>, Response = Response<B>> + FastPath + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<Box<dyn Error + Send + Sync>>,
     B: Body<Data = Bytes> + Send + 'static,

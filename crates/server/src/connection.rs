@@ -11,15 +11,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tamarisk_http_gate::Deadline;
 use tokio::time::Instant;
 
-use super::client_connection::{Http1, Served};
-use super::client_service::ClientService;
-use super::h1::wire::{Protocol, Wire};
-use super::h2_stream::H2Stream;
-use super::settings::{ConnectionPermit, ConnectionSettings, Ended};
-use super::socket::Socket;
-use super::stream::Stream;
-use super::streams::Streams;
+use crate::client_connection::{Http1, Served};
+use crate::client_service::ClientService;
+use crate::h1::wire::{Protocol, Wire};
+use crate::h2::Streams;
+use crate::h2::stream::H2Stream;
+use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use crate::tls::Handshakes;
+use crate::transport::socket::Socket;
+use crate::transport::stream::Stream;
 
 /// hyper's buffer for each stream of HTTP/2: by default it would gather 400 KiB for a client that
 /// reads slowly.
@@ -37,7 +37,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PARTING_TIME: Duration = Duration::from_secs(5);
 
 /// A client, and how far we have come with it.
-pub(super) enum Client {
+pub(crate) enum Client {
     /// A stream to speak HTTP on.
     Open(Box<Wire<Stream>>),
     /// A socket, and what is to be done on it first.
@@ -45,20 +45,20 @@ pub(super) enum Client {
 }
 
 impl Client {
-    pub(super) fn of(socket: Socket, settings: &ConnectionSettings) -> Self {
+    pub(crate) fn of(socket: Socket, settings: &ConnectionSettings) -> Self {
         match &settings.tls {
             Some(tls) => Self::Socket(socket, tls.clone()),
             None => Self::on(Stream::Plain(socket), settings),
         }
     }
 
-    pub(super) fn on(stream: Stream, settings: &ConnectionSettings) -> Self {
+    pub(crate) fn on(stream: Stream, settings: &ConnectionSettings) -> Self {
         Self::Open(Box::new(Wire::new(stream, settings.limits.clone())))
     }
 }
 
 /// Serves `client`, who has `permit` until the end.
-pub(super) async fn serve<S: ClientService>(
+pub(crate) async fn serve<S: ClientService>(
     client: Client,
     service: S,
     settings: Arc<ConnectionSettings>,

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use tokio::runtime;
 
-use super::listen::{ListenError, Listeners};
+use crate::accept::listen::{ListenError, Listeners};
 
 /// One thread a core, each with a current-thread runtime of its own.
 ///

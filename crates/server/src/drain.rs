@@ -51,7 +51,7 @@ impl Drain {
     /// Runs `work` until it ends, or the drain starts: then, when the drain ends.
     ///
     /// While neither happens, this costs `work` next to nothing.
-    pub(super) async fn until<F: Future + ?Sized>(
+    pub(crate) async fn until<F: Future + ?Sized>(
         &self,
         mut work: Pin<&mut F>,
     ) -> Result<F::Output, Instant> {
@@ -73,7 +73,7 @@ impl Drain {
 
     /// The same, but runs `work` on for a while after the start: [`KEPT_TIME`], or half of
     /// the time that there is.
-    pub(super) async fn until_kept<F: Future + ?Sized>(
+    pub(crate) async fn until_kept<F: Future + ?Sized>(
         &self,
         mut work: Pin<&mut F>,
     ) -> Result<F::Output, Instant> {

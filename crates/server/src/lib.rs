@@ -10,46 +10,30 @@
 //! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
 //! current-thread runtime a core, each with a listener of its own on the same port
 //! ([`Cores`], [`Listeners`]): there, clients who have asked for nothing wait together, without a
-//! task for each, and are answered in turn if their answers are [at hand](AtHand).
+//! task for each, and are answered in turn if their responses are [prepared](FastPath).
 
 mod accept;
-mod arrivals;
 mod body_error;
 mod client_body;
 mod client_connection;
 mod client_service;
 mod connection;
 mod cores;
-mod defer;
-mod disconnect;
-mod door;
 mod drain;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod guard;
 mod h1;
-mod h2_stream;
-mod idle_connections;
-mod idle_queue;
-mod listen;
-mod outgoing;
-mod outlet;
-mod paced;
-mod poller;
+mod h2;
+mod idle;
 mod prepared;
 mod refusal_backoff;
 mod refused;
 mod responses;
-mod running_stream;
-mod send_memory;
-mod sent_file;
 mod settings;
-mod socket;
-mod stream;
-mod streams;
 pub mod tls;
+mod transport;
 mod tunnel;
-mod write_progress;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,28 +49,31 @@ use hyper::service::Service;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
-use self::arrivals::Arrivals;
-use self::client_connection::Served;
-use self::connection::Client;
-use self::refusal_backoff::RefusalBackoff;
-use self::send_memory::ServerMemory;
-use self::settings::{ConnectionPermit, ConnectionSettings, Ended};
-use self::stream::Stream;
+use crate::accept::arrivals::Arrivals;
+use crate::client_connection::Served;
+use crate::connection::Client;
 use crate::guard::Limits;
+use crate::h2::send_memory::ServerMemory;
+use crate::refusal_backoff::RefusalBackoff;
+use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use crate::tls::Handshakes;
+use crate::transport::stream::Stream;
 
-pub use body_error::ClientBodyError;
-pub use client_body::ClientBody;
-pub use cores::Cores;
-pub use drain::{Drain, DrainTrigger};
-pub use listen::{Beside, ListenError, Listeners};
-pub use prepared::{Account, Asked, AtHand, Hand, Ordinary, Prepared, PreparedBody};
-pub use refused::Refused;
-pub use responses::Responses;
-pub use send_memory::read_size;
-pub use sent_file::{Bringing, FileBody, SentFile};
+pub use crate::accept::listen::{AlreadyListening, ListenError, Listeners};
+pub use crate::body_error::ClientBodyError;
+pub use crate::client_body::ClientBody;
+pub use crate::cores::Cores;
+pub use crate::drain::{Drain, DrainTrigger};
+pub use crate::h2::send_memory::read_size;
+pub use crate::prepared::sent_file::{FileBody, FileLoad, SentFile};
+pub use crate::prepared::{
+    FastPath, FastResponse, OnWritten, PlainRequest, PreparedBody, PreparedResponse,
+    WithoutFastPath,
+};
+pub use crate::refused::Refused;
+pub use crate::responses::Responses;
+pub use crate::tunnel::{Tunnel, Upgrade, Upgraded};
 pub use tamarisk_http_gate::Refusal;
-pub use tunnel::{Tunnel, Upgrade, Upgraded};
 
 /// How connections are served. Clones share one count of connections, of whom they refuse, and of
 /// responses.
@@ -112,7 +99,7 @@ impl Default for Server {
             limits: Limits::default(),
             // nginx's default; browsers drop theirs earlier.
             idle_time: Duration::from_secs(75),
-            connections_max: listen::open_files_max().saturating_sub(64) / 2,
+            connections_max: crate::accept::listen::open_files_max().saturating_sub(64) / 2,
             connections: Arc::default(),
             refused: Arc::default(),
             responses: Responses::default(),
@@ -203,7 +190,7 @@ impl Server {
         drain: Drain,
     ) -> usize
     where
-        S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
+        S: Service<Request<ClientBody>, Response = Response<B>> + FastPath + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         B: Body<Data = Bytes> + Send + 'static,
@@ -227,7 +214,7 @@ impl Server {
     ) -> impl Future<Output = bool> + Send + use<T, S, B>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        S: Service<Request<ClientBody>, Response = Response<B>> + AtHand + Send + 'static,
+        S: Service<Request<ClientBody>, Response = Response<B>> + FastPath + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         B: Body<Data = Bytes> + Send + 'static,

@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use super::responses::Responses;
+use crate::responses::Responses;
 
 /// How often the load of a core is looked at: often against the second in which
 /// a law is expected to react, seldom against the scheduler's 4 ms.
-pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A core that runs, or waits for a processor, for more than this share of its
 /// time has no room; below the lower mark it has it again.
@@ -40,7 +40,7 @@ const PAUSE_MAX_MILLIS: u32 = 1000;
 
 /// What the connections of a core know of each other.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RefusalBackoff(Arc<Counts>);
+pub(crate) struct RefusalBackoff(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -53,19 +53,19 @@ struct Counts {
 
 impl RefusalBackoff {
     /// Of connections whose answers are counted among these.
-    pub(super) fn new(responses: Responses) -> Self {
+    pub(crate) fn new(responses: Responses) -> Self {
         Self(Arc::new(Counts { responses, ..Counts::default() }))
     }
 
     /// Where answers are counted by status.
     #[inline]
-    pub(super) fn responses(&self) -> &Responses {
+    pub(crate) fn responses(&self) -> &Responses {
         &self.0.responses
     }
 
     /// Counts an answer; if it is a refusal, the pause for its connection.
     #[inline]
-    pub(super) fn answered(&self, is_refusal: bool) -> Duration {
+    pub(crate) fn answered(&self, is_refusal: bool) -> Duration {
         self.0.answers.fetch_add(1, Ordering::Relaxed);
         if !is_refusal {
             return Duration::ZERO;
@@ -75,18 +75,18 @@ impl RefusalBackoff {
     }
 
     /// From now on every answer is to be the last one of its connection.
-    pub(super) fn part(&self) {
+    pub(crate) fn part(&self) {
         self.0.parting.store(true, Ordering::Relaxed);
     }
 
     #[inline]
-    pub(super) fn is_parting(&self) -> bool {
+    pub(crate) fn is_parting(&self) -> bool {
         self.0.parting.load(Ordering::Relaxed)
     }
 
     /// With this pause after each refusal.
     #[cfg(test)]
-    pub(super) fn with_pause(pause: Duration) -> Self {
+    pub(crate) fn with_pause(pause: Duration) -> Self {
         let pause_millis = AtomicU32::new(pause.as_millis() as u32);
         Self(Arc::new(Counts { pause_millis, ..Counts::default() }))
     }
@@ -120,7 +120,7 @@ fn next_pause(pause: u32, load: Load) -> u32 {
 }
 
 /// Looks at the load of the thread that it is called on.
-pub(super) struct BackoffController {
+pub(crate) struct BackoffController {
     backoff: RefusalBackoff,
     schedstat: Option<File>,
     thread: ThreadId,
@@ -136,14 +136,14 @@ struct Spent {
 
 impl BackoffController {
     /// For the current thread. Without the scheduler's accounts there is no pause.
-    pub(super) fn new(backoff: RefusalBackoff) -> Self {
+    pub(crate) fn new(backoff: RefusalBackoff) -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         Self { backoff, schedstat, thread: thread::current().id(), seen: None }
     }
 
     /// To be called every [`INTERVAL`]. On another thread it does nothing: a
     /// runtime that moves its tasks has no core that is theirs.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         let Some(spent) = self.spent() else { return };
         let now = Instant::now();
         let refused = self.backoff.take_refused();

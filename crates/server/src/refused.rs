@@ -27,7 +27,7 @@ pub struct Refused {
 
 /// The same while it is counted.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     turned_away: AtomicU64,
     malformed: AtomicU64,
     too_large: AtomicU64,
@@ -37,12 +37,12 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn turned_away(&self) {
+    pub(crate) fn turned_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a handshake by how it ends, or as failed if it is dropped before.
-    pub(super) async fn handshake<T>(
+    pub(crate) async fn handshake<T>(
         &self,
         handshake: impl Future<Output = io::Result<T>>,
     ) -> io::Result<T> {
@@ -58,7 +58,7 @@ impl Counts {
         result
     }
 
-    pub(super) fn refused(&self, violation: Violation) {
+    pub(crate) fn refused(&self, violation: Violation) {
         let count = match violation.status() {
             StatusCode::REQUEST_TIMEOUT => &self.too_slow,
             StatusCode::PAYLOAD_TOO_LARGE
@@ -69,7 +69,7 @@ impl Counts {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn read(&self) -> Refused {
+    pub(crate) fn read(&self) -> Refused {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Refused {
             turned_away: read(&self.turned_away),
@@ -94,7 +94,7 @@ impl Drop for HandshakeEnded<'_> {
 }
 
 /// What a client is told that was refused for its framing.
-pub(super) fn refusal_text(violation: Violation) -> String {
+pub(crate) fn refusal_text(violation: Violation) -> String {
     format!("{}: {violation}\n", violation.status().as_u16())
 }
 

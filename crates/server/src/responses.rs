@@ -47,7 +47,7 @@ impl Default for Responses {
 impl Responses {
     /// Counts a response with this status.
     #[inline]
-    pub(super) fn count(&self, status: StatusCode) {
+    pub(crate) fn count(&self, status: StatusCode) {
         // A thread that ends has sent its responses.
         let Ok(thread) = SHARD.try_with(|shard| *shard) else { return };
         let Shard(counts) = &self.0[thread % self.0.len()];
@@ -58,7 +58,7 @@ impl Responses {
 
     /// Counts a response that begins with this status line.
     #[inline]
-    pub(super) fn count_line(&self, line: &[u8]) {
+    pub(crate) fn count_line(&self, line: &[u8]) {
         let code = line.get(b"HTTP/1.1 ".len()..b"HTTP/1.1 200".len());
         if let Some(Ok(status)) = code.map(StatusCode::from_bytes) {
             self.count(status);

@@ -6,49 +6,49 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::idle_queue::IdleQueue;
-use super::refusal_backoff::RefusalBackoff;
-use super::refused::Counts;
-use super::send_memory::ServerMemory;
 use super::{Drain, Server};
 use crate::guard::Limits;
+use crate::h2::send_memory::ServerMemory;
+use crate::idle::queue::IdleQueue;
+use crate::refusal_backoff::RefusalBackoff;
+use crate::refused::Counts;
 use crate::tls::Handshakes;
 
 /// How the connections of a core are served.
-pub(super) struct ConnectionSettings {
-    pub(super) tls: Option<Handshakes>,
-    pub(super) limits: Limits,
-    pub(super) idle_time: Duration,
-    pub(super) backoff: RefusalBackoff,
-    pub(super) refused: Arc<Counts>,
-    pub(super) memory: ServerMemory,
-    pub(super) idle: IdleQueue,
-    pub(super) drain: Drain,
-    /// Whether connections are left quiet.
-    pub(super) rests: bool,
+pub(crate) struct ConnectionSettings {
+    pub(crate) tls: Option<Handshakes>,
+    pub(crate) limits: Limits,
+    pub(crate) idle_time: Duration,
+    pub(crate) backoff: RefusalBackoff,
+    pub(crate) refused: Arc<Counts>,
+    pub(crate) memory: ServerMemory,
+    pub(crate) idle: IdleQueue,
+    pub(crate) drain: Drain,
+    /// Whether connections may wait without a task.
+    pub(crate) may_idle: bool,
 }
 
 impl ConnectionSettings {
     /// Those of `server`, where connections are served to their ends.
-    pub(super) fn of(server: &Server, backoff: RefusalBackoff, drain: Drain) -> Self {
+    pub(crate) fn of(server: &Server, backoff: RefusalBackoff, drain: Drain) -> Self {
         let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
         let idle = IdleQueue::default();
-        Self { tls, limits, idle_time, backoff, refused, memory, idle, drain, rests: false }
+        Self { tls, limits, idle_time, backoff, refused, memory, idle, drain, may_idle: false }
     }
 }
 
 /// A connection's part in the count, until it is dropped.
-pub(super) struct ConnectionPermit(Arc<AtomicUsize>);
+pub(crate) struct ConnectionPermit(Arc<AtomicUsize>);
 
 impl ConnectionPermit {
-    pub(super) fn take(server: &Server) -> Option<Self> {
+    pub(crate) fn take(server: &Server) -> Option<Self> {
         let before = server.connections.fetch_add(1, Ordering::Relaxed);
         let permit = Self(Arc::clone(&server.connections));
         (before < server.connections_max).then_some(permit)
     }
 
     /// The permit for the place of a connection that is closing, and counted until it has.
-    pub(super) fn succeed(server: &Server) -> Self {
+    pub(crate) fn succeed(server: &Server) -> Self {
         server.connections.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(&server.connections))
     }
@@ -62,7 +62,7 @@ impl Drop for ConnectionPermit {
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     /// It was done, or broke.
     ByItself,
     /// It was still busy when the time to drain was over.
@@ -71,7 +71,7 @@ pub(super) enum Ended {
 
 impl Ended {
     /// Lets `connection` finish until `end`.
-    pub(super) async fn by(end: Instant, connection: impl Future) -> Self {
+    pub(crate) async fn by(end: Instant, connection: impl Future) -> Self {
         match timeout_at(end, connection).await {
             Ok(_) => Self::ByItself,
             Err(_) => Self::CutOff,

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
 use super::Drain;
-use super::settings::Ended;
-use super::stream::Transport;
+use crate::settings::Ended;
+use crate::transport::stream::Transport;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -32,7 +32,7 @@ impl Tunnel {
         Self(Arc::new(Mutex::new(Some(Box::pin(task)))))
     }
 
-    pub(super) fn take(&self) -> Option<Occupied> {
+    pub(crate) fn take(&self) -> Option<Occupied> {
         self.0.lock().take().map(Occupied)
     }
 }
@@ -49,7 +49,7 @@ pub type Upgraded = Box<dyn Transport>;
 
 impl Upgrade {
     /// And where the stream is to go.
-    pub(super) fn new() -> (oneshot::Sender<Upgraded>, Self) {
+    pub(crate) fn new() -> (oneshot::Sender<Upgraded>, Self) {
         let (sender, receiver) = oneshot::channel();
         (sender, Self(Arc::new(Mutex::new(receiver))))
     }
@@ -71,9 +71,9 @@ impl fmt::Debug for Upgrade {
 }
 
 /// A stream of which some has been read already.
-pub(super) struct Rejoined<T> {
-    pub(super) read: Bytes,
-    pub(super) stream: T,
+pub(crate) struct Rejoined<T> {
+    pub(crate) read: Bytes,
+    pub(crate) stream: T,
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Rejoined<T> {
@@ -127,11 +127,11 @@ impl fmt::Debug for Tunnel {
     }
 }
 
-pub(super) struct Occupied(Task);
+pub(crate) struct Occupied(Task);
 
 impl Occupied {
     /// Runs to its end, or to the end of the drain.
-    pub(super) async fn run(mut self, drain: &Drain) -> Ended {
+    pub(crate) async fn run(mut self, drain: &Drain) -> Ended {
         match drain.until(self.0.as_mut()).await {
             Ok(()) => Ended::ByItself,
             Err(end) if timeout_at(end, self.0).await.is_ok() => Ended::ByItself,

@@ -10,7 +10,7 @@ use http::{Request, Response};
 use http_body_util::Full;
 use hyper::service::service_fn;
 use support::{PATIENCE, within};
-use tamarisk_server::{ClientBody, DrainTrigger, Ordinary, Server};
+use tamarisk_server::{ClientBody, DrainTrigger, Server, WithoutFastPath};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -24,7 +24,8 @@ async fn a_connection_over_memory_is_served_counted_and_drained() {
     let server = Server::default();
     let (trigger, drain) = DrainTrigger::new();
     let (mut client, stream) = duplex(1024);
-    let served = tokio::spawn(server.serve_stream(stream, Ordinary(service_fn(answer)), drain));
+    let served =
+        tokio::spawn(server.serve_stream(stream, WithoutFastPath(service_fn(answer)), drain));
     let mut answers = Vec::new();
     for _ in 0..2 {
         client.write_all(REQUEST).await.unwrap();
@@ -45,7 +46,11 @@ async fn a_connection_over_memory_is_served_counted_and_drained() {
 async fn framing_is_watched_over_memory_too() {
     let (_trigger, drain) = DrainTrigger::new();
     let (mut client, stream) = duplex(1024);
-    tokio::spawn(Server::default().serve_stream(stream, Ordinary(service_fn(answer)), drain));
+    tokio::spawn(Server::default().serve_stream(
+        stream,
+        WithoutFastPath(service_fn(answer)),
+        drain,
+    ));
     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     within(client.read_to_string(&mut answer)).await.unwrap();
@@ -57,10 +62,13 @@ async fn a_connection_too_many_is_closed() {
     let server = Server::default().connections_max(1);
     let (_trigger, drain) = DrainTrigger::new();
     let (_first, stream) = duplex(1024);
-    let _served =
-        tokio::spawn(server.serve_stream(stream, Ordinary(service_fn(answer)), drain.clone()));
+    let _served = tokio::spawn(server.serve_stream(
+        stream,
+        WithoutFastPath(service_fn(answer)),
+        drain.clone(),
+    ));
     let (mut second, stream) = duplex(1024);
-    within(server.serve_stream(stream, Ordinary(service_fn(answer)), drain)).await;
+    within(server.serve_stream(stream, WithoutFastPath(service_fn(answer)), drain)).await;
     assert_eq!(within(second.read(&mut [0])).await.unwrap(), 0);
     assert_eq!(server.connections(), 1);
 }

@@ -12,7 +12,7 @@ use http_body_util::Full;
 use hyper::service::service_fn;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use support::{PATIENCE, any_port, exchange, within};
-use tamarisk_server::{ClientBody, DrainTrigger, Ordinary, Server};
+use tamarisk_server::{ClientBody, DrainTrigger, Server, WithoutFastPath};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -27,7 +27,7 @@ async fn without_a_descriptor_left_clients_are_told_so() {
         let answer = |_: Request<ClientBody>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
         };
-        Server::default().serve(listener, |_| Ordinary(service_fn(answer)), drain).await
+        Server::default().serve(listener, |_| WithoutFastPath(service_fn(answer)), drain).await
     });
     assert!(exchange(address, REQUEST).await.ends_with("done"));
 

@@ -13,7 +13,8 @@ use http_body_util::Full;
 use hyper::service::Service;
 use support::{any_port, curl, exchange, within};
 use tamarisk_server::{
-    Asked, AtHand, ClientBody, DrainTrigger, Hand, Prepared, PreparedBody, Server,
+    ClientBody, DrainTrigger, FastPath, FastResponse, PlainRequest, PreparedBody, PreparedResponse,
+    Server,
 };
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,11 +22,17 @@ use tokio::net::{TcpListener, TcpStream};
 /// Answers with the status that the path names: `/now/…` from memory, all others through hyper.
 struct Speaker;
 
-impl AtHand for Speaker {
-    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
-        let Some(code) = asked.target().strip_prefix("/now/") else { return Hand::Nothing };
+impl FastPath for Speaker {
+    fn fast_response<A>(
+        &self,
+        asked: &PlainRequest<'_>,
+        answer: impl FnOnce(PreparedResponse<'_>) -> A,
+    ) -> FastResponse<A> {
+        let Some(code) = asked.target().strip_prefix("/now/") else {
+            return FastResponse::Unavailable;
+        };
         let head = format!("HTTP/1.1 {code} X\r\ncontent-length: 0\r\n");
-        Hand::Answer(answer(Prepared {
+        FastResponse::Answered(answer(PreparedResponse {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Nothing,

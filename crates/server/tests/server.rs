@@ -18,7 +18,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::{PATIENCE, any_port, exchange, read_until, within};
 use tamarisk_server::guard::Limits;
-use tamarisk_server::{ClientBody, Cores, DrainTrigger, ListenError, Listeners, Ordinary, Server};
+use tamarisk_server::{
+    ClientBody, Cores, DrainTrigger, ListenError, Listeners, Server, WithoutFastPath,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -48,7 +50,7 @@ impl Held {
             tokio::spawn(async move {
                 let connect = |_| {
                     let (release, arrival) = (Arc::clone(&release), arrival.clone());
-                    Ordinary(service_fn(move |_: Request<ClientBody>| {
+                    WithoutFastPath(service_fn(move |_: Request<ClientBody>| {
                         let (release, arrival) = (Arc::clone(&release), arrival.clone());
                         async move {
                             arrival.send(()).unwrap();
@@ -243,7 +245,7 @@ async fn large() -> (SocketAddr, Server, DrainTrigger) {
         let large = |_: Request<ClientBody>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![0; 8 << 20]))))
         };
-        serving.serve(listener, |_| Ordinary(service_fn(large)), drain).await
+        serving.serve(listener, |_| WithoutFastPath(service_fn(large)), drain).await
     });
     (address, server, trigger)
 }
@@ -307,7 +309,7 @@ fn several_cores_share_one_port() {
         let answer = |_: Request<ClientBody>| async {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("done"))))
         };
-        Server::default().serve(listener, |_| Ordinary(service_fn(answer)), drain).await
+        Server::default().serve(listener, |_| WithoutFastPath(service_fn(answer)), drain).await
     };
     let cores = Cores::start(listeners, serving).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -25,7 +25,8 @@ use tamarisk_control::Target;
 use tamarisk_server::guard::Limits;
 use tamarisk_server::tls::{Handshakes, Identity, Tls};
 use tamarisk_server::{
-    Asked, AtHand, ClientBody, DrainTrigger, Hand, Prepared, PreparedBody, Server,
+    ClientBody, DrainTrigger, FastPath, FastResponse, PlainRequest, PreparedBody, PreparedResponse,
+    Server,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -47,18 +48,22 @@ const MOMENT: Duration = Duration::from_millis(50);
 /// panics at `/panic`. An answer is the target, that of `/long` followed by [`LONG`] bytes.
 struct Speaker;
 
-impl AtHand for Speaker {
-    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
+impl FastPath for Speaker {
+    fn fast_response<A>(
+        &self,
+        asked: &PlainRequest<'_>,
+        answer: impl FnOnce(PreparedResponse<'_>) -> A,
+    ) -> FastResponse<A> {
         let mut body = asked.target().as_bytes().to_vec();
         match asked.target() {
-            "/later" => return Hand::Nothing,
-            "/never" => return Hand::Never,
+            "/later" => return FastResponse::Unavailable,
+            "/never" => return FastResponse::NeverAvailable,
             "/panic" => panic!("as it was asked to"),
             "/long" => body.resize(body.len() + LONG, b'x'),
             _ => {}
         }
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", body.len());
-        Hand::Answer(answer(Prepared {
+        FastResponse::Answered(answer(PreparedResponse {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Bytes(&Bytes::from(body)),
@@ -109,7 +114,7 @@ impl Running {
     }
 
     /// Waits until no client has a task.
-    async fn rests(&self) {
+    async fn may_idle(&self) {
         let resting = async {
             while Handle::current().metrics().num_alive_tasks() > self.tasks {
                 sleep(Duration::from_millis(1)).await;
@@ -169,7 +174,7 @@ async fn whoever_asks_for_nothing_costs_no_task_whatever_came_before() {
         for client in &mut clients {
             ask(client, targets).await;
         }
-        running.rests().await;
+        running.may_idle().await;
         assert_eq!(running.server.connections(), 20);
     }
     drop(clients);
@@ -186,7 +191,7 @@ async fn as_many_as_like_may_speak_at_once() {
         ask(&mut client, &["/first"]).await;
         clients.push(client);
     }
-    running.rests().await;
+    running.may_idle().await;
     for round in 0..3 {
         // None of them is read meanwhile.
         for client in &clients {
@@ -259,7 +264,7 @@ async fn requests_come_as_they_like() {
         for target in asked.split("GET ").skip(1).map(|rest| rest.split(' ').next().unwrap()) {
             assert_eq!(answer(&mut client).await.1, target.as_bytes());
         }
-        running.rests().await;
+        running.may_idle().await;
     }
 }
 
@@ -331,7 +336,7 @@ async fn who_waits_when_a_drain_starts_is_answered_once_more() {
     for client in [&mut asks, &mut silent] {
         ask(client, &["/a", "/later", "/a"]).await;
     }
-    running.rests().await;
+    running.may_idle().await;
     running.drain.drain(Duration::from_secs(2));
     sleep(MOMENT).await;
     asks.write_all(request("/last").as_bytes()).await.unwrap();
@@ -348,7 +353,7 @@ async fn who_leaves_an_upload_is_noticed_also_after_a_rest() {
     for targets in [&["/a"][..], &["/later", "/a"]] {
         let mut client = running.client().await;
         ask(&mut client, targets).await;
-        running.rests().await;
+        running.may_idle().await;
         client.write_all(UPLOAD).await.unwrap();
         sleep(MOMENT).await;
         assert_eq!(running.server.connections(), 1);
@@ -410,7 +415,7 @@ async fn over_tls_as_well() {
     let mut client = tls_client(&running, &connector).await;
     for _ in 0..3 {
         ask(&mut client, &["/a", "/later", "/long", "/a"]).await;
-        running.rests().await;
+        running.may_idle().await;
     }
     // In one record.
     client.write_all((request("/b") + &request("/c")).as_bytes()).await.unwrap();

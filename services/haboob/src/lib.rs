@@ -38,12 +38,12 @@
 //! ```
 
 mod answer;
-mod at_hand;
 mod cache;
 pub mod config;
 mod connection;
 mod core_site;
 mod disk;
+mod fast_path;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod page;

@@ -98,7 +98,7 @@ async fn a_page_that_stays_the_same_is_not_asked_of_the_disk_again() {
 }
 
 #[tokio::test]
-async fn what_is_at_hand_is_answered_as_all_else_is() {
+async fn what_is_prepared_is_answered_as_all_else_is() {
     let text = "a line of text\n".repeat(1000);
     let files: [(&str, &[u8]); 5] = [
         ("a b.html", b"<p>hello"),
@@ -126,13 +126,13 @@ async fn what_is_at_hand_is_answered_as_all_else_is() {
     for (path, fields) in paths.iter().flat_map(|path| kinds.map(|fields| (path, fields))) {
         for method in ["GET", "HEAD"] {
             web.ask(method, path, fields).await;
-            let at_hand = web.ask(method, path, fields).await;
+            let prepared = web.ask(method, path, fields).await;
             let in_full = web.ask(method, path, &[fields, &[in_full]].concat()).await;
             let what = format!("{method} {path} {fields:?}");
-            assert_eq!(at_hand.status, in_full.status, "{what}");
-            assert_eq!(at_hand.fields(), in_full.fields(), "{what}");
-            assert_eq!(at_hand.body, in_full.body, "{what}");
-            assert!(at_hand.field("date").ends_with(" GMT"), "{what}");
+            assert_eq!(prepared.status, in_full.status, "{what}");
+            assert_eq!(prepared.fields(), in_full.fields(), "{what}");
+            assert_eq!(prepared.body, in_full.body, "{what}");
+            assert!(prepared.field("date").ends_with(" GMT"), "{what}");
         }
     }
 }
@@ -536,16 +536,16 @@ async fn a_site_whose_disk_takes_nothing_more_serves_what_it_has() {
 }
 
 #[tokio::test]
-async fn a_refusal_at_hand_is_like_all_others_and_counted_once() {
+async fn a_prepared_refusal_is_like_all_others_and_counted_once() {
     let web = Web::new(&[("a.txt", b"a")]).await;
     web.running.site().close();
     // What announces a body, if only of no bytes, is never answered at hand.
     for method in ["GET", "HEAD"] {
-        let at_hand = web.ask(method, "/a.txt", &[]).await;
+        let prepared = web.ask(method, "/a.txt", &[]).await;
         let in_full = web.ask(method, "/a.txt", &[("content-length", "0")]).await;
-        assert_eq!((at_hand.status, in_full.status), (503, 503), "{method}");
-        assert_eq!(at_hand.fields(), in_full.fields(), "{method}");
-        assert_eq!(at_hand.body, in_full.body, "{method}");
+        assert_eq!((prepared.status, in_full.status), (503, 503), "{method}");
+        assert_eq!(prepared.fields(), in_full.fields(), "{method}");
+        assert_eq!(prepared.body, in_full.body, "{method}");
     }
     let files = web.running.site().observe()[0].total();
     assert_eq!((files.offered, files.rejected), (4, 4));

@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use support::frames::{END_HEADERS, END_STREAM, HEADERS, RawHttp2, head, head_to};
 use support::{Recorder, any_port, options, within};
 use tamarisk_server::guard::Limits;
-use tamarisk_server::{ClientBody, DrainTrigger, Ordinary, Server};
+use tamarisk_server::{ClientBody, DrainTrigger, Server, WithoutFastPath};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, duplex, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -42,9 +42,9 @@ async fn server(server: Server) -> (SocketAddr, DrainTrigger) {
     let (trigger, drain) = DrainTrigger::new();
     let listener = TcpListener::bind(any_port()).await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(
-        async move { server.serve(listener, |_| Ordinary(service_fn(answer)), drain).await },
-    );
+    tokio::spawn(async move {
+        server.serve(listener, |_| WithoutFastPath(service_fn(answer)), drain).await
+    });
     (address, trigger)
 }
 
@@ -249,7 +249,7 @@ async fn answers_that_take_turns_on_a_slow_connection_are_not_reset() {
     let (client, near) = duplex(4096);
     let (far, stream) = duplex(4096);
     let (_trigger, drain) = DrainTrigger::new();
-    tokio::spawn(limited().serve_stream(stream, Ordinary(service_fn(answer)), drain));
+    tokio::spawn(limited().serve_stream(stream, WithoutFastPath(service_fn(answer)), drain));
     let ((mut near_read, mut near_write), (mut far_read, mut far_write)) =
         (split(near), split(far));
     tokio::spawn(async move { copy(&mut near_read, &mut far_write).await });

@@ -9,7 +9,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::service::service_fn;
-use tamarisk_server::{ClientBody, Drain, Ordinary, Server};
+use tamarisk_server::{ClientBody, Drain, Server, WithoutFastPath};
 use tokio::net::TcpListener;
 use tokio::time::MissedTickBehavior;
 
@@ -35,7 +35,7 @@ pub async fn serve(
     let history = Arc::new(History::default());
     let connect = |_peer| {
         let (board, history) = (board.clone(), Arc::clone(&history));
-        Ordinary(service_fn(move |request| {
+        WithoutFastPath(service_fn(move |request| {
             let (board, history) = (board(), Arc::clone(&history));
             async move { Ok::<_, Infallible>(answer(&board, &history, request).await) }
         }))

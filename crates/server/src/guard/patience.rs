@@ -41,7 +41,7 @@ impl Patience {
     }
 
     /// Nobody will wait for long: lets go of what only waiting needs.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release(&mut self) {
         (self.since, self.end) = Default::default();
     }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 
-use super::super::body_error::ClientBodyError;
+use crate::body_error::ClientBodyError;
 
 /// The service's end. Nothing is read of the body before it is asked for, and one part at a time.
 #[derive(Debug)]

@@ -12,15 +12,15 @@ use tamarisk_h1::{Event, trailer_fields};
 use tamarisk_http_gate::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::super::body_error::ClientBodyError;
-use super::super::disconnect::Owed;
-use super::super::refusal_backoff::RefusalBackoff;
-use super::super::tunnel::{Occupied, Tunnel};
 use super::body::{BodySender, Demand};
 use super::request::RequestFacts;
 use super::response::{self, Encoder, Output};
 use super::wire::{Fault, Wire};
-use crate::outlet::Outlet;
+use crate::body_error::ClientBodyError;
+use crate::refusal_backoff::RefusalBackoff;
+use crate::transport::disconnect::PendingBodyGuard;
+use crate::transport::outlet::Outlet;
+use crate::tunnel::{Occupied, Tunnel};
 
 /// What is read at most of a body that nobody wants, to go on with the connection behind it.
 const UNWANTED_MAX: usize = 64 * 1024;
@@ -43,7 +43,7 @@ pin_project! {
         output: Output,
         encoder: Encoder,
         keep: bool,
-        owed: Option<Owed>,
+        pending_body: Option<PendingBodyGuard>,
         tunnel: Option<Occupied>,
         is_switched: bool,
         // The response's body has broken off: what there was of it is sent, and nothing behind it.
@@ -83,7 +83,7 @@ where
         response: F,
         asked: RequestFacts,
         body: Option<BodySender>,
-        owed: Option<Owed>,
+        pending_body: Option<PendingBodyGuard>,
     ) -> Self {
         Self {
             work: Work::Answering { response },
@@ -93,7 +93,7 @@ where
             output: Output::default(),
             encoder: Encoder::Length(0),
             keep: asked.keep,
-            owed,
+            pending_body,
             tunnel: None,
             is_switched: false,
             is_cut: false,
@@ -280,7 +280,7 @@ where
         cx: &mut Context<'_>,
     ) {
         let mut this = self.project();
-        *this.owed = None;
+        *this.pending_body = None;
         let status = response.status();
         *this.is_switched = this.asked.upgrade
             && (status == StatusCode::SWITCHING_PROTOCOLS

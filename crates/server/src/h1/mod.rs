@@ -1,7 +1,7 @@
 //! HTTP/1 on one connection, request after request, by one task or among the
-//! [idle connections](super::idle_connections).
+//! [idle connections](crate::idle::connections).
 //!
-//! The [codec](tamarisk_h1) finds the requests. One whose response is [prepared](super::prepared) is
+//! The [codec](tamarisk_h1) finds the requests. One whose response is [prepared](crate::prepared) is
 //! answered here and now; for any other the service is called, and an [`Exchange`] goes on until
 //! its response is sent.
 
@@ -14,7 +14,7 @@ pub(super) mod wire;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,17 +24,16 @@ use tamarisk_http_gate::Deadline;
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 
-use super::client_body::ClientBody;
-use super::client_service::ClientService;
-use super::disconnect::Debt;
-use super::idle_queue::{Idle, IdleQueue};
-use super::outgoing::Outgoing;
-use super::prepared::{Asked, Hand, Prepared, PreparedBody};
-use super::refusal_backoff::RefusalBackoff;
-use super::refused::{Counts, refusal_text};
-use super::socket::NOBODY;
-use super::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
-use crate::outlet::{EndedBy, Outlet};
+use crate::client_body::ClientBody;
+use crate::client_service::ClientService;
+use crate::idle::queue::{Idle, IdleQueue};
+use crate::prepared::outgoing::Outgoing;
+use crate::prepared::{FastResponse, PlainRequest, PreparedBody, PreparedResponse};
+use crate::refusal_backoff::RefusalBackoff;
+use crate::refused::{Counts, refusal_text};
+use crate::transport::disconnect::PendingBody;
+use crate::transport::outlet::{EndedBy, Outlet};
+use crate::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
 use exchange::{Exchange, ExchangeEnd};
 use wire::{Fault, Wire};
 
@@ -50,7 +49,7 @@ const HELD_TIME: Duration = Duration::from_secs(1);
 pub(super) struct RequestSettings {
     pub(super) backoff: RefusalBackoff,
     pub(super) refused: Arc<Counts>,
-    pub(super) debt: Debt,
+    pub(super) pending_body: PendingBody,
     pub(super) idle_time: Duration,
     /// Where it waits while it is idle, so that it can be closed for a new client.
     pub(super) idle_queue: Option<IdleQueue>,
@@ -62,8 +61,8 @@ pub(super) struct Connection<T, S: ClientService> {
     service: S,
     settings: RequestSettings,
     state: State<S>,
-    /// Whether its future ends when it is quiet.
-    pub(super) rests: bool,
+    /// Whether its future ends when it is idle.
+    pub(super) may_idle: bool,
     /// A refused client is read again after it.
     pause: Deadline,
     /// How long it keeps what it does nothing with.
@@ -111,17 +110,17 @@ enum State<S: ClientService> {
 pub(super) enum Left {
     /// It has ended.
     Over,
-    /// It waits for a request of which nothing has come, if it may rest then.
-    Quiet,
+    /// It waits for a request of which nothing has come, if it may be left idle then.
+    Idle,
     /// It speaks another protocol now; see [`Connection::switch`].
     Switched,
 }
 
 /// How a connection stands that has been asked for prepared responses alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ConnectionState {
     /// It waits for a request, of which nothing has come, and perhaps has answered some.
-    Quiet { is_asked: bool },
+    Idle { is_asked: bool },
     /// It is to be polled as a future.
     Busy,
     /// It has ended.
@@ -143,9 +142,9 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             service,
             settings,
             state: State::Waiting,
-            rests: false,
+            may_idle: false,
             pause: Deadline::default(),
-            held_time: if S::EVER { Duration::ZERO } else { HELD_TIME },
+            held_time: if S::ENABLED { Duration::ZERO } else { HELD_TIME },
             is_released: true,
             idle: clock,
             queued: None,
@@ -169,21 +168,21 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         self.wire.get_mut()
     }
 
-    /// Gives prepared responses without waiting for anything: for a connection that is left quiet
+    /// Gives prepared responses without waiting for anything: for a connection that is left idle
     /// the caller does that.
-    pub(super) fn answer(&mut self) -> Standing {
-        let polled = self.poll_turns(&mut Context::from_waker(&NOBODY), false);
+    pub(super) fn answer(&mut self) -> ConnectionState {
+        let polled = self.poll_turns(&mut Context::from_waker(Waker::noop()), false);
         match polled {
-            Poll::Ready(_) => Standing::Over,
-            Poll::Pending if self.is_quiet() => {
-                Standing::Quiet { is_asked: mem::take(&mut self.is_asked) }
+            Poll::Ready(_) => ConnectionState::Over,
+            Poll::Pending if self.is_idle() => {
+                ConnectionState::Idle { is_asked: mem::take(&mut self.is_asked) }
             }
-            Poll::Pending => Standing::Busy,
+            Poll::Pending => ConnectionState::Busy,
         }
     }
 
     /// Lets go of what only a future needs; for how long it has been without a request.
-    pub(super) fn rest(&mut self) -> Duration {
+    pub(super) fn become_idle(&mut self) -> Duration {
         self.release();
         self.queued = None;
         let left = mem::take(&mut self.idle).left().unwrap_or(self.settings.idle_time);
@@ -216,8 +215,8 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     }
 
     /// Whether it waits for a request of which nothing has come, and nothing keeps it from reading.
-    fn is_quiet(&self) -> bool {
-        self.is_waiting() && !self.gives_way && !self.pause.is_started() && self.wire.is_quiet()
+    fn is_idle(&self) -> bool {
+        self.is_waiting() && !self.gives_way && !self.pause.is_started() && self.wire.is_idle()
     }
 
     fn release(&mut self) {
@@ -248,7 +247,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                     match ready!(exchange.poll(&mut self.wire, &self.settings.backoff, cx)) {
                         ExchangeEnd::Next { pause } => {
                             self.upgrading = None;
-                            self.rest_for(pause);
+                            self.pause_for(pause);
                             State::Waiting
                         }
                         ExchangeEnd::Close { is_sending } => State::Closing { is_sending },
@@ -299,7 +298,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         }
     }
 
-    fn rest_for(&mut self, pause: Duration) {
+    fn pause_for(&mut self, pause: Duration) {
         if !pause.is_zero() {
             self.pause.start(pause);
         }
@@ -330,29 +329,29 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             && !said.upgrade
             && !said.expects_continue;
         let backoff = &self.settings.backoff;
-        if !S::EVER || !is_plain || backoff.is_parting() {
+        if !S::ENABLED || !is_plain || backoff.is_parting() {
             return Turn::Service(length);
         }
         let mut is_refusal = false;
-        let asked = Asked::of(self.wire.bytes(length), &said);
-        let hand = self.service.at_hand(&asked, |prepared| {
+        let asked = PlainRequest::of(self.wire.bytes(length), &said);
+        let response = self.service.fast_response(&asked, |prepared| {
             is_refusal = prepared.is_refusal;
             backoff.responses().count_line(prepared.head);
             Outgoing::new(prepared, !said.keep)
         });
-        match hand {
-            Hand::Answer(outgoing) => {
+        match response {
+            FastResponse::Answered(outgoing) => {
                 let pause = backoff.answered(is_refusal);
-                self.rest_for(pause);
+                self.pause_for(pause);
                 self.wire.skip(length);
                 self.wire.finish_empty();
                 Turn::Prepared(outgoing)
             }
-            Hand::Nothing => {
+            FastResponse::Unavailable => {
                 self.held_time = Duration::ZERO;
                 Turn::Service(length)
             }
-            Hand::Never => {
+            FastResponse::NeverAvailable => {
                 self.held_time = HELD_TIME;
                 Turn::Service(length)
             }
@@ -378,7 +377,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             text.len()
         );
         let body = Bytes::from(text);
-        let prepared = Prepared {
+        let prepared = PreparedResponse {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Bytes(&body),
@@ -412,15 +411,16 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             self.upgrading = Some(sender);
             request.extensions_mut().insert(upgrade);
         }
-        let owed = sender.is_some().then(|| self.settings.debt.incur());
-        let mut exchange = Box::pin(Exchange::new(self.service.call(request), asked, sender, owed));
+        let pending_body = sender.is_some().then(|| self.settings.pending_body.begin());
+        let mut exchange =
+            Box::pin(Exchange::new(self.service.call(request), asked, sender, pending_body));
         if self.is_drained {
             exchange.as_mut().closes_later();
         }
         State::Exchange(exchange)
     }
 
-    /// Whether it has been idle for too long, or for long enough to rest.
+    /// Whether it has been idle for too long, or for long enough to be left so.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Left> {
         let idle_time = self.settings.idle_time;
         if !self.idle.is_started() {
@@ -429,8 +429,8 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             self.idle.start(held.min(idle_time));
         }
         loop {
-            if self.is_released && self.rests && self.is_quiet() {
-                return Poll::Ready(Left::Quiet);
+            if self.is_released && self.may_idle && self.is_idle() {
+                return Poll::Ready(Left::Idle);
             }
             if self.queued.is_none()
                 && let Some(queue) = &self.settings.idle_queue
@@ -442,7 +442,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             if self.is_released {
                 return Poll::Ready(Left::Over);
             }
-            if self.is_quiet() {
+            if self.is_idle() {
                 self.release();
             }
             self.is_released = true;

@@ -15,9 +15,9 @@ use tamarisk_h1::Version;
 use tamarisk_h1::encode::{CHUNK_END, HeadWriter, chunk_start, last_chunk};
 use tamarisk_h1::grammar::{decimal, lists};
 
-use super::super::outgoing::{end_head, keep_spare, spare_head};
 use super::request::{RequestFacts, keep_spare_fields};
-use crate::outlet::Outlet;
+use crate::prepared::outgoing::{end_head, keep_spare, spare_head};
+use crate::transport::outlet::Outlet;
 
 /// Data that is not longer is copied behind what is to be written: the kernel takes one piece with
 /// less ado than several, and copying so little costs less than that.

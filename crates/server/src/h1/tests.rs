@@ -16,11 +16,11 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::super::prepared::{AtHand, Ordinary};
-use super::super::sent_file::{Bringing, FileBody, SentFile};
 use super::*;
 use crate::guard::Limits;
 use crate::h1::wire::Protocol;
+use crate::prepared::sent_file::{FileBody, FileLoad, SentFile};
+use crate::prepared::{FastPath, WithoutFastPath};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 const IDLE_TIME: Duration = Duration::from_secs(75);
@@ -51,10 +51,10 @@ impl Service<Request<ClientBody>> for Long {
     }
 }
 
-type Tested = Connection<DuplexStream, Ordinary<Long>>;
+type Tested = Connection<DuplexStream, WithoutFastPath<Long>>;
 
 fn session(service: Long, idle_time: Duration) -> (DuplexStream, Tested) {
-    connect(Ordinary(service), idle_time, 4096)
+    connect(WithoutFastPath(service), idle_time, 4096)
 }
 
 fn connect<S: ClientService>(
@@ -84,8 +84,8 @@ where
     T: AsyncRead + Outlet + Send + 'static,
     S: ClientService,
 {
-    let (refused, debt) = (Arc::default(), Debt::default());
-    let settings = RequestSettings { backoff, refused, debt, idle_time, idle_queue: None };
+    let (refused, pending_body) = (Arc::default(), PendingBody::default());
+    let settings = RequestSettings { backoff, refused, pending_body, idle_time, idle_queue: None };
     Connection::new(Wire::new(stream, Limits::default()), service, settings, Deadline::default())
 }
 
@@ -143,12 +143,12 @@ async fn it_closes_when_it_has_been_idle_for_too_long() {
 #[tokio::test(start_paused = true)]
 async fn one_that_rests_tells_for_how_long_it_has_been_idle() {
     let (mut client, mut session) = session(Long::new(1), IDLE_TIME);
-    session.rests = true;
-    assert_eq!((&mut session).await, Left::Quiet);
+    session.may_idle = true;
+    assert_eq!((&mut session).await, Left::Idle);
     for _ in 0..2 {
         client.write_all(REQUEST).await.unwrap();
-        assert_eq!((&mut session).await, Left::Quiet);
-        assert_eq!(session.rest(), HELD_TIME);
+        assert_eq!((&mut session).await, Left::Idle);
+        assert_eq!(session.become_idle(), HELD_TIME);
     }
     client.shutdown().await.unwrap();
     assert_eq!(session.await, Left::Over);
@@ -257,7 +257,7 @@ impl SentFile for InMemory {
         true
     }
 
-    fn bring(self: Arc<Self>, _: Range<u64>) -> Bringing {
+    fn load(self: Arc<Self>, _: Range<u64>) -> FileLoad {
         unreachable!("all of it is in memory")
     }
 
@@ -266,12 +266,18 @@ impl SentFile for InMemory {
     }
 }
 
-impl AtHand for Quick {
-    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
-        let Some(kind) = asked.target().strip_prefix("/now") else { return Hand::Nothing };
+impl FastPath for Quick {
+    fn fast_response<A>(
+        &self,
+        asked: &PlainRequest<'_>,
+        answer: impl FnOnce(PreparedResponse<'_>) -> A,
+    ) -> FastResponse<A> {
+        let Some(kind) = asked.target().strip_prefix("/now") else {
+            return FastResponse::Unavailable;
+        };
         let body = Bytes::from(vec![*kind.as_bytes().last().unwrap(); self.0]);
         let written = Arc::clone(&self.2);
-        Hand::Answer(answer(Prepared {
+        FastResponse::Answered(answer(PreparedResponse {
             head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).as_bytes(),
             fields: b"a: b\r\n",
             body: match kind.strip_prefix("/file") {
@@ -282,7 +288,7 @@ impl AtHand for Quick {
                     let there = &body[..self.0 / if is_cut { 2 } else { 1 }];
                     rustix::io::write(&file, there).unwrap();
                     let file = Arc::new(InMemory(file));
-                    PreparedBody::File(FileBody::at_hand(file, self.0 as u64).unwrap())
+                    PreparedBody::File(FileBody::in_memory(file, self.0 as u64).unwrap())
                 }
             },
             is_refusal: kind.starts_with("/refused"),
@@ -378,12 +384,12 @@ impl Outlet for Greedy {}
 async fn who_asks_without_end_lets_others_have_their_turn() {
     let quick = Quick::new(1);
     let mut session = speak(Greedy { requests: 0 }, quick.clone(), IDLE_TIME);
-    session.rests = true;
+    session.may_idle = true;
     let mut cx = Context::from_waker(Waker::noop());
     for turns in 1..20 {
         // Between its requests as well, when nothing is left of what has been read.
         assert!(Pin::new(&mut session).poll(&mut cx).is_pending());
-        assert_eq!(session.answer(), Standing::Busy);
+        assert_eq!(session.answer(), ConnectionState::Busy);
         assert_eq!(quick.written().len(), turns * 128);
     }
 }
@@ -487,7 +493,7 @@ async fn told<B>(
 where
     B: http_body::Body<Data = Bytes, Error = Infallible> + Send + 'static,
 {
-    let service = Ordinary(hyper::service::service_fn(move |request| {
+    let service = WithoutFastPath(hyper::service::service_fn(move |request| {
         std::future::ready(Ok::<_, Infallible>(answer(request)))
     }));
     let (mut client, connection) = connect(service, IDLE_TIME, 64 * 1024);
@@ -610,7 +616,7 @@ impl Service<Request<ClientBody>> for Echo {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_waits_is_told_to_continue_once_its_body_is_wanted() {
     let head = b"POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n";
-    let (mut client, connection) = connect(Ordinary(Echo), IDLE_TIME, 4096);
+    let (mut client, connection) = connect(WithoutFastPath(Echo), IDLE_TIME, 4096);
     tokio::spawn(connection);
     for _ in 0..2 {
         client.write_all(head).await.unwrap();
@@ -625,7 +631,7 @@ async fn a_client_that_waits_is_told_to_continue_once_its_body_is_wanted() {
         assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
     }
     // Whose body nobody wants is told so in its place, and does not know whether to send it.
-    let (mut client, connection) = connect(Ordinary(Long::new(1)), IDLE_TIME, 4096);
+    let (mut client, connection) = connect(WithoutFastPath(Long::new(1)), IDLE_TIME, 4096);
     let serving = async {
         client.write_all(head).await.unwrap();
         let mut answer = Vec::new();
@@ -649,7 +655,7 @@ async fn a_client_that_waits_is_told_to_continue_once_its_body_is_wanted() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_comes_too_slowly_or_malformed_is_an_error_to_its_service() {
     let head = "POST / HTTP/1.1\r\nhost: a\r\n";
-    let (mut client, connection) = connect(Ordinary(Echo), IDLE_TIME, 4096);
+    let (mut client, connection) = connect(WithoutFastPath(Echo), IDLE_TIME, 4096);
     let start = Instant::now();
     tokio::spawn(connection);
     client.write_all(format!("{head}content-length: 99\r\n\r\nx").as_bytes()).await.unwrap();
@@ -662,7 +668,7 @@ async fn a_body_that_comes_too_slowly_or_malformed_is_an_error_to_its_service() 
     );
     assert_eq!(start.elapsed().as_secs(), 60);
 
-    let (mut client, connection) = connect(Ordinary(Echo), IDLE_TIME, 4096);
+    let (mut client, connection) = connect(WithoutFastPath(Echo), IDLE_TIME, 4096);
     tokio::spawn(connection);
     let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n2\r\nok\r\n+1\r\n");
     client.write_all(chunked.as_bytes()).await.unwrap();
@@ -673,7 +679,7 @@ async fn a_body_that_comes_too_slowly_or_malformed_is_an_error_to_its_service() 
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_head_is_refused_in_its_turn() {
-    let (mut client, connection) = connect(Ordinary(Long::new(1)), IDLE_TIME, 4096);
+    let (mut client, connection) = connect(WithoutFastPath(Long::new(1)), IDLE_TIME, 4096);
     let start = Instant::now();
     tokio::spawn(connection);
     client.write_all(&REQUEST[..10]).await.unwrap();
@@ -688,7 +694,7 @@ async fn who_leaves_while_the_service_works_is_waited_for_no_longer() {
     let working = hyper::service::service_fn(|_: Request<ClientBody>| {
         std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>()
     });
-    let (mut client, connection) = connect(Ordinary(working), IDLE_TIME, 4096);
+    let (mut client, connection) = connect(WithoutFastPath(working), IDLE_TIME, 4096);
     let serving = tokio::spawn(connection);
     client.write_all(REQUEST).await.unwrap();
     sleep(SECOND).await;

@@ -12,9 +12,9 @@ use tamarisk_http_gate::Deadline;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-use super::super::paced::Paced;
 use crate::guard::{Limits, Patience};
-use crate::outlet::Outlet;
+use crate::transport::outlet::Outlet;
+use crate::transport::paced::Paced;
 
 /// Read at once between requests: most heads are shorter.
 const READ_BYTES: usize = 4096;
@@ -199,7 +199,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
     }
 
     /// Whether nothing of the next request has come.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.held.is_empty() && !self.ended && self.reader.is_between_requests()
     }
 
@@ -207,7 +207,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
     pub(super) fn release(&mut self) {
         self.held = BytesMut::new();
         self.head_time = Deadline::default();
-        self.body_patience.rest();
+        self.body_patience.release();
         self.stream.release();
         self.reader.release();
     }

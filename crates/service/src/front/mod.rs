@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use tamarisk_observe::status::Board;
 use tamarisk_server::tls::Handshakes;
-use tamarisk_server::{Beside, Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_server::{
+    AlreadyListening, Cores, Drain, DrainTrigger, ListenError, Listeners, Server,
+};
 use tamarisk_stage::StageObservation;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -52,7 +54,7 @@ impl Front {
     /// [`FrontError`].
     pub fn bind(options: &FrontOptions) -> Result<Self, FrontError> {
         let listeners = Listeners::bind(options.listen, options.cores)?;
-        Self::of(listeners, options, Beside::Nobody)
+        Self::of(listeners, options, AlreadyListening::Nobody)
     }
 
     /// Listens on `listeners` that another process has passed on, whatever the options say of an
@@ -61,13 +63,13 @@ impl Front {
     /// # Errors
     /// [`FrontError`].
     pub fn inherit(listeners: Listeners, options: &FrontOptions) -> Result<Self, FrontError> {
-        Self::of(listeners, options, Beside::Predecessor)
+        Self::of(listeners, options, AlreadyListening::Predecessor)
     }
 
     fn of(
         listeners: Listeners,
         options: &FrontOptions,
-        beside: Beside,
+        beside: AlreadyListening,
     ) -> Result<Self, FrontError> {
         let status = StatusPort::bind(options, beside)?;
         let handshakes = options.handshakes()?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tamarisk_observe::status::{self, Board, Token, TokenSource};
 use tamarisk_server::tls::Handshakes;
-use tamarisk_server::{Beside, Drain, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_server::{AlreadyListening, Drain, DrainTrigger, ListenError, Listeners, Server};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -32,7 +32,10 @@ pub(super) struct ShownStatus {
 
 impl StatusPort {
     /// Where `options` say, if they do. The token is read in any case.
-    pub(super) fn bind(options: &FrontOptions, beside: Beside) -> Result<Option<Self>, FrontError> {
+    pub(super) fn bind(
+        options: &FrontOptions,
+        beside: AlreadyListening,
+    ) -> Result<Option<Self>, FrontError> {
         let token = options.status_token.as_ref().map(TokenSource::read).transpose()?;
         let Some(address) = options.status else { return Ok(None) };
         let listener = Listeners::bind_here(address, beside)?;

@@ -71,7 +71,7 @@ impl Pages {
 
     /// The page that is in our memory, in open files or in the kernel's caches; now and then somebody
     /// compares it with the disk.
-    pub(crate) fn at_hand(
+    pub(crate) fn loaded(
         self: &Arc<Self>,
         source: &PageSource,
         key: &PageKey,
@@ -92,7 +92,7 @@ impl Pages {
         source: &PageSource,
         key: &PageKey,
     ) -> Option<Arc<Page>> {
-        self.at_hand(source, key).filter(|page| page.begins_in_memory())
+        self.loaded(source, key).filter(|page| page.begins_in_memory())
     }
 
     /// The page that is in open files, if they are what they were.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
-use tamarisk_server::{Bringing, SentFile};
+use tamarisk_server::{FileLoad, SentFile};
 
 /// Each takes a descriptor, of which a server keeps a thousand beside its connections.
 const COUNT_MAX: usize = 256;
@@ -56,7 +56,7 @@ impl SentFile for MemoryFile {
         true
     }
 
-    fn bring(self: Arc<Self>, _: Range<u64>) -> Bringing {
+    fn load(self: Arc<Self>, _: Range<u64>) -> FileLoad {
         Box::pin(ready(Ok(())))
     }
 

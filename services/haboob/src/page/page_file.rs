@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use tamarisk_server::{Bringing, FileBody, SentFile};
+use tamarisk_server::{FileBody, FileLoad, SentFile};
 use tamarisk_stage::{Request, Sink};
 
 /// Copying less than this costs less than sending it from a file, and the descriptor that it takes.
@@ -164,7 +164,7 @@ impl SentFile for PageFile {
         self.has_in_memory(last) && part.step_by(PROBED_BYTES).all(|at| self.has_in_memory(at))
     }
 
-    fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {
+    fn load(self: Arc<Self>, part: Range<u64>) -> FileLoad {
         let brought = self.ask(part, ReadInto::Memory);
         Box::pin(async move { brought.await.map(drop) })
     }

@@ -1,4 +1,4 @@
-//! An answer at hand on its way: its pieces, written as the client takes them.
+//! A prepared response on its way: its pieces, written as the client takes them.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -9,16 +9,16 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Buf, Bytes};
 
-use super::prepared::{Account, Prepared, PreparedBody};
-use super::sent_file::FileBody;
-use crate::outlet::Outlet;
+use crate::prepared::sent_file::FileBody;
+use crate::prepared::{OnWritten, PreparedBody, PreparedResponse};
+use crate::transport::outlet::Outlet;
 
 /// A body that is not longer goes into one piece with its head: the kernel takes one piece with
 /// less ado than several, and copying so little costs less than that.
 const COPIED_MAX: usize = 4 * 1024;
 
 /// An answer on its way to the client.
-pub(super) struct Outgoing {
+pub(crate) struct Outgoing {
     /// The head, with the body behind it if that is short; what of it has been written.
     head: Vec<u8>,
     written: usize,
@@ -27,9 +27,9 @@ pub(super) struct Outgoing {
     /// The body, if it is a file.
     file: Option<FileBody>,
     body_length: u64,
-    account: Option<Account>,
+    account: Option<OnWritten>,
     /// The client wants no other, so the connection closes behind it.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
 }
 
 /// More than this is not kept for the next head.
@@ -40,12 +40,12 @@ thread_local! {
 }
 
 /// The memory of the last head, for the next one.
-pub(super) fn spare_head() -> Vec<u8> {
+pub(crate) fn spare_head() -> Vec<u8> {
     SPARE_HEAD.take()
 }
 
 /// Keeps the memory of a head that is written.
-pub(super) fn keep_spare(mut head: Vec<u8>) {
+pub(crate) fn keep_spare(mut head: Vec<u8>) {
     if head.capacity() <= SPARE_MAX {
         head.clear();
         // When the thread ends, nobody needs it.
@@ -54,7 +54,7 @@ pub(super) fn keep_spare(mut head: Vec<u8>) {
 }
 
 impl Outgoing {
-    pub(super) fn new(prepared: Prepared<'_>, is_last: bool) -> Self {
+    pub(crate) fn new(prepared: PreparedResponse<'_>, is_last: bool) -> Self {
         let mut head = spare_head();
         head.extend_from_slice(prepared.head);
         head.extend_from_slice(prepared.fields);
@@ -79,7 +79,7 @@ impl Outgoing {
     }
 
     /// Writes what `stream` takes; ready when that is all.
-    pub(super) fn poll_write(
+    pub(crate) fn poll_write(
         &mut self,
         stream: &mut impl Outlet,
         cx: &mut Context<'_>,
@@ -147,7 +147,7 @@ impl Drop for Outgoing {
 }
 
 /// Puts the fields that are made for each answer behind `head`, and the empty line; it is `now`.
-pub(super) fn end_head(head: &mut Vec<u8>, is_last: bool, now: SystemTime) {
+pub(crate) fn end_head(head: &mut Vec<u8>, is_last: bool, now: SystemTime) {
     /// What was made last, and when: in which second.
     struct Made {
         second: u64,
@@ -225,10 +225,13 @@ mod tests {
     }
 
     fn of_file(file: &Arc<OnDisk>, length: u64) -> Outgoing {
-        let body = FileBody::at_hand(Arc::<OnDisk>::clone(file), length).unwrap();
+        let body = FileBody::in_memory(Arc::<OnDisk>::clone(file), length).unwrap();
         let (head, body) = (b"HTTP/1.1 200 OK\r\n", PreparedBody::File(body));
         let is_refusal = false;
-        Outgoing::new(Prepared { head, fields: b"", body, is_refusal, account: None }, false)
+        Outgoing::new(
+            PreparedResponse { head, fields: b"", body, is_refusal, account: None },
+            false,
+        )
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 
-use super::streams::Streams;
-use super::write_progress::{WRITE_PROGRESS, WriteProgress};
 use crate::guard::Patience;
+use crate::h2::Streams;
+use crate::h2::write_progress::{WRITE_PROGRESS, WriteProgress};
 
 impl<F> Executor<F> for Streams
 where
@@ -22,7 +22,7 @@ where
 
 pin_project! {
     /// A stream that ends when its client takes nothing for too long; h2 resets it then.
-    pub(super) struct Running<F> {
+    pub(crate) struct Running<F> {
         #[pin]
         stream: F,
         untaken: usize,
@@ -43,7 +43,7 @@ struct Turns {
 }
 
 impl<F> Running<F> {
-    pub(super) fn new(stream: F, streams: Streams) -> Self {
+    pub(crate) fn new(stream: F, streams: Streams) -> Self {
         let (patience, turns) = (Patience::default(), Turns::default());
         Self { stream, untaken: 0, patience, turns, streams }
     }

@@ -3,7 +3,7 @@
 //! A connection learns by reading that its client has left. A body that nobody has asked for yet
 //! is not read: whoever leaves while such a request queues would keep its place, and be served in
 //! the end. So while a request with a body waits for its answer, and the connection does not wait
-//! for the client's bytes, its [`DisconnectWatch`] tells of the client's departure, and the connection is
+//! for the client's bytes, its [`DisconnectWatch`] tells of the client's disconnect, and the connection is
 //! broken off.
 //!
 //! A client has left when it has closed its sending side or reset the connection, as
@@ -26,37 +26,37 @@ const UNHEARD_MAX: Duration = Duration::from_millis(100);
 
 /// Looks out for a client who leaves unheard.
 #[derive(Default)]
-pub(super) struct DisconnectWatch {
-    departure: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+pub(crate) struct DisconnectWatch {
+    disconnect: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     unheard: Deadline,
-    debt: Debt,
+    pending_body: PendingBody,
 }
 
 impl DisconnectWatch {
     /// Where the service says that a body may be owed.
-    pub(super) fn debt(&self) -> Debt {
-        self.debt.clone()
+    pub(crate) fn pending_body(&self) -> PendingBody {
+        self.pending_body.clone()
     }
 
     /// Whether it matters that the client leaves.
-    pub(super) fn is_needed(&self) -> bool {
-        self.debt.is_open()
+    pub(crate) fn is_needed(&self) -> bool {
+        self.pending_body.is_open()
     }
 
     /// The client has been heard, or written to; nobody else has its stream.
-    pub(super) fn end(&mut self) {
-        self.departure = None;
+    pub(crate) fn end(&mut self) {
+        self.disconnect = None;
         self.unheard.stop();
     }
 
     /// Whether the client of `stream`, for whose bytes nobody waits, has left.
-    pub(super) fn poll_left(&mut self, stream: &Arc<TcpStream>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.departure.is_none() {
+    pub(crate) fn poll_left(&mut self, stream: &Arc<TcpStream>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.disconnect.is_none() {
             ready!(self.unheard.poll_over(UNHEARD_MAX, cx));
         }
-        let departure = || Box::pin(departure(Arc::clone(stream))) as _;
-        ready!(self.departure.get_or_insert_with(departure).as_mut().poll(cx));
-        self.departure = None;
+        let disconnect = || Box::pin(disconnect(Arc::clone(stream))) as _;
+        ready!(self.disconnect.get_or_insert_with(disconnect).as_mut().poll(cx));
+        self.disconnect = None;
         Poll::Ready(())
     }
 }
@@ -64,7 +64,7 @@ impl DisconnectWatch {
 /// Waits for the client to close its sending side, or the connection, whatever it
 /// sent before and nobody has read.
 #[cfg(target_os = "linux")]
-async fn departure(stream: Arc<TcpStream>) {
+async fn disconnect(stream: Arc<TcpStream>) {
     // Of what tokio can wait for, this alone is met by the end of the stream and not by ordinary
     // bytes; and not by urgent ones, for which it does not ask the system on a TCP stream.
     let _ = stream.ready(Interest::PRIORITY).await;
@@ -72,19 +72,19 @@ async fn departure(stream: Arc<TcpStream>) {
 
 /// Elsewhere there is no way to wait past unread bytes.
 #[cfg(not(target_os = "linux"))]
-async fn departure(_: Arc<TcpStream>) {
+async fn disconnect(_: Arc<TcpStream>) {
     std::future::pending().await
 }
 
 /// Whether a request waits for its answer whose body may still be owed.
 #[derive(Clone, Default)]
-pub(super) struct Debt(Arc<AtomicBool>);
+pub(crate) struct PendingBody(Arc<AtomicBool>);
 
-impl Debt {
+impl PendingBody {
     /// There is such a request, until the answer to it is dropped.
-    pub(super) fn incur(&self) -> Owed {
+    pub(crate) fn begin(&self) -> PendingBodyGuard {
         self.0.store(true, Ordering::Relaxed);
-        Owed(self.clone())
+        PendingBodyGuard(self.clone())
     }
 
     fn is_open(&self) -> bool {
@@ -92,12 +92,12 @@ impl Debt {
     }
 }
 
-/// An open [`Debt`].
-pub(super) struct Owed(Debt);
+/// An open [`PendingBody`].
+pub(crate) struct PendingBodyGuard(PendingBody);
 
-impl Drop for Owed {
+impl Drop for PendingBodyGuard {
     fn drop(&mut self) {
-        let Self(Debt(open)) = self;
+        let Self(PendingBody(open)) = self;
         open.store(false, Ordering::Relaxed);
     }
 }

@@ -1,5 +1,10 @@
 //! Accepting connections, at once and up to a bound.
 
+pub(crate) mod arrivals;
+mod defer;
+pub(crate) mod listen;
+mod overflow;
+
 use std::io;
 use std::iter;
 use std::net::SocketAddr;
@@ -8,47 +13,48 @@ use std::pin::pin;
 use http::StatusCode;
 use tokio::time::MissedTickBehavior;
 
-use super::arrivals::Arrivals;
-use super::client_service::ClientService;
-use super::door::Door;
-use super::idle_connections::IdleConnections;
-use super::refusal_backoff::{self, BackoffController, RefusalBackoff};
-use super::settings::{ConnectionPermit, ConnectionSettings};
-use super::socket::Socket;
 use super::{Drain, Server};
+use crate::accept::arrivals::Arrivals;
+use crate::accept::overflow::Overflow;
+use crate::client_service::ClientService;
+use crate::idle::connections::IdleConnections;
+use crate::refusal_backoff::{self, BackoffController, RefusalBackoff};
+use crate::settings::{ConnectionPermit, ConnectionSettings};
+use crate::transport::socket::Socket;
 
 /// Clients who are accepted or answered before others have their turn.
 const AT_ONCE_MAX: usize = 64;
 
-pub(super) async fn run<S: ClientService>(
+pub(crate) async fn run<S: ClientService>(
     server: &Server,
     arrivals: Arrivals,
     connect: impl Fn(SocketAddr) -> S,
     drain: Drain,
 ) -> usize {
-    let mut door = Door::new(server.tls.is_some());
+    let mut overflow = Overflow::new(server.tls.is_some());
     let backoff = RefusalBackoff::new(server.responses.clone());
     let mut backoff_controller = BackoffController::new(backoff.clone());
     let mut idle_connections =
         IdleConnections::new(ConnectionSettings::of(server, backoff.clone(), drain.clone()));
     let mut ticks = tokio::time::interval(refusal_backoff::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let welcome = |(socket, peer), idle_connections: &mut IdleConnections<S>, door: &Door| {
-        // Who waits for nothing gives way to who comes with a request.
-        let permit = ConnectionPermit::take(server)
-            .or_else(|| {
-                idle_connections.give_way().then(|| ConnectionPermit::take(server)).flatten()
-            })
-            .or_else(|| {
-                idle_connections.close_idle_task().then(|| ConnectionPermit::succeed(server))
-            });
-        let Some(permit) = permit else {
-            turned_away(server);
-            door.turn_away(socket);
-            return;
+    let welcome =
+        |(socket, peer), idle_connections: &mut IdleConnections<S>, overflow: &Overflow| {
+            // Who waits for nothing gives way to who comes with a request.
+            let permit = ConnectionPermit::take(server)
+                .or_else(|| {
+                    idle_connections.give_way().then(|| ConnectionPermit::take(server)).flatten()
+                })
+                .or_else(|| {
+                    idle_connections.close_idle_task().then(|| ConnectionPermit::succeed(server))
+                });
+            let Some(permit) = permit else {
+                turned_away(server);
+                overflow.turn_away(socket);
+                return;
+            };
+            idle_connections.welcome(Socket::new(socket), connect(peer), permit);
         };
-        idle_connections.welcome(Socket::new(socket), connect(peer), permit);
-    };
     let mut started = pin!(drain.started());
     // Until the next tick, after an error that is not the client's (no memory, say): it would come
     // again at once.
@@ -62,13 +68,13 @@ pub(super) async fn run<S: ClientService>(
                     // Mostly there are more.
                     let more = iter::from_fn(|| arrivals.waiting());
                     let all = iter::once(client).chain(more).take(AT_ONCE_MAX);
-                    all.map(|client| welcome(client, &mut idle_connections, &door)).count()
+                    all.map(|client| welcome(client, &mut idle_connections, &overflow)).count()
                 }
                 Err(error) if is_of_the_client(&error) => 1,
                 // With its descriptor the next one can be accepted.
-                Err(error) if door.is_cause(&error) && idle_connections.give_way() => 1,
-                Err(error) if door.is_cause(&error) => {
-                    if door.turn_away_one_of(|| arrivals.waiting()) {
+                Err(error) if overflow.is_cause(&error) && idle_connections.give_way() => 1,
+                Err(error) if overflow.is_cause(&error) => {
+                    if overflow.turn_away_one_of(|| arrivals.waiting()) {
                         turned_away(server);
                     }
                     1
@@ -94,7 +100,7 @@ pub(super) async fn run<S: ClientService>(
     backoff.part();
     idle_connections.close();
     for client in arrivals.left_behind() {
-        welcome(client, &mut idle_connections, &door);
+        welcome(client, &mut idle_connections, &overflow);
     }
     idle_connections.end().await
 }

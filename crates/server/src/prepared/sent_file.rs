@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::outlet::Outlet;
+use crate::transport::outlet::Outlet;
 
 /// A file as whoever sends it knows it: the kernel may have its bytes in memory, or have to read
 /// them from a disk, for which no core waits.
@@ -16,7 +16,7 @@ pub trait SentFile: AsFd + Send + Sync {
     fn is_in_memory(&self, part: Range<u64>) -> bool;
 
     /// Has these bytes brought there.
-    fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing;
+    fn load(self: Arc<Self>, part: Range<u64>) -> FileLoad;
 
     /// Whether the file is still the one that the head of the answer speaks of.
     ///
@@ -26,7 +26,7 @@ pub trait SentFile: AsFd + Send + Sync {
 }
 
 /// Bytes of a file on their way from the disk.
-pub type Bringing = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+pub type FileLoad = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 /// What is left to be sent of a file.
 pub struct FileBody {
@@ -34,7 +34,7 @@ pub struct FileBody {
     left: Range<u64>,
     /// The bytes before this one are in memory.
     known_to: u64,
-    bringing: Option<Bringing>,
+    loading: Option<FileLoad>,
 }
 
 impl FileBody {
@@ -47,25 +47,29 @@ impl FileBody {
 
     /// The first `length` bytes of a file, which is the right one now; `None` if those that are sent
     /// first would have to come from a disk.
-    pub fn at_hand(file: Arc<dyn SentFile>, length: u64) -> Option<Self> {
+    pub fn in_memory(file: Arc<dyn SentFile>, length: u64) -> Option<Self> {
         let known_to = length.min(Self::PART_BYTES);
-        let is_at_hand = file.is_in_memory(0..known_to);
-        is_at_hand.then_some(Self { file, left: 0..length, known_to, bringing: None })
+        file.is_in_memory(0..known_to).then_some(Self {
+            file,
+            left: 0..length,
+            known_to,
+            loading: None,
+        })
     }
 
     /// Bytes that have not been sent.
-    pub(super) fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.left.end - self.left.start
     }
 
     /// The client has been waited for. Nobody knows for how long, and the kernel may have needed
     /// its memory meanwhile.
-    pub(super) fn doubt(&mut self) {
+    pub(crate) fn doubt(&mut self) {
         self.known_to = self.left.start;
     }
 
     /// Sends what `stream` takes, some of it in one turn; ready when that is all.
-    pub(super) fn poll_send(
+    pub(crate) fn poll_send(
         &mut self,
         stream: &mut impl Outlet,
         cx: &mut Context<'_>,
@@ -97,15 +101,15 @@ impl FileBody {
             return Poll::Ready(Ok(()));
         }
         let part = self.left.start..self.left.end.min(self.left.start + Self::PART_BYTES);
-        if self.bringing.is_none() {
+        if self.loading.is_none() {
             self.file.unchanged()?;
             if !self.file.is_in_memory(part.clone()) {
-                self.bringing = Some(Arc::clone(&self.file).bring(part.clone()));
+                self.loading = Some(Arc::clone(&self.file).load(part.clone()));
             }
         }
-        if let Some(bringing) = &mut self.bringing {
-            ready!(bringing.as_mut().poll(cx))?;
-            self.bringing = None;
+        if let Some(loading) = &mut self.loading {
+            ready!(loading.as_mut().poll(cx))?;
+            self.loading = None;
             self.file.unchanged()?;
         }
         self.known_to = part.end;
@@ -114,7 +118,7 @@ impl FileBody {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::future::poll_fn;
     use std::os::fd::{BorrowedFd, OwnedFd};
     use std::task::Waker;
@@ -161,7 +165,7 @@ pub(super) mod tests {
             part.start == 0
         }
 
-        fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {
+        fn load(self: Arc<Self>, part: Range<u64>) -> FileLoad {
             self.brought.lock().push(part);
             Box::pin(async {
                 sleep(SECOND).await;
@@ -180,7 +184,7 @@ pub(super) mod tests {
     }
 
     fn all_of(file: &Arc<OnDisk>, length: u64) -> FileBody {
-        FileBody::at_hand(Arc::<OnDisk>::clone(file), length).unwrap()
+        FileBody::in_memory(Arc::<OnDisk>::clone(file), length).unwrap()
     }
 
     /// What a client gets of 2,500,000 bytes over a stream that holds so many, and when.
@@ -243,7 +247,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_would_come_from_a_disk_is_not_at_hand() {
+    fn what_would_come_from_a_disk_is_not_in_memory() {
         struct Cold(Arc<OnDisk>);
 
         impl AsFd for Cold {
@@ -258,8 +262,8 @@ pub(super) mod tests {
                 false
             }
 
-            fn bring(self: Arc<Self>, part: Range<u64>) -> Bringing {
-                Arc::clone(&self.0).bring(part)
+            fn load(self: Arc<Self>, part: Range<u64>) -> FileLoad {
+                Arc::clone(&self.0).load(part)
             }
 
             fn unchanged(&self) -> io::Result<()> {
@@ -267,6 +271,6 @@ pub(super) mod tests {
             }
         }
 
-        assert!(FileBody::at_hand(Arc::new(Cold(OnDisk::of(10, 0))), 2_500_000).is_none());
+        assert!(FileBody::in_memory(Arc::new(Cold(OnDisk::of(10, 0))), 2_500_000).is_none());
     }
 }

@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections that the kernel may hold for us while we do not get to accept;
 /// it lowers the number to `net.core.somaxconn`.
-pub(super) const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// Why nothing can be served.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub struct Listeners {
 
 /// Who may listen on an address already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum AlreadyListening {
     /// Nobody: another process would take a part of the clients, and nobody would notice.
     Nobody,
     /// The process that is being taken over from.
@@ -109,11 +109,11 @@ impl Listeners {
     /// [`ListenError::Address`].
     pub fn bind_here(
         address: SocketAddr,
-        beside: Beside,
+        beside: AlreadyListening,
     ) -> Result<tokio::net::TcpListener, ListenError> {
         let free = match beside {
-            Beside::Nobody => is_free(address),
-            Beside::Predecessor => Ok(()),
+            AlreadyListening::Nobody => is_free(address),
+            AlreadyListening::Predecessor => Ok(()),
         };
         let bound = free.and_then(|()| listener(address, true));
         bound
@@ -127,7 +127,7 @@ impl Listeners {
     }
 
     /// The sockets of each core.
-    pub(super) fn into_shares(self) -> Vec<Vec<TcpListener>> {
+    pub(crate) fn into_shares(self) -> Vec<Vec<TcpListener>> {
         self.sockets
     }
 }
@@ -157,7 +157,7 @@ fn listener(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
 
 /// How many files this process may have open: the soft limit, or the usual 1024
 /// if the system does not tell.
-pub(super) fn open_files_max() -> usize {
+pub(crate) fn open_files_max() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let soft = line.and_then(|rest| rest.split_whitespace().next());

@@ -8,35 +8,35 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::h1::wire::Wire;
-use super::paced::Paced;
-use super::tunnel::Rejoined;
-use crate::outlet::Outlet;
+use crate::h1::wire::Wire;
+use crate::transport::outlet::Outlet;
+use crate::transport::paced::Paced;
+use crate::tunnel::Rejoined;
 
 /// A client's stream that tells whether the client takes what is written.
-pub(super) struct H2Stream<T> {
+pub(crate) struct H2Stream<T> {
     stream: Rejoined<Paced<T>>,
     unsent: Unsent,
 }
 
 /// Whether a client's socket takes no more at present.
 #[derive(Clone, Default)]
-pub(super) struct Unsent(Arc<AtomicBool>);
+pub(crate) struct Unsent(Arc<AtomicBool>);
 
 impl Unsent {
-    pub(super) fn is_so(&self) -> bool {
+    pub(crate) fn is_so(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl<T: AsyncRead + Outlet> H2Stream<T> {
     /// Of a connection on which the preface has been seen.
-    pub(super) fn of(wire: Wire<T>) -> Self {
+    pub(crate) fn of(wire: Wire<T>) -> Self {
         let (stream, read) = wire.into_parts();
         Self { stream: Rejoined { read, stream }, unsent: Unsent::default() }
     }
 
-    pub(super) fn unsent(&self) -> Unsent {
+    pub(crate) fn unsent(&self) -> Unsent {
         self.unsent.clone()
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 /// The idle connections of a core; clones share them. There are no more than connections.
 #[derive(Clone, Default)]
-pub(super) struct IdleQueue(Arc<Mutex<Queue>>);
+pub(crate) struct IdleQueue(Arc<Mutex<Queue>>);
 
 #[derive(Default)]
 struct Queue {
@@ -19,7 +19,7 @@ struct Queue {
 
 impl IdleQueue {
     /// The end of the queue, for a connection that has become idle.
-    pub(super) fn enter(&self) -> Idle {
+    pub(crate) fn enter(&self) -> Idle {
         let mut queue = self.0.lock();
         let key = queue.next;
         queue.next += 1;
@@ -28,7 +28,7 @@ impl IdleQueue {
     }
 
     /// Has the connection close that has been idle for the longest; `false` if there is none.
-    pub(super) fn close_first(&self) -> bool {
+    pub(crate) fn close_first(&self) -> bool {
         let first = self.0.lock().waiting.pop_first();
         let is_any = first.is_some();
         if let Some(waker) = first.and_then(|(_, waker)| waker) {
@@ -39,14 +39,14 @@ impl IdleQueue {
 }
 
 /// A place in an [`IdleQueue`], left when dropped.
-pub(super) struct Idle {
+pub(crate) struct Idle {
     key: u64,
     queue: IdleQueue,
 }
 
 impl Idle {
     /// Ready when the connection is to close.
-    pub(super) fn poll_closing(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_closing(&self, cx: &mut Context<'_>) -> Poll<()> {
         match self.queue.0.lock().waiting.get_mut(&self.key) {
             Some(Some(waker)) if waker.will_wake(cx.waker()) => Poll::Pending,
             Some(waker) => {

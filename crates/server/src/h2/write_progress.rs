@@ -8,21 +8,21 @@ use std::cell::Cell;
 
 tokio::task_local! {
     /// Of the stream that is being polled: hyper lets nothing else through to the body within.
-    pub(super) static WRITE_PROGRESS: Cell<WriteProgress>;
+    pub(crate) static WRITE_PROGRESS: Cell<WriteProgress>;
 }
 
 /// What has become of an answer's bytes.
 #[derive(Clone, Copy)]
-pub(super) struct WriteProgress {
+pub(crate) struct WriteProgress {
     /// Taken since the stream was last looked at.
-    pub(super) taken: usize,
+    pub(crate) taken: usize,
     /// There for the client.
-    pub(super) untaken: usize,
+    pub(crate) untaken: usize,
 }
 
 impl WriteProgress {
     /// The client has taken all that was there, and now there are so many bytes.
-    pub(super) fn next(bytes: usize) {
+    pub(crate) fn next(bytes: usize) {
         // Only hyper polls a body, on a stream that we run.
         let _ = WRITE_PROGRESS.try_with(|progress| {
             let Self { taken, untaken } = progress.get();

@@ -2,27 +2,34 @@
 //!
 //! Most requests to a web server are for what it has in memory. Their answer is a few pieces of
 //! bytes, made long before; maps of fields, a body to be polled and a new head for each answer would
-//! cost more than all the rest. So a [connection](super::h1) shows the head of each plain request to
+//! cost more than all the rest. So a [connection](crate::h1) shows the head of each plain request to
 //! the service first. What the service answers then is written as it is; for all other requests it
 //! is called.
+
+pub(crate) mod outgoing;
+pub(crate) mod sent_file;
 
 use bytes::Bytes;
 use hyper::service::Service;
 use tamarisk_h1::{Field, RequestHead, Span};
 
-use super::sent_file::FileBody;
 use crate::guard::Violation;
+use crate::prepared::sent_file::FileBody;
 
-/// A service as the connection knows it that its requests come from: it has some answers at hand,
-/// and is told of what was not asked of it.
-pub trait AtHand {
+/// A service as the connection knows it that its requests come from: it has some responses
+/// prepared, and is told of what was not asked of it.
+pub trait FastPath {
     /// Whether there ever are any: if not, no request is looked at for them.
-    const EVER: bool = true;
+    const ENABLED: bool = true;
 
     /// Gives the answer to an HTTP/1.1 request without a body to `answer`, if it can be given on
     /// the spot; if not, that request is the next one that the service is called with, unless the
     /// connection ends before.
-    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A>;
+    fn fast_response<A>(
+        &self,
+        asked: &PlainRequest<'_>,
+        answer: impl FnOnce(PreparedResponse<'_>) -> A,
+    ) -> FastResponse<A>;
 
     /// A client was refused for `violation` before there was a request, with so many bytes of
     /// body; without any, the connection was closed instead.
@@ -31,29 +38,33 @@ pub trait AtHand {
     }
 }
 
-/// What a service has at hand for a request.
-pub enum Hand<A> {
+/// What the fast path has for a request.
+pub enum FastResponse<A> {
     /// The answer, and what was made of it.
-    Answer(A),
+    Answered(A),
     /// Nothing; the next answer may be there.
-    Nothing,
+    Unavailable,
     /// Nothing, as for all requests of this kind.
-    Never,
+    NeverAvailable,
 }
 
-/// A service that has no answer at hand.
+/// A service that prepares no response.
 #[derive(Clone, Copy, Debug)]
-pub struct Ordinary<S>(pub S);
+pub struct WithoutFastPath<S>(pub S);
 
-impl<S> AtHand for Ordinary<S> {
-    const EVER: bool = false;
+impl<S> FastPath for WithoutFastPath<S> {
+    const ENABLED: bool = false;
 
-    fn at_hand<A>(&self, _: &Asked<'_>, _: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
-        Hand::Never
+    fn fast_response<A>(
+        &self,
+        _: &PlainRequest<'_>,
+        _: impl FnOnce(PreparedResponse<'_>) -> A,
+    ) -> FastResponse<A> {
+        FastResponse::NeverAvailable
     }
 }
 
-impl<S: Service<R>, R> Service<R> for Ordinary<S> {
+impl<S: Service<R>, R> Service<R> for WithoutFastPath<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -66,16 +77,16 @@ impl<S: Service<R>, R> Service<R> for Ordinary<S> {
 
 /// What a client asks for.
 #[derive(Debug)]
-pub struct Asked<'h> {
+pub struct PlainRequest<'h> {
     method: &'h str,
     target: &'h str,
     head: &'h [u8],
     fields: &'h [Field],
 }
 
-impl<'h> Asked<'h> {
+impl<'h> PlainRequest<'h> {
     /// What the codec has `said` of a `head`.
-    pub(super) fn of(head: &'h [u8], said: &RequestHead<'h>) -> Self {
+    pub(crate) fn of(head: &'h [u8], said: &RequestHead<'h>) -> Self {
         let text =
             |span: Span| str::from_utf8(span.of(head)).expect("the codec passes ASCII alone");
         Self { method: text(said.method), target: text(said.target), head, fields: said.fields }
@@ -99,7 +110,7 @@ impl<'h> Asked<'h> {
 }
 
 /// An answer as it is sent, but for the fields that say when and on which connection.
-pub struct Prepared<'p> {
+pub struct PreparedResponse<'p> {
     /// The status line and the fields that say how long the body is and what it is; each line
     /// with its end.
     pub head: &'p [u8],
@@ -107,14 +118,14 @@ pub struct Prepared<'p> {
     pub fields: &'p [u8],
     /// The body.
     pub body: PreparedBody<'p>,
-    /// Whether it says no, as a [`Refusal`](super::Refusal) does.
+    /// Whether it says no, as a [`Refusal`](crate::Refusal) does.
     pub is_refusal: bool,
     /// Is told in the end how many bytes of the body were written.
-    pub account: Option<Account>,
+    pub account: Option<OnWritten>,
 }
 
 /// What is told how many bytes of an answer's body were written.
-pub type Account = Box<dyn FnOnce(u64) + Send>;
+pub type OnWritten = Box<dyn FnOnce(u64) + Send>;
 
 /// A body that is there.
 pub enum PreparedBody<'p> {

@@ -5,8 +5,8 @@ use std::mem;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -14,16 +14,18 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-use super::disconnect::{Debt, DisconnectWatch};
-use crate::outlet::{EndedBy, Outlet};
+use crate::transport::disconnect::{DisconnectWatch, PendingBody};
+use crate::transport::outlet::{EndedBy, Outlet};
 
 /// A client's socket, which fails to flush when the client has left unheard.
 ///
-/// An exchange flushes whenever it has nothing else to do. Tokio does not learn of a socket for which
-/// [`NOBODY`] has waited so far.
-pub(super) struct Socket {
+/// An exchange flushes whenever it has nothing else to do. Tokio does not learn of a socket
+/// that has only been [idle](Self::become_idle) so far.
+pub(crate) struct Socket {
     stream: Stream,
     disconnect_watch: DisconnectWatch,
+    /// See [`Self::become_idle`].
+    is_idle: bool,
     /// Somebody waits for bytes, and so for their end.
     listens: bool,
     /// It has read their end.
@@ -38,16 +40,6 @@ pub(super) struct Socket {
     is_hung_up: bool,
     /// How the kernel is given what it takes.
     flags: SendFlags,
-}
-
-/// Wakes nobody, for who does not wait here but by other means. It is not [`Waker::noop`], which
-/// need not be the same one everywhere.
-pub(super) static NOBODY: LazyLock<Waker> = LazyLock::new(|| Arc::new(Nobody).into());
-
-struct Nobody;
-
-impl Wake for Nobody {
-    fn wake(self: Arc<Self>) {}
 }
 
 /// Where the client's bytes come from, and ours go to.
@@ -85,10 +77,11 @@ impl Stream {
 
 impl Socket {
     /// A client's socket that does not block.
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream: Stream::New(stream),
             disconnect_watch: DisconnectWatch::default(),
+            is_idle: false,
             listens: false,
             ended: false,
             full: false,
@@ -99,18 +92,26 @@ impl Socket {
     }
 
     /// Where the service says that a body may be owed.
-    pub(super) fn debt(&self) -> Debt {
-        self.disconnect_watch.debt()
+    pub(crate) fn pending_body(&self) -> PendingBody {
+        self.disconnect_watch.pending_body()
     }
 
     /// There is something to read; the end too, if the client `is_hung_up`.
-    pub(super) fn heard(&mut self, is_hung_up: bool) {
+    pub(crate) fn heard(&mut self, is_hung_up: bool) {
         self.is_unread = true;
         self.is_hung_up |= is_hung_up;
     }
 
-    /// Has tokio forget it; there may be something to read.
-    pub(super) fn rest(&mut self) -> io::Result<()> {
+    /// Has a task wait for it again.
+    pub(crate) fn become_busy(&mut self) {
+        self.is_idle = false;
+    }
+
+    /// Has tokio forget it. Until it is busy again, reads and writes register nothing that they
+    /// would wait for, and wake nobody: [`Self::heard`] tells when to try again. There may be
+    /// something to read.
+    pub(crate) fn become_idle(&mut self) -> io::Result<()> {
+        self.is_idle = true;
         self.disconnect_watch.end();
         self.listens = false;
         if let Stream::Known(_) = self.stream
@@ -125,7 +126,7 @@ impl Socket {
     }
 
     /// The socket itself, to be waited for.
-    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.stream.socket()
     }
 
@@ -148,7 +149,7 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         if let Stream::New(new) = &self.stream {
             match send(new.as_fd()) {
-                Err(Errno::AGAIN) if is_nobodys(cx) => {
+                Err(Errno::AGAIN) if self.is_idle => {
                     self.full = true;
                     return Poll::Pending;
                 }
@@ -174,10 +175,6 @@ impl Socket {
             }
         }
     }
-}
-
-fn is_nobodys(cx: &Context<'_>) -> bool {
-    cx.waker().will_wake(&NOBODY)
 }
 
 impl Drop for Socket {
@@ -214,7 +211,7 @@ impl AsyncRead for Socket {
                     }
                 }
             }
-            if is_nobodys(cx) {
+            if self.is_idle {
                 return Poll::Pending;
             }
         }
@@ -303,6 +300,7 @@ impl Outlet for Socket {
 mod tests {
     use std::future::poll_fn;
     use std::io::{Read, Write};
+    use std::task::Waker;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
@@ -358,14 +356,19 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_slow_client_has_taken_in_the_end_is_not_taken_back() {
-        for cx in [&mut Context::from_waker(&NOBODY), &mut Context::from_waker(Waker::noop())] {
+        for is_idle in [true, false] {
             let (mut client, mut socket) = connected().await;
+            if is_idle {
+                socket.become_idle().unwrap();
+            }
+            let cx = &mut Context::from_waker(Waker::noop());
             let (piece, mut written) = ([0; 65536], 0);
             while let Poll::Ready(bytes) = Pin::new(&mut socket).poll_write(cx, &piece) {
                 written += bytes.unwrap();
             }
             let mut read = vec![0; written];
             client.read_exact(&mut read).unwrap();
+            socket.become_busy();
             socket.write_all(b"last").await.unwrap();
             drop(socket);
             read.clear();
@@ -379,7 +382,8 @@ mod tests {
         let (mut client, mut socket) = connected().await;
         let mut bytes = [0; 16];
         for words in [&b"one"[..], b"two"] {
-            let nobody = &mut Context::from_waker(&NOBODY);
+            socket.become_idle().unwrap();
+            let nobody = &mut Context::from_waker(Waker::noop());
             let mut buf = ReadBuf::new(&mut bytes);
             assert!(Pin::new(&mut socket).poll_read(nobody, &mut buf).is_pending());
             assert!(matches!(socket.stream, Stream::New(_)));
@@ -389,6 +393,7 @@ mod tests {
             socket.heard(false);
             assert!(Pin::new(&mut socket).poll_read(nobody, &mut buf).is_ready());
             assert_eq!(buf.filled(), words);
+            socket.become_busy();
             let waiting = tokio::spawn(async move {
                 let read = socket.read(&mut [0; 16]).await.unwrap();
                 (socket, read)
@@ -399,7 +404,6 @@ mod tests {
             assert_eq!(read, words.len());
             socket = returned;
             assert!(matches!(socket.stream, Stream::Known(_)));
-            socket.rest().unwrap();
         }
     }
 }

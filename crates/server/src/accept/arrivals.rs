@@ -9,8 +9,8 @@ use rustix::net::{SocketFlags, acceptfrom_with};
 use socket2::SockRef;
 use tokio::io::Interest;
 
-use super::defer;
-use super::listen::BACKLOG;
+use crate::accept::defer;
+use crate::accept::listen::BACKLOG;
 
 /// Bytes of an answer that the kernel holds beyond those under way: it takes more once half of
 /// them have gone. It would hold megabytes, and we could not tell a slow client from one that
@@ -24,10 +24,10 @@ const MUTE_TIME: Duration = Duration::from_secs(1);
 /// The clients of a listener. Tokio's own listener would have it watch each at once, and wake us for
 /// a request that most have sent already and that we have answered. So this is the listener as
 /// tokio's type of a stream, which alone lets one wait for a socket and do something else with it.
-pub(super) struct Arrivals(tokio::net::TcpStream);
+pub(crate) struct Arrivals(tokio::net::TcpStream);
 
 impl Arrivals {
-    pub(super) fn of(listener: tokio::net::TcpListener) -> io::Result<Self> {
+    pub(crate) fn of(listener: tokio::net::TcpListener) -> io::Result<Self> {
         let listener = listener.into_std()?;
         prepare(&listener);
         let listener = TcpStream::from(OwnedFd::from(listener));
@@ -35,18 +35,18 @@ impl Arrivals {
     }
 
     /// The next client.
-    pub(super) async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
+    pub(crate) async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
         self.0.async_io(Interest::READABLE, || accept(&self.0)).await
     }
 
     /// A client who is connected already and need not be waited for.
-    pub(super) fn waiting(&self) -> Option<(TcpStream, SocketAddr)> {
+    pub(crate) fn waiting(&self) -> Option<(TcpStream, SocketAddr)> {
         self.0.try_io(Interest::READABLE, || accept(&self.0)).ok()
     }
 
     /// Closes the listener, with which clients would be reset who are connected as far as the
     /// kernel is concerned: those who are.
-    pub(super) fn left_behind(self) -> Vec<(TcpStream, SocketAddr)> {
+    pub(crate) fn left_behind(self) -> Vec<(TcpStream, SocketAddr)> {
         (0..BACKLOG).map_while(|_| accept(&self.0).ok()).collect()
     }
 }

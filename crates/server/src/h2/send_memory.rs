@@ -16,11 +16,11 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 
 /// The largest piece: two frames, which at the least rate take a minute.
-pub(super) const PIECE_MAX: usize = 32 * 1024;
+pub(crate) const PIECE_MAX: usize = 32 * 1024;
 
 /// What a stream may hold in any case: about as much as it costs to have the stream at all, and
 /// enough for the heads and ends of most pages.
-pub(super) const STREAM_BYTES: usize = 4 * 1024;
+pub(crate) const STREAM_BYTES: usize = 4 * 1024;
 
 /// What the streams of a connection may hold beyond that: eight of the largest pieces, more than
 /// what is under way to most clients.
@@ -70,17 +70,17 @@ impl Lent {
 
 /// What all connections of a server hold; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ServerMemory(Arc<Lent>);
+pub(crate) struct ServerMemory(Arc<Lent>);
 
 /// What the streams of a connection hold.
 #[derive(Debug)]
-pub(super) struct ConnectionMemory {
+pub(crate) struct ConnectionMemory {
     lent: Lent,
     server: ServerMemory,
 }
 
 impl ConnectionMemory {
-    pub(super) fn new(server: ServerMemory) -> Self {
+    pub(crate) fn new(server: ServerMemory) -> Self {
         Self { lent: Lent::default(), server }
     }
 
@@ -101,7 +101,7 @@ impl ConnectionMemory {
 }
 
 /// What one stream holds.
-pub(super) struct StreamMemory {
+pub(crate) struct StreamMemory {
     connection: Arc<ConnectionMemory>,
     /// Whether it holds the small piece that it may hold in any case.
     holds_own: AtomicBool,
@@ -109,13 +109,13 @@ pub(super) struct StreamMemory {
 }
 
 impl StreamMemory {
-    pub(super) fn new(connection: Arc<ConnectionMemory>) -> Arc<Self> {
+    pub(crate) fn new(connection: Arc<ConnectionMemory>) -> Arc<Self> {
         let (holds_own, waiting) = (AtomicBool::new(false), AtomicWaker::new());
         Arc::new(Self { connection, holds_own, waiting })
     }
 
     /// Memory for the next piece.
-    pub(super) fn poll_reserve(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<Reserved> {
+    pub(crate) fn poll_reserve(self: &Arc<Self>, cx: &mut Context<'_>) -> Poll<Reserved> {
         let reserved = |bytes, own| Reserved { stream: Arc::clone(self), bytes, own };
         match self.connection.take(PIECE_MAX) {
             0 => {}
@@ -137,19 +137,19 @@ enum Own {
 }
 
 /// Memory for a piece, given back when dropped.
-pub(super) struct Reserved {
+pub(crate) struct Reserved {
     stream: Arc<StreamMemory>,
     bytes: usize,
     own: Own,
 }
 
 impl Reserved {
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Polls a body, which may read this much; whether it has begun to, too.
-    pub(super) fn offer<T>(&self, poll: impl FnOnce() -> T) -> (T, bool) {
+    pub(crate) fn offer<T>(&self, poll: impl FnOnce() -> T) -> (T, bool) {
         let offer = Offer { bytes: self.bytes, is_accepted: Cell::new(false) };
         OFFER.sync_scope(offer, || {
             let polled = poll();
@@ -158,7 +158,7 @@ impl Reserved {
     }
 
     /// Counts `piece`, which is no longer than what is reserved, until it is dropped.
-    pub(super) fn count(mut self, piece: Bytes) -> Bytes {
+    pub(crate) fn count(mut self, piece: Bytes) -> Bytes {
         debug_assert!(piece.len() <= self.bytes, "{} bytes in {}", piece.len(), self.bytes);
         if self.own == Own::No {
             self.stream.connection.give_back(self.bytes - piece.len());

@@ -24,35 +24,35 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     503: too many connections\n";
 
 /// Clients who are being told, a core: they take descriptors beside those of the connections.
-const READY_MAX: usize = 64;
+const TOLD_MAX: usize = 64;
 
 /// How long a client may take to read what it is told and close.
 const TOLD_TIME: Duration = Duration::from_secs(1);
 
 /// Where clients are turned away.
-pub(super) struct Door {
+pub(crate) struct Overflow {
     words: &'static [u8],
-    told: Arc<Semaphore>,
+    being_told: Arc<Semaphore>,
     /// Given up for a moment when there is no other descriptor.
     reserve: Option<File>,
 }
 
-impl Door {
+impl Overflow {
     /// Clients over TLS are told by an alert: a handshake is what we cannot give them.
-    pub(super) fn new(tls: bool) -> Self {
+    pub(crate) fn new(tls: bool) -> Self {
         let words = if tls { &tls::REFUSAL[..] } else { FULL };
-        Self { words, told: Arc::new(Semaphore::new(READY_MAX)), reserve: reserve() }
+        Self { words, being_told: Arc::new(Semaphore::new(TOLD_MAX)), reserve: reserve() }
     }
 
     /// Tells the client why, and closes. If very many are being told already, the client
     /// may find its connection reset instead.
-    pub(super) fn turn_away(&self, socket: TcpStream) {
+    pub(crate) fn turn_away(&self, socket: TcpStream) {
         let words = self.words;
-        match Arc::clone(&self.told).try_acquire_owned() {
-            Ok(place) => {
+        match Arc::clone(&self.being_told).try_acquire_owned() {
+            Ok(permit) => {
                 tokio::spawn(async move {
                     let _ = timeout(TOLD_TIME, tell(socket, words)).await;
-                    drop(place);
+                    drop(permit);
                 });
             }
             // As far as it goes without waiting: the words fit an empty send buffer.
@@ -61,7 +61,7 @@ impl Door {
     }
 
     /// Whether there are no descriptors left, of this process or at all.
-    pub(super) fn is_cause(&mut self, error: &io::Error) -> bool {
+    pub(crate) fn is_cause(&mut self, error: &io::Error) -> bool {
         let none_left = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
         if none_left && self.reserve.is_none() {
             self.reserve = reserve();
@@ -71,7 +71,7 @@ impl Door {
 
     /// Does so with the client that `waiting` accepts, by the descriptor in reserve; `false` if
     /// there is none.
-    pub(super) fn turn_away_one_of(
+    pub(crate) fn turn_away_one_of(
         &mut self,
         waiting: impl FnOnce() -> Option<(TcpStream, SocketAddr)>,
     ) -> bool {

@@ -8,10 +8,10 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use super::disconnect::Debt;
-use super::h1::wire::Protocol;
-use super::socket::Socket;
-use crate::outlet::{EndedBy, Outlet, poll_copy_file};
+use crate::h1::wire::Protocol;
+use crate::transport::disconnect::PendingBody;
+use crate::transport::outlet::{EndedBy, Outlet, poll_copy_file};
+use crate::transport::socket::Socket;
 
 /// A stream of bytes both ways, whatever carries them.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -19,7 +19,7 @@ pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
 /// One type for all, so that everything above exists once.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Plain(Socket),
     /// Boxed: it is ten times as large, and most servers have many connections of the other kind.
     Tls(Box<TlsStream<Socket>>),
@@ -28,7 +28,7 @@ pub(super) enum Stream {
 
 impl Stream {
     /// The socket at the bottom of it.
-    pub(super) fn socket(&self) -> Option<&Socket> {
+    pub(crate) fn socket(&self) -> Option<&Socket> {
         match self {
             Self::Plain(socket) => Some(socket),
             Self::Tls(stream) => Some(stream.get_ref().0),
@@ -37,7 +37,7 @@ impl Stream {
     }
 
     /// The same, to be changed.
-    pub(super) fn socket_mut(&mut self) -> Option<&mut Socket> {
+    pub(crate) fn socket_mut(&mut self) -> Option<&mut Socket> {
         match self {
             Self::Plain(socket) => Some(socket),
             Self::Tls(stream) => Some(stream.get_mut().0),
@@ -46,12 +46,12 @@ impl Stream {
     }
 
     /// Where the service says that a body may be owed. Where there is no socket nobody looks.
-    pub(super) fn debt(&self) -> Debt {
-        self.socket().map(Socket::debt).unwrap_or_default()
+    pub(crate) fn pending_body(&self) -> PendingBody {
+        self.socket().map(Socket::pending_body).unwrap_or_default()
     }
 
     /// The protocol that was agreed on in the TLS handshake, if one was.
-    pub(super) fn agreed(&self) -> Option<Protocol> {
+    pub(crate) fn agreed(&self) -> Option<Protocol> {
         let Self::Tls(stream) = self else { return None };
         let (_, session) = stream.get_ref();
         let is_http2 = session.alpn_protocol()? == b"h2";

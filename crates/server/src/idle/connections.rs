@@ -8,10 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::pending;
+use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -22,17 +23,18 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::client_connection::{Http1, Served};
-use super::client_service::ClientService;
-use super::connection::{self, Client};
-use super::h1::Standing;
-use super::h1::wire::Protocol;
-use super::poller::{Poller, ReadyEvent};
-use super::settings::{ConnectionPermit, ConnectionSettings, Ended};
-use super::socket::{NOBODY, Socket};
+use crate::client_connection::{Http1, Served};
+use crate::client_service::ClientService;
+use crate::connection::{self, Client};
+use crate::h1::ConnectionState;
+use crate::h1::wire::{Protocol, Wire};
+use crate::idle::poller::{Poller, ReadyEvent};
+use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
+use crate::transport::socket::Socket;
+use crate::transport::stream::Stream;
 
 /// The connections of a listener: those that wait here, and those that have tasks.
-pub(super) struct IdleConnections<S: ClientService> {
+pub(crate) struct IdleConnections<S: ClientService> {
     settings: Arc<ConnectionSettings>,
     /// Without one nobody waits here.
     poller: Option<Poller>,
@@ -55,11 +57,11 @@ struct IdleConnection<S: ClientService> {
 
 impl<S: ClientService> IdleConnections<S> {
     /// For connections that are served on these `settings`.
-    pub(super) fn new(mut settings: ConnectionSettings) -> Self {
+    pub(crate) fn new(mut settings: ConnectionSettings) -> Self {
         // All are served by one thread here: elsewhere they have them all.
         let has_one_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
-        let poller = if S::EVER && has_one_thread { Poller::new().ok() } else { None };
-        settings.rests = poller.is_some();
+        let poller = if S::ENABLED && has_one_thread { Poller::new().ok() } else { None };
+        settings.may_idle = poller.is_some();
         // There are no more in it than there may be connections.
         let (back, returning) = mpsc::unbounded_channel();
         Self {
@@ -76,11 +78,11 @@ impl<S: ClientService> IdleConnections<S> {
     }
 
     /// Serves a client who has come.
-    pub(super) fn welcome(&mut self, socket: Socket, service: S, permit: ConnectionPermit) {
+    pub(crate) fn welcome(&mut self, socket: Socket, service: S, permit: ConnectionPermit) {
         let settings = Arc::clone(&self.settings);
         let client = match Client::of(socket, &settings) {
             Client::Open(mut wire) if self.poller.is_some() => {
-                match wire.poll_protocol(&mut Context::from_waker(&NOBODY)) {
+                match protocol_at_once(&mut wire) {
                     Poll::Ready(Ok(Some(Protocol::Http1))) => {
                         let http =
                             Http1::new(*wire, service, settings, permit, Deadline::default());
@@ -96,26 +98,26 @@ impl<S: ClientService> IdleConnections<S> {
         self.spawn(connection::serve(client, service, settings, permit));
     }
 
-    /// Answers what is at hand to a client who has `waited` already, and has it wait here or in a
+    /// Gives prepared responses to a client who has `waited` already, and has it wait here or in a
     /// task.
     fn take_in(&mut self, mut http: Box<Http1<S>>, waited: Duration) {
         let waited = match http.answer() {
-            Standing::Quiet { is_asked: true } => Duration::ZERO,
-            Standing::Quiet { is_asked: false } => waited,
-            Standing::Busy => return self.spawn(http.run()),
-            Standing::Over => return,
+            ConnectionState::Idle { is_asked: true } => Duration::ZERO,
+            ConnectionState::Idle { is_asked: false } => waited,
+            ConnectionState::Busy => return self.spawn(http.run()),
+            ConnectionState::Over => return,
         };
-        let seat = self.waiting.vacant_entry();
+        let slot = self.waiting.vacant_entry();
         let is_added = match (&self.poller, http.socket()) {
-            (Some(poller), Some(socket)) => poller.add(socket, seat.key()).is_ok(),
+            (Some(poller), Some(socket)) => poller.add(socket, slot.key()).is_ok(),
             _ => false,
         };
         // Otherwise there is no memory for it in the system, and not much sense in going on.
         if is_added {
             let now = Instant::now();
             let since = now.checked_sub(waited).unwrap_or(now);
-            self.due.set(seat.key(), since.checked_add(self.settings.idle_time));
-            seat.insert(IdleConnection { http, since });
+            self.due.set(slot.key(), since.checked_add(self.settings.idle_time));
+            slot.insert(IdleConnection { http, since });
         }
     }
 
@@ -125,14 +127,14 @@ impl<S: ClientService> IdleConnections<S> {
         // An async block would have room for the connection twice.
         self.tasks.spawn(connection.map(move |served| match served {
             // Nobody takes it only when nobody serves any more.
-            Served::Quiet(http) => drop(back.send(http)),
+            Served::Idle(http) => drop(back.send(http)),
             Served::ToTheEnd(Ended::CutOff) => drop(cut_off.fetch_add(1, Ordering::Relaxed)),
             Served::ToTheEnd(Ended::ByItself) => {}
         }));
     }
 
     /// Waits until somebody has something to say, or comes back from its task.
-    pub(super) async fn wait(&mut self) -> Option<Box<Http1<S>>> {
+    pub(crate) async fn wait(&mut self) -> Option<Box<Http1<S>>> {
         self.ready.clear();
         let Some(poller) = &self.poller else { return pending().await };
         tokio::select! {
@@ -143,9 +145,9 @@ impl<S: ClientService> IdleConnections<S> {
     }
 
     /// Answers those who have something to say, or takes in who has `returned`; how many.
-    pub(super) fn hear(&mut self, returned: Option<Box<Http1<S>>>) -> usize {
+    pub(crate) fn hear(&mut self, returned: Option<Box<Http1<S>>>) -> usize {
         if let Some(mut http) = returned {
-            if let Ok(waited) = http.rest() {
+            if let Ok(waited) = http.become_idle() {
                 self.take_in(http, waited);
             }
             return 1;
@@ -156,10 +158,10 @@ impl<S: ClientService> IdleConnections<S> {
             let Some(idle) = self.waiting.get_mut(key) else { continue };
             idle.http.heard(is_hung_up);
             match idle.http.answer() {
-                Standing::Quiet { is_asked: true } => idle.since = now,
-                Standing::Quiet { is_asked: false } => {}
-                Standing::Busy => self.let_go(key),
-                Standing::Over => drop(self.waiting.remove(key)),
+                ConnectionState::Idle { is_asked: true } => idle.since = now,
+                ConnectionState::Idle { is_asked: false } => {}
+                ConnectionState::Busy => self.let_go(key),
+                ConnectionState::Over => drop(self.waiting.remove(key)),
             }
         }
         self.ready = ready;
@@ -176,7 +178,7 @@ impl<S: ClientService> IdleConnections<S> {
     }
 
     /// Closes the connections that have waited for too long.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         let now = Instant::now();
         while let Some(key) = self.due.next(now) {
             let Some(idle) = self.waiting.get(key) else { continue };
@@ -189,13 +191,13 @@ impl<S: ClientService> IdleConnections<S> {
 
     /// Has the connection close that has been idle for the longest of those with tasks; `false` if
     /// there is none.
-    pub(super) fn close_idle_task(&self) -> bool {
+    pub(crate) fn close_idle_task(&self) -> bool {
         self.settings.idle.close_first()
     }
 
     /// Closes the connection that has waited here for the longest, for one that comes; `false` if
     /// none waits here.
-    pub(super) fn give_way(&mut self) -> bool {
+    pub(crate) fn give_way(&mut self) -> bool {
         while let Some((time, key)) = self.due.first() {
             let Some(idle) = self.waiting.get(key) else { continue };
             match idle.since.checked_add(self.settings.idle_time) {
@@ -210,7 +212,7 @@ impl<S: ClientService> IdleConnections<S> {
     }
 
     /// Nobody waits here any more: all have tasks, for the drain has started.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         let keys: Vec<usize> = self.waiting.iter().map(|(key, _)| key).collect();
         keys.into_iter().for_each(|key| self.let_go(key));
         self.returning.close();
@@ -221,24 +223,38 @@ impl<S: ClientService> IdleConnections<S> {
     }
 
     /// Waits for all connections to end, when there will be no others; how many were cut off.
-    pub(super) async fn end(self) -> usize {
+    pub(crate) async fn end(self) -> usize {
         self.tasks.close();
         self.tasks.wait().await;
         self.cut_off.load(Ordering::Relaxed)
     }
 }
 
-/// When to look at which seat: about when whoever sits there may have waited for too long. To have
-/// one that is answered wait anew costs nothing, and each seat is looked at once in that time.
+/// What a client has begun to speak, if it has said enough. HTTP/1 leaves its socket idle.
+fn protocol_at_once(wire: &mut Wire<Stream>) -> Poll<io::Result<Option<Protocol>>> {
+    if let Some(socket) = wire.get_mut().socket_mut() {
+        socket.become_idle()?;
+    }
+    let protocol = wire.poll_protocol(&mut Context::from_waker(Waker::noop()));
+    if !matches!(protocol, Poll::Ready(Ok(Some(Protocol::Http1))))
+        && let Some(socket) = wire.get_mut().socket_mut()
+    {
+        socket.become_busy();
+    }
+    protocol
+}
+
+/// When to look at which slot: about when the connection in it may have waited for too long. To have
+/// one that is answered wait anew costs nothing, and each slot is looked at once in that time.
 #[derive(Default)]
 struct Due {
     times: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// Whether there is a time for the seat of this key.
+    /// Whether there is a time for the slot of this key.
     is_set: Vec<bool>,
 }
 
 impl Due {
-    /// Has the seat looked at, at this time or, if it is to be anyway, before. A time beyond what
+    /// Has the slot looked at, at this time or, if it is to be anyway, before. A time beyond what
     /// the clock can tell is as good as none.
     fn set(&mut self, key: usize, time: Option<Instant>) {
         let Some(time) = time else { return };
@@ -250,13 +266,13 @@ impl Due {
         }
     }
 
-    /// A seat to be looked at `now`.
+    /// A slot to be looked at `now`.
     fn next(&mut self, now: Instant) -> Option<usize> {
         self.times.peek().filter(|Reverse((time, _))| *time <= now)?;
         self.first().map(|(_, key)| key)
     }
 
-    /// The seat that is to be looked at first, and when.
+    /// The slot that is to be looked at first, and when.
     fn first(&mut self) -> Option<(Instant, usize)> {
         let Reverse((time, key)) = self.times.pop()?;
         self.is_set[key] = false;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Has the kernel keep such clients of `listener` for about `time`, in whole seconds.
 #[cfg(target_os = "linux")]
-pub(super) fn set(listener: &impl AsFd, time: Duration) -> io::Result<()> {
+pub(crate) fn set(listener: &impl AsFd, time: Duration) -> io::Result<()> {
     use nix::libc::{self, IPPROTO_TCP, TCP_DEFER_ACCEPT};
     use nix::sys::socket::setsockopt;
     use nix::{setsockopt_impl, sockopt_impl};
@@ -18,7 +18,7 @@ pub(super) fn set(listener: &impl AsFd, time: Duration) -> io::Result<()> {
 
 /// Elsewhere they are accepted at once.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn set(_: &impl AsFd, _: Duration) -> io::Result<()> {
+pub(crate) fn set(_: &impl AsFd, _: Duration) -> io::Result<()> {
     Ok(())
 }
 

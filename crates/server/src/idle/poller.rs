@@ -17,29 +17,29 @@ const READY_MAX: usize = 64;
 ///
 /// An epoll instance, which tokio watches as if it were a socket: it has something to read while
 /// one of those in it has. Of tokio's types a stream alone takes a descriptor as it comes.
-pub(super) struct Poller(tokio::net::TcpStream);
+pub(crate) struct Poller(tokio::net::TcpStream);
 
 impl Poller {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let epoll = TcpStream::from(epoll::create(CreateFlags::CLOEXEC)?);
         epoll.set_nonblocking(true)?;
         Ok(Self(tokio::net::TcpStream::from_std(epoll)?))
     }
 
     /// Tells of `socket` by its `key` whenever more can be read of it; and now, if anything can.
-    pub(super) fn add(&self, socket: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+    pub(crate) fn add(&self, socket: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.0, socket, EventData::new_u64(key as u64), flags)?)
     }
 
     /// Tells of it no more, nor of one that is closed.
-    pub(super) fn remove(&self, socket: BorrowedFd<'_>) {
+    pub(crate) fn remove(&self, socket: BorrowedFd<'_>) {
         // It fails only for what is not there.
         let _ = epoll::delete(&self.0, socket);
     }
 
     /// Waits until a socket is ready, and puts an event for each that is into `ready`, which is empty.
-    pub(super) async fn wait(&self, ready: &mut Vec<ReadyEvent>) -> io::Result<()> {
+    pub(crate) async fn wait(&self, ready: &mut Vec<ReadyEvent>) -> io::Result<()> {
         while ready.is_empty() {
             self.0.readable().await?;
             match self.0.try_io(Interest::READABLE, || look(&self.0, ready)) {
@@ -52,10 +52,10 @@ impl Poller {
 }
 
 /// A socket of which more can be read.
-pub(super) struct ReadyEvent {
-    pub(super) key: usize,
+pub(crate) struct ReadyEvent {
+    pub(crate) key: usize,
     /// Nothing comes behind what can be read.
-    pub(super) is_hung_up: bool,
+    pub(crate) is_hung_up: bool,
 }
 
 /// Takes events, [`READY_MAX`] at most; with fewer there is nothing more,

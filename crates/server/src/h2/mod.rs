@@ -1,6 +1,11 @@
 //! The streams of one HTTP/2 connection, and how long it may have none: as long as it answers
 //! pings it is alive.
 
+mod running_stream;
+pub(crate) mod send_memory;
+pub(crate) mod stream;
+mod write_progress;
+
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,21 +23,23 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, sleep};
 
-use super::client_body::{ClientBody, Rest};
-use super::h2_stream::Unsent;
-use super::prepared::AtHand;
-use super::refused::{Counts, refusal_text};
-use super::responses::Responses;
-use super::send_memory::{ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory};
-use super::write_progress::WriteProgress;
+use crate::client_body::{ClientBody, Rest};
 use crate::guard::{Limits, Violation, check_head};
+use crate::h2::send_memory::{
+    ConnectionMemory, Reserved, STREAM_BYTES, ServerMemory, StreamMemory,
+};
+use crate::h2::stream::Unsent;
+use crate::h2::write_progress::WriteProgress;
+use crate::prepared::FastPath;
+use crate::refused::{Counts, refusal_text};
+use crate::responses::Responses;
 
 /// As good as never, and within what the clock can tell.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The streams of one connection. hyper runs them on it.
 #[derive(Clone)]
-pub(super) struct Streams(Arc<Shared>);
+pub(crate) struct Streams(Arc<Shared>);
 
 struct Shared {
     limits: Limits,
@@ -47,7 +54,7 @@ struct Shared {
 
 impl Streams {
     /// Those of the connection whose client takes no more while it is `unsent`; what they hold is counted in `memory` too.
-    pub(super) fn new(
+    pub(crate) fn new(
         limits: Limits,
         unsent: Unsent,
         responses: Responses,
@@ -59,12 +66,12 @@ impl Streams {
     }
 
     /// Counts the requests to `service`, and those that are `refused` before.
-    pub(super) fn counted<S>(&self, service: S, refused: Arc<Counts>) -> Counted<S> {
+    pub(crate) fn counted<S>(&self, service: S, refused: Arc<Counts>) -> Counted<S> {
         Counted { service, streams: self.clone(), refused }
     }
 
     /// Waits until there has been no request for so long.
-    pub(super) async fn idle(&self, limit: Duration) {
+    pub(crate) async fn idle(&self, limit: Duration) {
         let limit = limit.min(YEAR);
         loop {
             let moved = *self.0.moved.lock();
@@ -79,17 +86,17 @@ impl Streams {
         }
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
     /// Whether the client's socket takes no more at present.
-    pub(super) fn are_unsent(&self) -> bool {
+    pub(crate) fn are_unsent(&self) -> bool {
         self.0.unsent.is_so()
     }
 
     /// How many requests are not answered to the end.
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.0.open.load(Ordering::Relaxed)
     }
 
@@ -117,7 +124,7 @@ impl Drop for Open {
 }
 
 /// A service whose requests are counted until their answers have been taken.
-pub(super) struct Counted<S> {
+pub(crate) struct Counted<S> {
     service: S,
     streams: Streams,
     refused: Arc<Counts>,
@@ -125,7 +132,7 @@ pub(super) struct Counted<S> {
 
 impl<S, B> Service<Request<Incoming>> for Counted<S>
 where
-    S: Service<Request<ClientBody>, Response = Response<B>> + AtHand,
+    S: Service<Request<ClientBody>, Response = Response<B>> + FastPath,
     B: Body<Data = Bytes>,
 {
     type Response = Response<CountedBody<B>>;
@@ -155,7 +162,7 @@ where
 pin_project! {
     /// The answer of a [`Counted`].
     #[project = AnsweringProjected]
-    pub(super) enum Answering<F, B> {
+    pub(crate) enum Answering<F, B> {
         Awaited {
             #[pin]
             answer: F,
@@ -219,7 +226,7 @@ fn refusal<B>(violation: Violation, body: B) -> Response<B> {
 
 pin_project! {
     /// A body that is passed on in pieces.
-    pub(super) struct CountedBody<B> {
+    pub(crate) struct CountedBody<B> {
         // None if the request was refused.
         #[pin]
         body: Option<B>,

@@ -8,10 +8,10 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::guard::{Limits, Patience};
-use crate::outlet::{EndedBy, Outlet};
+use crate::transport::outlet::{EndedBy, Outlet};
 
 /// A stream to a client that is to take what is written in time.
-pub(super) struct Paced<T> {
+pub(crate) struct Paced<T> {
     stream: T,
     limits: Limits,
     patience: Patience,
@@ -19,25 +19,25 @@ pub(super) struct Paced<T> {
 
 impl<T> Paced<T> {
     /// Of `stream`, whose client has as long as `limits` say.
-    pub(super) fn new(stream: T, limits: Limits) -> Self {
+    pub(crate) fn new(stream: T, limits: Limits) -> Self {
         Self { stream, limits, patience: Patience::default() }
     }
 
-    pub(super) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    pub(super) fn get_ref(&self) -> &T {
+    pub(crate) fn get_ref(&self) -> &T {
         &self.stream
     }
 
-    pub(super) fn get_mut(&mut self) -> &mut T {
+    pub(crate) fn get_mut(&mut self) -> &mut T {
         &mut self.stream
     }
 
     /// Nobody will wait for long: lets go of what only waiting needs.
-    pub(super) fn release(&mut self) {
-        self.patience.rest();
+    pub(crate) fn release(&mut self) {
+        self.patience.release();
     }
 
     fn poll_written(

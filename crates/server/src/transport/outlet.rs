@@ -1,4 +1,4 @@
-//! What answers at hand are written to.
+//! What prepared responses are written to.
 
 use std::io;
 use std::mem::MaybeUninit;

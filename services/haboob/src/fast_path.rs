@@ -9,7 +9,10 @@ use http::{StatusCode, Version};
 use memchr::memchr;
 use tamarisk_observe::access_log;
 use tamarisk_server::guard::Violation;
-use tamarisk_server::{Account, Asked, AtHand, FileBody, Hand, Prepared, PreparedBody, SentFile};
+use tamarisk_server::{
+    FastPath, FastResponse, FileBody, OnWritten, PlainRequest, PreparedBody, PreparedResponse,
+    SentFile,
+};
 
 use crate::answer::{self, Answer};
 use crate::cache::loading::Loading;
@@ -47,7 +50,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn of(asked: &Asked<'a>) -> Self {
+    fn of(asked: &PlainRequest<'a>) -> Self {
         let mut fields = Self::default();
         for (name, value) in asked.fields() {
             let is = |known| name.eq_ignore_ascii_case(known);
@@ -64,29 +67,33 @@ impl<'a> Fields<'a> {
         fields
     }
 
-    fn logged(&self, asked: &Asked<'a>) -> access_log::Asked<'a> {
+    fn logged(&self, asked: &PlainRequest<'a>) -> access_log::Asked<'a> {
         let Self { host, referer, agent, .. } = *self;
         let (method, target, version) = (asked.method(), asked.target(), Version::HTTP_11);
         access_log::Asked { method, target, version, host, referer, agent }
     }
 }
 
-impl AtHand for Connection {
-    fn at_hand<A>(&self, asked: &Asked<'_>, answer: impl FnOnce(Prepared<'_>) -> A) -> Hand<A> {
+impl FastPath for Connection {
+    fn fast_response<A>(
+        &self,
+        asked: &PlainRequest<'_>,
+        answer: impl FnOnce(PreparedResponse<'_>) -> A,
+    ) -> FastResponse<A> {
         let target = asked.target();
         let path = memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end]);
         let fields = Fields::of(asked);
         let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
         let snapshot = self.core.snapshot();
-        let Some(host) = snapshot.site.hosts.find(host) else { return Hand::Nothing };
+        let Some(host) = snapshot.site.hosts.find(host) else { return FastResponse::Unavailable };
         match host.target(path) {
             Some((RouteTarget::Folder(folder), rest)) => {
                 let wanted =
                     PageRequest { site: &snapshot.site, host, folder, rest, asked, fields };
-                self.page(&wanted, answer).map_or(Hand::Nothing, Hand::Answer)
+                self.page(&wanted, answer).map_or(FastResponse::Unavailable, FastResponse::Answered)
             }
-            Some((RouteTarget::Proxy(_), _)) => Hand::Never,
-            Some((RouteTarget::Redirect(_), _)) | None => Hand::Nothing,
+            Some((RouteTarget::Proxy(_), _)) => FastResponse::NeverAvailable,
+            Some((RouteTarget::Redirect(_), _)) | None => FastResponse::Unavailable,
         }
     }
 
@@ -104,7 +111,7 @@ struct PageRequest<'a> {
     folder: &'a ServedFolder,
     /// What of the path is below the folder's.
     rest: &'a str,
-    asked: &'a Asked<'a>,
+    asked: &'a PlainRequest<'a>,
     fields: Fields<'a>,
 }
 
@@ -114,7 +121,7 @@ impl Connection {
     fn page<A>(
         &self,
         wanted: &PageRequest<'_>,
-        answer: impl FnOnce(Prepared<'_>) -> A,
+        answer: impl FnOnce(PreparedResponse<'_>) -> A,
     ) -> Option<A> {
         let PageRequest {
             site: SiteSnapshot { pages, log, proxy, .. }, host, folder, asked, ..
@@ -130,7 +137,7 @@ impl Connection {
             return None;
         }
         let key = folder.source.key(SitePath::of(wanted.rest, folder.hidden).ok()?);
-        let Some(page) = pages.at_hand(&folder.source, &key) else {
+        let Some(page) = pages.loaded(&folder.source, &key) else {
             // The page that the host has for it would have to be had as well.
             if host.error_page(REFUSED).is_some() {
                 return None;
@@ -145,7 +152,7 @@ impl Connection {
                     let page = page.map(prepared);
                     let (head, words) = page.as_ref().unwrap_or(&REFUSAL);
                     let nothing = PreparedBody::Nothing;
-                    Some(answer(Prepared {
+                    Some(answer(PreparedResponse {
                         head,
                         fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
                         body: if is_get { PreparedBody::Bytes(words) } else { nothing },
@@ -167,7 +174,7 @@ impl Connection {
             Content::InMemory(file) => of_file(Arc::<MemoryFile>::clone(file), form)?,
             Content::File(file) => of_file(Arc::<PageFile>::clone(file), form)?,
         };
-        Some(answer(Prepared {
+        Some(answer(PreparedResponse {
             head: &form.prepared,
             fields: &folder.cache_control_line,
             body,
@@ -177,7 +184,7 @@ impl Connection {
     }
 
     /// What writes the line about an answer with this status.
-    fn account(&self, wanted: &PageRequest<'_>, status: StatusCode) -> Option<Account> {
+    fn account(&self, wanted: &PageRequest<'_>, status: StatusCode) -> Option<OnWritten> {
         let PageRequest { site, asked, fields, .. } = wanted;
         let log = site.log.as_ref()?;
         let mut entry = log.begin(self.address.ip().to_canonical(), &fields.logged(asked));
@@ -188,7 +195,7 @@ impl Connection {
 
 /// The body of all of `form`, which is in `file`; `None` if it must be waited for.
 fn of_file(file: Arc<dyn SentFile>, form: &Form) -> Option<PreparedBody<'static>> {
-    FileBody::at_hand(file, form.length).map(PreparedBody::File)
+    FileBody::in_memory(file, form.length).map(PreparedBody::File)
 }
 
 fn is_accept_encoding(name: &[u8]) -> bool {
