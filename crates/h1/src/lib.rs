@@ -34,7 +34,7 @@
 //! # How strict it is
 //!
 //! Request smuggling lives off two readers that find different requests in the same bytes. So a
-//! request is read as [RFC9112] says plainly, or not at all:
+//! request is read as RFC 9112 says plainly, or not at all:
 //!
 //! - Lines end with CR LF. A lone CR or LF is a violation, in requests, chunk framing and trailers.
 //! - One empty line before a request line is ignored, and no other.
