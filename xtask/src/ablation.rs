@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 /// The law, in the workspace.
-const LAW: &str = "crates/control/src/work_limit";
+const LAW: &str = "crates/laws/src/work_limit";
 const SEEDS: &str = "20";
 /// Student's t for the means of 20 differences, at 95 per cent.
 const T: f64 = 2.09;

@@ -35,11 +35,11 @@ pub(crate) const DOCS: Step = Step {
 };
 pub(crate) const TABLES: [Step; 2] = [
     step("tables", "run --release --package tamarisk-model --example law_table"),
-    step("tables", "run --release --package tamarisk-control --example upstream_widths"),
+    step("tables", "run --release --package tamarisk-laws --example upstream_widths"),
 ];
 pub(crate) const FIGURES: [Step; 2] = [
     step("figures", "run --release --package tamarisk-model --example figures docs/figures"),
-    step("figures", "run --release --package tamarisk-control --example fair_figures docs/figures"),
+    step("figures", "run --release --package tamarisk-laws --example fair_figures docs/figures"),
 ];
 
 const fn step(name: &'static str, cargo: &'static str) -> Step {

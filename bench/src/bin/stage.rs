@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tamarisk_bench::{Spread, cpu_time, repeated};
-use tamarisk_control::{Classes, Concurrency, PredictGateTrim, Target};
+use tamarisk_control::{Classes, Concurrency, Target};
+use tamarisk_laws::PredictGateTrim;
 use tamarisk_stage::{
     Batch, BoxError, Entry, Gate, Handler, Inline, Sink, Stage, StageBuilder, stage_fn,
 };

@@ -14,7 +14,7 @@ mod tune;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, Named};
+use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, Named};
 use tamarisk_model::scenario::{self, File};
 
 use self::places::{at_all, places};

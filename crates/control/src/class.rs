@@ -228,17 +228,17 @@ impl Classes {
     }
 
     /// The targets of all classes, in order.
-    pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
+    pub fn targets(&self) -> impl Iterator<Item = Target> {
         self.list.iter().map(|class| class.target)
     }
 
     /// The least response time of any target.
-    pub(crate) fn strictest(&self) -> Duration {
+    pub fn strictest(&self) -> Duration {
         self.targets().map(|target| target.response_time()).min().expect("there is a class")
     }
 
     /// The greatest response time of any target.
-    pub(crate) fn longest(&self) -> Duration {
+    pub fn longest(&self) -> Duration {
         self.targets().map(|target| target.response_time()).max().expect("there is a class")
     }
 

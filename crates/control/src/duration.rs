@@ -1,13 +1,6 @@
-//! Durations: as people write them (`200ms`, `1.5s`, `2m`), and as laws reckon with them.
+//! Durations as people write them: `200ms`, `1.5s`, `2m`.
 
 use std::time::Duration;
-
-/// The same in seconds, right to within a nanosecond; without the division of
-/// [`Duration::as_secs_f64`], for where it is done for each event.
-#[inline]
-pub(crate) fn seconds(time: Duration) -> f64 {
-    time.as_secs() as f64 + 1e-9 * f64::from(time.subsec_nanos())
-}
 
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

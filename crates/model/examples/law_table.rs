@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use tamarisk_control::Classes;
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, Laws};
+use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, Laws};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{Report, ResourceKind, Scenario, Simulation, Speed};
 

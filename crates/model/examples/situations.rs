@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry};
 use tamarisk_control::{ClassId, Classes};
+use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{Outcome, Seen, Simulation, Watch, What};
 

@@ -10,7 +10,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use tamarisk_control::{AdmissionLaw, Classes, Open, PredictGateTrim, Target};
+use tamarisk_control::{AdmissionLaw, Classes, Target};
+use tamarisk_laws::{Open, PredictGateTrim};
 use tamarisk_model::sim::{
     Client, Distribution, Load, Resource, Scenario, Simulation, Stage, Step,
 };

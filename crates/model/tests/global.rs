@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use tamarisk_control::catalogue::{admission, global};
-use tamarisk_control::{Classes, GlobalController, Reason, Target};
+use tamarisk_control::{Classes, Reason, Target};
+use tamarisk_laws::GlobalController;
+use tamarisk_laws::catalogue::{admission, global};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
     Client, Distribution, Load, Profile, Report, Scenario, Simulation, Stage,

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{PerSecond, Ratio};
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Heed, KindAt, Load, Profile, Resource, Route, Simulation,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_control::Classes;
-use tamarisk_control::catalogue::{Laws, admission};
+use tamarisk_laws::catalogue::{Laws, admission};
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, Upstream};
 use tamarisk_stage::{BuildError, Discipline, StageBuilder};

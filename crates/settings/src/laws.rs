@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use tamarisk_control::catalogue::{
+use tamarisk_control::{AdmissionLaw, Classes, GlobalLaw, Target, WorkersLaw};
+use tamarisk_laws::catalogue::{
     ADMISSION, BATCHING, DROPPING, Entry, GLOBAL, Knob, Laws, Named, QUALITY, TERMINATION, WORKERS,
 };
-use tamarisk_control::{AdmissionLaw, Classes, GlobalLaw, Target, WorkersLaw};
 use toml::de::DeValue;
 
 use crate::section::{Fault, Section, Value, wrong_type};

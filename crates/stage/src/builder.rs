@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, Degradation, InvalidClasses,
-    Knobs, PoolSizing, PredictGateTrim, Priority, QualityLaw, Ratio, SlowLaws, Target,
-    TerminationLaw, WorkLimit, WorkersLaw,
+    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, InvalidClasses, Priority,
+    QualityLaw, Ratio, Target, TerminationLaw, WorkersLaw,
 };
+use tamarisk_laws::catalogue::{InvalidKnob, Laws};
+use tamarisk_laws::{Degradation, Knobs, PoolSizing, PredictGateTrim, SlowLaws, WorkLimit};
 
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
@@ -171,7 +171,7 @@ impl StageBuilder {
     /// [bounds](Self::workers_between); by default [`PoolSizing`], unless a number is
     /// [stated](Self::workers). This
     /// and the other slow laws take turns, each when those before it can do no more
-    /// ([`Composition`](tamarisk_control::Composition)).
+    /// ([`Composition`](tamarisk_laws::Composition)).
     #[must_use]
     pub fn workers_law(mut self, law: impl WorkersLaw + 'static) -> Self {
         self.slow.workers = Some(Box::new(law));
@@ -204,7 +204,7 @@ impl StageBuilder {
     ///
     /// # Examples
     /// ```
-    /// # use tamarisk_control::catalogue::{InvalidLaw, Laws};
+    /// # use tamarisk_laws::catalogue::{InvalidLaw, Laws};
     /// # use tamarisk_stage::StageBuilder;
     /// let laws = Laws::new()
     ///     .workers("pool-sizing", &[("workers_max_count", 32.0)])?

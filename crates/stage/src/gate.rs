@@ -11,10 +11,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{
     AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target, Timestamp,
 };
+use tamarisk_laws::catalogue::Laws;
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;

@@ -14,9 +14,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::catalogue::Named;
-use tamarisk_control::fair::InvalidStageCount;
 use tamarisk_control::{Classes, GlobalLaw};
+use tamarisk_laws::catalogue::Named;
+use tamarisk_laws::fair::InvalidStageCount;
 
 use crate::builder::{StageBuilder, Workers};
 use crate::core::govern;
@@ -144,7 +144,8 @@ impl Graph {
     /// # Examples
     /// ```
     /// use std::time::Duration;
-    /// use tamarisk_control::{Classes, Target, catalogue};
+    /// use tamarisk_control::{Classes, Target};
+    /// use tamarisk_laws::catalogue;
     /// use tamarisk_stage::{Context, Graph, StageBuilder, stage_fn};
     ///
     /// # #[tokio::main(flavor = "current_thread")]

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{ClassId, Target};
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_stage::{BuildError, Clock, Entry, Gate, StageBuilder, StageObservation};
 
 fn p90(millis: u64) -> Target {

@@ -36,7 +36,7 @@
 //!
 //! - [`Stage`], [`Gate`] and [`Inline`], made by [`StageBuilder`]: where handlers run.
 //! - [`Graph`]: stages declared first, connected by typed edges and checked before they run.
-//! - [`control`]: targets, classes and every law.
+//! - [`control`]: targets, classes, and what a law is. [`laws`]: every law by name.
 //! - `tower` (feature `tower`, on by default): a tower service behind a gate, in one line.
 //! - `axum` (feature `axum`): routes that stages answer. Feature `status`: a status port.
 //!
@@ -49,6 +49,7 @@ pub use tamarisk_control::{
     AdmissionLaw, BatchLaw, Class, ClassId, Classes, Concurrency, Priority, QualityLaw, Ratio,
     Reason, Rejection, Target, TerminationLaw, Timestamp, Weight, WorkersLaw,
 };
+pub use tamarisk_laws as laws;
 pub use tamarisk_stage::pressure;
 pub use tamarisk_stage::{
     Accounts, Asking, Batch, BlockingHandler, BoxError, BuildError, CallError, ClassObservation,

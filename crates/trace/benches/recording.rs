@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished,
-    PredictGateTrim, Target, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished, Target,
+    Timestamp, Waiting,
 };
+use tamarisk_laws::PredictGateTrim;
 use tamarisk_trace::Recorder;
 
 const EVENTS: u64 = 200_000;

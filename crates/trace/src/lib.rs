@@ -33,6 +33,7 @@
 //! ```
 //! use std::time::Duration;
 //! use tamarisk_control::*;
+//! use tamarisk_laws::*;
 //! use tamarisk_trace::{Event, Reader, Recorder};
 //!
 //! let path = std::env::temp_dir().join(format!("trace-of-example-{}", std::process::id()));

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished,
-    PredictGateTrim, Target, Timestamp, Weight,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Ending, Finished, Target,
+    Timestamp, Weight,
 };
+use tamarisk_laws::PredictGateTrim;
 use tamarisk_trace::{Close, End, Event, ReadError, Reader, RecordError, Recorder, Traced};
 
 fn scratch(name: &str) -> PathBuf {

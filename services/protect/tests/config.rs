@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, Method, header};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::Priority;
-use tamarisk_control::catalogue::Laws;
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::config;
 use tamarisk_proxy::classify::Client;

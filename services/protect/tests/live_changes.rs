@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::{Recorder, any_port, curl, exchange, options, within};
-use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::{Options, Running};
 use tokio::net::TcpListener;

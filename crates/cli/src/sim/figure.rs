@@ -1,6 +1,6 @@
 //! The course of the first runs, as CSV and as a figure.
 
-use tamarisk_control::Knobs;
+use tamarisk_laws::Knobs;
 use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Span, Unit, format};
 
 use super::knob::{self, KNOBS, Knob};

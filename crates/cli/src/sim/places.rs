@@ -1,7 +1,7 @@
 //! At which stages laws are compared.
 
 use tamarisk_control::AdmissionLaw;
-use tamarisk_control::catalogue::{Laws, Named};
+use tamarisk_laws::catalogue::{Laws, Named};
 use tamarisk_model::scenario::File;
 
 /// Stages and their laws.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tamarisk_control::AdmissionLaw;
-use tamarisk_control::catalogue::{AdmissionEntry, Laws, Named};
+use tamarisk_laws::catalogue::{AdmissionEntry, Laws, Named};
 use tamarisk_model::replay::{Replay, Workload, law_of, replay};
 use tamarisk_plot::format;
 use tamarisk_trace::{Head, Reader};

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
-use tamarisk_control::{Knobs, Timestamp};
+use tamarisk_control::Timestamp;
+use tamarisk_laws::Knobs;
 use tamarisk_model::sim::{Report, Scenario, Seen, Simulation, Watch};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use tamarisk_control::{Knobs, Target, Timestamp};
+use tamarisk_control::{Target, Timestamp};
+use tamarisk_laws::Knobs;
 use tamarisk_model::sim::{Outcome, Scenario, Seen, What};
 
 const SECOND: u64 = 1_000_000_000;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tamarisk_control::PerSecond;
-use tamarisk_control::catalogue::{ADMISSION, AdmissionEntry, admission};
+use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, admission};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Scenario, Simulation};
 use tamarisk_plot::Format;

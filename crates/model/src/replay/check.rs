@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::time::Duration;
 
-use tamarisk_control::catalogue::{self, InvalidKnob};
 use tamarisk_control::{AdmissionLaw, Classes, Timestamp};
+use tamarisk_laws::catalogue::{self, InvalidKnob};
 use tamarisk_trace::{End, Event, Head, ReadError, Reader, Record};
 
 /// What a replay came to.

@@ -1,7 +1,7 @@
 //! The laws of a stage.
 
-use tamarisk_control::catalogue::{Laws, Named};
 use tamarisk_control::{Classes, Strain};
+use tamarisk_laws::catalogue::{Laws, Named};
 use tamarisk_settings::{Fault, Section, laws};
 
 use super::stages::UNLIMITED;

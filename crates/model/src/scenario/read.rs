@@ -1,7 +1,7 @@
 //! From the tables of a file to a scenario that can be simulated.
 
-use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 

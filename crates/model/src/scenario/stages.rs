@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tamarisk_settings::{Fault, Section, Value, values};
 
+use tamarisk_control::{Classes, Ratio};
+use tamarisk_laws::catalogue::Laws;
+
 use super::distributions;
 use super::files::Files;
 use super::laws::laws;
 use super::places::StagePlace;
 use crate::sim::{Discipline, KindAt, Profile, Resource, Route, Speed, Stage, Step};
-use tamarisk_control::catalogue::Laws;
-use tamarisk_control::{Classes, Ratio};
 
 const STAGE: &[&str] = &[
     "workers",

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tamarisk_control::catalogue::{InvalidKnob, Laws};
-use tamarisk_control::fair::InvalidStageCount;
-use tamarisk_control::{AdmissionLaw, GlobalLaw, Open, Rejection, Timestamp};
+use tamarisk_control::{AdmissionLaw, GlobalLaw, Rejection, Timestamp};
+use tamarisk_laws::Open;
+use tamarisk_laws::catalogue::{InvalidKnob, Laws};
+use tamarisk_laws::fair::InvalidStageCount;
 
 use super::calendar::Calendar;
 use super::clients::ClientRun;

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use tamarisk_control::fair::InvalidStageCount;
 use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample, Times};
 use tamarisk_control::{ClassId, Classes, Decision, Ratio, Rejection, Target, Timestamp};
+use tamarisk_laws::fair::InvalidStageCount;
 
 use super::job::Job;
 use super::plan::Plan;

@@ -65,7 +65,8 @@
 //! At twice the load that one worker can bear, with and without a law:
 //! ```
 //! use std::time::Duration;
-//! use tamarisk_control::{Classes, PredictGateTrim, Target};
+//! use tamarisk_control::{Classes, Target};
+//! use tamarisk_laws::PredictGateTrim;
 //! use tamarisk_model::sim::{Client, Distribution, Scenario, Simulation, Stage};
 //!
 //! let classes = Classes::single(Target::p90(Duration::from_millis(200))?);

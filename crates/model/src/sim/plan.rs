@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_control::catalogue::Named;
 use tamarisk_control::{ClassId, Classes, Concurrency, GlobalLaw, Ratio};
+use tamarisk_laws::catalogue::Named;
 
 use super::calendar::NANOS_MAX;
 use super::distribution::{Distribution, InvalidDistribution, Sampler, Shares, add_up};

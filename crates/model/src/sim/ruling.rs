@@ -1,9 +1,8 @@
 //! What rules a simulated stage, and what it begins with.
 
-use tamarisk_control::catalogue::{InvalidKnob, Laws};
-use tamarisk_control::{
-    AdmissionLaw, BatchSize, Classes, Concurrency, Knobs, Open, Ratio, Ruling, SlowLaws,
-};
+use tamarisk_control::{AdmissionLaw, BatchSize, Classes, Concurrency, Ratio};
+use tamarisk_laws::catalogue::{InvalidKnob, Laws};
+use tamarisk_laws::{Knobs, Open, Ruling, SlowLaws};
 
 /// Laws, and what the stage begins with under them.
 pub(super) struct Ruled {

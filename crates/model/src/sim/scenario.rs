@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tamarisk_control::catalogue::Named;
 use tamarisk_control::{ClassId, Classes, GlobalLaw, Ratio};
+use tamarisk_laws::catalogue::Named;
 
 use super::distribution::Distribution;
 use super::profile::Profile;

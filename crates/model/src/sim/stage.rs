@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, Knobs, Moved, Reason, Rejection,
-    Ruling, Timestamp, Waiting,
+    Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, Moved, Reason, Rejection,
+    Timestamp, Waiting,
 };
+use tamarisk_laws::{Knobs, Ruling};
 
 use super::inside::Inside;
 use super::job::{Job, Jobs, Phase};

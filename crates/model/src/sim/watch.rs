@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use tamarisk_control::{ClassId, Knobs, Reason, Timestamp};
+use tamarisk_control::{ClassId, Reason, Timestamp};
+use tamarisk_laws::Knobs;
 
 /// How an event ended, at a stage or altogether.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! What may be changed: the constants of a law, each as a number from 0 to 1.
 
-use tamarisk_control::catalogue::Knob;
+use tamarisk_laws::catalogue::Knob;
 
 /// One number from 0 to 1 for each constant.
 pub type Point = Vec<f64>;
@@ -84,7 +84,7 @@ impl Space {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::catalogue::ADMISSION;
+    use tamarisk_laws::catalogue::ADMISSION;
 
     use super::*;
 

@@ -1,8 +1,9 @@
 //! What is counted: it balances, it agrees with Little's law, it comes out the same.
 
 use proptest::prelude::*;
-use tamarisk_control::catalogue::Laws;
-use tamarisk_control::{AdmissionLaw, Open, PredictGateTrim, Ratio, ResponseTime, Threshold};
+use tamarisk_control::{AdmissionLaw, Ratio};
+use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::{Open, PredictGateTrim, ResponseTime, Threshold};
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Profile, Resource, Retry, Scenario, Speed, Stage, Step,
     TraceWriter,

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Decision, Finished, Reading, Rejection, Timestamp,
+    AdmissionLaw, Arrival, Backlog, ClassId, Decision, Finished, Ratio, Reading, Reason, Rejection,
+    Timestamp,
 };
-use tamarisk_control::{ClassId, Ratio, Reason, Threshold};
+use tamarisk_laws::Threshold;
 use tamarisk_model::sim::{
     Client, Distribution, Heed, Load, Outcome, Profile, Retry, Scenario, Seen, Stage, TraceArrival,
     Watch, What,

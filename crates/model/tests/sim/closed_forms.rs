@@ -147,7 +147,7 @@ fn where_nobody_waits_the_share_refused_does_not_mind_the_shape_of_the_service()
         // with the loss system by a stage whose law refuses all who would wait.
         let simulation = Simulation::new(&scenario).unwrap();
         let share = |seed| {
-            let law = Box::new(tamarisk_control::Threshold::new(0));
+            let law = Box::new(tamarisk_laws::Threshold::new(0));
             let report = simulation.start(seed).law("work", law).unwrap().finish();
             report.classes[0].rejected_share()
         };

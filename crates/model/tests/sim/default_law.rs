@@ -1,7 +1,8 @@
 //! The default law where the drain of a stage is not what its workers seem to be:
 //! a bottleneck that it shares, service of two lengths, service that drifts.
 
-use tamarisk_control::{AdmissionLaw, OpaqueUpstream, PredictGateTrim};
+use tamarisk_control::AdmissionLaw;
+use tamarisk_laws::{OpaqueUpstream, PredictGateTrim};
 use tamarisk_model::sim::{
     ClassReport, Client, Discipline, Profile, Resource, Scenario, Simulation, Stage, Step,
 };

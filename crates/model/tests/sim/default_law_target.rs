@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use tamarisk_control::PredictGateTrim;
+use tamarisk_laws::PredictGateTrim;
 use tamarisk_model::scenario;
 
 use super::*;

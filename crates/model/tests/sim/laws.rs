@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Order,
-    PredictGateTrim, Ratio, Reading, Reason, Rejection, Timestamp, Waiting, WorkLimit,
+    Ratio, Reading, Reason, Rejection, Timestamp, Waiting,
 };
+use tamarisk_laws::{PredictGateTrim, WorkLimit};
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Outcome, Scenario, Seen, Stage, TraceArrival, Watch,
     What,

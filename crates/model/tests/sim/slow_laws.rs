@@ -1,7 +1,8 @@
 //! Slow laws at stages: what they set is done, exactly; and it does what it is meant to.
 
-use tamarisk_control::catalogue::Laws;
-use tamarisk_control::{ClassId, Knobs, Ratio, Timestamp};
+use tamarisk_control::{ClassId, Ratio, Timestamp};
+use tamarisk_laws::Knobs;
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Outcome, Resource, Seen, Speed, Stage, Step,
     TraceArrival, TraceWriter, Watch, What,

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_control::catalogue::{Laws, Named};
 use tamarisk_control::{Classes, Target};
+use tamarisk_laws::catalogue::{Laws, Named};
 use tamarisk_settings::laws::KEYS;
 use tamarisk_settings::{Fault, Section, Value, laws};
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Weight};
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering};
 use tamarisk_settings::values::{not_one_of, parsed};

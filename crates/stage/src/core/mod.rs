@@ -20,12 +20,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use tamarisk_control::catalogue::{InvalidKnob, Laws};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision,
-    Knobs as Settings, PredictGateTrim, Ratio, Reading, Reason, Rejection, Ruling, SlowLaws,
-    Target, Timestamp,
+    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision, Ratio,
+    Reading, Reason, Rejection, Target, Timestamp,
 };
+use tamarisk_laws::catalogue::{InvalidKnob, Laws};
+use tamarisk_laws::{Knobs as Settings, PredictGateTrim, Ruling, SlowLaws};
 use tokio::sync::Notify;
 
 use crate::builder::BuildError;

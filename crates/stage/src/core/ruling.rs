@@ -2,9 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use tamarisk_control::{
-    Activity, BatchSize, ClassId, Composition, Concurrency, Ruling, Timestamp, WorkersLaw,
-};
+use tamarisk_control::{Activity, BatchSize, ClassId, Concurrency, Timestamp, WorkersLaw};
+use tamarisk_laws::{Composition, Ruling};
 
 use super::knobs::Knobs;
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Activity, Change, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, Moved, Order,
-    Ratio, Reason, Rejection, Ruling, Timestamp, Waiting,
+    Ratio, Reason, Rejection, Timestamp, Waiting,
 };
-
-use tamarisk_control::catalogue::Laws;
+use tamarisk_laws::Ruling;
+use tamarisk_laws::catalogue::Laws;
 
 use super::in_service::{InService, Place, Served, ServiceSlot};
 use super::item::{Discard, Item, Leaving};

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tamarisk_control::{Classes, Open};
+use tamarisk_control::Classes;
+use tamarisk_laws::Open;
 use tamarisk_stage::{
     Batch, BlockingHandler, BoxError, BuildError, Clock, Request, Sink, Stage, StageBuilder,
     StageObservation,

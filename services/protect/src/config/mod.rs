@@ -74,7 +74,7 @@
 //! be served; one that states none among them counts as 1.
 //!
 //! `admission`, `dropping`, `workers`, `quality` and `termination` name laws of the
-//! [catalogue](tamarisk_control::catalogue), in `[upstreams.…]` or in the `[stage.…]` of
+//! [catalogue](tamarisk_laws::catalogue), in `[upstreams.…]` or in the `[stage.…]` of
 //! that name: alone, or as `law` in a table with some of the law's constants. With a
 //! quality law each request carries its factor to the upstream, as `X-Quality: 0.42`; at
 //! 1 everything is wanted.

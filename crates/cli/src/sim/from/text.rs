@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tamarisk_control::catalogue::admission;
+use tamarisk_laws::catalogue::admission;
 
 use super::status::{ServiceProfile, Stage, Status};
 

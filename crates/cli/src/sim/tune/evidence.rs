@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tamarisk_control::catalogue::{Entry, Knob, Named};
+use tamarisk_laws::catalogue::{Entry, Knob, Named};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Estimate, Simulation};
 use tamarisk_model::tune::Found;

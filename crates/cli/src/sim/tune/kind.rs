@@ -1,10 +1,10 @@
 //! Which of a stage's laws is searched for.
 
 use clap::ValueEnum;
-use tamarisk_control::catalogue::{
+use tamarisk_control::{AdmissionLaw, BatchLaw, QualityLaw, TerminationLaw, WorkersLaw};
+use tamarisk_laws::catalogue::{
     ADMISSION, BATCHING, DROPPING, Entry, Laws, Named, QUALITY, TERMINATION, WORKERS,
 };
-use tamarisk_control::{AdmissionLaw, BatchLaw, QualityLaw, TerminationLaw, WorkersLaw};
 use tamarisk_model::scenario::File;
 
 use super::super::places::{Places, places};

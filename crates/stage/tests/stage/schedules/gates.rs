@@ -9,9 +9,8 @@ use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::strategy::Union;
-use tamarisk_control::{
-    Change, ClassId, Classes, Concurrency, OpaqueUpstream, Reason, Rejection, WorkLimit,
-};
+use tamarisk_control::{Change, ClassId, Classes, Concurrency, Reason, Rejection};
+use tamarisk_laws::{OpaqueUpstream, WorkLimit};
 use tamarisk_stage::{
     Accounts, Discipline, Entry, Gate, GatePermit, Refused, RunError, StageBuilder,
 };

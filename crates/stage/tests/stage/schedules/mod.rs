@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tamarisk_control::{Decision, PredictGateTrim, Reason, Rejection};
+use tamarisk_control::{Decision, Reason, Rejection};
+use tamarisk_laws::PredictGateTrim;
 use tamarisk_stage::{
     Batch, BoxError, CallError, Envelope, Handler, Permit, Predicate, Reply, Request, Stage,
     stage_fn,

@@ -1,0 +1,79 @@
+//! How long the upstream takes when nobody waits in it.
+
+use std::time::Duration;
+
+use tamarisk_control::Timestamp;
+
+use crate::recent_samples::RecentSamples;
+
+/// So many unpressed stretches are remembered, …
+const STRETCHES_KEPT: usize = 64;
+/// … at most one in so long: together the last 16 s and more, so that the few
+/// seconds in which a load comes up to the capacity do not fill the memory.
+const STRETCH_EVERY: Duration = Duration::from_millis(250);
+/// Of their mean responses this quantile is the base: at high load many of them
+/// already queued in the upstream, and the quick ones are those that did not.
+const STRETCHES_QUANTILE: f64 = 0.25;
+/// One stretch alone may be the first rush of a cold start, in which the upstream
+/// fills up while the limit does not press anybody yet.
+const STRETCHES_MIN: usize = 2;
+
+/// b: the mean response time in seconds while the limit presses nobody.
+#[derive(Clone, Debug)]
+pub(crate) struct BaseResponse {
+    stretches: RecentSamples,
+    learned: Option<Timestamp>,
+}
+
+impl BaseResponse {
+    pub(crate) fn new() -> Self {
+        Self { stretches: RecentSamples::new(STRETCHES_KEPT), learned: None }
+    }
+
+    pub(crate) fn get(&self) -> Option<f64> {
+        (self.stretches.len() >= STRETCHES_MIN).then(|| self.stretches.quantile(STRETCHES_QUANTILE))
+    }
+
+    /// A stretch in which the limit pressed nobody took `response` on average.
+    pub(crate) fn learn(&mut self, now: Timestamp, response: f64) {
+        if self.learned.is_some_and(|learned| now.since(learned) < STRETCH_EVERY) {
+            return;
+        }
+        self.learned = Some(now);
+        self.stretches.push(response);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn one_stretch_is_not_believed() {
+        let mut base = BaseResponse::new();
+        base.learn(at(0), 0.02);
+        assert_eq!(base.get(), None);
+    }
+
+    #[test]
+    fn the_lower_quartile_of_unpressed_stretches_is_the_base() {
+        let mut base = BaseResponse::new();
+        for (index, response) in [0.04, 0.02, 0.03, 0.05].into_iter().enumerate() {
+            base.learn(at(index as u64 * 250), response);
+        }
+        assert_eq!(base.get(), Some(0.02));
+    }
+
+    #[test]
+    fn stretches_in_quick_succession_count_once() {
+        let mut base = BaseResponse::new();
+        base.learn(at(0), 0.02);
+        (1..250).for_each(|millis| base.learn(at(millis), 0.001));
+        base.learn(at(250), 0.03);
+        assert_eq!(base.get(), Some(0.02));
+    }
+}

@@ -1,0 +1,121 @@
+//! The selective dropper: who has waited too long is not worked on.
+//!
+//! **Intuition.** An event that has spent most of its time in the queue will be late
+//! whatever is done for it. The worker had better take the next one.
+//!
+//! **Why it is not enough.** Under lasting overload the queue grows until its head
+//! is as old as the threshold, and stays so: every event that is served has waited
+//! that long, and has just the rest of its time to be served in. A worker spends
+//! nothing on the hopeless, but the promise is kept by a hair, or missed by one.
+//! The door stays open meanwhile: the queue is as long as the arrival rate times the
+//! threshold, however many come. And of several classes in one line, the one with
+//! the longest target waits on while all others are dropped: at ten times the capacity
+//! the rare exports of `scenarios::step` keep all workers to themselves.
+//!
+//! **Mechanism** [Fair07 §4.2.3, fig. 4-3]. At dequeue, an event that has waited longer
+//! than the threshold is dropped. The threshold is 0.8 of its class's target
+//! [Fair07 §5.3: 80 ms of 100 ms]. The door admits everything. As the thesis does, put
+//! it in front of the first stage: behind it, work would be lost with the event.
+
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Finished, Ratio, Reading,
+    Timestamp, Waiting,
+};
+
+use super::dropper::{self, Thresholds, waited};
+
+/// Drops at dequeue what has waited longer than a share of its target.
+#[derive(Clone, Debug)]
+pub struct SelectiveDropper {
+    /// Of each class's target.
+    share: Ratio,
+    thresholds: Thresholds,
+}
+
+impl SelectiveDropper {
+    /// With the published threshold, 0.8 of each class's target.
+    pub fn new(classes: &Classes) -> Self {
+        Self::with_threshold(classes, dropper::SHARE)
+    }
+
+    /// With a threshold of another share of each class's target; with a share of zero
+    /// whatever has waited at all is dropped.
+    pub fn with_threshold(classes: &Classes, share: Ratio) -> Self {
+        Self { share, thresholds: Thresholds::new(classes, share) }
+    }
+}
+
+impl AdmissionLaw for SelectiveDropper {
+    fn name(&self) -> &'static str {
+        "selective-dropper"
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+        Decision::Admit
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
+        if waited(now, waiting) > self.thresholds.of(waiting.class) {
+            Dequeue::Drop
+        } else {
+            Dequeue::Run
+        }
+    }
+
+    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
+
+    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
+
+    fn set_targets(&mut self, classes: &Classes) {
+        self.thresholds = Thresholds::new(classes, self.share);
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        for (index, threshold) in self.thresholds.iter().enumerate() {
+            let class = Some(ClassId::new(index));
+            visit(Reading { name: "drop_threshold_seconds", class, value: threshold });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::dropper::tests::{BUSY, dequeue, two_classes};
+    use super::*;
+
+    #[test]
+    fn eight_tenths_of_the_target_may_be_spent_waiting() {
+        // 1 s and 2 s.
+        let mut law = SelectiveDropper::new(&two_classes());
+        assert_eq!(dequeue(&mut law, 0, 800, &BUSY), Dequeue::Run);
+        assert_eq!(dequeue(&mut law, 0, 801, &BUSY), Dequeue::Drop);
+        assert_eq!(dequeue(&mut law, 1, 1600, &BUSY), Dequeue::Run);
+        assert_eq!(dequeue(&mut law, 1, 1601, &BUSY), Dequeue::Drop);
+    }
+
+    #[test]
+    fn the_share_can_be_chosen() {
+        let share = Ratio::saturating(0.25);
+        let mut law = SelectiveDropper::with_threshold(&two_classes(), share);
+        assert_eq!(dequeue(&mut law, 0, 251, &BUSY), Dequeue::Drop);
+    }
+
+    #[test]
+    fn a_clock_that_stepped_back_drops_nothing() {
+        let mut law = SelectiveDropper::new(&two_classes());
+        let entered = Timestamp::ZERO + Duration::from_secs(5);
+        let waiting = Waiting { class: ClassId::DEFAULT, entered, deadline: None, kind: 0 };
+        assert_eq!(law.on_dequeue(Timestamp::ZERO, &waiting, &BUSY), Dequeue::Run);
+    }
+
+    #[test]
+    fn the_door_stays_open() {
+        let mut law = SelectiveDropper::new(&two_classes());
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
+        assert_eq!(law.on_arrival(Timestamp::ZERO, &arrival, &BUSY), Decision::Admit);
+    }
+}

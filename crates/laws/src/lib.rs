@@ -1,0 +1,109 @@
+//! The control laws of Tamarisk, each under its name.
+//!
+//! A law is a small state machine: observations and an instant in, a decision out. What
+//! it is told and what it answers stands in `tamarisk-control`. This crate has no clock,
+//! thread, lock, socket, log or randomness (the few laws that draw lots do so from a
+//! sequence whose seed they are given); the same types drive the live runtime and the
+//! simulator, so a law can be proven in virtual time before it meets a request.
+//!
+//! # Example
+//! A stage with two workers, both busy, and more in the queue than can be
+//! answered within the target:
+//! ```
+//! use std::time::Duration;
+//! use tamarisk_control::*;
+//! use tamarisk_laws::PredictGateTrim;
+//!
+//! let classes = Classes::single(Target::p90(Duration::from_millis(100))?);
+//! let mut law = PredictGateTrim::new(&classes);
+//!
+//! let now = Timestamp::ZERO;
+//! let empty = Backlog {
+//!     queued: &[0],
+//!     running: &[2],
+//!     queued_total: 0,
+//!     running_total: 2,
+//!     workers: Concurrency::new(2),
+//! };
+//! // Thirty events have taken 20 ms each …
+//! for _ in 0..30 {
+//!     let finished = Finished {
+//!         kind: 0,
+//!         class: ClassId::DEFAULT,
+//!         service: Duration::from_millis(20),
+//!         response: Duration::from_millis(25),
+//!         ending: Ending::Completed,
+//!     };
+//!     law.on_finish(now, &finished, &empty);
+//! }
+//! // … so behind forty of them a newcomer would wait for some 400 ms.
+//! let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
+//! let crowded = Backlog { queued: &[40], queued_total: 40, ..empty };
+//! let Decision::Reject(rejection) = law.on_arrival(now, &arrival, &crowded) else {
+//!     unreachable!("it cannot be answered within 100 ms");
+//! };
+//! assert_eq!(rejection.reason, Reason::PredictedLate);
+//! assert!(rejection.retry_after > Some(Duration::from_millis(300)));
+//! # Ok::<(), InvalidTarget>(())
+//! ```
+//!
+//! # Modules, in reading order
+//! - [`open`], [`threshold`], [`token_bucket`], [`rate_limit`]: the simplest laws.
+//! - [`response_time`]: the papers' controller; [`multiclass`]: its form that refuses lower classes first.
+//! - [`predict_gate_trim`]: the default law, a file for each of its parts.
+//! - [`opaque_upstream`]: its form for a proxy.
+//! - [`work_limit`]: the law for a proxy, which counts work and not requests.
+//! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
+//! - [`fair`]: models, pole placement and droppers, and the laws made of them.
+//! - [`catalogue`]: all of them by name.
+//! - [`practice`]: laws of others, each under its own name.
+//!
+//! `docs/LAWS.md` compares them, `docs/DEFAULTS.md` says where their constants
+//! come from, and `docs/REFERENCES.md` what the keys in brackets stand for.
+
+mod base_response;
+pub mod catalogue;
+pub mod fair;
+pub mod multiclass;
+pub mod opaque_upstream;
+pub mod open;
+mod period_samples;
+pub mod practice;
+pub mod predict_gate_trim;
+mod promise;
+pub mod rate_limit;
+mod recent_samples;
+pub mod response_time;
+mod seeded;
+pub mod slow_loop;
+mod smoothed_percentile;
+mod stretch;
+pub mod threshold;
+pub mod token_bucket;
+mod with_dropper;
+pub mod work_limit;
+
+pub use fair::{
+    GlobalController, InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning,
+    SelfTuningBuilder,
+};
+pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
+pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
+pub use open::Open;
+pub use practice::{
+    AdaptiveLifo, Bouncer, Codel, CpuShedding, Dagor, Gradient2, InvalidLimitRange,
+    InvalidQueueDelay, InvalidRed, LimitRange, MinRttGradient, PiShedding, QueueDelay, Red,
+    RedBuilder, ServiceCodel, Vegas,
+};
+pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
+pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
+pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
+pub use slow_loop::{
+    AdmissionWhenSpent, Composition, DeadlineOnly, Degradation, FixedBatch, FixedWorkers,
+    FullQuality, InvalidTerminationThreshold, Knobs, PoolSizing, Ruling, SlowLaws,
+    TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
+};
+pub use threshold::Threshold;
+pub use token_bucket::TokenBucket;
+pub use with_dropper::WithDropper;
+pub use work_limit::{InvalidWorkLimit, WorkLimit, WorkLimitBuilder};

@@ -1,0 +1,82 @@
+//! The bounds of a limit on how many may be inside at once.
+
+use tamarisk_control::{Backlog, Concurrency, Decision, Reason, Rejection};
+
+/// Where a concurrency limit starts, and what it never leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitRange {
+    pub(super) min: u32,
+    pub(super) initial: u32,
+    pub(super) max: u32,
+}
+
+/// Why three numbers are no [`LimitRange`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a limit that starts at {initial} does not lie between {min} and {max}")]
+pub struct InvalidLimitRange {
+    min: Concurrency,
+    initial: Concurrency,
+    max: Concurrency,
+}
+
+impl LimitRange {
+    /// From `min` to `max`, at first `initial`.
+    ///
+    /// # Errors
+    /// [`InvalidLimitRange`] unless they stand in this order.
+    pub fn new(
+        min: Concurrency,
+        initial: Concurrency,
+        max: Concurrency,
+    ) -> Result<Self, InvalidLimitRange> {
+        if min > initial || initial > max {
+            return Err(InvalidLimitRange { min, initial, max });
+        }
+        Ok(Self::of(min.get(), initial.get(), max.get()))
+    }
+
+    /// Three numbers that are known to stand in order.
+    pub(super) const fn of(min: u32, initial: u32, max: u32) -> Self {
+        Self { min, initial, max }
+    }
+
+    /// The whole limit nearest below `value`, within the bounds.
+    pub(super) fn whole(&self, value: f64) -> u32 {
+        (value as u32).clamp(self.min, self.max)
+    }
+
+    pub(super) fn clamp(&self, value: f64) -> f64 {
+        value.clamp(f64::from(self.min), f64::from(self.max))
+    }
+}
+
+/// How many are inside: waiting or being worked on.
+pub(super) fn inside(backlog: &Backlog<'_>) -> u32 {
+    backlog.queued_total.saturating_add(backlog.running_total)
+}
+
+/// Lets one in while fewer than `limit` are inside.
+pub(super) fn admit_below(limit: u32, backlog: &Backlog<'_>) -> Decision {
+    if inside(backlog) < limit {
+        Decision::Admit
+    } else {
+        Decision::Reject(Rejection::new(Reason::ConcurrencyLimit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_stand_in_order() {
+        let range = |min, initial, max| {
+            let [min, initial, max] = [min, initial, max].map(Concurrency::new);
+            LimitRange::new(min, initial, max)
+        };
+        assert!(range(1, 20, 1000).is_ok());
+        assert!(range(30, 20, 1000).is_err());
+        let error = range(1, 20, 10).unwrap_err();
+        assert_eq!(error.to_string(), "a limit that starts at 20 does not lie between 1 and 10");
+    }
+}

@@ -1,0 +1,270 @@
+//! What each client has had of late, in a space that does not grow with them.
+//!
+//! A table with a row for each client is as large as a hostile client likes. A
+//! count-min sketch \[Cormode05 §3\] has a fixed number of cells in two rows: a
+//! client adds to one cell of each row, and has had at most what the lesser of its
+//! two holds. Only shares far above the others' matter here, and these stand out
+//! above the average cell; what does not stand out is left alone.
+//!
+//! Old work is forgotten at an exponential rate: not by making all cells smaller,
+//! but by making the unit larger that new work is added in.
+//!
+//! Who shares a cell with whom is drawn anew at the beginning of each overload,
+//! from the instant at which it begins: no one can prepare a name that is mistaken
+//! for somebody else's.
+//!
+//! Work is charged as it is admitted, by the mean of its class. Attempts that are
+//! refused cost nothing: they would let one who retries fall ever further behind.
+
+use std::time::Duration;
+
+use tamarisk_control::Timestamp;
+
+/// Cells in a row. Whoever has two thousandths of all stands out, and one of a
+/// million others is taken for it. Both rows together are 8 KiB.
+const CELLS: usize = 1024;
+
+/// Work is forgotten within so many targets: a burst that fills the whole target
+/// is then a tenth of what a client has that takes everything.
+pub(crate) const MEMORY_TARGETS: u32 = 10;
+
+/// A shorter target counts as so long, so that there is a memory to speak of.
+const TARGET_MIN: Duration = Duration::from_micros(1);
+
+/// The unit grows once in such a part of the memory, by 1.6 per cent.
+const AGEING_STEPS: u32 = 64;
+
+/// A unit so large is made 1 again, and the cells with it. Of the 24 bits of a
+/// cell this leaves enough to add a thousandth of what is in it.
+const UNIT_MAX: f64 = 1024.0;
+
+/// A client whose cells hold no more than so many times the average may be there
+/// by chance alone.
+const STANDS_OUT: f64 = 2.0;
+
+/// The fair share is never lower than what can still be told from chance.
+pub(crate) const SHARE_MIN: f64 = STANDS_OUT / CELLS as f64;
+
+/// What clients have had since the overload began; without one nothing is counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Clients {
+    rows: Box<[[f32; CELLS]; 2]>,
+    /// What is added for a second of work.
+    unit: f64,
+    /// What has been added to each row …
+    total: f64,
+    /// … in so many events, which are forgotten as their work is.
+    events: f64,
+    salt: u64,
+    memory: Duration,
+    aged: Timestamp,
+    /// Use is counted until this instant: a memory after the last refusal.
+    counts_until: Timestamp,
+}
+
+impl Clients {
+    /// For a stage whose longest target is `target`.
+    pub(crate) fn new(target: Duration) -> Self {
+        Self {
+            rows: Box::new([[0.0; CELLS]; 2]),
+            unit: 1.0,
+            total: 0.0,
+            events: 0.0,
+            salt: 0,
+            memory: memory(target),
+            aged: Timestamp::ZERO,
+            counts_until: Timestamp::ZERO,
+        }
+    }
+
+    /// What clients have had counts for as long as another longest target says.
+    pub(crate) fn set_target(&mut self, target: Duration) {
+        self.memory = memory(target);
+    }
+
+    /// Somebody is refused: there is an overload. Whether it begins with this.
+    #[inline]
+    pub(crate) fn on_refusal(&mut self, now: Timestamp) -> bool {
+        let begins = now >= self.counts_until;
+        if begins {
+            self.begin(now);
+        }
+        self.counts_until = now + self.memory;
+        begins
+    }
+
+    /// Charges the client of `flow` with `work` seconds of one worker. What clients have
+    /// had that are not known is nobody's, but a part of all.
+    #[inline]
+    pub(crate) fn charge(&mut self, now: Timestamp, flow: u64, work: f64) {
+        if now >= self.counts_until {
+            return;
+        }
+        self.age(now);
+        let added = work * self.unit;
+        self.total += added;
+        self.events += self.unit;
+        if flow == 0 {
+            return;
+        }
+        let [first, second] = self.cells(flow);
+        // Only the lesser cell is believed, so the greater needs no more than that.
+        let had = (self.rows[0][first].min(self.rows[1][second]) + added as f32).max(0.0);
+        self.rows[0][first] = self.rows[0][first].max(had);
+        self.rows[1][second] = self.rows[1][second].max(had);
+    }
+
+    /// The part that the client of `flow` has had of all that clients have had; zero
+    /// if that is one average event, or no more than chance can make it look like,
+    /// or if the client is not known.
+    #[inline]
+    pub(crate) fn share(&self, now: Timestamp, flow: u64) -> f64 {
+        if flow == 0 || now >= self.counts_until {
+            return 0.0;
+        }
+        let [first, second] = self.cells(flow);
+        let had = f64::from(self.rows[0][first].min(self.rows[1][second]));
+        let (chance, one_event) = (STANDS_OUT / CELLS as f64, self.unit / self.events);
+        let share = (had / self.total).min(1.0);
+        if share > chance + one_event { share } else { 0.0 }
+    }
+
+    #[cold]
+    fn begin(&mut self, now: Timestamp) {
+        self.rows.iter_mut().for_each(|row| row.fill(0.0));
+        (self.unit, self.total, self.events) = (1.0, 0.0, 0.0);
+        (self.aged, self.salt) = (now, now.as_nanos());
+    }
+
+    #[inline]
+    fn age(&mut self, now: Timestamp) {
+        let elapsed = now.since(self.aged);
+        if elapsed >= self.memory / AGEING_STEPS {
+            self.aged = now;
+            self.grow_unit(elapsed.as_secs_f64() / self.memory.as_secs_f64());
+        }
+    }
+
+    #[cold]
+    fn grow_unit(&mut self, memories: f64) {
+        self.unit *= memories.exp();
+        if self.unit > UNIT_MAX {
+            let shrink = 1.0 / self.unit;
+            let cells = self.rows.iter_mut().flatten();
+            cells.for_each(|cell| *cell *= shrink as f32);
+            self.total *= shrink;
+            self.events *= shrink;
+            self.unit = 1.0;
+        }
+    }
+
+    /// Its cell in each row.
+    #[inline]
+    fn cells(&self, flow: u64) -> [usize; 2] {
+        // The product's upper half depends on all bits of the flow; ten bits of it
+        // for each row.
+        let mixed = u128::from(flow ^ self.salt) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+        let hash = (mixed >> 64) as u64 ^ mixed as u64;
+        [hash >> 54, hash >> 44 & (CELLS as u64 - 1)].map(|cell| cell as usize)
+    }
+}
+
+fn memory(target: Duration) -> Duration {
+    target.max(TARGET_MIN) * MEMORY_TARGETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// In an overload since 1 s, with a memory of 10 s.
+    fn clients() -> Clients {
+        let mut clients = Clients::new(1000 * MS);
+        clients.on_refusal(at(1000));
+        clients
+    }
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::ZERO + MS * u32::try_from(millis).unwrap()
+    }
+
+    /// As others use it: ten events, each of another client.
+    fn charge_others(clients: &mut Clients, now: Timestamp) {
+        (100..110).for_each(|flow| clients.charge(now, flow, 0.1));
+    }
+
+    #[test]
+    fn without_an_overload_nobody_is_counted() {
+        let mut clients = Clients::new(1000 * MS);
+        clients.charge(at(1), 7, 1.0);
+        assert_eq!(clients.share(at(1), 7), 0.0);
+        clients.on_refusal(at(1000));
+        charge_others(&mut clients, at(1000));
+        clients.charge(at(1000), 7, 1.0);
+        assert_eq!(clients.share(at(1000), 7), 0.5);
+        assert_eq!(clients.share(at(11_000), 7), 0.0, "ten targets after the last refusal");
+        clients.on_refusal(at(20_000));
+        charge_others(&mut clients, at(20_000));
+        assert_eq!(clients.share(at(20_000), 7), 0.0, "the next overload");
+    }
+
+    #[test]
+    fn a_greedy_client_stands_out_among_a_hundred_thousand() {
+        let mut clients = clients();
+        for event in 0..100_000 {
+            clients.charge(at(1000), 2 + event, 0.01);
+            if event % 20 == 0 {
+                clients.charge(at(1000), 1, 0.01);
+            }
+        }
+        let share = clients.share(at(1000), 1);
+        assert!((0.047..0.05).contains(&share), "5000 of 105 000, and some more: {share}");
+        let others = (0..100_000).filter(|event| clients.share(at(1000), 2 + event) > 0.0);
+        assert!(others.count() <= 1);
+    }
+
+    #[test]
+    fn work_is_forgotten_at_an_exponential_rate() {
+        let mut clients = clients();
+        clients.counts_until = Timestamp::MAX;
+        clients.charge(at(1000), 1, 1.0);
+        charge_others(&mut clients, at(11_000));
+        // A memory ago: 1 ÷ e of what is charged now.
+        let share = clients.share(at(11_000), 1);
+        assert!((share - 1.0 / (1.0 + std::f64::consts::E)).abs() < 1e-4, "{share}");
+        (12..400).for_each(|second| charge_others(&mut clients, at(1000 * second)));
+        assert_eq!(clients.share(at(400_000), 1), 0.0);
+        let share: f64 = (100..110).map(|flow| clients.share(at(400_000), flow)).sum();
+        assert!((share - 1.0).abs() < 1e-3, "{share}");
+    }
+
+    #[test]
+    fn one_event_and_an_unknown_client_are_no_share() {
+        let mut clients = clients();
+        clients.charge(at(1000), 1, 0.1);
+        clients.charge(at(1000), 0, 5.0);
+        assert_eq!(clients.share(at(1000), 1), 0.0);
+        assert_eq!(clients.share(at(1000), 0), 0.0);
+    }
+
+    #[test]
+    fn what_unknown_clients_have_had_is_a_part_of_all() {
+        let mut clients = clients();
+        (0..30).for_each(|_| clients.charge(at(1000), 0, 0.1));
+        (0..10).for_each(|_| clients.charge(at(1000), 1, 0.1));
+        assert!((clients.share(at(1000), 1) - 0.25).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_leap_of_the_clock_forgets_everything_and_a_step_back_nothing() {
+        let mut clients = clients();
+        charge_others(&mut clients, at(1000));
+        clients.charge(at(1000), 1, 1.0);
+        assert_eq!(clients.share(at(0), 1), 0.5);
+        clients.counts_until = Timestamp::MAX;
+        charge_others(&mut clients, Timestamp::from_nanos(u64::MAX - 1));
+        assert_eq!(clients.share(at(1000), 1), 0.0);
+    }
+}

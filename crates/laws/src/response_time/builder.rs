@@ -1,0 +1,246 @@
+//! The controller's parameters, checked once.
+
+use std::time::Duration;
+
+use tamarisk_control::{Class, Classes, PerSecond, Ratio};
+
+use super::{Controller, Parameters, ResponseTime};
+use crate::smoothed_percentile::Period;
+
+/// More samples than this between two runs are no control any more, and memory
+/// is kept for each of them.
+const NREQ_MAX: u32 = 10_000;
+
+/// [Welsh03 fig. 4; Welsh02 fig. 50]
+const PUBLISHED: Parameters = Parameters {
+    period: Period::PUBLISHED,
+    err_i: -0.5,
+    err_d: 0.0,
+    adj_i: 2.0,
+    adj_d: 1.2,
+    c_i: -0.1,
+    rate_min: 0.05,
+    rate_max: 5000.0,
+};
+
+/// Sets the parameters of [`ResponseTime`]; the defaults are the published ones.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ResponseTimeBuilder<'a> {
+    classes: &'a Classes,
+    parameters: Parameters,
+}
+
+/// Why the parameters of [`ResponseTime`] do not go together.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum InvalidResponseTime {
+    /// None, or too many.
+    #[error("the controller runs after 1 to {NREQ_MAX} requests, not {0}")]
+    Requests(u32),
+    /// It would run all the time.
+    #[error("the controller cannot run every {0:?}")]
+    Timeout(Duration),
+    /// With α = 1 no sample counts.
+    #[error("a filter constant of {0} is not below 1")]
+    Filter(Ratio),
+    /// The rate would rise and fall at once, or an error is no number.
+    #[error("an increase below an error of {increase} and a decrease above {decrease} overlap")]
+    Errors {
+        /// err_i
+        increase: f64,
+        /// err_d
+        decrease: f64,
+    },
+    /// The rate would not move, or move the wrong way.
+    #[error("the rate cannot rise by {increase} a second and fall by a factor of {decrease}")]
+    Adjustments {
+        /// adj_i
+        increase: f64,
+        /// adj_d
+        decrease: f64,
+    },
+    /// c_i must lie at or above err_i: else a rate below its target would sink.
+    #[error("an increase weight of {0} is not between the increase error and 0")]
+    Weight(f64),
+    /// At a rate of zero no event would ever show that things are better.
+    #[error("a rate between {min} and {max} is none")]
+    Rates {
+        /// rate_min
+        min: PerSecond,
+        /// rate_max
+        max: PerSecond,
+    },
+}
+
+impl<'a> ResponseTimeBuilder<'a> {
+    pub(super) fn new(classes: &'a Classes) -> Self {
+        Self { classes, parameters: PUBLISHED }
+    }
+
+    /// nreq: completions between two runs of the controller. Default 100.
+    pub fn requests(mut self, nreq: u32) -> Self {
+        self.parameters.period.samples = nreq;
+        self
+    }
+
+    /// timeout: the longest time between two runs. Default 1 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.parameters.period.timeout = timeout;
+        self
+    }
+
+    /// α: the weight of the past in the smoothed percentile. Default 0.7.
+    pub fn filter(mut self, alpha: Ratio) -> Self {
+        self.parameters.period.alpha = alpha.get();
+        self
+    }
+
+    /// err_i: the rate rises while the error, relative to the target, is below
+    /// this. Default −0.5.
+    pub fn error_increase(mut self, err_i: f64) -> Self {
+        self.parameters.err_i = err_i;
+        self
+    }
+
+    /// err_d: the rate falls while the error is above this. Default 0.
+    pub fn error_decrease(mut self, err_d: f64) -> Self {
+        self.parameters.err_d = err_d;
+        self
+    }
+
+    /// adj_i: requests a second to add, for each unit of error. Default 2.
+    pub fn increase(mut self, adj_i: f64) -> Self {
+        self.parameters.adj_i = adj_i;
+        self
+    }
+
+    /// adj_d: what the rate is divided by. Default 1.2.
+    pub fn decrease(mut self, adj_d: f64) -> Self {
+        self.parameters.adj_d = adj_d;
+        self
+    }
+
+    /// c_i: the error at which nothing would be added. Default −0.1.
+    pub fn increase_weight(mut self, c_i: f64) -> Self {
+        self.parameters.c_i = c_i;
+        self
+    }
+
+    /// The least rate. Default 0.05 a second.
+    pub fn rate_min(mut self, rate: PerSecond) -> Self {
+        self.parameters.rate_min = rate.get();
+        self
+    }
+
+    /// The greatest rate, and the first. Default 5000 a second.
+    pub fn rate_max(mut self, rate: PerSecond) -> Self {
+        self.parameters.rate_max = rate.get();
+        self
+    }
+
+    /// The law, if the parameters go together.
+    ///
+    /// # Errors
+    /// [`InvalidResponseTime`] says which do not.
+    pub fn build(self) -> Result<ResponseTime, InvalidResponseTime> {
+        self.check()?;
+        Ok(self.law())
+    }
+
+    /// Whether the parameters go together.
+    pub(crate) fn check(&self) -> Result<(), InvalidResponseTime> {
+        use InvalidResponseTime as Invalid;
+        let Parameters { period, err_i, err_d, adj_i, adj_d, c_i, .. } = self.parameters;
+        let Period { samples: nreq, timeout, alpha } = period;
+        if nreq == 0 || nreq > NREQ_MAX {
+            return Err(Invalid::Requests(nreq));
+        }
+        if timeout.is_zero() {
+            return Err(Invalid::Timeout(timeout));
+        }
+        if alpha >= 1.0 {
+            return Err(Invalid::Filter(Ratio::saturating(alpha)));
+        }
+        if !(err_i.is_finite() && err_d.is_finite() && err_i <= err_d) {
+            return Err(Invalid::Errors { increase: err_i, decrease: err_d });
+        }
+        let moves = adj_i.is_finite() && adj_i > 0.0 && adj_d.is_finite() && adj_d > 1.0;
+        if !moves {
+            return Err(Invalid::Adjustments { increase: adj_i, decrease: adj_d });
+        }
+        if !(err_i..=0.0).contains(&c_i) {
+            return Err(Invalid::Weight(c_i));
+        }
+        let (min, max) = self.rates();
+        if min == PerSecond::ZERO || min > max {
+            return Err(Invalid::Rates { min, max });
+        }
+        Ok(())
+    }
+
+    /// The law with parameters that are known to go together.
+    pub(super) fn law(self) -> ResponseTime {
+        ResponseTime { parameters: self.parameters, controllers: self.controllers() }
+    }
+
+    pub(crate) fn controllers(&self) -> Box<[Controller]> {
+        let controller = |(_, class): (_, &Class)| Controller::new(class.target, &self.parameters);
+        self.classes.iter().map(controller).collect()
+    }
+
+    pub(crate) fn classes(&self) -> &'a Classes {
+        self.classes
+    }
+
+    pub(crate) fn parameters(&self) -> Parameters {
+        self.parameters
+    }
+
+    fn rates(&self) -> (PerSecond, PerSecond) {
+        let rate = |rate| PerSecond::new(rate).unwrap_or(PerSecond::ZERO);
+        (rate(self.parameters.rate_min), rate(self.parameters.rate_max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamarisk_control::Target;
+
+    use super::*;
+
+    fn check(
+        set: impl FnOnce(ResponseTimeBuilder<'_>) -> ResponseTimeBuilder<'_>,
+    ) -> Option<InvalidResponseTime> {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        set(ResponseTime::builder(&classes)).build().err()
+    }
+
+    #[test]
+    fn the_published_parameters_go_together() {
+        assert_eq!(check(|builder| builder), None);
+    }
+
+    #[test]
+    fn parameters_without_sense_are_refused() {
+        assert!(check(|builder| builder.requests(0)).is_some());
+        assert!(check(|builder| builder.requests(10_001)).is_some());
+        assert!(check(|builder| builder.timeout(Duration::ZERO)).is_some());
+        assert!(check(|builder| builder.filter(Ratio::ONE)).is_some());
+        assert!(check(|builder| builder.error_increase(0.5)).is_some());
+        assert!(check(|builder| builder.error_decrease(f64::NAN)).is_some());
+        assert!(check(|builder| builder.increase(0.0)).is_some());
+        assert!(check(|builder| builder.decrease(1.0)).is_some());
+        assert!(check(|builder| builder.increase_weight(-0.6)).is_some());
+        assert!(check(|builder| builder.rate_min(PerSecond::ZERO)).is_some());
+        assert!(check(|builder| builder.rate_max(PerSecond::new(0.01).unwrap())).is_some());
+    }
+
+    #[test]
+    fn an_error_names_the_values() {
+        let error = check(|builder| builder.decrease(0.5)).unwrap();
+        assert_eq!(
+            error.to_string(),
+            "the rate cannot rise by 2 a second and fall by a factor of 0.5"
+        );
+    }
+}

@@ -1,0 +1,531 @@
+//! Admission, workers, batches, quality and termination on one stage, without
+//! fighting: the papers' open question.
+//!
+//! [Welsh02 §8.2.1] names it: admission keeps the queue short that pool sizing needs to
+//! be long. It suggests to disable admission until the pool has its greatest size,
+//! "though a more general approach to controller composition is needed".
+//!
+//! **Intuition.** A restaurant has a host at the door, who refuses whoever would wait
+//! too long, and a manager. The manager does not look at the hall, which the host
+//! keeps orderly, but at the *list of those turned away*. While it grows: first
+//! call in more cooks, then cook in larger pots, then serve plainer plates, then
+//! ask those to leave who have sat for hours; one thing at a time, the next only
+//! when the one before gives no more. When nobody is turned away any longer, take
+//! it all back, in the opposite order.
+//!
+//! **Why the obvious way fails.** Laws that are put side by side answer the same
+//! symptom, or hide it from each other.
+//! - A good admission law keeps the queue short and answers in time. So pool sizing
+//!   never sees its hundred waiting, degradation never sees a late answer: a stage
+//!   that could do ten times the work refuses nine tenths of it, and every
+//!   law is content.
+//! - Without admission they do see it, all at once: quality falls to its least while
+//!   workers are added that alone would have been enough; and both move the
+//!   throughput by which the other judges itself. Quality that comes back reads as
+//!   thrashing, and workers are taken away just when they are needed.
+//!
+//! **Mechanism.**
+//! 1. *The fast loop always acts.* It answers for each event, and protects the target
+//!    while the slow ones take their time.
+//! 2. *What it refuses is the slow loops' measure.* The stage is overloaded when more
+//!    than 1 % of a period's arrivals were refused or dropped, calm when at most 0.1 %
+//!    were; between, nobody moves. To the workers law the queue of an overloaded
+//!    stage is shown as endless, as without a door it would be. To the quality law
+//!    each refused event is told as one that came late.
+//! 3. *One at a time.* In each period (a second, or the least target if that is
+//!    longer: no effect shows sooner) one law may move.
+//!    ```text
+//!    overloaded:  the first that can press, of  workers  batching  quality  termination
+//!    calm:        the last that can ease, of    workers            quality  termination
+//!    ```
+//!    A law at its bound rests there, and so does not swing about it.
+//! 4. *A law that gets its turn begins afresh*: throughput from when others
+//!    moved is not compared with what it does. When all are spent, and quality
+//!    has moved since the best batch was found, it is looked for again: what an
+//!    event costs has changed, what a batch costs has not.
+//! 5. *Patience*, of each law. An easing waits for 8 periods of calm (that of
+//!    termination, which takes longer to take back, for 32). If overload follows,
+//!    the law that eased takes its step back before anybody else moves, and the
+//!    next time waits for twice as many, up to 256; otherwise for one less. So a law
+//!    at the border of what is needed looks beyond it rarely, instead of swinging
+//!    about it. A stage of which half the workers had nothing to do in a whole
+//!    period is far from the border, and need not wait.
+//!
+//! A law that is asked to press and has not moved in 12 periods is passed over: it sees
+//! no cause. If all are spent or passed over and still too many are refused, then the
+//! load is beyond the stage, and refusing is right. After 30 such periods all look
+//! again, in case what they learned was luck or has ceased to be true; then after
+//! 60, and so on up to 480.
+//!
+//! **Source.** Our own. The order is that of what it costs those who are served:
+//! nothing, latency, quality, an answer. Measuring demand at the door follows from
+//! the position that overload has to be visible to be managed \[Welsh01\]; separation of
+//! time scales and the rule against wind-up are common practice of control.
+//!
+//! **Limits.** Refusals have to mean overload: a fast loop that refuses by contract
+//! ([`RateLimit`](crate::RateLimit)) belongs before the composition, not into it.
+//! Workers come one a period, so that it takes a minute or so until all have found
+//! their place; until then, and in a spike, the fast loop refuses. A workers law that
+//! mistakes luck for thrashing stops too early, until all look again.
+
+mod demand;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use demand::Demand;
+
+use tamarisk_control::{
+    Activity, AdmissionLaw, Arrival, Backlog, BatchLaw, BatchSize, ClassId, Classes, Concurrency,
+    Decision, Dequeue, Finished, Leeway, Moved, Order, QualityLaw, Ratio, Reading, Strain,
+    TerminationLaw, Timestamp, Waiting, WorkersLaw,
+};
+
+use super::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
+
+/// More refused than this share: overloaded. A hundredth of requests is what an
+/// operator would notice.
+const OVERLOADED: f64 = 0.01;
+
+/// At most this share refused: calm. A stage with heavy-tailed work refuses less at
+/// 80 % load.
+const CALM: f64 = 0.001;
+
+/// The least period: the laws that take turns sample once a second.
+const PERIOD_MIN: Duration = Duration::from_secs(1);
+
+/// The most periods of calm that an easing waits for. Taking back one that was wrong
+/// lasts ten periods where the termination law is concerned: 4 % of the time.
+const PATIENCE_MAX: u32 = 256;
+
+/// The first patience, in periods, by [`EASING`]: three times what it takes to take
+/// an easing back. A termination law that looks every ten seconds takes ten.
+const PATIENCE: [u32; 3] = [8, 8, 32];
+
+/// Periods without a move until a law is passed over: longer than any law's interval.
+const UNMOVED_MAX: u32 = 12;
+
+/// Periods in which nobody can press, until all look again: at first, and at most.
+/// The workers' attempt costs a tenth of the throughput for some ten seconds.
+const LOOK_AGAIN: u32 = 30;
+const LOOK_AGAIN_MAX: u32 = 480;
+
+/// Calm periods after which an overload is a new one.
+const CALM_AGAIN: u32 = 8;
+
+/// What the slow loops have decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Knobs {
+    /// How many workers there are.
+    pub workers: Concurrency,
+    /// How many events a worker takes at once, at most.
+    pub batch: BatchSize,
+    /// How well events are served.
+    pub quality: Ratio,
+}
+
+/// An admission law and slow laws that take turns.
+///
+/// It is itself an [`AdmissionLaw`]; whoever ticks it as one also asks
+/// [`govern`](Self::govern) for the knobs.
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # use tamarisk_control::*;
+/// # use tamarisk_laws::*;
+/// let classes = Classes::single(Target::p90(Duration::from_millis(200))?);
+/// let knobs = Knobs {
+///     workers: Concurrency::new(4),
+///     batch: BatchSize::ONE,
+///     quality: Ratio::ONE,
+/// };
+/// let range = Concurrency::new(4)..=Concurrency::new(64);
+/// let law = Composition::new(&classes, Box::new(PredictGateTrim::new(&classes)), knobs)
+///     .workers(Box::new(PoolSizing::new(range, 1)))
+///     .quality(Box::new(Degradation::new(&classes, Ratio::saturating(0.25))))
+///     .termination(Box::new(TerminationThreshold::new(&classes)));
+/// assert_eq!(law.limit(ClassId::DEFAULT), Some(Duration::from_secs(2)));
+/// # Ok::<(), InvalidTarget>(())
+/// ```
+pub struct Composition {
+    fast: Box<dyn AdmissionLaw>,
+    workers: Box<dyn WorkersLaw>,
+    batch: Box<dyn BatchLaw>,
+    quality: Box<dyn QualityLaw>,
+    termination: Box<dyn TerminationLaw>,
+    knobs: Knobs,
+    period: Duration,
+    period_began: Option<Timestamp>,
+    demand: Demand,
+    /// The least `workers_idle` since the period began.
+    workers_idle: u32,
+    /// Who moved, or might have moved, in the last period.
+    turn: Option<Turn>,
+    /// Of those that can ease.
+    patience: [Patience; 3],
+    /// Calm periods since the last easing or refusal.
+    calm_periods: u32,
+    /// Whose easing was the last move.
+    eased: Option<usize>,
+    /// Whose easing was followed by overload, and is not taken back yet.
+    blamed: Option<usize>,
+    /// Quality has moved since the batch law last looked.
+    batch_is_stale: bool,
+    /// Periods in a row in which the law whose turn it is did not move.
+    unmoved: u32,
+    /// Whom to pass over under overload, by [`PRESSING`].
+    passed_over: [bool; 4],
+    /// Periods in which nobody could press, and how many of them are enough.
+    stuck: u32,
+    look_again_after: u32,
+}
+
+/// Who may move in a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Workers,
+    Batch,
+    Quality,
+    Termination,
+}
+
+/// Who goes first under overload.
+const PRESSING: [Turn; 4] = [Turn::Workers, Turn::Batch, Turn::Quality, Turn::Termination];
+
+/// Who has something to give back; the last goes first.
+const EASING: [Turn; 3] = [Turn::Workers, Turn::Quality, Turn::Termination];
+
+/// How many periods it has to be calm before a law gives something back.
+#[derive(Clone, Copy, Debug)]
+struct Patience(u32);
+
+impl Composition {
+    /// `fast` alone, on a stage whose knobs stay as they are.
+    pub fn new(classes: &Classes, fast: Box<dyn AdmissionLaw>, knobs: Knobs) -> Self {
+        Self {
+            fast,
+            workers: Box::new(FixedWorkers(knobs.workers)),
+            batch: Box::new(FixedBatch(knobs.batch)),
+            quality: Box::new(FullQuality),
+            termination: Box::new(DeadlineOnly),
+            knobs,
+            period: period(classes),
+            period_began: None,
+            demand: Demand::new(classes),
+            workers_idle: u32::MAX,
+            turn: None,
+            patience: PATIENCE.map(Patience),
+            calm_periods: 0,
+            eased: None,
+            blamed: None,
+            batch_is_stale: false,
+            unmoved: 0,
+            passed_over: [false; 4],
+            stuck: 0,
+            look_again_after: LOOK_AGAIN,
+        }
+    }
+
+    /// With `law` for the number of workers.
+    #[must_use]
+    pub fn workers(mut self, law: Box<dyn WorkersLaw>) -> Self {
+        self.workers = law;
+        self
+    }
+
+    /// With `law` for the size of batches.
+    #[must_use]
+    pub fn batch(mut self, law: Box<dyn BatchLaw>) -> Self {
+        self.batch = law;
+        self
+    }
+
+    /// With `law` for the quality.
+    #[must_use]
+    pub fn quality(mut self, law: Box<dyn QualityLaw>) -> Self {
+        self.quality = law;
+        self
+    }
+
+    /// With `law` for how long events may run.
+    #[must_use]
+    pub fn termination(mut self, law: Box<dyn TerminationLaw>) -> Self {
+        self.termination = law;
+        self
+    }
+
+    /// A tick: the knobs from now on.
+    pub fn govern(&mut self, now: Timestamp, activity: &Activity<'_>) -> Knobs {
+        self.demand.tell(now, &mut *self.quality);
+        self.workers_idle = self.workers_idle.min(activity.workers_idle);
+        let began = *self.period_began.get_or_insert(now);
+        if now.since(began) >= self.period {
+            self.period_began = Some(now);
+            let idle = std::mem::replace(&mut self.workers_idle, u32::MAX);
+            let activity = Activity { workers_idle: idle, ..*activity };
+            let share = self.demand.take_refused_share();
+            if share > OVERLOADED {
+                self.press(now, &activity);
+            } else {
+                self.rest(now, &activity, share <= CALM);
+            }
+        }
+        self.knobs
+    }
+
+    /// What they have decided last.
+    pub fn knobs(&self) -> Knobs {
+        self.knobs
+    }
+
+    /// The names of the laws for workers, batches, quality and termination.
+    pub fn names(&self) -> [&'static str; 4] {
+        let (batch, quality) = (self.batch.name(), self.quality.name());
+        [self.workers.name(), batch, quality, self.termination.name()]
+    }
+
+    /// How long an event of `class` may run. None if only its deadline ends it.
+    pub fn limit(&self, class: ClassId) -> Option<Duration> {
+        self.termination.limit(class)
+    }
+
+    /// Overloaded: the first law that has something left acts.
+    fn press(&mut self, now: Timestamp, activity: &Activity<'_>) {
+        self.calm_periods = 0;
+        if let Some(law) = self.eased.take() {
+            self.patience[law].double();
+            self.blamed = Some(law);
+        }
+        if let Some(law) = self.blamed {
+            let turn = EASING[law];
+            if self.strain(turn).can_press() {
+                let moved = self.press_turn(turn, now, activity);
+                if moved || self.unmoved >= UNMOVED_MAX {
+                    self.blamed = None;
+                }
+                return;
+            }
+            self.blamed = None;
+        }
+        let mut pressing = PRESSING.into_iter().zip(self.passed_over).enumerate();
+        let next = pressing.find(|&(_, (turn, over))| !over && self.strain(turn).can_press());
+        match next {
+            Some((index, (turn, _))) => {
+                self.press_turn(turn, now, activity);
+                self.passed_over[index] = self.unmoved >= UNMOVED_MAX;
+            }
+            None => self.look_again(now, activity),
+        }
+    }
+
+    /// Asks the law whose turn it is to press: whether it moved.
+    fn press_turn(&mut self, turn: Turn, now: Timestamp, activity: &Activity<'_>) -> bool {
+        let is_new = self.turn != Some(turn);
+        let moved = self.act(turn, now, activity, Leeway::Press);
+        self.unmoved = if moved || is_new { 0 } else { self.unmoved + 1 };
+        moved
+    }
+
+    /// Nobody can press: what they learned may not be true.
+    fn look_again(&mut self, now: Timestamp, activity: &Activity<'_>) {
+        self.stuck += 1;
+        let is_time = self.stuck >= self.look_again_after;
+        if is_time {
+            self.stuck = 0;
+            self.look_again_after = (2 * self.look_again_after).min(LOOK_AGAIN_MAX);
+            self.passed_over = [false; 4];
+            self.workers.on_shift(now, activity);
+        }
+        if std::mem::take(&mut self.batch_is_stale) || is_time {
+            self.passed_over[1] = false;
+            self.batch.on_shift(now, activity);
+        }
+    }
+
+    /// Not overloaded: after enough calm, the last law that has taken something
+    /// gives some of it back.
+    fn rest(&mut self, now: Timestamp, activity: &Activity<'_>, is_calm: bool) {
+        self.calm_periods = if is_calm { self.calm_periods + 1 } else { 0 };
+        if self.calm_periods >= CALM_AGAIN {
+            self.passed_over = [false; 4];
+            self.stuck = 0;
+            self.look_again_after = LOOK_AGAIN;
+        }
+        let Some(law) = EASING.iter().rposition(|&turn| self.strain(turn).can_ease()) else {
+            return;
+        };
+        let is_half_idle = activity.workers_idle > self.knobs.workers.get() / 2;
+        let waited = self.calm_periods >= self.patience[law].0;
+        if is_calm && (waited || is_half_idle) {
+            self.calm_periods = 0;
+            let moved = self.act(EASING[law], now, activity, Leeway::Ease);
+            if moved && self.eased.replace(law) == Some(law) {
+                self.patience[law].shorten();
+            }
+        }
+    }
+
+    fn strain(&self, turn: Turn) -> Strain {
+        match turn {
+            Turn::Workers => self.workers.strain(),
+            Turn::Batch => self.batch.strain(),
+            Turn::Quality => self.quality.strain(),
+            Turn::Termination => self.termination.strain(),
+        }
+    }
+
+    /// Asks the law whose turn it is: whether it moved.
+    fn act(&mut self, turn: Turn, now: Timestamp, activity: &Activity<'_>, leeway: Leeway) -> bool {
+        let is_new = self.turn.replace(turn) != Some(turn);
+        let before = (self.knobs, self.limits_total());
+        match turn {
+            Turn::Workers => {
+                let shown = Activity { backlog: shown_to_workers(activity, leeway), ..*activity };
+                if is_new {
+                    self.workers.on_shift(now, &shown);
+                }
+                self.knobs.workers = self.workers.on_tick(now, &shown, leeway);
+            }
+            Turn::Batch => {
+                if is_new {
+                    self.batch.on_shift(now, activity);
+                }
+                self.knobs.batch = self.batch.on_tick(now, activity);
+            }
+            Turn::Quality => {
+                self.knobs.quality = self.quality.on_tick(now, activity, leeway);
+                self.batch_is_stale = true;
+            }
+            Turn::Termination => self.termination.on_tick(now, activity, leeway),
+        }
+        before != (self.knobs, self.limits_total())
+    }
+
+    /// Differs when the limit of any class does, as all move the same way.
+    fn limits_total(&self) -> Duration {
+        let limits = (0..self.demand.classes.len()).filter_map(|i| self.limit(ClassId::new(i)));
+        limits.fold(Duration::ZERO, Duration::saturating_add)
+    }
+}
+
+/// The backlog that there would be if the fast loop let everybody in.
+fn shown_to_workers<'a>(activity: &Activity<'a>, leeway: Leeway) -> Backlog<'a> {
+    match leeway {
+        Leeway::Press => Backlog { queued_total: u32::MAX, ..activity.backlog },
+        Leeway::Ease | Leeway::Either => activity.backlog,
+    }
+}
+
+/// No effect shows sooner than the least target.
+fn period(classes: &Classes) -> Duration {
+    classes.strictest().max(PERIOD_MIN)
+}
+
+impl Patience {
+    fn double(&mut self) {
+        self.0 = (self.0 * 2).min(PATIENCE_MAX);
+    }
+
+    fn shorten(&mut self) {
+        self.0 = (self.0 - 1).max(1);
+    }
+}
+
+impl AdmissionLaw for Composition {
+    /// The fast loop's name.
+    fn name(&self) -> &'static str {
+        self.fast.name()
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
+        let decision = self.fast.on_arrival(now, arrival, backlog);
+        self.demand.offered += 1;
+        if matches!(decision, Decision::Reject(_)) {
+            self.demand.refuse(arrival.class);
+        }
+        decision
+    }
+
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let verdict = self.fast.on_dequeue(now, waiting, backlog);
+        if verdict == Dequeue::Drop {
+            self.demand.refuse(waiting.class);
+        }
+        verdict
+    }
+
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let verdict = self.fast.on_sweep(now, waiting, backlog);
+        if verdict == Dequeue::Drop {
+            self.demand.refuse(waiting.class);
+        }
+        verdict
+    }
+
+    fn order(&self, head_age: Duration) -> Order {
+        self.fast.order(head_age)
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        self.fast.on_finish(now, finished, backlog);
+        self.quality.on_finish(now, finished);
+    }
+
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        self.fast.on_move(now, moved, backlog);
+    }
+
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        self.fast.park_after(class, kind)
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.fast.due(waiting)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.fast.may_start(class, kind, backlog)
+    }
+
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.fast.on_tick(now, backlog);
+    }
+
+    fn on_cpu(&mut self, now: Timestamp, busy: Ratio) {
+        self.fast.on_cpu(now, busy);
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        self.fast.set_targets(classes);
+        self.quality.set_targets(classes);
+        self.termination.set_targets(classes);
+        self.demand.set_targets(classes);
+        self.period = period(classes);
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        self.fast.concurrency()
+    }
+
+    /// As the fast loop has it, unless another law changes how many workers there are or
+    /// what an event costs: of two that try things out at once each would mistake the other's
+    /// doing for its own.
+    fn useful_workers(&self) -> Option<Concurrency> {
+        let others = || [self.workers.strain(), self.batch.strain(), self.quality.strain()];
+        self.fast.useful_workers().filter(|_| others().iter().all(|&it| it == Strain::Fixed))
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        self.fast.readings(visit);
+        self.workers.readings(visit);
+        self.batch.readings(visit);
+        self.quality.readings(visit);
+        self.termination.readings(visit);
+        let longest = self.patience.iter().map(|patience| patience.0).max().unwrap_or(1);
+        let value = f64::from(longest);
+        visit(Reading { name: "patience_periods_count", class: None, value });
+    }
+}

@@ -1,0 +1,25 @@
+//! The slow loops: what a stage does about overload besides refusing.
+//!
+//! [`PoolSizing`], [`ThroughputBatching`], [`Degradation`] and
+//! [`TerminationThreshold`] are the papers'; [`FixedWorkers`] and its like change
+//! nothing; [`Composition`] makes them take turns; a stage carries all its laws as a
+//! [`Ruling`].
+
+mod batching;
+mod composition;
+mod degradation;
+mod fixed;
+mod pool_sizing;
+mod ruling;
+mod termination_threshold;
+mod throughput;
+
+pub use batching::ThroughputBatching;
+pub use composition::{Composition, Knobs};
+pub use degradation::{AdmissionWhenSpent, Degradation};
+pub use fixed::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
+pub use pool_sizing::PoolSizing;
+pub use ruling::{Ruling, SlowLaws};
+pub use termination_threshold::{
+    InvalidTerminationThreshold, TerminationThreshold, TerminationThresholdBuilder,
+};

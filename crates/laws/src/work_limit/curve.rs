@@ -1,0 +1,443 @@
+//! How many an upstream works at, from the services that this number implies.
+//!
+//! Before c workers, first come first served, the service of a request that found n in flight,
+//! itself included, begins when it is sent if n ≤ c, else at the (n − c)-th end after that. So
+//! each c implies a service for each answer. With the right c these vary least, and no request
+//! ends before its service begins. The log-normal likelihood of the ends, given what was in
+//! flight, compares all c with each other, with none, where nobody waits, and with an upstream
+//! that serves in another order: of that nothing is read.
+//!
+//! The same tells how many there are at least: until that is many, only so much long work is
+//! sent as these get done in time (`cautious`).
+
+use std::collections::VecDeque;
+
+use super::kinds::Kinds;
+use super::promises::Promises;
+
+/// Requests that are remembered, the latest.
+const STARTS_MAX: usize = 256;
+/// The answers must be so many times (its logarithm) likelier with a number of workers than without.
+const SURE: f64 = 8.0;
+/// Fewer answers say nothing.
+const ANSWERS_MIN: f64 = 4.0;
+/// As long as those in flight have been there for so many times as long, all told, as those
+/// answered have taken, the answers are the short ones.
+const IMMATURE: f64 = 2.5;
+/// Numbers of workers explain it nearly as well as the best if they are so much less likely (its
+/// logarithm).
+const NEARLY: f64 = 2.0;
+/// Kinds that take less than this share of the one that most of the work is of are left out.
+const MAIN: f64 = 0.3;
+/// A service that is implied to be shorter than this share of the usual one counts as so long:
+/// clocks are read one after the other.
+const LEAST: f64 = 0.02;
+/// An answer that came before its service would have begun is so unlikely (its logarithm). Not
+/// impossible: an upstream may have a cache, or another order.
+const OVERTAKEN: f64 = 3.0;
+/// Responses must grow with the number in flight at least with this exponent: before few workers
+/// it is 1. Requests that come evenly to an upstream that has room end as evenly, one by one.
+const SLOPE_MIN: f64 = 0.3;
+/// The variance of the logarithm of service is thought to be this, that of Erlang-4, with the weight
+/// of so many answers: enough that none agree by chance, and so little that constant service shows.
+const VARIANCE: f64 = 0.3;
+const PRIOR: f64 = 0.1;
+/// Numbers of workers are ruled out that are so much less likely (its logarithm).
+const DISPROVED: f64 = 2.0;
+/// A cautious number of places fills this share of what can be promised …
+const CAUTIOUS: f64 = 0.6;
+/// … to work that takes less than this share of it unhurried. If it takes more, a short wait
+/// here would make it late, and it is sent: the upstream may have room.
+const WITHIN: f64 = 0.4;
+/// One or two answers may be short by chance, and say nothing of service.
+const CAUTIOUS_ANSWERS: f64 = 3.0;
+/// The numbers of workers that are tried lie so far apart, at least one.
+const STEP: f64 = 1.13;
+
+/// The latest requests, in the order of their start.
+#[derive(Clone, Debug)]
+pub(super) struct Curve {
+    starts: VecDeque<Start>,
+    points: Vec<Point>,
+    /// When requests ended, in this order.
+    ends: Vec<f64>,
+    /// Work answered, and what `likelihood` adds up, by row.
+    work: Vec<f64>,
+    sums: Vec<Sum>,
+    /// As many answers of equal work would tell as much.
+    count: f64,
+    main: usize,
+    /// Seconds of those answered, and of those in flight.
+    answered: f64,
+    in_flight: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    at: f64,
+    /// How many were in flight with it.
+    in_flight: usize,
+    row: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    InFlight,
+    Answered(f64),
+    /// It says nothing, but that it left after so many seconds.
+    Gone(f64),
+}
+
+/// A request, as it is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    row: usize,
+    weight: f64,
+    sent: f64,
+    end: f64,
+    answered: bool,
+    unhurried: f64,
+    in_flight: usize,
+    /// So many had ended before it was sent.
+    before: usize,
+}
+
+impl Point {
+    fn took(&self) -> f64 {
+        (self.end - self.sent).max(LEAST * self.unhurried)
+    }
+}
+
+/// In which order an upstream serves.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// First come, first served.
+    Arrival,
+    /// Any, or all at once: of n in flight each takes n ÷ c times as long as its service.
+    Any,
+}
+
+/// How many an upstream works at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Busy {
+    pub(super) likely: f64,
+    /// What explains the answers nearly as well.
+    pub(super) most: f64,
+}
+
+/// How many of the kind in a row may be in flight at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cautious {
+    pub(super) row: usize,
+    pub(super) places: f64,
+}
+
+/// Logarithms of service of a kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    weight: f64,
+    first: f64,
+}
+
+/// Numbers of workers below so many.
+fn candidates(most: usize) -> impl Iterator<Item = usize> {
+    let next = |busy: &usize| Some(((*busy as f64 * STEP) as usize).max(busy + 1));
+    std::iter::successors(Some(1), next).take_while(move |busy| *busy < most)
+}
+
+impl Curve {
+    pub(super) fn new(rows: usize) -> Self {
+        Self {
+            starts: VecDeque::with_capacity(STARTS_MAX),
+            points: Vec::with_capacity(STARTS_MAX),
+            ends: Vec::with_capacity(STARTS_MAX),
+            work: vec![0.0; rows],
+            sums: vec![Sum::default(); rows],
+            count: 0.0,
+            main: 0,
+            answered: 0.0,
+            in_flight: 0.0,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.starts.clear();
+    }
+
+    /// A request is sent; so many are in flight with it.
+    pub(super) fn on_start(&mut self, at: f64, row: usize, in_flight: u32) {
+        if self.starts.len() == STARTS_MAX {
+            self.starts.pop_front();
+        }
+        let in_flight = in_flight.max(1) as usize;
+        self.starts.push_back(Start { at, in_flight, row, state: State::InFlight });
+    }
+
+    /// What was sent at `at` has been answered after so many seconds.
+    pub(super) fn on_answer(&mut self, at: f64, row: usize, took: f64) {
+        self.set(at, row, State::Answered(took));
+    }
+
+    /// What was sent at `at` will say nothing; it has left after so many seconds.
+    pub(super) fn forget(&mut self, at: f64, row: usize, took: f64) {
+        self.set(at, row, State::Gone(took));
+    }
+
+    fn set(&mut self, at: f64, row: usize, state: State) {
+        /// Clocks are read one after the other.
+        const SAME: f64 = 0.002;
+        let middle = self.starts.partition_point(|start| start.at < at);
+        let distance = |index: &usize| (self.starts[*index].at - at).abs();
+        let is_same = |index: &usize| {
+            let start = &self.starts[*index];
+            start.row == row && start.state == State::InFlight
+        };
+        let is_near = |index: &usize| distance(index) < SAME;
+        let before = (0..middle).rev().take_while(is_near).find(is_same);
+        let after = (middle..self.starts.len()).take_while(is_near).find(is_same);
+        let nearest = [before, after]
+            .into_iter()
+            .flatten()
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        if let Some(index) = nearest {
+            self.starts[index].state = state;
+        }
+    }
+
+    /// How many the upstream works at, if the answers show that clearly; `exhausted` says that
+    /// places have run out.
+    pub(super) fn busy(&mut self, now: f64, exhausted: bool, kinds: &Kinds) -> Option<Busy> {
+        self.collect(now, kinds);
+        let is_early = self.count < ANSWERS_MIN || self.in_flight > IMMATURE * self.answered;
+        if is_early || (!exhausted && self.slope() < SLOPE_MIN) {
+            return None;
+        }
+        let most = self.most_in_flight();
+        let parallel = self.likelihood(usize::MAX, Order::Arrival);
+        let (mut likely, mut best) = (1, f64::NEG_INFINITY);
+        for busy in candidates(most) {
+            let likelihood = self.likelihood(busy, Order::Arrival);
+            if likelihood > best {
+                (likely, best) = (busy, likelihood);
+            }
+        }
+        let shared = candidates(most).map(|busy| self.likelihood(busy, Order::Any));
+        let shared = shared.fold(f64::NEG_INFINITY, f64::max);
+        if best - parallel <= SURE || shared > best {
+            return None;
+        }
+        let most = candidates(most)
+            .filter(|busy| self.likelihood(*busy, Order::Arrival) >= best - NEARLY)
+            .last()?;
+        Some(Busy { likely: likely as f64, most: most as f64 })
+    }
+
+    /// How many of the kind that most of the work is of may be in flight, if there are as few
+    /// workers as the answers allow; `None` if service is too long for that to matter.
+    pub(super) fn cautious(
+        &mut self,
+        now: f64,
+        kinds: &Kinds,
+        promises: &Promises,
+    ) -> Option<Cautious> {
+        self.collect(now, kinds);
+        if self.count < CAUTIOUS_ANSWERS {
+            return None;
+        }
+        let most = self.most_in_flight();
+        let parallel = self.likelihood(usize::MAX, Order::Arrival);
+        let best = candidates(most)
+            .map(|busy| self.likelihood(busy, Order::Arrival))
+            .fold(parallel, f64::max);
+        let fewest = candidates(most)
+            .find(|busy| self.likelihood(*busy, Order::Arrival) >= best - DISPROVED)?;
+        let (unhurried, _) = self.unhurried(self.main, fewest as f64)?;
+        let kept = promises.kept(kinds.row(self.main));
+        let places = (CAUTIOUS * kept / unhurried * fewest as f64).max(fewest as f64 + 1.0);
+        (unhurried < WITHIN * kept).then_some(Cautious { row: self.main, places })
+    }
+
+    /// The row of the kind that most of the work is of.
+    pub(super) fn main(&self) -> usize {
+        self.main
+    }
+
+    /// What the kind in `row` takes unhurried before so many workers, and of how many answers.
+    pub(super) fn unhurried(&self, row: usize, busy: f64) -> Option<(f64, f64)> {
+        let of_kind = self.points.iter().filter(|point| point.row == row);
+        let services = of_kind.filter_map(|point| self.service(point, busy.round() as usize));
+        let (count, sum) = services.fold((0.0, 0.0), |(n, sum), service| (n + 1.0, sum + service));
+        (count > 0.0).then(|| (sum / count, count))
+    }
+
+    fn most_in_flight(&self) -> usize {
+        self.points.iter().map(|point| point.in_flight).max().unwrap_or(0)
+    }
+
+    /// Looks at all that is remembered.
+    fn collect(&mut self, now: f64, kinds: &Kinds) {
+        self.points.clear();
+        self.ends.clear();
+        (self.answered, self.in_flight) = (0.0, 0.0);
+        self.work.fill(0.0);
+        for start in &self.starts {
+            let (end, state) = match start.state {
+                State::Answered(took) => (start.at + took, start.state),
+                State::Gone(took) => (start.at + took, start.state),
+                State::InFlight => (now, start.state),
+            };
+            match state {
+                State::Answered(took) => self.answered += took,
+                State::InFlight => self.in_flight += now - start.at,
+                State::Gone(_) => {}
+            }
+            if state != State::InFlight {
+                self.ends.push(end);
+            }
+            if let State::Gone(_) = state {
+                continue;
+            }
+            let Some(unhurried) = kinds.row(start.row).service.unhurried() else { continue };
+            let answered = state != State::InFlight;
+            self.work[start.row] += if answered { unhurried } else { 0.0 };
+            self.points.push(Point {
+                row: start.row,
+                weight: unhurried,
+                sent: start.at,
+                end,
+                in_flight: start.in_flight,
+                answered,
+                unhurried,
+                before: 0,
+            });
+        }
+        self.ends.sort_unstable_by(f64::total_cmp);
+        let rows = 0..kinds.iter().count();
+        self.main = rows.max_by(|a, b| self.work[*a].total_cmp(&self.work[*b])).unwrap_or(0);
+        let main = kinds.row(self.main).service.unhurried().unwrap_or(0.0);
+        let ends = &self.ends;
+        for point in &mut self.points {
+            point.before = ends.partition_point(|end| *end <= point.sent);
+            // Short work that waits for long work says little of its own.
+            if point.weight < MAIN * main || !point.answered {
+                point.weight = 0.0;
+            }
+        }
+        let weights: f64 = self.points.iter().map(|point| point.weight).sum();
+        let squares: f64 = self.points.iter().map(|point| point.weight * point.weight).sum();
+        // As many answers of equal work would tell as much; together they weigh so much.
+        self.count = weights * weights / squares.max(f64::MIN_POSITIVE);
+        let scale = self.count / weights.max(f64::MIN_POSITIVE);
+        for point in &mut self.points {
+            point.weight *= scale;
+        }
+    }
+
+    /// When the service of a request began before so many workers, first come first served.
+    fn began(&self, point: &Point, busy: usize) -> Option<f64> {
+        match point.in_flight.saturating_sub(busy) {
+            0 => Some(point.sent),
+            ahead => self.ends.get(point.before + ahead - 1).copied(),
+        }
+    }
+
+    /// How long it took then; `None` if it was answered before.
+    fn service(&self, point: &Point, busy: usize) -> Option<f64> {
+        let service = point.end - self.began(point, busy)?;
+        (point.answered && service > 0.0).then_some(service)
+    }
+
+    /// The exponent with which responses grow with the number in flight that they found.
+    fn slope(&self) -> f64 {
+        let mean = |of: &dyn Fn(&Point) -> f64| {
+            self.points.iter().map(|point| point.weight * of(point)).sum::<f64>() / self.count
+        };
+        let found = |point: &Point| (point.in_flight as f64).ln();
+        let took = |point: &Point| point.took().ln();
+        let (mean_found, mean_took) = (mean(&found), mean(&took));
+        let square = mean(&|point| (found(point) - mean_found).powi(2));
+        let product = mean(&|point| (found(point) - mean_found) * (took(point) - mean_took));
+        if square > 0.0 { product / square } else { 0.0 }
+    }
+
+    /// How likely the answers are if so many are worked at (its logarithm).
+    fn likelihood(&mut self, busy: usize, order: Order) -> f64 {
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.fill(Sum::default());
+        let (mut squares, mut weights, mut scale) = (0.0, 0.0, 0.0);
+        for point in self.points.iter().filter(|point| point.weight > 0.0) {
+            let took = point.took();
+            let (service, unit) = match order {
+                Order::Arrival => match self.service(point, busy) {
+                    Some(service) => (service.max(LEAST * point.unhurried), 1.0),
+                    None => {
+                        scale += point.weight * (took.ln() + OVERTAKEN);
+                        continue;
+                    }
+                },
+                Order::Any => {
+                    let shared = (point.in_flight as f64 / busy as f64).max(1.0);
+                    (took / shared, shared)
+                }
+            };
+            let ln = service.ln();
+            let sum = &mut sums[point.row];
+            sum.weight += point.weight;
+            sum.first += point.weight * ln;
+            squares += point.weight * ln * ln;
+            scale += point.weight * (ln + unit.ln());
+            weights += point.weight;
+        }
+        let explained = sums.iter().filter(|sum| sum.weight > 0.0);
+        let residue =
+            squares - explained.map(|sum| sum.first * sum.first / sum.weight).sum::<f64>();
+        self.sums = sums;
+        let variance = (residue + PRIOR * VARIANCE) / (weights + PRIOR);
+        -0.5 * weights * variance.ln() - scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tamarisk_control::{ClassId, Classes, Target, Timestamp};
+
+    use super::*;
+
+    /// What is read from two requests a second before so many workers of 1 s each.
+    fn read(workers: usize, requests: usize) -> Option<Busy> {
+        let classes = Classes::single(Target::p90(Duration::from_secs(3)).unwrap());
+        let mut kinds = Kinds::new(&classes);
+        let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
+        kinds.row_mut(row).service.measured(1.0, 1.0, true);
+        let mut curve = Curve::new(1);
+        let mut ends: Vec<f64> = Vec::new();
+        for request in 0..requests {
+            let at = 0.5 * request as f64;
+            let free = request.checked_sub(workers).map_or(at, |before| ends[before].max(at));
+            ends.push(free + 1.0);
+            let in_flight = ends.iter().filter(|end| **end > at).count();
+            curve.on_start(at, row, in_flight as u32);
+        }
+        let now = 0.5 * requests as f64;
+        for (request, end) in ends.iter().enumerate().filter(|(_, end)| **end <= now) {
+            let at = 0.5 * request as f64;
+            curve.on_answer(at, row, end - at);
+        }
+        curve.busy(now, false, &kinds)
+    }
+
+    #[test]
+    fn a_single_worker_is_read_from_eight_answers() {
+        assert_eq!(read(1, 16).map(|busy| busy.likely), Some(1.0));
+    }
+
+    #[test]
+    fn nothing_is_read_where_nobody_waits() {
+        for requests in [8, 16, 64, 200] {
+            assert!(read(100, requests).is_none(), "{requests} requests");
+        }
+    }
+}

@@ -1,0 +1,566 @@
+//! Work limit: how much work may be in flight to an upstream that cannot be seen into.
+//!
+//! **Intuition.** A proxy sees what it has sent and what came back, not the workers behind the
+//! port. If it sends everything on, the queue stands in the upstream, first come, first served.
+//! So it keeps in flight what the upstream is busy with and a little more, and lets the queue
+//! stand here, where the target, the client and the class count.
+//!
+//! **Why the obvious way fails.** Long answers are no evidence of a full upstream: reports take
+//! long. A limit on requests counts a report as much as a thumbnail. A request that waits for an
+//! event, or whose answer was lost, holds a place and does no work.
+//!
+//! **Mechanism.** Work is counted, by kind: each has its *unhurried* service, what it takes where
+//! nobody waits (`kinds.rs`, `service.rs`).
+//! 1. *The limit* (`search.rs`) grows freely while answers are unhurried. If places run out and
+//!    answers take longer, the first of them show how many the upstream works at (`curve.rs`),
+//!    or the limit is lowered by trials until work is lost. Then it follows the work that comes
+//!    out. A trial is judged by throughput and response together (`trial.rs`).
+//! 2. *One bound on the queue*: an event is refused if the work ahead of it means a wait of more
+//!    than a quarter of what its service leaves of its target. The quarter shrinks if answers are
+//!    late nevertheless, and grows if places stay free.
+//! 3. *One drop*: what would be late is dropped when its turn comes.
+//!
+//! Who is next is decided by priority and by due times (`due`): arrival and five times the own
+//! service, or what is promised.
+//! Short work has places kept free of long work that would make it late (`kept_places.rs`).
+//! Clients and classes share while not all can be served (`sharing.rs`). Streams are counted by
+//! those that flow (`streams.rs`). What is in flight in a pause teaches nothing (`stall.rs`), and
+//! what stays far beyond its target is parked.
+//!
+//! Where the target is shorter than the service, answers are given as soon as can be, and the
+//! reading `target_out_of_reach_ratio` says so.
+//!
+//! **Source.** Our own. To count work as busy servers is Little's law \[Little61\]; to judge a
+//! trial by both throughput and response is its derivative. Trunk reservation is from loss
+//! networks; the shares are those of [`PredictGateTrim`](crate::PredictGateTrim).
+//!
+//! **Limits.** With a few answers a second a trial takes many seconds. Kinds that nobody tells
+//! apart are one kind: the mean of a mixture stands for all of it.
+
+mod builder;
+mod curve;
+mod growth;
+pub(crate) mod kept_places;
+pub(crate) mod kinds;
+mod place_share;
+mod promises;
+mod search;
+pub(crate) mod service;
+mod sharing;
+mod stall;
+mod streams;
+mod trial;
+mod window;
+
+use std::time::Duration;
+
+pub use builder::{InvalidWorkLimit, WorkLimitBuilder};
+use kinds::{Kind, Kinds};
+use promises::Promises;
+use search::{Answered, Mode, Search};
+use service::Answer;
+use sharing::Sharing;
+use stall::Stall;
+use streams::Streams;
+
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, Change, ClassId, Classes, Concurrency, Decision, Dequeue,
+    Ending, Finished, Moved, Reading, Reason, Rejection, Timestamp, Waiting,
+};
+
+/// An event may wait for this share of what its service leaves of its target.
+const QUEUE: f64 = 0.25;
+/// A stream may wait for more: how long that is, is known from the ends of others.
+const QUEUE_STREAMS: f64 = 0.9;
+/// While nothing has come back the queue is bounded by so many times the limit.
+const QUEUE_UNKNOWN: f64 = 16.0;
+/// While the upstream is not known to be full, an event may wait for this share, …
+const QUEUE_FREE: f64 = 0.9;
+/// … and the limit is expected to double so often meanwhile, at most.
+const DOUBLINGS_MAX: f64 = 7.0;
+/// A kind is due after so many times its unhurried service, or when its promise ends.
+const DUE_SERVICES: f64 = 5.0;
+/// Whoever has waited for less is not dropped: the decision would be chance.
+const WAITED_MIN: f64 = 0.005;
+
+/// The share of the queue is looked at after so many answers, …
+const TRIM_EVERY: u32 = 100;
+/// … and shrinks if more of them were late than this share of those that may be.
+const TRIM_LATE: f64 = 0.3;
+const TRIM_DOWN: f64 = 0.85;
+const TRIM_UP: f64 = 0.02;
+/// It grows by this factor if a place was free while somebody was refused.
+const TRIM_FREE: f64 = 1.1;
+const TRIM_MIN: f64 = 0.1;
+
+/// How long clients wait is learned over so many of those that left.
+const LEAVERS: f64 = 16.0;
+/// Whoever waits for this share of it might have left as well, …
+const PATIENCE_NEAR: f64 = 0.8;
+/// … and it counts if more than this share of those did.
+const LEAVING_MOST: f64 = 0.5;
+
+/// Holds the work in flight to an upstream near the least that keeps it busy.
+#[derive(Clone, Debug)]
+pub struct WorkLimit {
+    kinds: Kinds,
+    promises: Promises,
+    search: Search,
+    stall: Stall,
+    streams: Streams,
+    sharing: Sharing,
+    /// What is left of the queue's bound after trimming, from 0.1 to 1.
+    trim: f64,
+    answers: u32,
+    late: u32,
+    refused: bool,
+    /// How long clients wait before they leave, in seconds, and how many have been seen to.
+    patience: f64,
+    leavers: f64,
+    /// Of those that waited nearly so long, the share that left.
+    leaving: f64,
+    /// The share of answers whose kind takes longer than its target.
+    out_of_reach: f64,
+    streams_running: u32,
+    /// The first instant that it was told, from which seconds are counted.
+    began: Option<Timestamp>,
+    /// The instant that it was told last, in seconds.
+    now: f64,
+}
+
+impl WorkLimit {
+    /// The law with its default constants.
+    pub fn new(classes: &Classes) -> Self {
+        Self::builder(classes).law()
+    }
+
+    /// The law with constants of one's own.
+    pub fn builder(classes: &Classes) -> WorkLimitBuilder<'_> {
+        WorkLimitBuilder::new(classes)
+    }
+
+    fn with_limits(classes: &Classes, initial: f64, max: f64) -> Self {
+        let promises = Promises::new(classes);
+        Self {
+            kinds: Kinds::new(classes),
+            search: Search::new(Kinds::rows_max(classes.len()), initial, max),
+            stall: Stall::default(),
+            streams: Streams::default(),
+            sharing: Sharing::new(classes, &promises),
+            promises,
+            trim: 1.0,
+            answers: 0,
+            late: 0,
+            refused: false,
+            patience: f64::INFINITY,
+            leavers: 0.0,
+            leaving: 0.0,
+            out_of_reach: 0.0,
+            streams_running: 0,
+            began: None,
+            now: 0.0,
+        }
+    }
+
+    /// It is `now`, in seconds since it was told first. Clocks begin at any number.
+    fn tell(&mut self, now: Timestamp) -> f64 {
+        let began = *self.began.get_or_insert(now);
+        self.now = now.since(began).as_secs_f64();
+        self.now
+    }
+
+    /// Places beside those of streams.
+    fn places(&self) -> u32 {
+        (self.search.limit() + 1e-9) as u32
+    }
+
+    /// Whether somebody waits because the limit is reached.
+    fn is_pressed(&self) -> bool {
+        let places = self.places();
+        self.kinds.iter().any(|(_, kind)| kind.queued > 0 && kind.share.kept_to(places).is_none())
+    }
+
+    fn row_may_start(&self, row: usize) -> bool {
+        let kind = self.kinds.row(row);
+        match kind.flowing {
+            Some(_) => {
+                let flowing = self.kinds.flowing();
+                let waiting = self.streams_running.saturating_sub(flowing);
+                waiting < self.streams.waiting_max(self.now, flowing)
+            }
+            None => {
+                kind.running < kind.share.places(self.places())
+                    && !self.search.is_cautious(row, kind.running)
+            }
+        }
+    }
+
+    /// How long a kind may stay in the queue before its service, in seconds.
+    fn due_after(&self, kind: &Kind) -> f64 {
+        let kept = self.promises.kept(kind);
+        kind.service.unhurried().map_or(0.0, |unhurried| (DUE_SERVICES * unhurried).min(kept))
+    }
+
+    /// Seconds of work in the queue that goes before one of the kind in `row`.
+    fn work_ahead(&self, row: usize) -> f64 {
+        let kind = self.kinds.row(row);
+        let (own, due) = (self.promises.priority(kind), self.due_after(kind));
+        let ahead = self.kinds.iter().filter(|(_, kind)| {
+            kind.queued > 0 && {
+                let priority = self.promises.priority(kind);
+                priority < own || (priority == own && self.due_after(kind) <= due)
+            }
+        });
+        ahead
+            .map(|(_, kind)| f64::from(kind.queued) * kind.service.unhurried().unwrap_or(0.0))
+            .sum()
+    }
+
+    /// How long an arrival of the kind in `row` would wait, if that can be told.
+    fn wait(&self, row: usize, backlog: &Backlog<'_>) -> Option<f64> {
+        let kind = self.kinds.row(row);
+        match kind.flowing {
+            Some(flowing) => {
+                let ahead = kind.queued + kind.running.saturating_sub(flowing);
+                self.streams.wait(self.now, ahead, self.promises.kept(kind))
+            }
+            None => {
+                let drain = match self.search.drain() {
+                    Some(drain) => drain,
+                    // Not known to be full: the limit doubles with each response.
+                    None => {
+                        let unhurried = kind.service.unhurried()?;
+                        let responses = self.promises.room(kind) / unhurried;
+                        self.search.limit() * responses.clamp(0.0, DOUBLINGS_MAX).exp2()
+                    }
+                };
+                // Those beyond the limit, which was higher, have to come back first.
+                let beyond = self.in_flight(backlog).saturating_sub(self.places());
+                let beyond = f64::from(beyond) * kind.service.unhurried().unwrap_or(0.0);
+                let wait = (self.work_ahead(row) + beyond) / drain;
+                // Work that is kept to some of the places has these only.
+                let own = kind.share.kept_to(self.places()).map_or(0.0, |places| {
+                    let unhurried = kind.service.unhurried().unwrap_or(0.0);
+                    f64::from(kind.queued) * unhurried / f64::from(places)
+                });
+                Some(wait.max(own))
+            }
+        }
+    }
+
+    /// What speaks against an arrival that would not start at once, and for how long.
+    fn objection(
+        &mut self,
+        now: Timestamp,
+        row: usize,
+        arrival: &Arrival,
+        backlog: &Backlog<'_>,
+    ) -> Option<(Reason, f64)> {
+        let kind = self.kinds.row(row);
+        let Some(wait) = self.wait(row, backlog) else {
+            let most = QUEUE_UNKNOWN * self.search.limit();
+            let is_full = f64::from(backlog.queued_total) >= most;
+            return is_full.then_some((Reason::QueueFull, self.promises.kept(kind)));
+        };
+        if wait == 0.0 {
+            self.sharing.observe(now, 0.0);
+            return None;
+        }
+        let service = kind.service.recent();
+        let kept = self.promises.kept(kind).min(self.of_use());
+        let left = match arrival.deadline {
+            Some(deadline) => deadline.since(now).as_secs_f64().min(kept),
+            None => kept,
+        };
+        let share = match kind.flowing {
+            Some(_) => QUEUE_STREAMS,
+            None if self.search.is_full() || kind.share.kept_to(self.places()).is_some() => {
+                self.trim * QUEUE
+            }
+            None => QUEUE_FREE,
+        };
+        let room = self.promises.room(kind).min((kept - service).max(0.25 * kept));
+        let filled = wait / (share * room);
+        self.sharing.observe(now, filled);
+        if wait + service.min(0.7 * left) > left {
+            Some((Reason::PredictedLate, wait))
+        } else if filled > 1.0 {
+            Some((Reason::StandingQueue, wait))
+        } else if self.sharing.is_exceeded(now, kind.class, arrival.flow, filled) {
+            Some((Reason::ShareExceeded, wait))
+        } else {
+            None
+        }
+    }
+
+    fn start(&mut self, now: Timestamp, row: usize, backlog: &Backlog<'_>) {
+        let seconds = self.tell(now);
+        let kind = self.kinds.row_mut(row);
+        kind.start(seconds);
+        let is_stream = kind.flowing.is_some();
+        self.streams_running += u32::from(is_stream);
+        self.stall.on_start(seconds, backlog.running_total == 0);
+        if !is_stream {
+            self.search.on_start(seconds, row, self.in_flight(backlog) + 1);
+        }
+    }
+
+    /// One that held a place holds it no longer.
+    fn stop(&mut self, row: usize, start: f64, had_data: bool) {
+        let kind = self.kinds.row_mut(row);
+        if let Some(flowing) = &mut kind.flowing {
+            self.streams_running = self.streams_running.saturating_sub(1);
+            if had_data {
+                *flowing = flowing.saturating_sub(1);
+                kind.running = kind.running.saturating_sub(1);
+                return;
+            }
+        }
+        kind.stop(start);
+    }
+
+    /// Learns from an answer of the kind in `row` that took `took` seconds of service.
+    fn learn(&mut self, now: f64, row: usize, took: f64, backlog: &Backlog<'_>) {
+        let sent = now - took;
+        if !self.stall.on_answer(now, sent) {
+            self.search.forget(sent, row, took);
+            return;
+        }
+        let (full, spread) = (self.search.is_full(), self.kinds.spread());
+        let kind = self.kinds.row_mut(row);
+        let answer =
+            Answer { at: now, took, ages: kind.ages(now), running: f64::from(kind.running) };
+        kind.service.learn(answer, full, spread);
+        let unhurried = kind.service.unhurried().unwrap_or(took);
+        let out_of_reach = f64::from(u8::from(unhurried > self.promises.target(kind)));
+        self.out_of_reach += (out_of_reach - self.out_of_reach) / f64::from(TRIM_EVERY);
+        if kind.flowing.is_some() {
+            return;
+        }
+        let in_flight = f64::from(self.in_flight(backlog) + 1);
+        let pressed = self.is_pressed() || in_flight + 1.0 > self.search.limit();
+        let answered = Answered { row, sent, took, in_flight, pressed };
+        self.search.on_answer(now, answered, &mut self.kinds, &self.promises);
+    }
+
+    /// How many hold a place that is not a stream's.
+    fn in_flight(&self, backlog: &Backlog<'_>) -> u32 {
+        backlog.running_total.saturating_sub(self.streams_running)
+    }
+
+    /// Bounds the queue by how late answers are that came through it.
+    fn trim(&mut self, response: f64, row: usize, backlog: &Backlog<'_>) {
+        self.answers += 1;
+        self.late += u32::from(response > self.promises.kept(self.kinds.row(row)));
+        if self.answers >= TRIM_EVERY {
+            let share = f64::from(self.late) / f64::from(self.answers);
+            let may = TRIM_LATE * self.promises.may_be_late(self.kinds.row(row));
+            self.trim = if share > may { TRIM_DOWN * self.trim } else { self.trim + TRIM_UP };
+            self.trim = self.trim.clamp(TRIM_MIN, 1.0);
+            (self.answers, self.late) = (0, 0);
+        }
+        let free = backlog.queued_total == 0 && self.in_flight(backlog) < self.places();
+        if free && std::mem::take(&mut self.refused) && self.search.is_full() {
+            self.trim = (TRIM_FREE * self.trim).min(1.0);
+        }
+    }
+
+    /// A client has left after so many seconds.
+    fn left(&mut self, waited: f64) {
+        self.leavers = (self.leavers + 1.0).min(LEAVERS);
+        let known = if self.patience.is_finite() { self.patience } else { waited };
+        self.patience = known + (waited - known) / self.leavers;
+        self.leaving += (1.0 - self.leaving) / LEAVERS;
+    }
+
+    /// A client has waited so long and is served.
+    fn stayed(&mut self, waited: f64) {
+        if waited >= PATIENCE_NEAR * self.patience {
+            self.leaving -= self.leaving / LEAVERS;
+        }
+    }
+
+    /// How long an answer is of use, in seconds: as long as most clients wait. That a few leave
+    /// early says nothing of the others.
+    fn of_use(&self) -> f64 {
+        if self.leaving > LEAVING_MOST { self.patience } else { f64::INFINITY }
+    }
+}
+
+impl AdmissionLaw for WorkLimit {
+    fn name(&self) -> &'static str {
+        "work-limit"
+    }
+
+    fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
+        // As the stage was told when it asked, of the same instant and the same row.
+        let may_start = self.may_start(arrival.class, arrival.kind, backlog);
+        self.tell(now);
+        let row = self.kinds.arrive(now, arrival.class, arrival.kind);
+        let kind = self.kinds.row(row);
+        let (class, work) = (kind.class, kind.service.unhurried().unwrap_or(0.0));
+        if arrival.deadline.is_some_and(|deadline| deadline <= now) {
+            return Decision::Reject(Rejection::new(Reason::PredictedLate));
+        }
+        if backlog.has_idle_worker() && may_start {
+            self.sharing.observe(now, 0.0);
+            self.sharing.charge(now, class, arrival.flow, work);
+            self.kinds.row_mut(row).wait(0.0);
+            self.start(now, row, backlog);
+            return Decision::Admit;
+        }
+        if let Some((reason, wait)) = self.objection(now, row, arrival, backlog) {
+            self.refused = true;
+            self.sharing.on_refusal(now);
+            let after = Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX);
+            return Decision::Reject(Rejection::new(reason).retry_after(after));
+        }
+        self.sharing.charge(now, class, arrival.flow, work);
+        self.kinds.row_mut(row).queued += 1;
+        Decision::Admit
+    }
+
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let verdict = self.on_sweep(now, waiting, backlog);
+        if verdict == Dequeue::Run {
+            let row = self.kinds.find(waiting.class, waiting.kind);
+            let kind = self.kinds.row_mut(row);
+            kind.queued = kind.queued.saturating_sub(1);
+            let waited = now.since(waiting.entered).as_secs_f64();
+            kind.wait(waited);
+            self.stayed(waited);
+            self.start(now, row, backlog);
+        }
+        verdict
+    }
+
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
+        let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
+        let waited = now.since(waiting.entered).as_secs_f64();
+        let kept = self.promises.kept(kind);
+        let late = waited + kind.service.recent().min(0.7 * kept) > kept.min(self.of_use());
+        if late && waited > WAITED_MIN { Dequeue::Drop } else { Dequeue::Run }
+    }
+
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        let row = self.kinds.find(moved.class, moved.kind);
+        let (seconds, time) = (self.tell(now), moved.time.as_secs_f64());
+        let start = seconds - time;
+        match moved.change {
+            Change::Dropped | Change::Abandoned => {
+                let kind = self.kinds.row_mut(row);
+                kind.queued = kind.queued.saturating_sub(1);
+                if moved.change == Change::Abandoned {
+                    self.left(time);
+                }
+            }
+            Change::Parked => {
+                self.stop(row, start, false);
+                self.search.on_parked(start, row, time);
+            }
+            Change::Suspended => {
+                self.stop(row, start, false);
+                self.search.forget(start, row, time);
+            }
+            Change::Resumed => {
+                let kind = self.kinds.row_mut(row);
+                kind.start(start);
+                self.streams_running += u32::from(kind.flowing.is_some());
+            }
+            Change::ParkedEnded => self.kinds.row_mut(row).service.note(time),
+            Change::FirstData => {
+                let kind = self.kinds.row_mut(row);
+                if kind.flowing.is_none() {
+                    // All of this kind are streams from now on.
+                    kind.flowing = Some(0);
+                    self.streams_running += kind.running;
+                }
+                kind.begin_flowing(start);
+                self.learn(seconds, row, time, backlog);
+            }
+        }
+    }
+
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        let kind = self.kinds.row(self.kinds.find(class, kind));
+        let limit = self.promises.park_after(kind);
+        let parks = kind.flowing.is_none();
+        Duration::try_from_secs_f64(limit).ok().filter(|_| parks)
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
+        let after = Duration::try_from_secs_f64(self.due_after(kind));
+        waiting.entered + after.unwrap_or(Duration::MAX)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, _: &Backlog<'_>) -> bool {
+        self.row_may_start(self.kinds.find(class, kind))
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        let row = self.kinds.find(finished.class, finished.kind);
+        let (seconds, took) = (self.tell(now), finished.service.as_secs_f64());
+        let had_data = finished.ending == Ending::Untimed;
+        self.stop(row, seconds - took, had_data);
+        match finished.ending {
+            Ending::Completed => {
+                self.learn(seconds, row, took, backlog);
+                self.trim(finished.response.as_secs_f64(), row, backlog);
+            }
+            // It took at least so long, and held its place meanwhile.
+            Ending::Terminated => self.learn(seconds, row, took, backlog),
+            Ending::Untimed if self.kinds.row(row).flowing.is_some() => {
+                self.streams.on_end(seconds, took);
+            }
+            Ending::Untimed | Ending::Failed => self.search.forget(seconds - took, row, took),
+        }
+    }
+
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        let seconds = self.tell(now);
+        let in_flight = self.in_flight(backlog);
+        if self.stall.on_tick(seconds, &self.kinds, &self.promises) {
+            self.search.interrupt(seconds);
+        }
+        let flowing = self.kinds.flowing();
+        for (_, kind) in self.kinds.iter() {
+            self.streams.observe(seconds, kind, flowing, self.promises.kept(kind));
+        }
+        // Patience that nobody loses any more is forgotten.
+        self.leavers *= 0.999;
+        if self.leavers < 0.5 {
+            self.patience = f64::INFINITY;
+        }
+        if !self.stall.is_stalled() {
+            let pressed = self.is_pressed();
+            let (kinds, promises) = (&mut self.kinds, &self.promises);
+            self.search.on_tick(seconds, f64::from(in_flight), pressed, kinds, promises);
+        }
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new((self.places() + self.streams_running).max(1)))
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        self.promises = Promises::new(classes);
+        self.sharing.set_targets(classes, &self.promises);
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        let mut show = |name, value| visit(Reading { name, class: None, value });
+        show("limit_count", self.search.limit());
+        show("saturated_ratio", f64::from(u8::from(self.search.mode() != Mode::Free)));
+        show("work_busy_count", self.search.drain().unwrap_or(0.0));
+        show("queue_share_ratio", self.trim * QUEUE);
+        show("stalled_ratio", f64::from(u8::from(self.stall.is_stalled())));
+        show("streams_count", f64::from(self.streams_running));
+        show("target_out_of_reach_ratio", self.out_of_reach);
+        let kinds = self.kinds.iter().filter(|(_, kind)| kind.service.unhurried().is_some());
+        show("kinds_count", kinds.count() as f64);
+        if self.patience.is_finite() {
+            show("patience_seconds", self.patience);
+        }
+    }
+}

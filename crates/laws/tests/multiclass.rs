@@ -1,0 +1,90 @@
+//! What the multiclass controller is for: as [Welsh02 figs 58 and 59], two classes
+//! behind one first-come-first-served resource, with and without differentiation.
+
+mod simulated_stage;
+
+use std::time::Duration;
+
+use simulated_stage::report::{Summary, summarise};
+use simulated_stage::scenarios::{self, Scenario};
+use simulated_stage::{Outcome, Record, run};
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Finished, Reading, Timestamp,
+};
+use tamarisk_laws::{Multiclass, ResponseTime};
+
+/// Lets all that `law` admits wait in the upstream, where no priority counts.
+struct FirstComeFirstServed<L>(L);
+
+impl<L: AdmissionLaw> AdmissionLaw for FirstComeFirstServed<L> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
+        self.0.on_arrival(now, arrival, backlog)
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        self.0.on_finish(now, finished, backlog);
+    }
+
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.0.on_tick(now, backlog);
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new(1_000_000))
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        self.0.readings(visit);
+    }
+}
+
+/// Twice the capacity for two minutes, three tenths of it of the high class.
+fn scenario() -> Scenario {
+    let mut scenario = scenarios::priorities_at(2.0, 0.3);
+    scenario.workload.until_seconds = 130.0;
+    scenario.measured = (10.0, 130.0);
+    scenario
+}
+
+/// Rejected of the high and of the low class.
+fn rejected<L: AdmissionLaw>(law: L, scenario: &Scenario, seed: u64) -> (f64, f64) {
+    let records = run(&mut FirstComeFirstServed(law), scenario, seed);
+    let (from, to) = scenario.measured;
+    let of_class = |class| -> Summary {
+        summarise(&records, &scenario.workload.classes, Some(ClassId::new(class)), from, to)
+    };
+    (of_class(0).rejected, of_class(1).rejected)
+}
+
+#[test]
+fn the_lower_class_pays_first() {
+    let scenario = scenario();
+    let classes = &scenario.workload.classes;
+    for seed in [1, 2, 3] {
+        let (high, low) = rejected(ResponseTime::new(classes), &scenario, seed);
+        assert!(high > 0.1, "seed {seed}: {high:.2} of the high class, {low:.2} of the low");
+        let (high, low) = rejected(Multiclass::new(classes), &scenario, seed);
+        assert!(
+            high < 0.02 && low > 0.7,
+            "seed {seed}: {high:.2} of the high class, {low:.2} of the low"
+        );
+    }
+}
+
+#[test]
+fn the_high_class_is_answered_in_time_nonetheless() {
+    let scenario = scenario();
+    let classes = &scenario.workload.classes;
+    let records = run(&mut FirstComeFirstServed(Multiclass::new(classes)), &scenario, 1);
+    let target = Duration::from_millis(500).as_secs_f64();
+    let high = |record: &&Record| record.class == ClassId::DEFAULT && record.arrived > 30.0;
+    let answered = records.iter().filter(high).filter(|r| r.outcome == Outcome::Completed);
+    let (late, all) = answered.fold((0, 0), |(late, all), record| {
+        (late + usize::from(record.response() > target), all + 1)
+    });
+    assert!(late * 50 < all, "{late} of {all} came too late");
+}

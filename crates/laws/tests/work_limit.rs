@@ -1,0 +1,167 @@
+//! What the work limit is for: upstreams that cannot be seen into, overloaded or not.
+
+mod simulated_stage;
+
+use std::time::Duration;
+
+use simulated_stage::report::{Summary, summarise};
+use simulated_stage::scenarios::{self, Scenario};
+use simulated_stage::{Outcome, Record, run};
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Moved,
+    Reading, Timestamp, Waiting,
+};
+use tamarisk_laws::WorkLimit;
+
+const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+
+fn records(scenario: &Scenario, seed: u64) -> Vec<Record> {
+    run(&mut WorkLimit::new(&scenario.workload.classes), scenario, seed)
+}
+
+fn overall(scenario: &Scenario, seed: u64) -> Summary {
+    let (from, to) = scenario.measured;
+    summarise(&records(scenario, seed), &scenario.workload.classes, None, from, to)
+}
+
+/// Mean and least goodput, in parts of the capacity, are at least these.
+fn check(scenario: &Scenario, mean_min: f64, least_min: f64) {
+    let goodputs = SEEDS.map(|seed| overall(scenario, seed).goodput / scenario.capacity());
+    let mean = goodputs.iter().sum::<f64>() / goodputs.len() as f64;
+    let least = goodputs.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(mean >= mean_min && least >= least_min, "mean {mean:.3}, least {least:.3}");
+}
+
+/// The share of requests that were refused or dropped, of all seeds, at most.
+fn check_refused(scenario: &Scenario, most: f64) {
+    let shares = SEEDS.map(|seed| overall(scenario, seed).turned_away());
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    assert!(mean <= most, "{mean:.5}: {shares:?}");
+}
+
+/// A law before a clock that began ten hours ago.
+struct TenHoursLater(WorkLimit);
+
+fn later(at: Timestamp) -> Timestamp {
+    at + Duration::from_secs(36_000)
+}
+
+impl AdmissionLaw for TenHoursLater {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
+        let arrival = Arrival { deadline: arrival.deadline.map(later), ..*arrival };
+        self.0.on_arrival(later(now), &arrival, backlog)
+    }
+
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let entered = later(waiting.entered);
+        let waiting = Waiting { entered, deadline: waiting.deadline.map(later), ..*waiting };
+        self.0.on_dequeue(later(now), &waiting, backlog)
+    }
+
+    fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
+        self.0.on_move(later(now), moved, backlog);
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.0.due(waiting)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.0.may_start(class, kind, backlog)
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        self.0.on_finish(later(now), finished, backlog);
+    }
+
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.0.on_tick(later(now), backlog);
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        self.0.concurrency()
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        self.0.readings(visit);
+    }
+}
+
+#[test]
+fn it_does_the_same_whenever_its_clock_began() {
+    let scenario = scenarios::uniform(10.0);
+    let law = WorkLimit::new(&scenario.workload.classes);
+    let now = run(&mut law.clone(), &scenario, 1);
+    let later = run(&mut TenHoursLater(law), &scenario, 1);
+    assert!(now == later, "the first difference is at {:?}", differs_at(&now, &later));
+}
+
+fn differs_at(some: &[Record], others: &[Record]) -> Option<usize> {
+    some.iter().zip(others).position(|(one, other)| one != other)
+}
+
+#[test]
+fn an_application_that_is_not_overloaded_has_nothing_refused_however_long_its_reports_take() {
+    for reports in [15.0, 30.0] {
+        check_refused(&scenarios::idle_application(reports), 0.0);
+    }
+}
+
+#[test]
+fn at_four_fifths_of_the_capacity_next_to_nothing_is_refused() {
+    check_refused(&scenarios::uniform(0.8), 0.001);
+    check_refused(&scenarios::wide(0.8), 0.001);
+    check_refused(&scenarios::eighty_percent(), 0.001);
+    check_refused(&scenarios::workers_of_40_ms(0.8, 200), 0.005);
+}
+
+#[test]
+fn goodput_stays_in_an_overload() {
+    check(&scenarios::uniform(10.0), 0.95, 0.93);
+    // Short requests go first, so that more are answered than of an average mix.
+    check(&scenarios::spike(), 1.2, 1.0);
+    check(&scenarios::step(10.0), 1.2, 1.0);
+    check(&scenarios::wide(2.0), 0.8, 0.7);
+}
+
+#[test]
+fn service_that_becomes_slower_is_not_taken_for_a_queue() {
+    // 1 ÷ 2.5 of the capacity is left.
+    check(&scenarios::slowdown(), 0.45, 0.37);
+}
+
+#[test]
+fn an_upstream_that_suffers_from_concurrency_is_spared() {
+    check(&scenarios::contended(), 0.9, 0.85);
+}
+
+#[test]
+fn a_target_below_the_service_means_best_effort() {
+    let scenario = scenarios::workers_of_40_ms(3.0, 20);
+    let shares = SEEDS.map(|seed| {
+        let mut law = WorkLimit::new(&scenario.workload.classes);
+        let records = run(&mut law, &scenario, seed);
+        let done = records.iter().filter(|record| record.outcome == Outcome::Completed).count();
+        let mut out_of_reach = 0.0;
+        law.readings(&mut |reading| {
+            if reading.name == "target_out_of_reach_ratio" {
+                out_of_reach = reading.value;
+            }
+        });
+        assert!(out_of_reach > 0.9, "{out_of_reach}");
+        done as f64 / (200.0 * 40.0)
+    });
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    assert!(mean > 0.85 && shares.iter().all(|share| *share > 0.7), "{shares:?}");
+    check_refused(&scenarios::workers_of_40_ms(0.5, 20), 0.03);
+}
+
+#[test]
+fn the_same_events_give_the_same_decisions() {
+    let scenario = scenarios::workers_of_40_ms(3.0, 200);
+    assert_eq!(format!("{:?}", records(&scenario, 7)), format!("{:?}", records(&scenario, 7)));
+}
