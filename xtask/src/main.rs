@@ -2,6 +2,7 @@
 
 mod ablation;
 mod features;
+mod map;
 mod steps;
 mod tidy;
 mod tools;
@@ -24,9 +25,9 @@ struct Chores {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that CI checks: tools, tidy, fmt, lint, features, units, models, docs
+    /// Everything that CI checks: tools, tidy, map, fmt, lint, features, units, fuzz, models, docs
     Test,
-    /// What needs no outside tools: tidy, fmt, lint, and the unit tests inside of `src`
+    /// What needs no outside tools: tidy, map, fmt, lint, and the unit tests inside of `src`
     Quick,
     /// Install the outside tools that the tests need (Debian)
     Tools,
@@ -36,6 +37,8 @@ enum Chore {
         #[arg(long)]
         lower: bool,
     },
+    /// Write the map in ARCHITECTURE.md anew: a line for each source file
+    Map,
     /// The code is formatted
     Fmt,
     /// Clippy finds nothing, with warnings denied
@@ -44,6 +47,8 @@ enum Chore {
     Features,
     /// All tests, the documentation's examples included
     Units,
+    /// The fuzz targets compile
+    Fuzz,
     /// Every interleaving of what is lock-free, by model checking
     Models,
     /// The documentation builds without a broken link
@@ -75,23 +80,27 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test => {
             tools::install_missing()?;
             tidy::run(workspace)?;
+            map::check(workspace)?;
             steps::run(&[steps::FMT, steps::LINT])?;
             features::check()?;
-            steps::run(&[steps::UNITS, steps::MODELS, steps::DOCS])?;
+            steps::run(&[steps::UNITS, steps::FUZZ, steps::MODELS, steps::DOCS])?;
             eprintln!("xtask: all checks passed");
             Ok(())
         }
         Chore::Quick => {
             tidy::run(workspace)?;
+            map::check(workspace)?;
             steps::run(&[steps::FMT, steps::LINT, steps::INSIDE])
         }
         Chore::Tools => tools::install_missing(),
         Chore::Tidy { lower: false } => tidy::run(workspace),
         Chore::Tidy { lower: true } => tidy::lower(workspace),
+        Chore::Map => map::write(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
         Chore::Lint => steps::run(&[steps::LINT]),
         Chore::Features => features::check(),
         Chore::Units => steps::run(&[steps::UNITS]),
+        Chore::Fuzz => steps::run(&[steps::FUZZ]),
         Chore::Models => steps::run(&[steps::MODELS]),
         Chore::Docs => steps::run(&[steps::DOCS]),
         Chore::Tables => steps::run(&steps::TABLES),

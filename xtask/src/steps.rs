@@ -22,6 +22,12 @@ pub(crate) const UNITS: Step = step("units", "test --workspace --locked");
 /// Tests of TLS have certificates made by openssl.
 pub(crate) const INSIDE: Step =
     step("unit tests inside of src", "test --workspace --lib --bins --locked -- --skip tls::");
+/// The fuzz targets, which are a workspace of their own.
+pub(crate) const FUZZ: Step = Step {
+    name: "fuzz",
+    environment: &[("RUSTFLAGS", "--cfg fuzzing")],
+    cargo: "check --manifest-path fuzz/Cargo.toml --locked",
+};
 pub(crate) const MODELS: Step = Step {
     name: "models",
     // In a folder of its own: the flag makes every crate another one.

@@ -1,3 +1,5 @@
+//! What a reader says of the bytes that it was shown.
+
 /// What the first of the bytes are that a reader was shown. Complete by definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {

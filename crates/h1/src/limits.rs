@@ -1,3 +1,5 @@
+//! The most that a head or trailers may hold.
+
 /// The most header fields in one head or in the trailers of one body: as many as hyper parses
 /// without leaving the stack, and what nginx and Apache users know.
 pub const FIELDS_MAX: u32 = 100;

@@ -1,3 +1,5 @@
+//! What is wrong with a message, by name.
+
 use http::StatusCode;
 
 /// What is wrong with a message, or with the time that it takes.

@@ -1,3 +1,5 @@
+//! A timer for what is started often and hardly ever expires.
+
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};

@@ -1,3 +1,5 @@
+//! Why there is no response of the upstream, and the status that the client gets instead.
+
 use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode};

@@ -1,3 +1,5 @@
+//! The service of one client connection.
+
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;

@@ -1,3 +1,5 @@
+//! Why the rest of a request body cannot be read.
+
 use crate::guard::Violation;
 
 /// Why there is no more of a request's body.

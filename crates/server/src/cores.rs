@@ -1,3 +1,5 @@
+//! One thread for each core, with a runtime of its own.
+
 use std::io;
 use std::net::TcpListener as Socket;
 use std::thread::{self, JoinHandle};

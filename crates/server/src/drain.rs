@@ -1,3 +1,5 @@
+//! Draining: finish what is begun within a time, take nothing new.
+
 use std::pin::{Pin, pin};
 use std::task::{Poll, Waker};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Why a file is not a valid configuration, and where.
+
 use std::fmt::Display;
 use std::io;
 

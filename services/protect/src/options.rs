@@ -1,3 +1,5 @@
+//! Options of `protect`: what to protect, and how.
+
 use std::net::SocketAddr;
 
 use ipnet::IpNet;

@@ -67,7 +67,11 @@ fn findings(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn read(workspace: &Path) -> Result<Tree> {
+/// The Rust files of the workspace.
+///
+/// # Errors
+/// If one cannot be read.
+pub(crate) fn read(workspace: &Path) -> Result<Tree> {
     let mut tree = Tree::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
@@ -89,6 +93,6 @@ fn read(workspace: &Path) -> Result<Tree> {
 }
 
 #[cfg(test)]
-fn tree(files: &[(&str, &str)]) -> Tree {
+pub(crate) fn tree(files: &[(&str, &str)]) -> Tree {
     files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
 }

@@ -1,3 +1,5 @@
+//! A response body that writes its line of the access log when it ends.
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

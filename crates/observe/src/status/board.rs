@@ -1,3 +1,5 @@
+//! What the status port shows: stages, and the server before them.
+
 use std::time::{Duration, Instant};
 
 use crate::access_log::Log;

@@ -1,3 +1,5 @@
+//! The body of a proxied response: of the upstream, or our own.
+
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};

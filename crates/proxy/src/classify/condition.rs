@@ -1,3 +1,5 @@
+//! Conditions on a request: header, cookie, path, address.
+
 use std::net::IpAddr;
 
 use http::header::{COOKIE, HeaderName};

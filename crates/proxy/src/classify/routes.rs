@@ -1,3 +1,5 @@
+//! Which route, class and client a request belongs to.
+
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Parts of a request that are written in one system call.
+
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

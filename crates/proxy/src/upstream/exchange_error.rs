@@ -1,3 +1,5 @@
+//! Why an exchange with an upstream ended without a response.
+
 use std::io;
 
 use tamarisk_server::ClientBodyError;

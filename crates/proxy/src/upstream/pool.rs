@@ -1,3 +1,5 @@
+//! Idle connections to one upstream, a pool for each core.
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 

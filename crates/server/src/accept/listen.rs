@@ -1,3 +1,5 @@
+//! Listening sockets.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

@@ -1,3 +1,5 @@
+//! What a client may send, and how long it may take.
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Why a service cannot be served.
+
 use tamarisk_observe::status::InvalidToken;
 use tamarisk_server::ListenError;
 use tamarisk_stage::BuildError;

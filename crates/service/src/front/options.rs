@@ -1,3 +1,5 @@
+//! Options about where a service is served, and how.
+
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 

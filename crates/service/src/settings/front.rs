@@ -1,3 +1,5 @@
+//! The keys of a file about where a service is served.
+
 use std::path::Path;
 
 use tamarisk_settings::values::{count, list};

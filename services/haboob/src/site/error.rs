@@ -1,3 +1,5 @@
+//! Why a site cannot be served.
+
 use std::io;
 use std::path::PathBuf;
 
