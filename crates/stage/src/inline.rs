@@ -16,8 +16,8 @@ use thread_local::ThreadLocal;
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::ledger::Accounts;
-use crate::observation::{EventNanos, Observer, Phase, StageObservation};
+use crate::observe::Accounts;
+use crate::observe::{EventNanos, Observer, Phase, StageObservation};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// One call in this many is timed: two readings of the clock cost more than the

@@ -35,25 +35,18 @@
 //! # }
 //! ```
 
-mod batch;
 mod builder;
 mod call;
 mod clock;
-mod context;
 mod core;
-mod cpu;
 mod drain;
-mod entry;
 mod gate;
 mod graph;
 mod handler;
-mod histogram;
 mod inline;
-mod ledger;
-mod observation;
-mod pool;
+mod observe;
+mod panics;
 pub mod pressure;
-mod profile;
 mod queue;
 mod signal;
 mod sink;
@@ -61,27 +54,26 @@ mod stage;
 mod sync;
 mod termination;
 mod timer;
+mod workers;
 
-pub use batch::Batch;
 pub use builder::{BuildError, StageBuilder, StageClasses};
 pub use call::{CallError, Reply, Request};
 pub use clock::Clock;
-pub use context::{Context, Running, Shield};
 pub use drain::DrainReport;
-pub use entry::{Entry, Envelope};
 pub use gate::{Gate, GatePermit, Refused, RunError};
 pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
-pub use handler::{BlockingHandler, BoxError, Handler, StageFn, blocking_fn, stage_fn};
-pub use histogram::TimeHistogram;
-pub use inline::{Inline, InlineError};
-pub use ledger::{Accounts, Outcome};
-pub use observation::{
-    ClassObservation, LawObservation, LawReading, Percentiles, Phase, StageObservation,
+pub use handler::{
+    Batch, BlockingHandler, BoxError, Context, Handler, Running, Shield, StageFn, blocking_fn,
+    stage_fn,
 };
-pub use profile::{Profile, ServiceProfile};
+pub use inline::{Inline, InlineError};
+pub use observe::{
+    Accounts, ClassObservation, LawObservation, LawReading, Outcome, Percentiles, Phase, Profile,
+    ServiceProfile, StageObservation, TimeHistogram,
+};
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};
-pub use sink::{Asking, Permit, Predicate, Reserve, SendError, Sink, TrySink};
+pub use sink::{Asking, Entry, Envelope, Permit, Predicate, Reserve, SendError, Sink, TrySink};
 pub use stage::Stage;
 pub use termination::{EventId, Terminated};
 pub use timer::{NoTimer, Timer, TimerError, Timers};

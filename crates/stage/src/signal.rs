@@ -3,7 +3,7 @@
 use tamarisk_control::Ratio;
 use tokio::sync::broadcast;
 
-use crate::entry::Envelope;
+use crate::sink::Envelope;
 use crate::sink::TrySink;
 
 /// A listener that falls this far behind misses the oldest signals, and is told

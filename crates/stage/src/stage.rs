@@ -6,19 +6,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Target};
 
-use crate::batch::Payload;
 use crate::builder::{BuildError, StageBuilder, Workers};
 use crate::call::{CallError, Request};
 use crate::clock::Clock;
-use crate::context::{Context, Observed, Running};
 use crate::core::{Core, Governed, govern};
 use crate::drain::{self, DrainReport};
-use crate::entry::Entry;
+use crate::handler::Payload;
 use crate::handler::{AnswerFn, BlockingHandler, BoxError, EventFn, Handler};
-use crate::observation::StageObservation;
-use crate::pool::{Roster, WorkerPool};
+use crate::handler::{Context, Observed, Running};
+use crate::observe::StageObservation;
+use crate::sink::Entry;
 use crate::sink::{Endpoint, Sink, TrySink};
 use crate::termination::EventId;
+use crate::workers::{Roster, WorkerPool};
 
 /// A running stage; clones share it. Dropping the last clone destroys it: its sinks
 /// answer *closed*.

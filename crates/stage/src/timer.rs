@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::entry::Envelope;
+use crate::sink::Envelope;
 use crate::sink::{SendError, TrySink};
 
 /// Sets timers, up to a number; clones share it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::Ratio;
 
-use crate::cpu::CpuMeter;
+use super::cpu::CpuMeter;
 
 /// The governor looks at a stage this often: a tenth of the second that laws are
 /// promised, so that what has become overdue in the queue is told so soon.

@@ -6,11 +6,12 @@
 //! plain state machine. Nothing of the user's runs inside it: predicates run
 //! before, and events that are discarded are destroyed after.
 
+mod cpu;
 mod governor;
 mod in_service;
 mod item;
-mod knobs;
-mod ruling;
+mod settings;
+mod slow_laws;
 mod state;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,12 +31,12 @@ use tokio::sync::Notify;
 
 use crate::builder::BuildError;
 use crate::clock::Clock;
-use crate::entry::Entry;
-use crate::ledger::Ledger;
-use crate::observation::{
+use crate::observe::Ledger;
+use crate::observe::{
     ClassObservation, LawObservation, LawReading, Observer, Phase, StageObservation,
 };
 use crate::queue::{Lease, Meta, Queue, Queued, Run};
+use crate::sink::Entry;
 
 use governor::TICK;
 pub(crate) use governor::{Governed, govern};
@@ -43,8 +44,8 @@ use in_service::InService;
 pub(crate) use in_service::ServiceSlot;
 use item::discard;
 pub(crate) use item::{Discard, Item, Leaving};
-pub(crate) use knobs::Knobs;
-pub(crate) use ruling::{Adjustment, bounds};
+pub(crate) use settings::Knobs;
+pub(crate) use slow_laws::{Adjustment, bounds};
 pub(crate) use state::{Begun, Ended, State};
 
 /// A stage with a queue, whatever waits in it.

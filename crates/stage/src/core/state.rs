@@ -13,10 +13,10 @@ use tamarisk_laws::catalogue::Laws;
 
 use super::in_service::{InService, Place, Served, ServiceSlot};
 use super::item::{Discard, Item, Leaving};
-use super::knobs::Knobs;
-use super::ruling::{Adjustment, govern};
-use crate::ledger::{Aside, Ledger, Outcome};
-use crate::observation::{EventNanos, Observer, Phase};
+use super::settings::Knobs;
+use super::slow_laws::{Adjustment, govern};
+use crate::observe::{Aside, Ledger, Outcome};
+use crate::observe::{EventNanos, Observer, Phase};
 use crate::queue::{Lease, Meta, Queue, Queued};
 
 /// A stage's queue, accounts, law and observations; all of one instant.

@@ -16,7 +16,7 @@ use tamarisk_control::{
 
 use super::{Edge, Parts};
 use crate::core::Governed;
-use crate::observation::{ClassObservation, LawReading, Percentiles, StageObservation};
+use crate::observe::{ClassObservation, LawReading, Percentiles, StageObservation};
 
 /// What an edge has been asked to carry.
 #[derive(Default)]

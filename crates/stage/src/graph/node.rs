@@ -12,7 +12,7 @@ use super::global::Overseer;
 use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
-use crate::observation::StageObservation;
+use crate::observe::StageObservation;
 use crate::sink::{Endpoint, Sink, TrySink};
 use crate::stage::{Stage, UnstartedStage};
 

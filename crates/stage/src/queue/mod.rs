@@ -1,6 +1,6 @@
 //! The queue before a stage, and the order in which it is served.
 
-mod due;
+mod earliest_due;
 mod fair;
 mod levels;
 mod partitioned;
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{Class, ClassId, Classes, Order, Timestamp};
 
-use due::Due;
+use earliest_due::Due;
 use fair::Fair;
 use levels::Levels;
 pub(crate) use partitioned::Lease;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tamarisk_control::Timestamp;
 
+use super::{Context, Worker, context};
 use crate::call::{Cause, take_unanswered, with_cause};
-use crate::context::{Context, Worker, context};
 use crate::core::{Begun, Core, Discard, Ended, Item};
-use crate::entry::Envelope;
-use crate::ledger::Outcome;
-use crate::pool::contained;
+use crate::observe::Outcome;
+use crate::panics::contained;
 use crate::queue::{Lease, Meta, Queued};
+use crate::sink::Envelope;
 
 /// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)
 /// or all at once with [`drain`](Self::drain).

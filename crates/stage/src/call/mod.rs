@@ -12,7 +12,7 @@ use tamarisk_control::Rejection;
 use tokio::sync::oneshot;
 
 use crate::handler::BoxError;
-use crate::pool::contained;
+use crate::panics::contained;
 use crate::termination::Terminated;
 
 /// An event of type `Q` whose sender waits for an `R`.

@@ -21,7 +21,7 @@ use tamarisk_laws::fair::InvalidStageCount;
 use crate::builder::{StageBuilder, Workers};
 use crate::core::govern;
 use crate::drain::DrainReport;
-use crate::observation::StageObservation;
+use crate::observe::StageObservation;
 use crate::signal::{Signal, Signals};
 use crate::sink::{Sink, TrySink};
 use crate::stage::UnstartedStage;

@@ -8,9 +8,9 @@ use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use crate::call::{CallError, Reply, Request, note_terminated};
 use crate::clock::Clock;
-use crate::entry::{Due, Entry, Envelope};
-use crate::observation::StageObservation;
+use crate::observe::StageObservation;
 use crate::queue::Meta;
+use crate::sink::{Due, Entry, Envelope};
 use crate::sink::{SendError, Sink};
 use crate::termination::{EventId, Terminated, WorkerSlot};
 

@@ -1,8 +1,8 @@
 //! Where a worker keeps its handler.
 
-use super::panics::contained;
-use crate::batch::Batch;
 use crate::call::Cause;
+use crate::handler::Batch;
+use crate::panics::contained;
 
 /// A handler, made by the stage's factory and replaced when it can no longer be
 /// trusted.

@@ -1,8 +1,7 @@
 //! The workers of a stage: how many there are, and how each serves the queue.
 
 mod handler_slot;
-mod panics;
-mod roster;
+mod registry;
 mod size;
 mod task_worker;
 mod thread_worker;
@@ -10,18 +9,17 @@ mod thread_worker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::batch::{Batch, Payload};
 use crate::builder::BuildError;
 use crate::call::{Cause, destroy_returned};
-use crate::context::{Observed, Worker};
 use crate::core::Core;
+use crate::handler::{Batch, Payload};
 use crate::handler::{BlockingHandler, BoxError, Handler};
-use crate::ledger::Outcome;
+use crate::handler::{Observed, Worker};
+use crate::observe::Outcome;
+use crate::panics::{Panic, contained};
 use crate::termination::Terminated;
 
-use panics::Panic;
-pub(crate) use panics::contained;
-pub(crate) use roster::Roster;
+pub(crate) use registry::Roster;
 use size::Size;
 
 /// All workers that serve a stage with handlers from one factory.

@@ -6,9 +6,7 @@ use std::time::Duration;
 use histogram::Histogram;
 use tamarisk_control::{ClassId, Classes, PerSecond, Ratio, Reason, Timestamp};
 
-use crate::histogram::TimeHistogram;
-use crate::ledger::Accounts;
-use crate::profile::{Profile, Profiler, ServiceProfile};
+use super::{Accounts, Profile, Profiler, ServiceProfile, TimeHistogram};
 
 /// How far back percentiles and the busy share look: at least one window, at
 /// most two.

@@ -3,6 +3,8 @@
 //! A sink speaks like the channels that Rust users know, and is never silent: an
 //! event that is not taken comes back with the reason.
 
+mod entry;
+
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,13 +13,15 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::RwLock;
 use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection, Timestamp};
 
-use crate::batch::Payload;
 use crate::call::{CallError, Cause, Reply, Request, with_cause};
 use crate::core::Core;
-use crate::entry::{Entry, Envelope};
 use crate::graph::{Crossings, Overseer};
-use crate::observation::Phase;
+use crate::handler::Payload;
+use crate::observe::Phase;
 use crate::queue::{Meta, Queued};
+
+pub(crate) use entry::Due;
+pub use entry::{Entry, Envelope};
 
 /// The enqueue end of a stage's queue, for senders that may wait; clones share
 /// it. All that a [`TrySink`] can do, it can.

@@ -3,10 +3,10 @@
 use futures_executor::block_on;
 
 use super::handler_slot::HandlerSlot;
-use super::panics::contained;
 use super::{PoolWorker, Ran, settle};
 use crate::call::{CallError, watched};
 use crate::handler::BlockingHandler;
+use crate::panics::contained;
 
 pub(super) fn serve<E, H, F>(mut this: PoolWorker<E>, factory: &F)
 where

@@ -20,10 +20,10 @@ use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
 use crate::core::{Begun, Core, Discard, Ended, Governed, Item, Leaving, ServiceSlot, govern};
 use crate::drain::{self, DrainReport};
-use crate::entry::Entry;
-use crate::ledger::Outcome;
-use crate::observation::StageObservation;
+use crate::observe::Outcome;
+use crate::observe::StageObservation;
 use crate::queue::Meta;
+use crate::sink::Entry;
 
 /// A gate; clones share it.
 ///

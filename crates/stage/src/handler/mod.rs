@@ -1,11 +1,17 @@
 //! What runs inside a stage.
 
+mod batch;
+mod context;
+
 use std::error::Error;
 use std::future::Future;
 
-use crate::batch::Batch;
 use crate::call::{CallError, Reply, Request};
-use crate::context::Context;
+
+pub use batch::Batch;
+pub(crate) use batch::Payload;
+pub use context::{Context, Running, Shield};
+pub(crate) use context::{Observed, Worker, context};
 
 /// What a handler fails with; a [`Terminated`](crate::Terminated) counts the event
 /// as terminated instead.

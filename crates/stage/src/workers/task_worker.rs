@@ -9,12 +9,12 @@ use tamarisk_control::Timestamp;
 use tokio::time::Sleep;
 
 use super::handler_slot::HandlerSlot;
-use super::panics::{Panic, contained};
 use super::{PoolWorker, Ran, settle};
-use crate::batch::Batch;
 use crate::call::{CallError, Cause, watched, with_cause};
-use crate::context::Worker;
+use crate::handler::Batch;
 use crate::handler::Handler;
+use crate::handler::Worker;
+use crate::panics::{Panic, contained};
 
 pub(super) async fn serve<E, H, F>(mut this: PoolWorker<E>, factory: Arc<F>)
 where

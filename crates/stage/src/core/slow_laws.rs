@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use tamarisk_control::{Activity, BatchSize, ClassId, Concurrency, Timestamp, WorkersLaw};
 use tamarisk_laws::{Composition, Ruling};
 
-use super::knobs::Knobs;
+use super::settings::Knobs;
 
 /// What slow laws want changed of the workers.
 #[derive(Clone, Copy, Debug, Default)]
