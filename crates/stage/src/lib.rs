@@ -57,14 +57,13 @@ mod timer;
 mod workers;
 
 pub use builder::{BuildError, StageBuilder, StageClasses};
-pub use call::{CallError, Reply, Request};
+pub use call::{BoxError, CallError, Reply, Request};
 pub use clock::Clock;
 pub use drain::DrainReport;
 pub use gate::{Gate, GatePermit, Refused, RunError};
 pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
 pub use handler::{
-    Batch, BlockingHandler, BoxError, Context, Handler, Running, Shield, StageFn, blocking_fn,
-    stage_fn,
+    Batch, BlockingHandler, Context, Handler, Shield, StageFn, blocking_fn, stage_fn,
 };
 pub use inline::{Inline, InlineError};
 pub use observe::{
@@ -77,3 +76,4 @@ pub use sink::{Asking, Entry, Envelope, Permit, Predicate, Reserve, SendError, S
 pub use stage::Stage;
 pub use termination::{EventId, Terminated};
 pub use timer::{NoTimer, Timer, TimerError, Timers};
+pub use workers::Running;

@@ -1,20 +1,25 @@
 //! How a stage is described before it runs.
 
+mod classes;
+mod error;
+
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, InvalidClasses, Priority,
-    QualityLaw, Ratio, Target, TerminationLaw, WorkersLaw,
+    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, Priority, QualityLaw, Ratio,
+    Target, TerminationLaw, WorkersLaw,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::{Degradation, Knobs, PoolSizing, PredictGateTrim, SlowLaws, WorkLimit};
 
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
-use crate::gate::Gate;
 use crate::queue::{Discipline, Queue};
+
+pub use classes::StageClasses;
+pub use error::BuildError;
 
 /// The promise of a stage that was given none: a second at the 90th percentile,
 /// the target of the papers' first experiments [Welsh03 §4.2].
@@ -275,14 +280,6 @@ impl StageBuilder {
         self
     }
 
-    /// A stage run by its own callers.
-    ///
-    /// # Errors
-    /// [`BuildError`] if it could not work as described.
-    pub fn gate(self) -> Result<Gate, BuildError> {
-        Gate::new(self)
-    }
-
     pub(crate) fn has_law(&self) -> bool {
         self.law.is_some()
     }
@@ -435,33 +432,6 @@ impl StageBuilder {
     }
 }
 
-/// What [`StageBuilder::classes`] takes: names, or whole classes.
-#[derive(Clone, Debug)]
-pub enum StageClasses {
-    /// Names, the most important first; all have the stage's target.
-    Named(Vec<String>),
-    /// Each with a target and a priority of its own.
-    Whole(Classes),
-}
-
-impl From<Classes> for StageClasses {
-    fn from(classes: Classes) -> Self {
-        Self::Whole(classes)
-    }
-}
-
-impl<S: Into<String>, const N: usize> From<[S; N]> for StageClasses {
-    fn from(names: [S; N]) -> Self {
-        Self::Named(names.into_iter().map(Into::into).collect())
-    }
-}
-
-impl<S: Into<String>> From<Vec<S>> for StageClasses {
-    fn from(names: Vec<S>) -> Self {
-        Self::Named(names.into_iter().map(Into::into).collect())
-    }
-}
-
 /// Where workers run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Workers {
@@ -481,85 +451,4 @@ impl Workers {
             }
         }
     }
-}
-
-/// Why a stage cannot be built as described.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// Nobody would ever serve its queue.
-    #[error(
-        "stage {stage:?} has no workers: give it at least one, and not more at least than at most"
-    )]
-    NoWorkers {
-        /// The stage.
-        stage: String,
-    },
-    /// No events could keep its target.
-    #[error("the target of stage {stage:?}: {reason}")]
-    Target {
-        /// The stage.
-        stage: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// There are none, too many, or two of one name.
-    #[error("the classes of stage {stage:?}: {reason}")]
-    Classes {
-        /// The stage.
-        stage: String,
-        /// What is wrong with them.
-        reason: InvalidClasses,
-    },
-    /// A quality is stated for a class that there is not.
-    #[error("stage {stage:?} has no class {class:?}: give the name of one of its classes")]
-    UnknownClass {
-        /// The stage.
-        stage: String,
-        /// The name.
-        class: String,
-    },
-    /// Its queue could hold nothing.
-    #[error("stage {stage:?} has a queue of no capacity: give it at least one place")]
-    NoQueue {
-        /// The stage.
-        stage: String,
-    },
-    /// Its workers would take nothing.
-    #[error("stage {stage:?} has a batching factor of zero: give it at least one")]
-    NoBatch {
-        /// The stage.
-        stage: String,
-    },
-    /// Constants of laws that were chosen by name do not go together.
-    #[error("the laws of stage {stage:?} cannot be: {reason}")]
-    Laws {
-        /// The stage.
-        stage: String,
-        /// What the law says.
-        reason: String,
-    },
-    /// Order by key needs workers that take turns, and a gate has none.
-    #[error(
-        "stage {stage:?} is a gate and cannot keep order by key: build it as tasks or threads, \
-         or leave out what makes it partitioned or single-threaded"
-    )]
-    PartitionedGate {
-        /// The stage.
-        stage: String,
-    },
-    /// Stages with a queue tick and wait on an async runtime.
-    #[error("stage {stage:?} is built outside of a tokio runtime: build it within one")]
-    NoRuntime {
-        /// The stage.
-        stage: String,
-    },
-    /// The operating system gave no thread.
-    #[error("stage {stage:?} could not start a worker thread: {reason}")]
-    Thread {
-        /// The stage.
-        stage: String,
-        /// What the system said.
-        reason: String,
-    },
 }

@@ -5,12 +5,14 @@
 //! queue only while all permits are out, under the same laws, disciplines and
 //! accounts as events in any other stage.
 
+mod caller;
+mod permit;
+
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tamarisk_control::{
     AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target, Timestamp,
 };
@@ -18,12 +20,15 @@ use tamarisk_laws::catalogue::Laws;
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::core::{Begun, Core, Discard, Ended, Governed, Item, Leaving, ServiceSlot, govern};
+use crate::core::{Begun, Core, Governed, ServiceSlot, govern};
 use crate::drain::{self, DrainReport};
 use crate::observe::Outcome;
 use crate::observe::StageObservation;
 use crate::queue::Meta;
+
 use crate::sink::Entry;
+use caller::{QueuedCaller, Waiter};
+pub use permit::GatePermit;
 
 /// A gate; clones share it.
 ///
@@ -45,23 +50,6 @@ use crate::sink::Entry;
 #[derive(Clone)]
 pub struct Gate {
     core: Arc<Core<Arc<Waiter>>>,
-}
-
-/// The right to run one event. Dropping it unfinished counts the event as
-/// terminated, or as failed if the caller panics.
-#[must_use = "a permit that is dropped at once counts as a terminated event"]
-pub struct GatePermit {
-    gate: Gate,
-    begun: Begun,
-    slot: ServiceSlot,
-    started: Timestamp,
-    /// [`Timestamp::MAX`] if at no set time.
-    end: Timestamp,
-    timed: bool,
-    /// When the first data of a stream was out.
-    answered: Option<Timestamp>,
-    /// How the event is booked when the permit goes.
-    outcome: Outcome,
 }
 
 /// Why a gate did not let a caller through.
@@ -87,6 +75,16 @@ pub enum RunError {
     /// The work was ended at its deadline.
     #[error("terminated at its deadline")]
     Terminated,
+}
+
+impl StageBuilder {
+    /// A stage run by its own callers.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    pub fn gate(self) -> Result<Gate, BuildError> {
+        Gate::new(self)
+    }
 }
 
 impl Gate {
@@ -261,190 +259,15 @@ impl Gate {
     }
 }
 
-impl GatePermit {
-    /// The work is done.
-    #[inline]
-    pub fn complete(mut self) {
-        self.outcome = Outcome::Completed;
-    }
-
-    /// The work came to nothing. Laws count it as slow.
-    pub fn fail(mut self) {
-        self.outcome = Outcome::Failed;
-    }
-
-    /// The same, and observations show why until another event fails.
-    pub fn fail_because(self, why: impl Into<String>) {
-        self.gate.core.note_failure(why.into());
-        self.fail();
-    }
-
-    /// It keeps its place from here on, but its times say nothing of the stage:
-    /// a stream or tunnel after its head.
-    pub fn untimed(&mut self) {
-        self.timed = false;
-    }
-
-    /// Gives the place to others while the caller waits for somebody else than what the gate
-    /// protects, such as its own client. That time counts neither as service nor as response.
-    pub fn suspend(&mut self) {
-        self.gate.core.suspend(self.slot);
-    }
-
-    /// Takes the place again at once, be it one more than there are. Without effect if it was
-    /// not given up.
-    pub fn resume(&mut self) {
-        self.gate.core.resume(self.slot);
-    }
-
-    /// The first data of a stream is out: this is its answer, and its response time ends here.
-    /// It keeps its place to the end.
-    pub fn first_data(&mut self) {
-        let core = &self.gate.core;
-        let now = core.clock.now();
-        self.answered = Some(now);
-        core.first_data(now, self.slot);
-    }
-
-    /// When the caller was let through.
-    pub fn started(&self) -> Timestamp {
-        self.started
-    }
-
-    /// When the event is to end, if at a set time: its answer stops being of use
-    /// then, or the stage's termination law lets its class run no longer.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        (self.end != Timestamp::MAX).then_some(self.end)
-    }
-
-    /// How well it is to be served; see [`Context::quality`](crate::Context::quality).
-    pub fn quality(&self) -> Ratio {
-        self.gate.core.knobs.quality_of(self.begun.class)
-    }
-}
-
-impl Drop for GatePermit {
-    #[inline]
-    fn drop(&mut self) {
-        let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
-        let outcome = if unwinding { Outcome::Failed } else { self.outcome };
-        let core = &self.gate.core;
-        let Self { started, timed, answered, .. } = *self;
-        let ended = Ended { timed, answered, ..Ended::now(started, outcome) };
-        core.finish_served(core.clock.now(), self.slot, &self.begun, ended);
-    }
-}
-
 enum Arrived {
     Running(Meta, Timestamp, ServiceSlot),
     Waiting(QueuedCaller),
-}
-
-/// A place in the gate's queue.
-struct QueuedCaller {
-    gate: Gate,
-    meta: Meta,
-    waiter: Arc<Waiter>,
-}
-
-#[derive(Default)]
-struct Waiter(Mutex<Waiting>);
-
-#[derive(Default)]
-struct Waiting {
-    state: WaitState,
-    waker: Option<Waker>,
-}
-
-/// Changed under the gate's lock, but for the step to `Over` by the waiter itself.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum WaitState {
-    #[default]
-    Queued,
-    Started(Timestamp, ServiceSlot),
-    Discarded(Discard),
-    /// The waiter took its answer, or left.
-    Over,
-}
-
-impl QueuedCaller {
-    fn poll(&self, cx: &Context<'_>) -> Poll<Result<GatePermit, Refused>> {
-        let mut waiting = self.waiter.0.lock();
-        let answer = match waiting.state {
-            WaitState::Queued => {
-                waiting.waker = Some(cx.waker().clone());
-                return Poll::Pending;
-            }
-            WaitState::Started(started, slot) => Ok(self.gate.permit(&self.meta, started, slot)),
-            WaitState::Discarded(Discard::Closed) => Err(Refused::Closed),
-            WaitState::Discarded(_) => Err(Refused::Dropped),
-            WaitState::Over => unreachable!("polled after it was ready"),
-        };
-        waiting.state = WaitState::Over;
-        Poll::Ready(answer)
-    }
-}
-
-impl Drop for QueuedCaller {
-    fn drop(&mut self) {
-        // Declared before the lock, so that it goes after: with a waker may go the
-        // task that it would have woken.
-        let _waker;
-        let mut state = self.gate.core.lock();
-        let last = {
-            let mut waiting = self.waiter.0.lock();
-            _waker = waiting.waker.take();
-            std::mem::replace(&mut waiting.state, WaitState::Over)
-        };
-        match last {
-            WaitState::Queued => state.abandon(self.gate.core.clock.now(), &self.meta),
-            WaitState::Started(started, slot) => {
-                drop(state);
-                drop(self.gate.permit(&self.meta, started, slot));
-            }
-            WaitState::Discarded(_) | WaitState::Over => {}
-        }
-    }
 }
 
 impl Governed for Core<Arc<Waiter>> {
     fn tick(&self, cpu: Option<Ratio>) {
         if let Some(workers) = Self::tick(self, cpu).workers {
             self.set_workers(workers);
-        }
-    }
-}
-
-impl Item for Arc<Waiter> {
-    const BRINGS_WORKER: bool = true;
-
-    fn leaving(&self, how: Leaving) {
-        self.0.lock().state = match how {
-            Leaving::Started(now, slot) => {
-                WaitState::Started(now, slot.expect("a caller runs under a permit"))
-            }
-            Leaving::Discarded(why) => WaitState::Discarded(why),
-        };
-    }
-
-    fn start(self) {
-        self.wake();
-    }
-
-    fn discard(self, _why: Discard) {
-        self.wake();
-    }
-
-    fn is_gone(&self) -> bool {
-        self.0.lock().state == WaitState::Over
-    }
-}
-
-impl Waiter {
-    fn wake(&self) {
-        let waker = self.0.lock().waker.take();
-        if let Some(waker) = waker {
-            waker.wake();
         }
     }
 }

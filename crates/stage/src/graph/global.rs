@@ -5,45 +5,16 @@
 //! and gives the stages the targets that the law finds ([`Oversight`]).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample, Times};
-use tamarisk_control::{
-    ClassId, Concurrency, Decision, Ratio, Reading, Rejection, Target, Timestamp,
-};
+use tamarisk_control::global::{GraphSample, Share, StageSample, Times};
+use tamarisk_control::{ClassId, Concurrency, Ratio, Reading, Target, Timestamp};
 
 use super::{Edge, Parts};
 use crate::core::Governed;
 use crate::observe::{ClassObservation, LawReading, Percentiles, StageObservation};
-
-/// What an edge has been asked to carry.
-#[derive(Default)]
-pub(crate) struct Crossings {
-    taken: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Crossings {
-    pub(crate) fn taken(&self, events: usize) {
-        self.taken.fetch_add(events as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn refused(&self, events: usize) {
-        if events > 0 {
-            self.refused.fetch_add(events as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// How many were taken, and how many refused.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.taken.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
-    }
-}
-
-/// A global law, for all who ask and tell it.
-pub(crate) struct Overseer(Mutex<Box<dyn GlobalLaw>>);
+use crate::sink::Overseer;
 
 /// What a global law has found.
 #[derive(Clone, Debug)]
@@ -57,32 +28,16 @@ pub struct GlobalObservation {
     pub shares: Vec<Option<Share>>,
 }
 
-impl Overseer {
-    pub(super) fn new(law: Box<dyn GlobalLaw>) -> Self {
-        Self(Mutex::new(law))
-    }
-
-    /// Whether an event may enter from outside.
-    pub(crate) fn ask(&self, now: Timestamp) -> Result<(), Rejection> {
-        match self.0.lock().on_entry(now) {
-            Decision::Admit => Ok(()),
-            Decision::Reject(rejection) => Err(rejection),
-        }
-    }
-
-    pub(super) fn law(&self) -> parking_lot::MutexGuard<'_, Box<dyn GlobalLaw>> {
-        self.0.lock()
-    }
-
-    pub(super) fn observe(&self, stages: usize) -> GlobalObservation {
-        let law = self.law();
+impl GlobalObservation {
+    pub(super) fn of(overseer: &Overseer, stages: usize) -> Self {
+        let law = overseer.law();
         let mut readings = Vec::new();
         law.readings(&mut |reading: Reading<'_>| {
             let (name, value) = (reading.name.to_owned(), reading.value);
             readings.push(LawReading { name, class: None, value });
         });
         let shares = (0..stages).map(|stage| law.share(stage)).collect();
-        GlobalObservation { law: law.name(), readings, shares }
+        Self { law: law.name(), readings, shares }
     }
 }
 

@@ -23,13 +23,12 @@ use crate::core::govern;
 use crate::drain::DrainReport;
 use crate::observe::StageObservation;
 use crate::signal::{Signal, Signals};
-use crate::sink::{Sink, TrySink};
+use crate::sink::{Crossings, Overseer, Sink, TrySink};
 use crate::stage::UnstartedStage;
 
 pub use error::GraphError;
 pub use global::GlobalObservation;
 use global::Oversight;
-pub(crate) use global::{Crossings, Overseer};
 use node::AnyNode;
 pub use node::Node;
 
@@ -292,7 +291,7 @@ impl Graph {
         GraphObservation {
             stages: parts.nodes.iter().map(|node| node.observe()).collect(),
             edges: parts.edges.iter().map(edge).collect(),
-            global: self.overseer.as_ref().map(|overseer| overseer.observe(count)),
+            global: self.overseer.as_ref().map(|overseer| GlobalObservation::of(overseer, count)),
         }
     }
 

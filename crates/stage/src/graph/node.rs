@@ -8,12 +8,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{ClassId, Target, Timestamp};
 
-use super::global::Overseer;
 use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observe::StageObservation;
-use crate::sink::{Endpoint, Sink, TrySink};
+use crate::sink::{Endpoint, Overseer, Sink, TrySink};
 use crate::stage::{Stage, UnstartedStage};
 
 /// A stage of a graph, with the type of its events; clones name the same one.

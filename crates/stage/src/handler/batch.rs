@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tamarisk_control::Timestamp;
 
-use super::{Context, Worker, context};
-use crate::call::{Cause, take_unanswered, with_cause};
-use crate::core::{Begun, Core, Discard, Ended, Item};
+use super::Context;
+use crate::call::{Cause, take_unanswered};
+use crate::core::{Begun, Core, Discard, Ended, Payload, destroy};
 use crate::observe::Outcome;
-use crate::panics::contained;
 use crate::queue::{Lease, Meta, Queued};
 use crate::sink::Envelope;
+use crate::workers::Worker;
 
 /// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)
 /// or all at once with [`drain`](Self::drain).
@@ -27,26 +27,6 @@ pub struct Batch<E: Send + 'static> {
     /// Begun and not ended: one event, or those that were drained together.
     begun: Vec<Begun>,
     started: Timestamp,
-}
-
-/// An event in a queue.
-pub(crate) struct Payload<E>(pub(crate) E);
-
-/// Drops an event; a destructor that panics harms nobody else.
-fn destroy<E>(event: E, cause: Cause) {
-    // The panic has been reported by its hook; there is nothing to add.
-    let _ = contained(|| with_cause(cause, || drop(event)));
-}
-
-impl<E: Send> Item for Payload<E> {
-    fn discard(self, why: Discard) {
-        let cause = match why {
-            Discard::Dropped => Cause::Dropped,
-            Discard::Terminated => Cause::Terminated,
-            Discard::Closed => Cause::Closed,
-        };
-        destroy(self.0, cause);
-    }
 }
 
 impl<E: Send + 'static> Batch<E> {
@@ -74,7 +54,7 @@ impl<E: Send + 'static> Batch<E> {
         self.started = now;
         self.begun.push(Begun::one(&queued.meta));
         let sequence = self.worker.begin(&queued.meta, self.core.knobs.end(&queued.meta, now));
-        Some((queued.item.0, context(&self.worker, queued.meta, sequence)))
+        Some((queued.item.0, Context::new(&self.worker, queued.meta, sequence)))
     }
 
     /// All events that are left, begun together and ended together: the way to

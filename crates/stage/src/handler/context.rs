@@ -1,18 +1,16 @@
 //! What a handler may know and do about the event it runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use crate::call::{CallError, Reply, Request, note_terminated};
-use crate::clock::Clock;
 use crate::observe::StageObservation;
 use crate::queue::Meta;
-use crate::sink::{Due, Entry, Envelope};
-use crate::sink::{SendError, Sink};
-use crate::termination::{EventId, Terminated, WorkerSlot};
+use crate::sink::{Entry, Envelope, SendError, Sink};
+use crate::termination::{EventId, Terminated};
+use crate::workers::Worker;
 
 /// The event that is being run, seen from its handler.
 #[derive(Clone)]
@@ -22,40 +20,11 @@ pub struct Context {
     sequence: u64,
 }
 
-/// A worker as it is seen from outside: by the contexts it hands out, by whoever
-/// ends its events, by whoever asks what runs.
-pub(crate) struct Worker {
-    pub(crate) id: u64,
-    pub(crate) slot: WorkerSlot,
-    stage: Arc<dyn Observed>,
-    /// When the running event is to end; [`Timestamp::MAX`] if at no set time.
-    end: AtomicU64,
-    entered: AtomicU64,
-    class: AtomicU32,
-    /// A reply was dropped unanswered while the running event was polled. Only the
-    /// worker itself reads and writes it.
-    unanswered: AtomicBool,
-}
-
-/// What contexts need of their stage, whatever it carries.
-pub(crate) trait Observed: Send + Sync {
-    fn observe(&self) -> StageObservation;
-    fn clock(&self) -> &Clock;
-    fn quality(&self, class: ClassId) -> Ratio;
-}
-
-/// An event that is being run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Running {
-    /// What to name when it is to be ended.
-    pub id: EventId,
-    /// Its class.
-    pub class: ClassId,
-    /// How long ago it entered the stage.
-    pub age: Duration,
-}
-
 impl Context {
+    pub(crate) fn new(worker: &Arc<Worker>, meta: Meta, sequence: u64) -> Self {
+        Self { worker: Arc::clone(worker), meta, sequence }
+    }
+
     /// The event's class.
     pub fn class(&self) -> ClassId {
         self.meta.class
@@ -177,70 +146,5 @@ impl Drop for Shield {
         if let Some(worker) = &self.worker {
             worker.slot.lower_shield(self.sequence);
         }
-    }
-}
-
-impl Worker {
-    pub(crate) fn new(id: u64, stage: Arc<dyn Observed>) -> Self {
-        Self {
-            id,
-            slot: WorkerSlot::new(),
-            stage,
-            end: AtomicU64::new(u64::MAX),
-            entered: AtomicU64::new(0),
-            class: AtomicU32::new(0),
-            unanswered: AtomicBool::new(false),
-        }
-    }
-
-    /// The worker begins an event, which is to have ended at `end`.
-    pub(crate) fn begin(&self, meta: &Meta, end: Timestamp) -> u64 {
-        self.end.store(end.as_nanos(), Ordering::Relaxed);
-        self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
-        self.class.store(meta.class.index() as u32, Ordering::Relaxed);
-        self.slot.begin()
-    }
-
-    /// What a run of the handler told of the running event.
-    pub(crate) fn note_unanswered(&self, unanswered: bool) {
-        if unanswered {
-            self.unanswered.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether the event that ends let go of a reply.
-    pub(crate) fn take_unanswered(&self) -> bool {
-        let unanswered = self.unanswered.load(Ordering::Relaxed);
-        if unanswered {
-            self.unanswered.store(false, Ordering::Relaxed);
-        }
-        unanswered
-    }
-
-    pub(crate) fn end(&self) -> Timestamp {
-        Timestamp::from_nanos(self.end.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn running(&self, now: Timestamp) -> Option<Running> {
-        let sequence = self.slot.running()?;
-        let entered = Timestamp::from_nanos(self.entered.load(Ordering::Relaxed));
-        Some(Running {
-            id: EventId { worker: self.id, sequence },
-            class: ClassId::new(self.class.load(Ordering::Relaxed) as usize),
-            age: now.since(entered),
-        })
-    }
-}
-
-pub(crate) fn context(worker: &Arc<Worker>, meta: Meta, sequence: u64) -> Context {
-    Context { worker: Arc::clone(worker), meta, sequence }
-}
-
-impl Meta {
-    /// What another stage is told of the event when it is sent on.
-    pub(crate) fn entry(&self) -> Entry {
-        let due = self.deadline().map_or(Due::Never, Due::At);
-        let Self { class, cost, flow, kind, .. } = *self;
-        Entry { class, due, cost, flow, kind }
     }
 }

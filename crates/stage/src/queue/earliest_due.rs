@@ -13,21 +13,21 @@ use super::{Meta, Queued, by_priority, split};
 /// holds up those behind it.
 const LINES_MAX: usize = 64;
 
-pub(crate) struct Due<T> {
+pub(crate) struct EarliestDue<T> {
     /// The lines of each priority, highest first.
-    levels: Vec<Vec<QueueOrder<T>>>,
+    levels: Vec<Vec<KindQueue<T>>>,
     /// The level of each class, by its index.
     level_of_class: Vec<usize>,
     len: usize,
 }
 
-struct QueueOrder<T> {
+struct KindQueue<T> {
     class: ClassId,
     kind: u64,
     events: VecDeque<Queued<T>>,
 }
 
-impl<T> Due<T> {
+impl<T> EarliestDue<T> {
     pub(super) fn new(classes: &Classes) -> Self {
         let (count, level_of_class) = by_priority(classes);
         Self {
@@ -47,9 +47,9 @@ impl<T> Due<T> {
     }
 
     /// A line for a kind that has none.
-    fn line(lines: &mut Vec<QueueOrder<T>>, class: ClassId, kind: u64) -> usize {
+    fn line(lines: &mut Vec<KindQueue<T>>, class: ClassId, kind: u64) -> usize {
         if lines.len() < LINES_MAX {
-            lines.push(QueueOrder { class, kind, events: VecDeque::new() });
+            lines.push(KindQueue { class, kind, events: VecDeque::new() });
             return lines.len() - 1;
         }
         match lines.iter().position(|line| line.events.is_empty()) {

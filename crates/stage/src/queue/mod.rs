@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{Class, ClassId, Classes, Order, Timestamp};
 
-use earliest_due::Due;
+use crate::sink::{Deadline, Entry};
+
+use earliest_due::EarliestDue;
 use fair::Fair;
 use levels::Levels;
 pub(crate) use partitioned::Lease;
@@ -54,6 +56,13 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    /// What another stage is told of the event when it is sent on.
+    pub(crate) fn entry(&self) -> Entry {
+        let due = self.deadline().map_or(Deadline::Never, Deadline::At);
+        let Self { class, cost, flow, kind, .. } = *self;
+        Entry { class, due, cost, flow, kind }
+    }
+
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         (self.deadline != Timestamp::MAX).then_some(self.deadline)
     }
@@ -77,7 +86,7 @@ pub(crate) enum Queue<T> {
     Levels { levels: Levels<T>, adaptive: bool },
     Shortest(Shortest<T>),
     Fair(Fair<T>),
-    Due(Due<T>),
+    Due(EarliestDue<T>),
     Partitioned(Partitioned<T>),
 }
 
@@ -93,7 +102,7 @@ impl<T> Queue<T> {
             }
             Discipline::ShortestFirst => Self::Shortest(Shortest::default()),
             Discipline::FairByFlow => Self::Fair(Fair::default()),
-            Discipline::EarliestDue => Self::Due(Due::new(classes)),
+            Discipline::EarliestDue => Self::Due(EarliestDue::new(classes)),
         }
     }
 

@@ -9,7 +9,7 @@ use tamarisk_control::{ClassId, Timestamp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub(crate) class: ClassId,
-    pub(crate) due: Due,
+    pub(crate) due: Deadline,
     pub(crate) cost: u32,
     pub(crate) flow: u64,
     pub(crate) kind: u64,
@@ -17,14 +17,14 @@ pub struct Entry {
 
 /// When an answer stops being of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum Deadline {
     #[default]
     Never,
     At(Timestamp),
     Within(Duration),
 }
 
-impl Due {
+impl Deadline {
     pub(crate) fn resolve(self, now: Timestamp) -> Timestamp {
         match self {
             Self::Never => Timestamp::MAX,
@@ -50,14 +50,14 @@ impl Entry {
     /// The instant, on the stage's clock, after which the event is of no use.
     #[must_use]
     pub fn deadline(mut self, deadline: Timestamp) -> Self {
-        self.due = Due::At(deadline);
+        self.due = Deadline::At(deadline);
         self
     }
 
     /// The same as a time from now.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.due = Due::Within(timeout);
+        self.due = Deadline::Within(timeout);
         self
     }
 

@@ -3,25 +3,31 @@
 //! A sink speaks like the channels that Rust users know, and is never silent: an
 //! event that is not taken comes back with the reason.
 
+mod edge;
+mod endpoint;
 mod entry;
+mod global_law;
+mod permit;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use parking_lot::RwLock;
-use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection, Timestamp};
+use tamarisk_control::{Reason, Rejection, Timestamp};
 
 use crate::call::{CallError, Cause, Reply, Request, with_cause};
-use crate::core::Core;
-use crate::graph::{Crossings, Overseer};
-use crate::handler::Payload;
+use crate::core::Payload;
 use crate::observe::Phase;
 use crate::queue::{Meta, Queued};
 
-pub(crate) use entry::Due;
+pub(crate) use edge::Crossings;
+pub(crate) use endpoint::Endpoint;
+pub use endpoint::{Asking, Predicate};
+pub(crate) use entry::Deadline;
 pub use entry::{Entry, Envelope};
+pub(crate) use global_law::Overseer;
+pub use permit::{Permit, Reserve};
 
 /// The enqueue end of a stage's queue, for senders that may wait; clones share
 /// it. All that a [`TrySink`] can do, it can.
@@ -35,36 +41,6 @@ pub struct TrySink<E: Send + 'static> {
     edge: Option<Arc<Crossings>>,
 }
 
-/// A stage's core, and the predicate that its holders may set.
-pub(crate) struct Endpoint<E: Send + 'static> {
-    pub(crate) core: Arc<Core<Payload<E>>>,
-    guarded: AtomicBool,
-    predicate: RwLock<Option<Predicate<E>>>,
-    /// Asked about what comes from outside, where a global law stands over the graph.
-    overseer: OnceLock<Arc<Overseer>>,
-}
-
-/// Decides on one event before the admission law is asked.
-///
-/// It is told what is asked, and the event itself unless a place is being
-/// reserved for one that does not exist yet.
-pub type Predicate<E> = Arc<dyn Fn(&Asking, Option<&E>) -> Decision + Send + Sync>;
-
-/// What a predicate is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asking {
-    /// The event's class.
-    pub class: ClassId,
-    /// Its cost, as its sender put it.
-    pub cost: u32,
-    /// A hash of its flow key; zero if it has none.
-    pub flow: u64,
-    /// Events in the queue, and places reserved there.
-    pub queued: usize,
-    /// How many events the stage works on at once.
-    pub workers: Concurrency,
-}
-
 /// An event that was not taken, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rejected: {}", .rejection.reason)]
@@ -73,15 +49,6 @@ pub struct SendError<E> {
     pub event: E,
     /// Which rule refused it, and when to retry if that is known.
     pub rejection: Rejection,
-}
-
-/// A place in a queue, reserved for one event: the *prepare* of a transaction.
-/// [`send`](Self::send) commits; dropping it aborts, and nothing was offered.
-#[must_use = "a reserved place is given back when the permit is dropped"]
-pub struct Permit<E: Send + 'static> {
-    sink: TrySink<E>,
-    meta: Meta,
-    used: bool,
 }
 
 impl<E: Send + 'static> Sink<E> {
@@ -308,128 +275,6 @@ impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
             return Err(CallError::Rejected(rejection));
         }
         answer.get().await
-    }
-}
-
-impl<E: Send + 'static> Permit<E> {
-    /// Puts the event into the place that was kept for it.
-    ///
-    /// # Errors
-    /// [`SendError`] with the reason [`Reason::Closed`] if the stage was destroyed
-    /// in the meantime; no other, for the place was promised.
-    pub fn send(mut self, event: E) -> Result<(), SendError<E>> {
-        let core = &self.sink.endpoint.core;
-        let mut state = core.lock();
-        if state.is_closed() {
-            let rejection = Rejection::new(Reason::Closed);
-            state.reject(&self.meta, &rejection);
-            drop(state);
-            self.sink.count_refused(1);
-            return Err(SendError { event, rejection });
-        }
-        state.ledger.commit(self.meta.class);
-        core.push(&mut state, self.meta, Payload(event));
-        core.wake_worker(state);
-        self.sink.count(1);
-        self.used = true;
-        Ok(())
-    }
-}
-
-impl<E: Send + 'static> Drop for Permit<E> {
-    fn drop(&mut self) {
-        if !self.used {
-            self.sink.endpoint.core.abort(&self.meta);
-        }
-    }
-}
-
-/// Sinks among which an enqueue is all or nothing.
-pub trait Reserve {
-    /// A permit for each.
-    type Permits;
-
-    /// Reserves a place in every sink, or in none.
-    ///
-    /// # Errors
-    /// The first refusal; places reserved before it are given back.
-    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection>;
-}
-
-impl<E: Send + 'static> Reserve for &TrySink<E> {
-    type Permits = Permit<E>;
-
-    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
-        self.reserve(entry)
-    }
-}
-
-impl<E: Send + 'static> Reserve for &Sink<E> {
-    type Permits = Permit<E>;
-
-    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
-        self.reserve(entry)
-    }
-}
-
-impl<E: Send + 'static> Reserve for &[Sink<E>] {
-    type Permits = Vec<Permit<E>>;
-
-    fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
-        self.iter().map(|sink| sink.reserve(entry)).collect()
-    }
-}
-
-macro_rules! reserve_tuple {
-    ($($sink:ident)+) => {
-        impl<$($sink: Reserve),+> Reserve for ($($sink,)+) {
-            type Permits = ($($sink::Permits,)+);
-
-            #[allow(non_snake_case, reason = "one name serves as type and as binding")]
-            fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection> {
-                let ($($sink,)+) = self;
-                Ok(($($sink.reserve_all(entry)?,)+))
-            }
-        }
-    };
-}
-
-reserve_tuple!(A B);
-reserve_tuple!(A B C);
-reserve_tuple!(A B C D);
-
-impl<E: Send + 'static> Endpoint<E> {
-    pub(crate) fn new(core: Core<Payload<E>>) -> Self {
-        Self {
-            core: Arc::new(core),
-            guarded: AtomicBool::new(false),
-            predicate: RwLock::new(None),
-            overseer: OnceLock::new(),
-        }
-    }
-
-    /// What comes from outside of the graph is asked about from now on.
-    pub(crate) fn put_under(&self, overseer: &Arc<Overseer>) {
-        self.overseer.get_or_init(|| Arc::clone(overseer));
-    }
-
-    fn ask(&self, meta: &Meta, event: Option<&E>) -> Result<(), Rejection> {
-        if !self.guarded.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let Some(predicate) = self.predicate.read().clone() else { return Ok(()) };
-        let (queued, workers) = {
-            let state = self.core.lock();
-            // A predicate must not hide that the stage takes nothing any more.
-            state.check_open()?;
-            (state.ledger.queued(), state.workers())
-        };
-        let asking =
-            Asking { class: meta.class, cost: meta.cost, flow: meta.flow, queued, workers };
-        match predicate(&asking, event) {
-            Decision::Admit => Ok(()),
-            Decision::Reject(rejection) => Err(rejection),
-        }
     }
 }
 

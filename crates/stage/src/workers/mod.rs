@@ -5,22 +5,25 @@ mod registry;
 mod size;
 mod task_worker;
 mod thread_worker;
+mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::builder::BuildError;
+use crate::call::BoxError;
 use crate::call::{Cause, destroy_returned};
-use crate::core::Core;
-use crate::handler::{Batch, Payload};
-use crate::handler::{BlockingHandler, BoxError, Handler};
-use crate::handler::{Observed, Worker};
+use crate::core::{Core, Payload};
+use crate::handler::{Batch, BlockingHandler, Handler};
 use crate::observe::Outcome;
 use crate::panics::{Panic, contained};
 use crate::termination::Terminated;
 
 pub(crate) use registry::Roster;
 use size::Size;
+use worker::Observed;
+pub use worker::Running;
+pub(crate) use worker::Worker;
 
 /// All workers that serve a stage with handlers from one factory.
 pub(crate) struct WorkerPool<E: Send + 'static> {

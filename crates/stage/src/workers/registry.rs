@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tamarisk_control::Timestamp;
 
-use crate::handler::{Running, Worker};
+use super::{Running, Worker};
 use crate::termination::EventId;
 
 #[derive(Default)]

@@ -9,11 +9,10 @@ use tamarisk_control::Timestamp;
 use tokio::time::Sleep;
 
 use super::handler_slot::HandlerSlot;
-use super::{PoolWorker, Ran, settle};
+use super::{PoolWorker, Ran, Worker, settle};
 use crate::call::{CallError, Cause, watched, with_cause};
 use crate::handler::Batch;
 use crate::handler::Handler;
-use crate::handler::Worker;
 use crate::panics::{Panic, contained};
 
 pub(super) async fn serve<E, H, F>(mut this: PoolWorker<E>, factory: Arc<F>)
