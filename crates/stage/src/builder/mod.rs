@@ -2,8 +2,8 @@
 
 mod classes;
 mod error;
+mod workers;
 
-use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::queue::{Discipline, Queue};
 
 pub use classes::StageClasses;
 pub use error::BuildError;
+pub(crate) use workers::Workers;
 
 /// The promise of a stage that was given none: a second at the 90th percentile,
 /// the target of the papers' first experiments [Welsh03 §4.2].
@@ -36,17 +37,6 @@ const PARTITIONS: usize = 1024;
 /// Events that a worker takes at once, unless set: enough to share the cost of
 /// a lock and a wake-up, few enough that one worker does not hoard a queue.
 const DEFAULT_BATCH: usize = 32;
-
-/// Tasks that a stage begins with, and keeps: enough for work that waits for others, and
-/// idle ones cost a kilobyte each.
-const TASKS_LEAST: u32 = 16;
-/// The most tasks that the law may start: a thousand requests in flight to whatever is
-/// behind.
-const TASKS_MOST: u32 = 1024;
-
-/// The most threads that the law may start for each core, which is what there are at
-/// first: blocking work leaves a core idle for most of the time.
-const THREADS_PER_CORE: u32 = 16;
 
 /// Of the random steps of the law; any will do, and the same each time is easier to follow.
 const POOL_SEED: u64 = 1;
@@ -429,26 +419,5 @@ impl StageBuilder {
             least[classes.named(name).ok_or_else(unknown)?.index()] = *of_class;
         }
         Ok(least)
-    }
-}
-
-/// Where workers run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Workers {
-    Tasks,
-    Threads,
-}
-
-impl Workers {
-    /// Within which a law finds how many are useful.
-    fn range(self) -> RangeInclusive<u32> {
-        match self {
-            Self::Tasks => TASKS_LEAST..=TASKS_MOST,
-            Self::Threads => {
-                let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-                let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-                cores..=cores.saturating_mul(THREADS_PER_CORE)
-            }
-        }
     }
 }

@@ -10,12 +10,14 @@ mod cpu;
 mod governor;
 mod in_service;
 mod item;
+mod observation;
 mod payload;
+mod serving;
 mod settings;
 mod slow_laws;
 mod state;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +26,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
     AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision, Ratio,
-    Reading, Reason, Rejection, Target, Timestamp,
+    Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::{Knobs as Settings, PredictGateTrim, Ruling, SlowLaws};
@@ -32,11 +34,8 @@ use tokio::sync::Notify;
 
 use crate::builder::BuildError;
 use crate::clock::Clock;
-use crate::observe::Ledger;
-use crate::observe::{
-    ClassObservation, LawObservation, LawReading, Observer, Phase, StageObservation,
-};
-use crate::queue::{Lease, Meta, Queue, Queued, Run};
+use crate::observe::{Ledger, Observer, Phase};
+use crate::queue::{Meta, Queue, Queued, Run};
 use crate::sink::Entry;
 
 use governor::TICK;
@@ -65,16 +64,6 @@ pub(crate) struct Core<T> {
     freed: AtomicU64,
     /// Whoever drains waits here for the stage to be empty.
     empty: Notify,
-}
-
-/// What a worker gets when it asks for work.
-pub(crate) enum Take {
-    /// Events, to be served under this lease.
-    Batch(Lease),
-    /// Nothing for now.
-    Idle,
-    /// Nothing any more.
-    Closed,
 }
 
 impl<T: Item> Core<T> {
@@ -215,200 +204,6 @@ impl<T: Item> Core<T> {
         state.queue.push(Queued { meta, item });
     }
 
-    /// Wakes one idle worker if there is something to do for it. A worker that
-    /// finds more than it can take wakes the next, so a burst wakes as many as it
-    /// needs and a single event wakes one.
-    pub(crate) fn wake_worker(&self, mut state: MutexGuard<'_, State<T>>) {
-        let wake = state.claim_idle_worker();
-        drop(state);
-        if wake {
-            self.work.notify_one();
-        }
-    }
-
-    /// Takes up to `most` events into `batch`.
-    pub(crate) fn take(&self, most: usize, batch: &mut VecDeque<Queued<T>>) -> Take {
-        let mut discarded = Vec::new();
-        let now = self.clock.now();
-        let mut state = self.lock();
-        if state.phase == Phase::Closed {
-            return Take::Closed;
-        }
-        state.running_changes(now);
-        let before = state.ledger.queued();
-        // No more than a worker's share, so that none hoards what others could do.
-        let most = most.min(before.div_ceil(state.workers.get() as usize)).min(state.room());
-        let mut take = Take::Idle;
-        while batch.is_empty() && most > 0 {
-            let Some(lease) = state.queue.lease() else { break };
-            while batch.len() < most && state.next_alike(now, most - batch.len(), batch) {}
-            while batch.len() < most
-                && let Some(queued) = state.next(now, lease, &mut discarded)
-            {
-                batch.push_back(queued);
-            }
-            if batch.is_empty() {
-                state.queue.release(lease);
-            } else {
-                take = Take::Batch(lease);
-            }
-        }
-        let freed = before - state.ledger.queued();
-        let wake = state.claim_idle_worker();
-        self.settle(state, now, freed);
-        if wake {
-            self.work.notify_one();
-        }
-        discard(discarded, Discard::Dropped);
-        take
-    }
-
-    /// Waits until there is something to take, or the stage is closed, or
-    /// `retired` says that this worker is no longer needed.
-    pub(crate) async fn take_when_ready(
-        &self,
-        most: impl Fn() -> usize,
-        batch: &mut VecDeque<Queued<T>>,
-        mut retired: impl FnMut() -> bool,
-    ) -> Option<Lease> {
-        loop {
-            if retired() {
-                return None;
-            }
-            match self.take(most(), batch) {
-                Take::Batch(lease) => return Some(lease),
-                Take::Closed => return None,
-                Take::Idle => {}
-            }
-            let mut notified = std::pin::pin!(self.work.notified());
-            notified.as_mut().enable();
-            {
-                let mut state = self.lock();
-                // Whatever came since the look above must not be slept on.
-                if state.has_work() {
-                    continue;
-                }
-                if state.phase == Phase::Closed || retired() {
-                    return None;
-                }
-                state.idle_workers += 1;
-            }
-            notified.await;
-        }
-    }
-
-    /// The events of a lease are done.
-    pub(crate) fn release(&self, lease: Lease) {
-        let mut state = self.lock();
-        state.queue.release(lease);
-        self.wake_worker(state);
-    }
-
-    /// Books the end of events that ran.
-    pub(crate) fn finish(&self, now: Timestamp, events: &[Begun], ended: Ended) {
-        let mut state = self.lock();
-        state.running_changes(now);
-        for begun in events {
-            state.finish(now, begun, ended);
-        }
-        state.follow_law();
-        self.settle(state, now, 0);
-    }
-
-    /// Books the end of an event that ran under a permit.
-    pub(crate) fn finish_served(
-        &self,
-        now: Timestamp,
-        slot: ServiceSlot,
-        begun: &Begun,
-        ended: Ended,
-    ) {
-        let mut state = self.lock();
-        state.running_changes(now);
-        state.finish_served(now, slot, begun, ended);
-        state.follow_law();
-        self.settle(state, now, 0);
-    }
-
-    /// The caller of a running event is waited for.
-    pub(crate) fn suspend(&self, slot: ServiceSlot) {
-        let now = self.clock.now();
-        let mut state = self.lock();
-        state.running_changes(now);
-        state.suspend(now, slot);
-        self.settle(state, now, 0);
-    }
-
-    /// The caller of a suspended event is not waited for any more.
-    pub(crate) fn resume(&self, slot: ServiceSlot) {
-        let now = self.clock.now();
-        let mut state = self.lock();
-        state.running_changes(now);
-        state.resume(now, slot);
-    }
-
-    /// The first data of a stream is out.
-    pub(crate) fn first_data(&self, now: Timestamp, slot: ServiceSlot) {
-        let mut state = self.lock();
-        state.first_data(now, slot);
-        state.follow_law();
-        self.settle(state, now, 0);
-    }
-
-    /// Starts what may start, where an event has queued beside a free place.
-    pub(crate) fn start_beside_free_place(&self, state: MutexGuard<'_, State<T>>, now: Timestamp) {
-        if state.has_free_place() {
-            self.settle(state, now, 0);
-        }
-    }
-
-    /// After a change: does what it means for those who wait, if anybody does.
-    #[inline]
-    fn settle(&self, state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
-        if freed > 0 {
-            // Written under the lock only.
-            self.freed.store(self.freed() + freed as u64, Ordering::Release);
-        }
-        let nobody_waits = state.phase == Phase::Open
-            && state.blocked_senders == 0
-            && !(T::BRINGS_WORKER && state.queue.len() > 0);
-        if !nobody_waits {
-            self.settle_waiting(state, now, freed);
-        }
-    }
-
-    /// Lets items that bring their own worker start, wakes who waits for room or for
-    /// the stage to be empty, and only then tells those that were started or dropped,
-    /// without the lock.
-    fn settle_waiting(&self, mut state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
-        let mut dropped = Vec::new();
-        let started =
-            if T::BRINGS_WORKER { state.start_waiting(now, &mut dropped) } else { Vec::new() };
-        let senders = state.unblock(freed);
-        self.notify_if_empty(&state);
-        drop(state);
-        for _ in 0..senders {
-            self.space.notify_one();
-        }
-        for item in started {
-            item.start();
-        }
-        discard(dropped, Discard::Dropped);
-    }
-
-    /// Takes back events that were handed to a worker but not begun, and drops them.
-    pub(crate) fn drop_unbegun(&self, unbegun: impl IntoIterator<Item = Queued<T>>, why: Discard) {
-        let unbegun: Vec<_> = unbegun.into_iter().collect();
-        let now = self.clock.now();
-        let mut state = self.lock();
-        state.running_changes(now);
-        for queued in &unbegun {
-            state.ledger.drop_running(queued.meta.class);
-        }
-        self.settle(state, now, 0);
-        discard(unbegun, why);
-    }
-
     /// Lets go of a place that was reserved and not used.
     pub(crate) fn abort(&self, meta: &Meta) {
         let now = self.clock.now();
@@ -467,12 +262,6 @@ impl<T: Item> Core<T> {
     pub(crate) fn within_bounds(&self, workers: Concurrency) -> Concurrency {
         let bounds = self.lock().bounds.clone();
         Concurrency::new(workers.get().clamp(*bounds.start(), *bounds.end()))
-    }
-
-    /// Wakes every worker, so that each looks at what has changed.
-    pub(crate) fn wake_all_workers(&self) {
-        self.lock().idle_workers = 0;
-        self.work.notify_waiters();
     }
 
     /// The classes with the targets that they have now.
@@ -602,63 +391,6 @@ impl<T: Item> Core<T> {
     pub(crate) fn phase(&self) -> Phase {
         self.lock().phase
     }
-
-    pub(crate) fn observe(&self) -> StageObservation {
-        let now = self.clock.now();
-        let mut state = self.lock();
-        state.running_changes(now);
-        let workers = state.workers.get();
-        let class = |(id, _)| {
-            let seen = state.observer.class(now, id, &state.promised, state.ledger.accounts(id));
-            ClassObservation { run_limit: self.knobs.limit(id), ..seen }
-        };
-        let classes = self.classes.iter().map(class).collect();
-        let mut readings = Vec::new();
-        let mut read = |reading: Reading<'_>| {
-            readings.push(LawReading {
-                name: reading.name.to_owned(),
-                class: reading.class.map(|id| self.classes.at(id).name.clone()),
-                value: reading.value,
-            });
-        };
-        state.ruling.admission().readings(&mut read);
-        StageObservation {
-            name: self.name.to_string(),
-            runs: state.runs,
-            phase: state.phase,
-            workers,
-            busy: state.observer.busy(workers),
-            quality: self.knobs.quality(),
-            profile: state.observer.profile(now),
-            queue_capacity: self.capacity,
-            classes,
-            rejections: state.rejections.clone(),
-            batch: state.ruling.composition().map(|laws| laws.knobs().batch.get()),
-            law: state.ruling.admission().name(),
-            laws: laws(&state.ruling, &state.chosen),
-            readings,
-            last_failure: state.last_failure.clone(),
-        }
-    }
-
-    fn notify_if_empty(&self, state: &State<T>) {
-        if state.phase != Phase::Open && state.is_empty() {
-            self.empty.notify_waiters();
-        }
-    }
-}
-
-/// The laws that rule, with the constants of those that were chosen by name.
-fn laws(ruling: &Ruling, chosen: &Laws) -> Vec<LawObservation> {
-    let named = |(rules, name): (&'static str, _)| LawObservation { rules, name, knobs: vec![] };
-    let admission = ("admission", ruling.admission().name());
-    let names = std::iter::once(admission).chain(ruling.slow_names());
-    let mut laws: Vec<_> = names.map(named).collect();
-    chosen.each(|rules, name, knobs| match laws.iter_mut().find(|law| law.rules == rules) {
-        Some(law) => law.knobs = knobs,
-        None => laws.push(LawObservation { rules, name, knobs }),
-    });
-    laws
 }
 
 /// What a [`Core`] is made of.

@@ -4,13 +4,13 @@ mod histogram;
 mod ledger;
 mod observation;
 mod profile;
+mod recorder;
+mod windows;
 
 pub use histogram::TimeHistogram;
 pub use ledger::{Accounts, Outcome};
 pub(crate) use ledger::{Aside, Ledger};
-pub use observation::{
-    ClassObservation, LawObservation, LawReading, Percentiles, Phase, StageObservation,
-};
-pub(crate) use observation::{EventNanos, Observer};
-pub(crate) use profile::Profiler;
+pub use observation::{ClassObservation, LawObservation, LawReading, Phase, StageObservation};
 pub use profile::{Profile, ServiceProfile};
+pub(crate) use recorder::{EventNanos, Observer};
+pub use windows::Percentiles;
