@@ -2,7 +2,7 @@
 
 use tamarisk_control::Classes;
 
-/// What [`StageBuilder::classes`] takes: names, or whole classes.
+/// What [`StageBuilder::classes`](crate::StageBuilder::classes) takes: names, or whole classes.
 #[derive(Clone, Debug)]
 pub enum StageClasses {
     /// Names, the most important first; all have the stage's target.

@@ -6,62 +6,60 @@ use tamarisk_control::InvalidClasses;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Nobody would ever serve its queue.
-    #[error(
-        "stage {stage:?} has no workers: give it at least one, and not more at least than at most"
-    )]
+    /// The range of workers is empty or starts at zero.
+    #[error("stage {stage:?} has no workers: the range of workers must not be empty or start at 0")]
     NoWorkers {
         /// The stage.
         stage: String,
     },
-    /// No events could keep its target.
-    #[error("the target of stage {stage:?}: {reason}")]
+    /// Its target is invalid.
+    #[error("stage {stage:?}: invalid target: {reason}")]
     Target {
         /// The stage.
         stage: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// There are none, too many, or two of one name.
-    #[error("the classes of stage {stage:?}: {reason}")]
+    /// There are no classes, too many, or two of one name.
+    #[error("stage {stage:?}: invalid classes: {reason}")]
     Classes {
         /// The stage.
         stage: String,
         /// What is wrong with them.
         reason: InvalidClasses,
     },
-    /// A quality is stated for a class that there is not.
-    #[error("stage {stage:?} has no class {class:?}: give the name of one of its classes")]
+    /// A least quality is set for a class that does not exist.
+    #[error("stage {stage:?} has no class {class:?}: name one of its classes")]
     UnknownClass {
         /// The stage.
         stage: String,
         /// The name.
         class: String,
     },
-    /// Its queue could hold nothing.
-    #[error("stage {stage:?} has a queue of no capacity: give it at least one place")]
+    /// Its queue capacity is zero.
+    #[error("stage {stage:?} has a queue capacity of 0: set `queue_capacity` to at least 1")]
     NoQueue {
         /// The stage.
         stage: String,
     },
-    /// Its workers would take nothing.
-    #[error("stage {stage:?} has a batching factor of zero: give it at least one")]
+    /// Its batching factor is zero.
+    #[error("stage {stage:?} has a batching factor of 0: set `batch` to at least 1")]
     NoBatch {
         /// The stage.
         stage: String,
     },
-    /// Constants of laws that were chosen by name do not go together.
-    #[error("the laws of stage {stage:?} cannot be: {reason}")]
+    /// Constants of laws chosen by name are invalid together.
+    #[error("stage {stage:?}: invalid laws: {reason}")]
     Laws {
         /// The stage.
         stage: String,
-        /// What the law says.
+        /// The error of the law.
         reason: String,
     },
-    /// Order by key needs workers that take turns, and a gate has none.
+    /// A gate cannot keep order by key: its callers run their own events.
     #[error(
-        "stage {stage:?} is a gate and cannot keep order by key: build it as tasks or threads, \
-         or leave out what makes it partitioned or single-threaded"
+        "stage {stage:?} is a gate, which cannot keep order by key: build it with `tasks` or \
+         `threads`, or remove `partitioned` and `single_threaded`"
     )]
     PartitionedGate {
         /// The stage.
@@ -73,12 +71,12 @@ pub enum BuildError {
         /// The stage.
         stage: String,
     },
-    /// The operating system gave no thread.
-    #[error("stage {stage:?} could not start a worker thread: {reason}")]
+    /// The operating system could not start a thread.
+    #[error("stage {stage:?} cannot start a worker thread: {reason}")]
     Thread {
         /// The stage.
         stage: String,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
 }

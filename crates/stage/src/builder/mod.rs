@@ -1,4 +1,4 @@
-//! How a stage is described before it runs.
+//! The builder of stages.
 
 mod classes;
 mod error;
@@ -20,13 +20,13 @@ use crate::queue::{Discipline, Queue};
 
 pub use classes::StageClasses;
 pub use error::BuildError;
-pub(crate) use workers::Workers;
+pub(crate) use workers::WorkerKind;
 
-/// The promise of a stage that was given none: a second at the 90th percentile,
+/// The target of a stage that has none set: a second at the 90th percentile,
 /// the target of the papers' first experiments [Welsh03 §4.2].
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
 
-/// The most a queue holds if its owner does not say: the law refuses long before
+/// The default capacity of a queue: the law rejects long before it is full,
 /// unless the target is generous, and ten thousand waiting events are a few megabytes.
 const DEFAULT_QUEUE_CAPACITY: usize = 10_000;
 
@@ -54,7 +54,7 @@ pub struct StageBuilder {
     law: Option<Box<dyn AdmissionLaw>>,
     slow: SlowLaws,
     chosen: Laws,
-    /// None if nobody has said; then a law finds them.
+    /// None if not set; then a law finds how many are useful.
     workers: Option<RangeInclusive<u32>>,
     capacity: usize,
     order: QueueOrder,
@@ -154,15 +154,15 @@ impl StageBuilder {
         self
     }
 
-    /// Who decides on admission; by default, [`PredictGateTrim`], and before a gate whose
-    /// workers nobody has stated [`WorkLimit`], which finds how many may run at once.
+    /// The admission law; by default [`PredictGateTrim`], and for a gate without a number of
+    /// workers [`WorkLimit`], which finds how many may run at once.
     #[must_use]
     pub fn law(mut self, law: impl AdmissionLaw + 'static) -> Self {
         self.law = Some(Box::new(law));
         self
     }
 
-    /// Who decides how many workers there are, within the
+    /// The law that sets how many workers there are, within the
     /// [bounds](Self::workers_between); by default [`PoolSizing`], unless a number is
     /// [stated](Self::workers). This
     /// and the other slow laws take turns, each when those before it can do no more
@@ -173,21 +173,21 @@ impl StageBuilder {
         self
     }
 
-    /// Who decides on the batching factor; by default, it stays as it is set.
+    /// The law that sets the batching factor; by default none: it stays as it is set.
     #[must_use]
     pub fn batch_law(mut self, law: impl BatchLaw + 'static) -> Self {
         self.slow.batch = Some(Box::new(law));
         self
     }
 
-    /// Who decides how well events are served; by default, in full.
+    /// The law that sets the quality; by default none: events are served in full.
     #[must_use]
     pub fn quality_law(mut self, law: impl QualityLaw + 'static) -> Self {
         self.slow.quality = Some(Box::new(law));
         self
     }
 
-    /// Who decides how long events may run; by default, until their deadlines.
+    /// The law that limits how long events may run; by default none: until their deadlines.
     #[must_use]
     pub fn termination_law(mut self, law: impl TerminationLaw + 'static) -> Self {
         self.slow.termination = Some(Box::new(law));
@@ -263,7 +263,7 @@ impl StageBuilder {
         self
     }
 
-    /// Where it reads the time.
+    /// The clock that it reads.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -278,8 +278,8 @@ impl StageBuilder {
         self.workers.clone().unwrap_or(1..=1)
     }
 
-    /// Where nobody has stated how many workers there are, with a law that finds it.
-    pub(crate) fn with_default_workers(mut self, kind: Workers) -> Self {
+    /// With a law that finds the number of workers, where none is set.
+    pub(crate) fn with_default_workers(mut self, kind: WorkerKind) -> Self {
         let takes_turns = matches!(self.order, QueueOrder::Partitioned(1));
         if self.workers.is_none() && !takes_turns {
             let range = kind.range();

@@ -16,12 +16,12 @@ const THREADS_PER_CORE: u32 = 16;
 
 /// Where workers run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Workers {
+pub(crate) enum WorkerKind {
     Tasks,
     Threads,
 }
 
-impl Workers {
+impl WorkerKind {
     /// Within which a law finds how many are useful.
     pub(super) fn range(self) -> RangeInclusive<u32> {
         match self {

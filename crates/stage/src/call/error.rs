@@ -8,7 +8,7 @@ use tamarisk_control::Rejection;
 use crate::panics::contained;
 use crate::termination::Terminated;
 
-/// What a handler fails with; a [`Terminated`](crate::Terminated) counts the event
+/// What a handler fails with; a [`Terminated`] counts the event
 /// as terminated instead.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -27,7 +27,7 @@ pub enum CallError {
     /// The handler returned this error.
     #[error("the handler failed: {0}")]
     Failed(String),
-    /// The handler let go of the reply without using it.
+    /// The handler dropped the reply unused.
     #[error("the handler gave no answer")]
     Unanswered,
     /// The handler panicked.
@@ -71,7 +71,7 @@ impl CallError {
         }
     }
 
-    /// The same error, seen by whoever called the stage before `stage`.
+    /// The same error, as the caller of the stage before `stage` gets it.
     pub(crate) fn further(self, stage: &Arc<str>) -> Self {
         match self {
             Self::Further { .. } => self,
@@ -79,7 +79,7 @@ impl CallError {
         }
     }
 
-    /// What the caller hears of a handler that returned `error`.
+    /// The error for the caller of a handler that returned `error`.
     pub(crate) fn returned(error: &BoxError) -> Self {
         if let Some(of_a_call) = error.downcast_ref::<Self>() {
             return of_a_call.clone();

@@ -1,9 +1,8 @@
-//! Events that want an answer, and get exactly one.
+//! Calls: requests that get exactly one answer.
 //!
 //! A [`Request`] carries a [`Reply`] through however many stages. Whatever becomes
-//! of it, the caller hears: the answer, or which of the ways to have none it was.
-//! A reply that is dropped unanswered tells the caller why, as far as the stage
-//! that drops it knows.
+//! of it, its caller gets the answer or a [`CallError`]; a reply that is dropped unanswered
+//! sends the error.
 
 mod error;
 mod unanswered;
@@ -14,9 +13,9 @@ use tokio::sync::oneshot;
 
 pub(crate) use error::Cause;
 pub use error::{BoxError, CallError};
-use unanswered::{Verdict, verdict};
+use unanswered::{AnswerError, error_of_dropped_reply};
 pub(crate) use unanswered::{
-    destroy_returned, note_terminated, take_unanswered, watched, with_cause,
+    destroy_returned, note_terminated, take_unanswered, watch_replies, with_cause,
 };
 
 /// An event of type `Q` whose sender waits for an `R`.
@@ -28,9 +27,8 @@ pub struct Request<Q, R> {
     pub reply: Reply<R>,
 }
 
-/// The way back to a caller. To drop it unanswered is an answer too: the error that the
-/// handler returns, or else [`CallError::Unanswered`]; and the event that did so counts as
-/// failed.
+/// Answers the caller of a request. Dropped unanswered, it sends the error that the handler
+/// returns, or else [`CallError::Unanswered`], and the event counts as failed.
 #[derive(Debug)]
 pub struct Reply<R> {
     caller: Option<oneshot::Sender<Result<R, Unanswered>>>,
@@ -47,7 +45,7 @@ impl<R> Reply<R> {
     /// Answers the caller; gives the answer back if the caller has left.
     ///
     /// # Errors
-    /// The answer, when nobody waits for it.
+    /// The answer, if the caller has left.
     pub fn send(mut self, answer: R) -> Result<(), R> {
         let Some(caller) = self.caller.take() else { return Err(answer) };
         caller.send(Ok(answer)).map_err(|unsent| match unsent {
@@ -56,39 +54,39 @@ impl<R> Reply<R> {
         })
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Whether the caller has left.
     pub fn is_abandoned(&self) -> bool {
         self.caller.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
-    /// Returns when nobody waits for the answer any more.
+    /// Returns when the caller has left.
     pub async fn abandoned(&mut self) {
         if let Some(caller) = &mut self.caller {
             caller.closed().await;
         }
     }
 
-    /// The same reply, in the hands of another stage.
+    /// The same reply, passed on to another stage.
     pub(crate) fn passed_on(mut self, stage: &Arc<str>) -> Self {
         self.stage = Some(Arc::clone(stage));
         self
     }
 
-    /// Tells the caller why there is no answer.
+    /// Sends the caller an error.
     pub(crate) fn fail(mut self, error: CallError) {
-        self.end(|| Verdict::Known(error));
+        self.end(|| AnswerError::Known(error));
     }
 
-    fn end(&mut self, verdict: impl FnOnce() -> Verdict) {
+    fn end(&mut self, error: impl FnOnce() -> AnswerError) {
         let Some(caller) = self.caller.take() else { return };
-        // The caller may have left; then there is nobody to tell.
-        let _ = caller.send(Err(Unanswered { stage: self.stage.take(), verdict: verdict() }));
+        // An error means that the caller has left.
+        let _ = caller.send(Err(Unanswered { stage: self.stage.take(), error: error() }));
     }
 }
 
 impl<R> Drop for Reply<R> {
     fn drop(&mut self) {
-        self.end(verdict);
+        self.end(error_of_dropped_reply);
     }
 }
 
@@ -99,19 +97,19 @@ pub(crate) struct Answer<R>(oneshot::Receiver<Result<R, Unanswered>>);
 #[derive(Debug)]
 struct Unanswered {
     stage: Option<Arc<str>>,
-    verdict: Verdict,
+    error: AnswerError,
 }
 
 impl<R> Answer<R> {
     pub(crate) async fn get(self) -> Result<R, CallError> {
-        let Unanswered { stage, verdict } = match self.0.await {
+        let Unanswered { stage, error } = match self.0.await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(unanswered)) => unanswered,
             Err(_) => return Err(CallError::Closed),
         };
-        let error = match verdict {
-            Verdict::Known(error) => error,
-            Verdict::Awaited(verdict) => verdict.await.unwrap_or(CallError::Unanswered),
+        let error = match error {
+            AnswerError::Known(error) => error,
+            AnswerError::Pending(error) => error.await.unwrap_or(CallError::Unanswered),
         };
         Err(match stage {
             Some(stage) => error.further(&stage),

@@ -1,5 +1,5 @@
-//! What the callers of dropped replies are told: known where the reply is dropped, or once its
-//! handler has returned.
+//! The errors that callers of dropped replies get: known where the reply is dropped, or once
+//! the handler has returned.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,32 +8,33 @@ use tokio::sync::oneshot;
 use super::error::{BoxError, CallError, Cause};
 use crate::panics::contained;
 
+/// Why a call has no answer, as far as it is known.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum AnswerError {
     Known(CallError),
     /// Known when the handler has returned.
-    Awaited(oneshot::Receiver<CallError>),
+    Pending(oneshot::Receiver<CallError>),
 }
 
-/// Why a reply is dropped that was not used.
-pub(super) fn verdict() -> Verdict {
+/// The error for the caller of a reply that is being dropped unused.
+pub(super) fn error_of_dropped_reply() -> AnswerError {
     if let Some(cause) = CAUSE.get() {
-        return Verdict::Known(cause.into());
+        return AnswerError::Known(cause.into());
     }
     if let Some(error) = RETURNED.with_borrow(Option::clone) {
-        return Verdict::Known(error);
+        return AnswerError::Known(error);
     }
     if std::thread::panicking() {
-        return Verdict::Known(CallError::Panicked);
+        return AnswerError::Known(CallError::Panicked);
     }
-    let Some(watch) = WATCH.get() else { return Verdict::Known(CallError::Unanswered) };
-    WATCH.set(Some(Watch { unanswered: true, ..watch }));
+    let Some(watch) = WATCH.get() else { return AnswerError::Known(CallError::Unanswered) };
+    WATCH.set(Some(HandlerWatch { unanswered: true, ..watch }));
     if watch.terminated {
-        return Verdict::Known(CallError::Terminated);
+        return AnswerError::Known(CallError::Terminated);
     }
     let (sender, receiver) = oneshot::channel();
-    LET_GO.with_borrow_mut(|let_go| let_go.push(sender));
-    Verdict::Awaited(receiver)
+    DROPPED.with_borrow_mut(|dropped| dropped.push(sender));
+    AnswerError::Pending(receiver)
 }
 
 thread_local! {
@@ -41,22 +42,22 @@ thread_local! {
     static CAUSE: Cell<Option<Cause>> = const { Cell::new(None) };
     /// The error that is being destroyed on this thread at the moment, if one is.
     static RETURNED: RefCell<Option<CallError>> = const { RefCell::new(None) };
-    /// Callers whose replies the handler that runs on this thread has let go of; they are
-    /// told why when it waits, takes the next event or returns.
-    static LET_GO: RefCell<Vec<oneshot::Sender<CallError>>> = const { RefCell::new(Vec::new()) };
-    /// What the handler that runs on this thread did, if one does.
-    static WATCH: Cell<Option<Watch>> = const { Cell::new(None) };
+    /// Callers whose replies the handler on this thread has dropped. They get the error when
+    /// it waits, takes the next event or returns.
+    static DROPPED: RefCell<Vec<oneshot::Sender<CallError>>> = const { RefCell::new(Vec::new()) };
+    /// What the handler on this thread has done, if one runs.
+    static WATCH: Cell<Option<HandlerWatch>> = const { Cell::new(None) };
 }
 
 #[derive(Clone, Copy, Default)]
-struct Watch {
-    /// It let go of a reply without using it.
+struct HandlerWatch {
+    /// It dropped a reply unused.
     unanswered: bool,
-    /// It was told at a checkpoint that its event is to end.
+    /// A checkpoint returned that its event is terminated.
     terminated: bool,
 }
 
-/// Runs `destroy`; replies that it drops tell their callers `cause`.
+/// Runs `destroy`; callers of replies that it drops get `cause`.
 pub(crate) fn with_cause(cause: Cause, destroy: impl FnOnce()) {
     struct RestoreCause(Option<Cause>);
     impl Drop for RestoreCause {
@@ -68,7 +69,7 @@ pub(crate) fn with_cause(cause: Cause, destroy: impl FnOnce()) {
     destroy();
 }
 
-/// Destroys what a handler returned; replies in it tell their callers so.
+/// Destroys the error that a handler returned; callers of replies in it get that error.
 pub(crate) fn destroy_returned(error: BoxError) {
     struct RestoreReturned(Option<CallError>);
     impl Drop for RestoreReturned {
@@ -81,62 +82,62 @@ pub(crate) fn destroy_returned(error: BoxError) {
     let _ = contained(|| drop(error));
 }
 
-/// Runs a handler; returns the callers whose replies it let go of since
+/// Runs a handler; returns the callers whose replies it has dropped since
 /// [`take_unanswered`] was last called, and whether there were any.
-pub(crate) fn watched<R>(handler: impl FnOnce() -> R) -> (R, LetGo) {
-    struct RestoreWatch(Option<Watch>);
+pub(crate) fn watch_replies<R>(handler: impl FnOnce() -> R) -> (R, DroppedReplies) {
+    struct RestoreWatch(Option<HandlerWatch>);
     impl Drop for RestoreWatch {
         fn drop(&mut self) {
             WATCH.set(self.0);
         }
     }
-    let _restore = RestoreWatch(WATCH.replace(Some(Watch::default())));
+    let _restore = RestoreWatch(WATCH.replace(Some(HandlerWatch::default())));
     let result = handler();
-    (result, take_let_go())
+    (result, take_dropped())
 }
 
-/// Callers whose replies a handler let go of.
-#[must_use = "callers wait to be told why"]
-pub(crate) struct LetGo {
+/// Callers whose replies a handler has dropped.
+#[must_use = "callers wait for the error"]
+pub(crate) struct DroppedReplies {
     pub(crate) any: bool,
     callers: Vec<oneshot::Sender<CallError>>,
 }
 
-impl LetGo {
-    /// They are told when this is dropped, at the latest.
-    pub(crate) fn tell(self, error: impl FnOnce() -> CallError) {
+impl DroppedReplies {
+    /// Sends them the error. Without this they get [`CallError::Unanswered`].
+    pub(crate) fn fail(self, error: impl FnOnce() -> CallError) {
         if self.callers.is_empty() {
             return;
         }
         let error = error();
         for caller in self.callers {
-            // The caller may have left; then there is nobody to tell.
+            // An error means that the caller has left.
             let _ = caller.send(error.clone());
         }
     }
 }
 
-fn take_let_go() -> LetGo {
+fn take_dropped() -> DroppedReplies {
     let watch = WATCH.get();
     if !watch.is_some_and(|watch| watch.unanswered) {
-        return LetGo { any: false, callers: Vec::new() };
+        return DroppedReplies { any: false, callers: Vec::new() };
     }
-    WATCH.set(watch.map(|watch| Watch { unanswered: false, ..watch }));
-    LetGo { any: true, callers: LET_GO.take() }
+    WATCH.set(watch.map(|watch| HandlerWatch { unanswered: false, ..watch }));
+    DroppedReplies { any: true, callers: DROPPED.take() }
 }
 
-/// Whether the handler that runs let go of a reply since the last call; what it
-/// does from now on concerns another event.
+/// Whether the handler has dropped a reply since the last call; what it does from now on
+/// belongs to another event.
 pub(crate) fn take_unanswered() -> bool {
-    let let_go = take_let_go();
-    WATCH.set(WATCH.get().map(|_| Watch::default()));
-    let any = let_go.any;
-    let_go.tell(|| CallError::Unanswered);
+    let dropped = take_dropped();
+    WATCH.set(WATCH.get().map(|_| HandlerWatch::default()));
+    let any = dropped.any;
+    dropped.fail(|| CallError::Unanswered);
     any
 }
 
-/// The handler that runs was told that its event is to end: replies that it lets
-/// go of now tell their callers so.
+/// The handler learned that its event is terminated: callers of replies that it drops from
+/// now on get that.
 pub(crate) fn note_terminated() {
-    WATCH.set(WATCH.get().map(|watch| Watch { terminated: true, ..watch }));
+    WATCH.set(WATCH.get().map(|watch| HandlerWatch { terminated: true, ..watch }));
 }

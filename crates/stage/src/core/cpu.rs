@@ -7,7 +7,7 @@ use tamarisk_control::Ratio;
 /// Where Linux counts the time of its processors.
 const COUNTS: &str = "/proc/stat";
 
-/// Tells the share of processor time in use since it was last asked.
+/// Measures the share of processor time in use since the last reading.
 pub(crate) struct CpuMeter {
     file: PathBuf,
     last: Option<Counts>,
@@ -29,7 +29,7 @@ impl CpuMeter {
         Self { file: file.to_owned(), last: None }
     }
 
-    /// None where the system does not tell, and the first time.
+    /// None where the system does not report it, and at the first reading.
     pub(crate) fn busy(&mut self) -> Option<Ratio> {
         let now = counts(&std::fs::read_to_string(&self.file).ok()?)?;
         let last = self.last.replace(now)?;

@@ -1,5 +1,4 @@
-//! The heart of a stage with a queue: admission, queue, accounts and law behind
-//! one lock.
+//! The core of a stage with a queue: admission, queue, accounts and law behind one lock.
 //!
 //! One short critical section for each thing that can happen (an event arrives,
 //! is taken, ends) makes the accounts exact at every instant and lets a law be a
@@ -29,40 +28,40 @@ use tamarisk_control::{
     Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs as Settings, PredictGateTrim, Ruling, SlowLaws};
+use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws};
 use tokio::sync::Notify;
 
 use crate::builder::BuildError;
 use crate::clock::Clock;
 use crate::observe::{Ledger, Observer, Phase};
-use crate::queue::{Meta, Queue, Queued, Run};
+use crate::queue::{EventMetadata, Queue, Queued, Run};
 use crate::sink::Entry;
 
 use governor::TICK;
-pub(crate) use governor::{Governed, govern};
+pub(crate) use governor::{Governed, spawn_governor};
 use in_service::InService;
 pub(crate) use in_service::ServiceSlot;
 use item::discard;
-pub(crate) use item::{Discard, Item, Leaving};
+pub(crate) use item::{DiscardReason, Item, Removal};
 pub(crate) use payload::{Payload, destroy};
-pub(crate) use settings::Knobs;
-pub(crate) use slow_laws::{Adjustment, bounds};
+pub(crate) use settings::SharedSettings;
+pub(crate) use slow_laws::{WorkerChange, bounds};
 pub(crate) use state::{Begun, Ended, State};
 
-/// A stage with a queue, whatever waits in it.
+/// A stage with a queue of items of any kind.
 pub(crate) struct Core<T> {
     pub(crate) name: Arc<str>,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) capacity: usize,
-    pub(crate) knobs: Knobs,
+    pub(crate) settings: SharedSettings,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
     /// Senders under backpressure wait here.
     space: Notify,
     freed: AtomicU64,
-    /// Whoever drains waits here for the stage to be empty.
+    /// Drains wait here for the stage to be empty.
     empty: Notify,
 }
 
@@ -74,7 +73,7 @@ impl<T: Item> Core<T> {
             runs: "nowhere yet",
             queue,
             ledger: Ledger::new(config.classes.len()),
-            staff: least,
+            worker_count: least,
             workers: config.ruling.admission().places(least),
             ruling: config.ruling,
             chosen: config.chosen,
@@ -86,14 +85,14 @@ impl<T: Item> Core<T> {
             phase: Phase::Open,
             idle_workers: 0,
             blocked_senders: 0,
-            gone: 0,
+            abandoned: 0,
             rejections: BTreeMap::new(),
             last_failure: None,
         };
         Self {
             name: config.name.into(),
             clock: config.clock,
-            knobs: Knobs::new(config.least_quality),
+            settings: SharedSettings::new(config.least_quality),
             classes: config.classes,
             capacity: config.capacity,
             state: Mutex::new(state),
@@ -113,9 +112,9 @@ impl<T: Item> Core<T> {
         self.state.lock()
     }
 
-    /// What the queue is to know of an event that enters at `now`.
-    pub(crate) fn meta(&self, now: Timestamp, entry: &Entry) -> Meta {
-        Meta {
+    /// The metadata of an event that enters at `now`.
+    pub(crate) fn metadata(&self, now: Timestamp, entry: &Entry) -> EventMetadata {
+        EventMetadata {
             class: self.classes.resolve(entry.class),
             entered: now,
             deadline: entry.due.resolve(now),
@@ -125,12 +124,12 @@ impl<T: Item> Core<T> {
         }
     }
 
-    /// Lets one event in, or says why not, without accounting for a refusal.
+    /// Decides on one event; a rejection is not counted.
     pub(crate) fn decide(
         &self,
         state: &mut State<T>,
         now: Timestamp,
-        meta: &Meta,
+        meta: &EventMetadata,
     ) -> Result<(), Rejection> {
         self.check(state, now, meta)?;
         let backlog = state.ledger.backlog(state.workers);
@@ -140,13 +139,12 @@ impl<T: Item> Core<T> {
         }
     }
 
-    /// What refuses an event whatever the law says, so that the law is not asked:
-    /// its admission would be binding.
+    /// The rules that reject an event without asking the law, whose admission would be binding.
     pub(crate) fn check(
         &self,
         state: &State<T>,
         now: Timestamp,
-        meta: &Meta,
+        meta: &EventMetadata,
     ) -> Result<(), Rejection> {
         state.check_open()?;
         if meta.deadline <= now {
@@ -172,7 +170,7 @@ impl<T: Item> Core<T> {
             state.queue.push_all(arriving);
             return Vec::new();
         }
-        let mut refused = Vec::new();
+        let mut rejected = Vec::new();
         for Queued { meta, item } in arriving {
             match self.decide(state, now, &meta) {
                 Ok(()) => {
@@ -181,11 +179,11 @@ impl<T: Item> Core<T> {
                 }
                 Err(rejection) => {
                     state.reject(&meta, &rejection);
-                    refused.push((item, rejection));
+                    rejected.push((item, rejection));
                 }
             }
         }
-        refused
+        rejected
     }
 
     /// Whether all of `run` are let in at once; if not, nothing is decided.
@@ -200,17 +198,17 @@ impl<T: Item> Core<T> {
 
     /// Puts an admitted event into the queue; the ledger knows of it already.
     #[inline]
-    pub(crate) fn push(&self, state: &mut State<T>, meta: Meta, item: T) {
+    pub(crate) fn push(&self, state: &mut State<T>, meta: EventMetadata, item: T) {
         state.queue.push(Queued { meta, item });
     }
 
-    /// Lets go of a place that was reserved and not used.
-    pub(crate) fn abort(&self, meta: &Meta) {
+    /// Releases a place that was reserved and not used.
+    pub(crate) fn abort(&self, meta: &EventMetadata) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.ledger.abort(meta.class);
         state.tell(now, meta, Change::Dropped);
-        self.settle(state, now, 1);
+        self.dispatch(state, now, 1);
     }
 
     /// How many places in the queue have become free so far.
@@ -220,19 +218,19 @@ impl<T: Item> Core<T> {
 
     /// Waits until the queue may have room, at most until `deadline`; for senders
     /// under backpressure, which looked at [`freed`](Self::freed) before they were
-    /// refused.
+    /// rejected.
     pub(crate) async fn room(&self, freed: u64, hint: Option<Duration>, deadline: Timestamp) {
         let mut notified = std::pin::pin!(self.space.notified());
         notified.as_mut().enable();
         {
             let mut state = self.lock();
-            // What changed since the refusal sends no wake-up any more.
+            // A change since the rejection sends no wake-up any more.
             if state.phase != Phase::Open || self.freed() != freed {
                 return;
             }
             state.blocked_senders += 1;
         }
-        // A law may open with time alone, so nobody waits longer than a tick or
+        // Laws may admit again as time passes, so a sender waits no longer than a tick or
         // the law's own estimate.
         let longest = hint.unwrap_or(TICK).clamp(Duration::from_millis(1), TICK);
         let longest = longest.min(deadline.since(self.clock.now()));
@@ -242,23 +240,25 @@ impl<T: Item> Core<T> {
         }
     }
 
-    /// Gives the laws and the observers the time, and drops from the queue what
-    /// has become overdue. Called by the governor, which does to the workers what
-    /// the answer says.
-    pub(crate) fn tick(&self, cpu: Option<Ratio>) -> Adjustment {
+    /// Ticks the laws and the recorded times, and drops overdue events from the queue. The
+    /// governor, which calls it, applies the change of workers that it returns.
+    pub(crate) fn tick(&self, cpu: Option<Ratio>) -> WorkerChange {
         let now = self.clock.now();
         let mut state = self.lock();
-        let wanted = state.tick(now, cpu, &self.knobs);
+        let wanted = state.tick(now, cpu, &self.settings);
         state.running_changes(now);
         state.park(now);
         state.follow_law();
         let overdue = state.take_overdue(now);
-        self.settle(state, now, overdue.len());
-        discard(overdue, Discard::Dropped);
-        Adjustment { workers: wanted.workers.map(|workers| self.within_bounds(workers)), ..wanted }
+        self.dispatch(state, now, overdue.len());
+        discard(overdue, DiscardReason::Dropped);
+        WorkerChange {
+            workers: wanted.workers.map(|workers| self.within_bounds(workers)),
+            ..wanted
+        }
     }
 
-    /// As many workers, as far as the stage was built for so many or so few.
+    /// The number of workers, clamped to the bounds of the stage.
     pub(crate) fn within_bounds(&self, workers: Concurrency) -> Concurrency {
         let bounds = self.lock().bounds.clone();
         Concurrency::new(workers.get().clamp(*bounds.start(), *bounds.end()))
@@ -269,7 +269,7 @@ impl<T: Item> Core<T> {
         self.lock().promised.clone()
     }
 
-    /// Promises some classes something else; the laws keep what they have learned.
+    /// Changes the targets of some classes; the laws keep their estimates.
     pub(crate) fn set_targets(&self, targets: &[(ClassId, Target)]) {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -279,14 +279,14 @@ impl<T: Item> Core<T> {
         let State { ruling, promised, .. } = &mut *state;
         ruling.admission_mut().set_targets(promised);
         state.follow_law();
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
     }
 
-    /// Replaces all laws by those of `laws`, which start without experience; without an
+    /// Replaces all laws by those of `laws`, which start without estimates; without an
     /// admission law among them, by the default one.
     ///
     /// # Errors
-    /// [`BuildError::Laws`] if they cannot be; then all stays as it was.
+    /// [`BuildError::Laws`] if they are invalid; then nothing changes.
     pub(crate) fn set_laws(&self, laws: Laws) -> Result<(), BuildError> {
         let (name, classes) = (&self.name, self.promised());
         let impossible = |reason: InvalidKnob| BuildError::Laws {
@@ -303,17 +303,17 @@ impl<T: Item> Core<T> {
         if let Some(law) = &slow.workers {
             state.bounds = bounds(&**law);
         }
-        state.staff = Concurrency::new(*state.bounds.start());
+        state.worker_count = Concurrency::new(*state.bounds.start());
         let batch = slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most());
-        let settings = Settings { workers: state.staff, batch, quality: Ratio::ONE };
+        let settings = Knobs { workers: state.worker_count, batch, quality: Ratio::ONE };
         let mut ruling = slow.with(admission, &state.promised, settings);
         // They may have changed since the laws were made.
         ruling.admission_mut().set_targets(&state.promised);
         let before = std::mem::replace(&mut state.ruling, ruling);
         state.chosen = laws;
-        self.knobs.reset();
+        self.settings.reset();
         state.follow_law();
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
         drop(before);
         Ok(())
     }
@@ -324,16 +324,16 @@ impl<T: Item> Core<T> {
         state.ruling = Ruling::Admission(law);
         state.chosen = Laws::new();
         state.follow_law();
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
     }
 
     pub(crate) fn set_workers(&self, workers: Concurrency) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.running_changes(now);
-        state.staff = workers;
+        state.worker_count = workers;
         state.follow_law();
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
     }
 
     pub(crate) fn note_failure(&self, mut what: String) {
@@ -367,22 +367,22 @@ impl<T: Item> Core<T> {
         }
     }
 
-    /// Destroys the stage: the queue is discarded, workers end, and whoever
-    /// knocks is told that it is closed.
+    /// Destroys the stage: the queue is discarded, workers end, and new events are rejected as
+    /// closed.
     pub(crate) fn close(&self) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.phase = Phase::Closed;
         state.running_changes(now);
         let cut = state.queue.extract(|_| true);
-        let cut: Vec<_> = cut.into_iter().filter(|queued| !queued.item.is_gone()).collect();
+        let cut: Vec<_> = cut.into_iter().filter(|queued| !queued.item.is_abandoned()).collect();
         for queued in &cut {
-            queued.item.leaving(Leaving::Discarded(Discard::Closed));
+            queued.item.on_removal(Removal::Discarded(DiscardReason::Closed));
             state.ledger.drop_queued(queued.meta.class);
         }
-        state.gone = 0;
+        state.abandoned = 0;
         drop(state);
-        discard(cut, Discard::Closed);
+        discard(cut, DiscardReason::Closed);
         self.wake_all_workers();
         self.space.notify_waiters();
         self.empty.notify_waiters();
@@ -405,8 +405,8 @@ pub(crate) struct CoreConfig {
     pub(crate) least_quality: Vec<Ratio>,
 }
 
-/// What a law is told of an event that asks to enter.
-fn arrival(meta: &Meta) -> Arrival {
+/// An arriving event as laws see it.
+fn arrival(meta: &EventMetadata) -> Arrival {
     Arrival { class: meta.class, deadline: meta.deadline(), flow: meta.flow, kind: meta.kind }
 }
 
@@ -415,7 +415,7 @@ fn alike<T>(events: &[Queued<T>]) -> Option<Run> {
     let (first, others) = events.split_first()?;
     let meta = first.meta;
     let same = |other: &Queued<T>| {
-        let Meta { class, flow, deadline, kind, .. } = other.meta;
+        let EventMetadata { class, flow, deadline, kind, .. } = other.meta;
         (class, flow, deadline, kind) == (meta.class, meta.flow, meta.deadline, meta.kind)
     };
     let count = u32::try_from(events.len()).ok()?;

@@ -15,7 +15,7 @@ impl<T: Item> Core<T> {
         let workers = state.workers.get();
         let class = |(id, _)| {
             let seen = state.observer.class(now, id, &state.promised, state.ledger.accounts(id));
-            ClassObservation { run_limit: self.knobs.limit(id), ..seen }
+            ClassObservation { run_limit: self.settings.limit(id), ..seen }
         };
         let classes = self.classes.iter().map(class).collect();
         let mut readings = Vec::new();
@@ -33,7 +33,7 @@ impl<T: Item> Core<T> {
             phase: state.phase,
             workers,
             busy: state.observer.busy(workers),
-            quality: self.knobs.quality(),
+            quality: self.settings.quality(),
             profile: state.observer.profile(now),
             queue_capacity: self.capacity,
             classes,

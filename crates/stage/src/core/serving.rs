@@ -7,14 +7,14 @@ use parking_lot::MutexGuard;
 use tamarisk_control::Timestamp;
 
 use super::item::discard;
-use super::{Begun, Core, Discard, Ended, Item, ServiceSlot, State};
+use super::{Begun, Core, DiscardReason, Ended, Item, ServiceSlot, State};
 use crate::observe::Phase;
-use crate::queue::{Lease, Queued};
+use crate::queue::{PartitionLease, Queued};
 
 /// What a worker gets when it asks for work.
 enum Take {
     /// Events, to be served under this lease.
-    Batch(Lease),
+    Batch(PartitionLease),
     /// Nothing for now.
     Idle,
     /// Nothing any more.
@@ -62,11 +62,11 @@ impl<T: Item> Core<T> {
         }
         let freed = before - state.ledger.queued();
         let wake = state.claim_idle_worker();
-        self.settle(state, now, freed);
+        self.dispatch(state, now, freed);
         if wake {
             self.work.notify_one();
         }
-        discard(discarded, Discard::Dropped);
+        discard(discarded, DiscardReason::Dropped);
         take
     }
 
@@ -77,7 +77,7 @@ impl<T: Item> Core<T> {
         most: impl Fn() -> usize,
         batch: &mut VecDeque<Queued<T>>,
         mut retired: impl FnMut() -> bool,
-    ) -> Option<Lease> {
+    ) -> Option<PartitionLease> {
         loop {
             if retired() {
                 return None;
@@ -105,13 +105,13 @@ impl<T: Item> Core<T> {
     }
 
     /// The events of a lease are done.
-    pub(crate) fn release(&self, lease: Lease) {
+    pub(crate) fn release(&self, lease: PartitionLease) {
         let mut state = self.lock();
         state.queue.release(lease);
         self.wake_worker(state);
     }
 
-    /// Books the end of events that ran.
+    /// Records the end of events that ran.
     pub(crate) fn finish(&self, now: Timestamp, events: &[Begun], ended: Ended) {
         let mut state = self.lock();
         state.running_changes(now);
@@ -119,10 +119,10 @@ impl<T: Item> Core<T> {
             state.finish(now, begun, ended);
         }
         state.follow_law();
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
     }
 
-    /// Books the end of an event that ran under a permit.
+    /// Records the end of an event that ran under a permit.
     pub(crate) fn finish_served(
         &self,
         now: Timestamp,
@@ -134,19 +134,19 @@ impl<T: Item> Core<T> {
         state.running_changes(now);
         state.finish_served(now, slot, begun, ended);
         state.follow_law();
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
     }
 
-    /// The caller of a running event is waited for.
+    /// A running event waits for its caller.
     pub(crate) fn suspend(&self, slot: ServiceSlot) {
         let now = self.clock.now();
         let mut state = self.lock();
         state.running_changes(now);
         state.suspend(now, slot);
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
     }
 
-    /// The caller of a suspended event is not waited for any more.
+    /// A suspended event goes on.
     pub(crate) fn resume(&self, slot: ServiceSlot) {
         let now = self.clock.now();
         let mut state = self.lock();
@@ -159,19 +159,19 @@ impl<T: Item> Core<T> {
         let mut state = self.lock();
         state.first_data(now, slot);
         state.follow_law();
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
     }
 
     /// Starts what may start, where an event has queued beside a free place.
     pub(crate) fn start_beside_free_place(&self, state: MutexGuard<'_, State<T>>, now: Timestamp) {
         if state.has_free_place() {
-            self.settle(state, now, 0);
+            self.dispatch(state, now, 0);
         }
     }
 
-    /// After a change: does what it means for those who wait, if anybody does.
+    /// After a change: starts and wakes what waits for it, if anything does.
     #[inline]
-    pub(super) fn settle(&self, state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
+    pub(super) fn dispatch(&self, state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
         if freed > 0 {
             // Written under the lock only.
             self.freed.store(self.freed() + freed as u64, Ordering::Release);
@@ -180,14 +180,14 @@ impl<T: Item> Core<T> {
             && state.blocked_senders == 0
             && !(T::BRINGS_WORKER && state.queue.len() > 0);
         if !nobody_waits {
-            self.settle_waiting(state, now, freed);
+            self.dispatch_waiting(state, now, freed);
         }
     }
 
     /// Lets items that bring their own worker start, wakes who waits for room or for
-    /// the stage to be empty, and only then tells those that were started or dropped,
+    /// the stage to be empty, and only then notifies those that were started or dropped,
     /// without the lock.
-    fn settle_waiting(&self, mut state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
+    fn dispatch_waiting(&self, mut state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
         let mut dropped = Vec::new();
         let started =
             if T::BRINGS_WORKER { state.start_waiting(now, &mut dropped) } else { Vec::new() };
@@ -200,11 +200,15 @@ impl<T: Item> Core<T> {
         for item in started {
             item.start();
         }
-        discard(dropped, Discard::Dropped);
+        discard(dropped, DiscardReason::Dropped);
     }
 
     /// Takes back events that were handed to a worker but not begun, and drops them.
-    pub(crate) fn drop_unbegun(&self, unbegun: impl IntoIterator<Item = Queued<T>>, why: Discard) {
+    pub(crate) fn drop_unbegun(
+        &self,
+        unbegun: impl IntoIterator<Item = Queued<T>>,
+        why: DiscardReason,
+    ) {
         let unbegun: Vec<_> = unbegun.into_iter().collect();
         let now = self.clock.now();
         let mut state = self.lock();
@@ -212,7 +216,7 @@ impl<T: Item> Core<T> {
         for queued in &unbegun {
             state.ledger.drop_running(queued.meta.class);
         }
-        self.settle(state, now, 0);
+        self.dispatch(state, now, 0);
         discard(unbegun, why);
     }
 

@@ -1,14 +1,14 @@
-//! What the slow laws have set, for workers to read without the stage's lock.
+//! The settings made by slow laws, which workers read without the stage's lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 
-use crate::queue::Meta;
+use crate::queue::EventMetadata;
 
 /// Each is a word of its own: they need not agree with one another.
-pub(crate) struct Knobs {
+pub(crate) struct SharedSettings {
     /// The bits of a ratio.
     quality: AtomicU64,
     /// How long an event of each class may run, in nanoseconds; `u64::MAX` if only
@@ -18,7 +18,7 @@ pub(crate) struct Knobs {
     least_quality: Box<[Ratio]>,
 }
 
-impl Knobs {
+impl SharedSettings {
     pub(crate) fn new(least_quality: Vec<Ratio>) -> Self {
         let unlimited = || AtomicU64::new(u64::MAX);
         Self {
@@ -62,7 +62,7 @@ impl Knobs {
     /// When an event that starts at `now` is to end: at its deadline, or when it
     /// has run for as long as its class may. [`Timestamp::MAX`] if neither is set.
     #[inline]
-    pub(crate) fn end(&self, meta: &Meta, now: Timestamp) -> Timestamp {
+    pub(crate) fn end(&self, meta: &EventMetadata, now: Timestamp) -> Timestamp {
         let limit = self.limits[meta.class.index()].load(Ordering::Relaxed);
         meta.deadline.min(Timestamp::from_nanos(now.as_nanos().saturating_add(limit)))
     }
@@ -74,15 +74,16 @@ mod tests {
 
     #[test]
     fn an_event_ends_at_its_deadline_or_at_its_limit_whichever_comes_first() {
-        let knobs = Knobs::new(vec![Ratio::ONE]);
+        let settings = SharedSettings::new(vec![Ratio::ONE]);
         let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(100));
-        let meta = |deadline| Meta { entered: now, deadline, flow: 0, kind: 0, cost: 1, class };
+        let meta =
+            |deadline| EventMetadata { entered: now, deadline, flow: 0, kind: 0, cost: 1, class };
         let due = Timestamp::from_nanos(500);
-        assert_eq!(knobs.end(&meta(Timestamp::MAX), now), Timestamp::MAX);
-        knobs.set_limit(class, Some(Duration::from_nanos(300)));
-        assert_eq!(knobs.end(&meta(Timestamp::MAX), now), Timestamp::from_nanos(400));
-        assert_eq!(knobs.end(&meta(due), now), Timestamp::from_nanos(400));
-        knobs.set_limit(class, None);
-        assert_eq!(knobs.end(&meta(due), now), due);
+        assert_eq!(settings.end(&meta(Timestamp::MAX), now), Timestamp::MAX);
+        settings.set_limit(class, Some(Duration::from_nanos(300)));
+        assert_eq!(settings.end(&meta(Timestamp::MAX), now), Timestamp::from_nanos(400));
+        assert_eq!(settings.end(&meta(due), now), Timestamp::from_nanos(400));
+        settings.set_limit(class, None);
+        assert_eq!(settings.end(&meta(due), now), due);
     }
 }

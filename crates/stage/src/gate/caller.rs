@@ -6,14 +6,14 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 use tamarisk_control::Timestamp;
 
-use super::{Gate, GatePermit, Refused};
-use crate::core::{Discard, Item, Leaving, ServiceSlot};
-use crate::queue::Meta;
+use super::{EnterError, Gate, GatePermit};
+use crate::core::{DiscardReason, Item, Removal, ServiceSlot};
+use crate::queue::EventMetadata;
 
 /// A place in the gate's queue.
 pub(super) struct QueuedCaller {
     pub(super) gate: Gate,
-    pub(super) meta: Meta,
+    pub(super) meta: EventMetadata,
     pub(super) waiter: Arc<Waiter>,
 }
 
@@ -32,13 +32,13 @@ enum WaitState {
     #[default]
     Queued,
     Started(Timestamp, ServiceSlot),
-    Discarded(Discard),
+    Discarded(DiscardReason),
     /// The waiter took its answer, or left.
     Over,
 }
 
 impl QueuedCaller {
-    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Result<GatePermit, Refused>> {
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Result<GatePermit, EnterError>> {
         let mut waiting = self.waiter.0.lock();
         let answer = match waiting.state {
             WaitState::Queued => {
@@ -46,8 +46,8 @@ impl QueuedCaller {
                 return Poll::Pending;
             }
             WaitState::Started(started, slot) => Ok(self.gate.permit(&self.meta, started, slot)),
-            WaitState::Discarded(Discard::Closed) => Err(Refused::Closed),
-            WaitState::Discarded(_) => Err(Refused::Dropped),
+            WaitState::Discarded(DiscardReason::Closed) => Err(EnterError::Closed),
+            WaitState::Discarded(_) => Err(EnterError::Dropped),
             WaitState::Over => unreachable!("polled after it was ready"),
         };
         waiting.state = WaitState::Over;
@@ -80,12 +80,12 @@ impl Drop for QueuedCaller {
 impl Item for Arc<Waiter> {
     const BRINGS_WORKER: bool = true;
 
-    fn leaving(&self, how: Leaving) {
+    fn on_removal(&self, how: Removal) {
         self.0.lock().state = match how {
-            Leaving::Started(now, slot) => {
+            Removal::Started(now, slot) => {
                 WaitState::Started(now, slot.expect("a caller runs under a permit"))
             }
-            Leaving::Discarded(why) => WaitState::Discarded(why),
+            Removal::Discarded(why) => WaitState::Discarded(why),
         };
     }
 
@@ -93,11 +93,11 @@ impl Item for Arc<Waiter> {
         self.wake();
     }
 
-    fn discard(self, _why: Discard) {
+    fn discard(self, _why: DiscardReason) {
         self.wake();
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         self.0.lock().state == WaitState::Over
     }
 }

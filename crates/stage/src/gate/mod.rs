@@ -1,6 +1,6 @@
-//! A stage whose events run in their own callers, once these hold a permit.
+//! A gate: a stage whose events are run by their own callers, each under a permit.
 //!
-//! Nothing is handed to another task or thread: an uncongested gate costs its
+//! No event changes its task or thread: an uncongested gate costs its
 //! caller two short critical sections and two readings of the clock. Callers
 //! queue only while all permits are out, under the same laws, disciplines and
 //! accounts as events in any other stage.
@@ -20,12 +20,10 @@ use tamarisk_laws::catalogue::Laws;
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::core::{Begun, Core, Governed, ServiceSlot, govern};
+use crate::core::{Begun, Core, Governed, ServiceSlot, spawn_governor};
 use crate::drain::{self, DrainReport};
-use crate::observe::Outcome;
-use crate::observe::StageObservation;
-use crate::queue::Meta;
-
+use crate::observe::{Outcome, StageObservation};
+use crate::queue::EventMetadata;
 use crate::sink::Entry;
 use caller::{QueuedCaller, Waiter};
 pub use permit::GatePermit;
@@ -52,13 +50,13 @@ pub struct Gate {
     core: Arc<Core<Arc<Waiter>>>,
 }
 
-/// Why a gate did not let a caller through.
+/// Why [`Gate::enter`] gave no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// At admission; try again after the time it names, if any.
-    #[error("refused: {}", .0.reason)]
+pub enum EnterError {
+    /// Rejected at admission; the rejection may say when to retry.
+    #[error("rejected: {}", .0.reason)]
     Rejected(Rejection),
-    /// After it had waited: it could no longer be served in time.
+    /// Dropped from the queue: it could no longer be served in time.
     #[error("dropped from the queue: too late to be of use")]
     Dropped,
     /// The gate was closed while it waited.
@@ -69,16 +67,16 @@ pub enum Refused {
 /// Why [`Gate::run`] has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// The work was never begun.
+    /// The caller got no permit; the work was not started.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    NotEntered(#[from] EnterError),
     /// The work was ended at its deadline.
     #[error("terminated at its deadline")]
     Terminated,
 }
 
 impl StageBuilder {
-    /// A stage run by its own callers.
+    /// Builds a [`Gate`].
     ///
     /// # Errors
     /// [`BuildError`] if it could not work as described.
@@ -99,18 +97,18 @@ impl Gate {
         let core = Arc::new(Core::new(config, queue));
         core.runs("gate");
         let governed: std::sync::Weak<Core<Arc<Waiter>>> = Arc::downgrade(&core);
-        govern(&runtime, governed);
+        spawn_governor(&runtime, governed);
         Ok(Self { core })
     }
 
     /// A permit if one can be had without waiting.
     ///
     /// # Errors
-    /// The law's refusal, or [`Reason::QueueFull`] if the caller would have to wait.
+    /// The rejection, or [`Reason::QueueFull`] if the caller would have to wait.
     #[inline]
     pub fn try_enter(&self, entry: Entry) -> Result<GatePermit, Rejection> {
         let now = self.core.clock.now();
-        let meta = self.core.meta(now, &entry);
+        let meta = self.core.metadata(now, &entry);
         let mut state = self.core.lock();
         let decision = if state.has_place(&meta) {
             self.core.decide(&mut state, now, &meta)
@@ -131,12 +129,12 @@ impl Gate {
     /// the queue; the event counts as dropped.
     ///
     /// # Errors
-    /// [`Refused`], at once or after a wait.
-    // By hand, for an `async fn` would copy the permit from each of its states to the next.
+    /// [`EnterError`], at once or after a wait.
+    // Written by hand: an `async fn` would copy the permit from each of its states to the next.
     pub fn enter(
         &self,
         entry: Entry,
-    ) -> impl Future<Output = Result<GatePermit, Refused>> + Send + Unpin + '_ {
+    ) -> impl Future<Output = Result<GatePermit, EnterError>> + Send + Unpin + '_ {
         let mut waiting: Option<QueuedCaller> = None;
         poll_fn(move |cx| {
             if let Some(waiting) = &mut waiting {
@@ -147,7 +145,7 @@ impl Gate {
                     Poll::Ready(Ok(self.permit(&meta, now, slot)))
                 }
                 Ok(Arrived::Waiting(new)) => waiting.insert(new).poll(cx),
-                Err(rejection) => Poll::Ready(Err(Refused::Rejected(rejection))),
+                Err(rejection) => Poll::Ready(Err(EnterError::Rejected(rejection))),
             }
         })
     }
@@ -156,7 +154,7 @@ impl Gate {
     /// [deadline](GatePermit::deadline).
     ///
     /// # Errors
-    /// [`RunError`] if the work was refused or ended early.
+    /// [`RunError`] if the work was rejected or ended early.
     pub async fn run<F: Future>(&self, entry: Entry, work: F) -> Result<F::Output, RunError> {
         let permit = self.enter(entry).await?;
         let output = match permit.deadline() {
@@ -173,7 +171,7 @@ impl Gate {
     #[inline]
     fn arrive(&self, entry: &Entry) -> Result<Arrived, Rejection> {
         let now = self.core.clock.now();
-        let meta = self.core.meta(now, entry);
+        let meta = self.core.metadata(now, entry);
         let mut state = self.core.lock();
         // Asked before the law counts it among those that run.
         let has_place = state.has_place(&meta);
@@ -193,14 +191,14 @@ impl Gate {
     }
 
     #[inline]
-    fn permit(&self, meta: &Meta, started: Timestamp, slot: ServiceSlot) -> GatePermit {
-        let (gate, end) = (self.clone(), self.core.knobs.end(meta, started));
+    fn permit(&self, meta: &EventMetadata, started: Timestamp, slot: ServiceSlot) -> GatePermit {
+        let (gate, end) = (self.clone(), self.core.settings.end(meta, started));
         let begun = Begun::one(meta);
         let outcome = Outcome::Terminated;
         GatePermit { gate, begun, slot, started, end, timed: true, answered: None, outcome }
     }
 
-    /// What its owner calls it.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.core.name
     }
@@ -215,7 +213,7 @@ impl Gate {
         &self.core.clock
     }
 
-    /// How many callers may run at once, unless the law decides it.
+    /// Sets how many callers may run at once, unless the law sets it.
     pub fn set_workers(&self, workers: Concurrency) {
         self.core.set_workers(workers);
     }
@@ -225,42 +223,40 @@ impl Gate {
         self.core.promised()
     }
 
-    /// Promises some classes something else from now on. Nobody inside is disturbed,
-    /// and the laws keep what they have learned.
+    /// Changes the targets of some classes. Events inside go on, and the laws keep their
+    /// estimates.
     pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
         self.core.set_targets(targets);
     }
 
-    /// Replaces the laws by this admission law, which starts without experience;
-    /// what slow laws have set stays as it is.
+    /// Replaces the laws by this admission law, which starts without estimates. Settings made
+    /// by slow laws stay.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         self.core.set_law(law);
     }
 
-    /// Replaces all laws by `laws`, which start without experience. Nobody inside is
-    /// disturbed.
+    /// Replaces all laws by `laws`, which start without estimates. Events inside go on.
     ///
     /// # Errors
-    /// [`BuildError::Laws`] if they cannot be; then all stays as it was.
+    /// [`BuildError::Laws`] if they are invalid; then nothing changes.
     pub fn set_laws(&self, laws: Laws) -> Result<(), BuildError> {
         self.core.set_laws(laws)
     }
 
-    /// Admits nothing more, waits until nobody is inside or `timeout` has passed,
-    /// then closes. Callers that still run keep running: only they can stop
-    /// themselves, and the report counts them as left.
+    /// Stops admitting, waits until the gate is empty or `timeout` has passed, then closes it.
+    /// Callers that still run go on: a gate cannot end them, and the report counts them as left.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
         drain::drain(&self.core, timeout, || {}).await
     }
 
-    /// Refuses everyone from now on, those in the queue included.
+    /// Rejects all events from now on, and discards the queue.
     pub fn close(&self) {
         self.core.close();
     }
 }
 
 enum Arrived {
-    Running(Meta, Timestamp, ServiceSlot),
+    Running(EventMetadata, Timestamp, ServiceSlot),
     Waiting(QueuedCaller),
 }
 

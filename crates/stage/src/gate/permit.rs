@@ -19,7 +19,7 @@ pub struct GatePermit {
     pub(super) timed: bool,
     /// When the first data of a stream was out.
     pub(super) answered: Option<Timestamp>,
-    /// How the event is booked when the permit goes.
+    /// The outcome that is recorded when the permit is dropped.
     pub(super) outcome: Outcome,
 }
 
@@ -35,7 +35,7 @@ impl GatePermit {
         self.outcome = Outcome::Failed;
     }
 
-    /// The same, and observations show why until another event fails.
+    /// The same; observations show the reason until another event fails.
     pub fn fail_because(self, why: impl Into<String>) {
         self.gate.core.note_failure(why.into());
         self.fail();
@@ -68,7 +68,7 @@ impl GatePermit {
         core.first_data(now, self.slot);
     }
 
-    /// When the caller was let through.
+    /// When the permit was given.
     pub fn started(&self) -> Timestamp {
         self.started
     }
@@ -81,7 +81,7 @@ impl GatePermit {
 
     /// How well it is to be served; see [`Context::quality`](crate::Context::quality).
     pub fn quality(&self) -> Ratio {
-        self.gate.core.knobs.quality_of(self.begun.class)
+        self.gate.core.settings.quality_of(self.begun.class)
     }
 }
 

@@ -18,18 +18,18 @@ use tamarisk_control::{Classes, GlobalLaw};
 use tamarisk_laws::catalogue::Named;
 use tamarisk_laws::fair::InvalidStageCount;
 
-use crate::builder::{StageBuilder, Workers};
-use crate::core::govern;
+use crate::builder::{StageBuilder, WorkerKind};
+use crate::core::spawn_governor;
 use crate::drain::DrainReport;
 use crate::observe::StageObservation;
 use crate::signal::{Signal, Signals};
-use crate::sink::{Crossings, Overseer, Sink, TrySink};
+use crate::sink::{EdgeCounters, SharedGlobalLaw, Sink, TrySink};
 use crate::stage::UnstartedStage;
 
 pub use error::GraphError;
+use global::GlobalGovernor;
 pub use global::GlobalObservation;
-use global::Oversight;
-use node::AnyNode;
+use node::ErasedNode;
 pub use node::Node;
 
 /// Stages and the edges between them.
@@ -48,7 +48,7 @@ pub use node::Node;
 /// let numbers = graph.edge(&parse, &store);
 /// parse.tasks(stage_fn(move |line: String, cx: Context| {
 ///     let sent = line.trim().parse().map(|number: u64| numbers.try_send(cx.envelope(number)));
-///     async move { sent?.map_err(|refused| refused.into()) }
+///     async move { sent?.map_err(|rejected| rejected.into()) }
 /// }));
 /// store.threads(blocking_fn(move |number: u64, _cx: Context| Ok(stored.send(number)?)));
 /// graph.start()?;
@@ -60,16 +60,16 @@ pub use node::Node;
 /// # }
 /// ```
 pub struct Graph {
-    parts: Arc<Mutex<Parts>>,
+    topology: Arc<Mutex<Topology>>,
     signals: Signals,
-    overseer: Option<Arc<Overseer>>,
+    global_law: Option<Arc<SharedGlobalLaw>>,
     /// Lives as long as the graph, and its governor with it.
-    oversight: OnceLock<Arc<Oversight>>,
+    global_governor: OnceLock<Arc<GlobalGovernor>>,
 }
 
 #[derive(Clone, Default)]
-struct Parts {
-    nodes: Vec<Arc<dyn AnyNode>>,
+struct Topology {
+    nodes: Vec<Arc<dyn ErasedNode>>,
     edges: Vec<Edge>,
 }
 
@@ -77,15 +77,15 @@ struct Parts {
 struct Edge {
     from: usize,
     to: usize,
-    waits: Waits,
-    crossings: Arc<Crossings>,
+    kind: EdgeKind,
+    counters: Arc<EdgeCounters>,
 }
 
 /// Whether the sender of an edge may wait for its receiver.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    Never,
-    Sometimes,
+enum EdgeKind {
+    NonBlocking,
+    Blocking,
 }
 
 /// All stages and edges at one instant.
@@ -110,32 +110,32 @@ pub struct EdgeObservation {
     pub blocks: bool,
     /// Events that have crossed so far.
     pub crossed: u64,
-    /// Events that the receiver has refused so far.
-    pub refused: u64,
+    /// Events that the receiver has rejected so far.
+    pub rejected: u64,
 }
 
 impl Graph {
     /// No stages yet.
     pub fn new() -> Self {
         Self {
-            parts: Arc::default(),
+            topology: Arc::default(),
             signals: Signals::new(),
-            overseer: None,
-            oversight: OnceLock::new(),
+            global_law: None,
+            global_governor: OnceLock::new(),
         }
     }
 
     /// With this law over all of its stages from [`start`](Self::start) on: it decides which
     /// events may enter from outside, by whatever sink that is no edge, and what each stage
-    /// promises for the whole to keep its own promise. Classes of the law and of the stages
+    /// has as its targets, so that the graph keeps its own. Classes of the law and of the stages
     /// are the same by position.
     #[must_use]
     pub fn law(mut self, law: impl GlobalLaw + 'static) -> Self {
-        self.overseer = Some(Arc::new(Overseer::new(Box::new(law))));
+        self.global_law = Some(Arc::new(SharedGlobalLaw::new(Box::new(law))));
         self
     }
 
-    /// The same with a law of the catalogue, which is to keep what `promised` says.
+    /// The same with a law of the catalogue, which keeps the targets of `promised`.
     ///
     /// # Errors
     /// [`GraphError::Law`] if its constants do not go together.
@@ -176,32 +176,32 @@ impl Graph {
     ) -> Result<Self, GraphError> {
         let law = law.make(promised);
         let law = law.map_err(|reason| GraphError::Law { reason: reason.to_string() })?;
-        self.overseer = Some(Arc::new(Overseer::new(law)));
+        self.global_law = Some(Arc::new(SharedGlobalLaw::new(law)));
         Ok(self)
     }
 
-    /// Has the law over the graph keep this promise from now on; without one, nothing
+    /// Changes the targets that the law over the graph keeps; without a law, nothing
     /// happens. The targets of the stages follow at the end of the law's next sample.
     pub fn set_promise(&self, promised: &Classes) {
-        if let Some(overseer) = &self.overseer {
-            overseer.law().set_targets(promised);
+        if let Some(global_law) = &self.global_law {
+            global_law.law().set_targets(promised);
         }
     }
 
     /// Declares a stage: it has a name, a queue and a law, and can be sent to, but
-    /// nobody serves it yet.
+    /// has no handler yet.
     ///
     /// # Errors
     /// [`GraphError`] if its description is wrong or its name is taken.
     pub fn declare<E: Send + 'static>(&self, builder: StageBuilder) -> Result<Node<E>, GraphError> {
-        let unstarted = UnstartedStage::<E>::new(builder, Workers::Threads)?;
-        let mut parts = self.parts.lock();
+        let unstarted = UnstartedStage::<E>::new(builder, WorkerKind::Threads)?;
+        let mut topology = self.topology.lock();
         let stage = unstarted.endpoint.core.name.to_string();
-        if parts.nodes.iter().any(|node| node.name() == stage) {
+        if topology.nodes.iter().any(|node| node.name() == stage) {
             return Err(GraphError::Duplicate { stage });
         }
-        let node = Node::new(parts.nodes.len(), unstarted);
-        parts.nodes.push(node.declared());
+        let node = Node::new(topology.nodes.len(), unstarted);
+        topology.nodes.push(node.declared());
         Ok(node)
     }
 
@@ -211,7 +211,10 @@ impl Graph {
         from: &Node<A>,
         to: &Node<B>,
     ) -> TrySink<B> {
-        TrySink::counted(to.endpoint(), self.connect(from.index(), to.index(), Waits::Never))
+        TrySink::counted(
+            to.endpoint(),
+            self.connect(from.index(), to.index(), EdgeKind::NonBlocking),
+        )
     }
 
     /// An edge whose sender may wait for its receiver, for room or for an answer.
@@ -220,15 +223,15 @@ impl Graph {
         from: &Node<A>,
         to: &Node<B>,
     ) -> Sink<B> {
-        let crossings = self.connect(from.index(), to.index(), Waits::Sometimes);
-        Sink::new(TrySink::counted(to.endpoint(), crossings))
+        let counters = self.connect(from.index(), to.index(), EdgeKind::Blocking);
+        Sink::new(TrySink::counted(to.endpoint(), counters))
     }
 
-    fn connect(&self, from: usize, to: usize, waits: Waits) -> Arc<Crossings> {
-        let crossings = Arc::<Crossings>::default();
-        let edge = Edge { from, to, waits, crossings: Arc::clone(&crossings) };
-        self.parts.lock().edges.push(edge);
-        crossings
+    fn connect(&self, from: usize, to: usize, kind: EdgeKind) -> Arc<EdgeCounters> {
+        let counters = Arc::<EdgeCounters>::default();
+        let edge = Edge { from, to, kind, counters: Arc::clone(&counters) };
+        self.topology.lock().edges.push(edge);
+        counters
     }
 
     /// Checks the whole graph, starts the stages that are new, and signals
@@ -237,74 +240,81 @@ impl Graph {
     /// # Errors
     /// [`GraphError`] names the stages that are in the way.
     pub fn start(&self) -> Result<(), GraphError> {
-        let parts = self.parts.lock();
-        check::readers(&parts)?;
-        check::cycles(&parts)?;
-        if let Some(overseer) = &self.overseer {
-            self.oversee(overseer, &parts)?;
+        let topology = self.topology.lock();
+        check::handlers(&topology)?;
+        check::cycles(&topology)?;
+        if let Some(global_law) = &self.global_law {
+            self.start_global_law(global_law, &topology)?;
         }
-        for node in &parts.nodes {
+        for node in &topology.nodes {
             node.start()?;
         }
-        drop(parts);
+        drop(topology);
         self.signals.send(Signal::Started);
         Ok(())
     }
 
     /// Puts all stages under the law, and starts its governor if that has not been done.
-    fn oversee(&self, overseer: &Arc<Overseer>, parts: &Parts) -> Result<(), GraphError> {
-        InvalidStageCount::check(parts.nodes.len())
+    fn start_global_law(
+        &self,
+        global_law: &Arc<SharedGlobalLaw>,
+        topology: &Topology,
+    ) -> Result<(), GraphError> {
+        InvalidStageCount::check(topology.nodes.len())
             .map_err(|reason| GraphError::Law { reason: reason.to_string() })?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| GraphError::NoRuntime)?;
-        for node in &parts.nodes {
-            node.put_under(overseer);
+        for node in &topology.nodes {
+            node.set_global_law(global_law);
         }
-        self.oversight.get_or_init(|| {
-            let (overseer, parts) = (Arc::clone(overseer), Arc::clone(&self.parts));
-            let oversight = Arc::new(Oversight::new(overseer, parts));
-            let governed: Weak<Oversight> = Arc::downgrade(&oversight);
-            govern(&runtime, governed);
-            oversight
+        self.global_governor.get_or_init(|| {
+            let (global_law, topology) = (Arc::clone(global_law), Arc::clone(&self.topology));
+            let global_governor = Arc::new(GlobalGovernor::new(global_law, topology));
+            let governed: Weak<GlobalGovernor> = Arc::downgrade(&global_governor);
+            spawn_governor(&runtime, governed);
+            global_governor
         });
         Ok(())
     }
 
-    /// What all stages of the graph may listen to.
+    /// The signals of the graph.
     pub fn signals(&self) -> &Signals {
         &self.signals
     }
 
     /// All stages and edges.
     pub fn observe(&self) -> GraphObservation {
-        let parts = self.parts.lock();
+        let topology = self.topology.lock();
         let edge = |edge: &Edge| {
-            let (crossed, refused) = edge.crossings.counts();
+            let (crossed, rejected) = edge.counters.counts();
             EdgeObservation {
-                from: parts.nodes[edge.from].name().to_owned(),
-                to: parts.nodes[edge.to].name().to_owned(),
-                blocks: edge.waits == Waits::Sometimes,
+                from: topology.nodes[edge.from].name().to_owned(),
+                to: topology.nodes[edge.to].name().to_owned(),
+                blocks: edge.kind == EdgeKind::Blocking,
                 crossed,
-                refused,
+                rejected,
             }
         };
-        let count = parts.nodes.len();
+        let count = topology.nodes.len();
         GraphObservation {
-            stages: parts.nodes.iter().map(|node| node.observe()).collect(),
-            edges: parts.edges.iter().map(edge).collect(),
-            global: self.overseer.as_ref().map(|overseer| GlobalObservation::of(overseer, count)),
+            stages: topology.nodes.iter().map(|node| node.observe()).collect(),
+            edges: topology.edges.iter().map(edge).collect(),
+            global: self
+                .global_law
+                .as_ref()
+                .map(|global_law| GlobalObservation::of(global_law, count)),
         }
     }
 
     /// Signals [`Signal::Draining`] and drains every stage, senders before their
     /// receivers, so that what is under way can be finished. All of it together
-    /// takes no longer than `timeout` and a moment for each stage that is cut.
+    /// takes no longer than `timeout`, and half a second for each stage that is cut.
     pub async fn drain(&self, timeout: Duration) -> Vec<DrainReport> {
         self.signals.send(Signal::Draining);
         let began = tokio::time::Instant::now();
         let nodes = {
-            let parts = self.parts.lock();
-            let order = check::senders_first(&parts);
-            order.into_iter().map(|index| Arc::clone(&parts.nodes[index])).collect::<Vec<_>>()
+            let topology = self.topology.lock();
+            let order = check::senders_first(&topology);
+            order.into_iter().map(|index| Arc::clone(&topology.nodes[index])).collect::<Vec<_>>()
         };
         let mut reports = Vec::new();
         for node in nodes {
@@ -323,7 +333,7 @@ impl Default for Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        for node in &self.parts.lock().nodes {
+        for node in &self.topology.lock().nodes {
             node.close();
         }
     }

@@ -1,4 +1,4 @@
-//! The events that a worker lends to its handler.
+//! A batch: the events that a worker gives to its handler at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use tamarisk_control::Timestamp;
 
 use super::Context;
 use crate::call::{Cause, take_unanswered};
-use crate::core::{Begun, Core, Discard, Ended, Payload, destroy};
+use crate::core::{Begun, Core, DiscardReason, Ended, Payload, destroy};
 use crate::observe::Outcome;
-use crate::queue::{Lease, Meta, Queued};
+use crate::queue::{EventMetadata, PartitionLease, Queued};
 use crate::sink::Envelope;
 use crate::workers::Worker;
 
@@ -23,7 +23,7 @@ pub struct Batch<E: Send + 'static> {
     core: Arc<Core<Payload<E>>>,
     worker: Arc<Worker>,
     pending: VecDeque<Queued<Payload<E>>>,
-    lease: Option<Lease>,
+    lease: Option<PartitionLease>,
     /// Begun and not ended: one event, or those that were drained together.
     begun: Vec<Begun>,
     started: Timestamp,
@@ -53,7 +53,7 @@ impl<E: Send + 'static> Batch<E> {
         };
         self.started = now;
         self.begun.push(Begun::one(&queued.meta));
-        let sequence = self.worker.begin(&queued.meta, self.core.knobs.end(&queued.meta, now));
+        let sequence = self.worker.begin(&queued.meta, self.core.settings.end(&queued.meta, now));
         Some((queued.item.0, Context::new(&self.worker, queued.meta, sequence)))
     }
 
@@ -72,16 +72,16 @@ impl<E: Send + 'static> Batch<E> {
             let queued = self.pop(now)?;
             if self.begun.is_empty() {
                 let meta = latest.unwrap_or(queued.meta);
-                self.worker.begin(&meta, self.core.knobs.end(&meta, now));
+                self.worker.begin(&meta, self.core.settings.end(&meta, now));
             }
             self.begin_together(&queued.meta);
             Some(Envelope::new(queued.item.0, queued.meta.entry()))
         })
     }
 
-    /// Events that entered together end together, so they are booked as one.
+    /// Events that entered together end together, so they are recorded as one.
     #[inline]
-    fn begin_together(&mut self, meta: &Meta) {
+    fn begin_together(&mut self, meta: &EventMetadata) {
         match self.begun.last_mut() {
             Some(begun) if (begun.entered, begun.class) == (meta.entered, meta.class) => {
                 begun.count += 1;
@@ -104,14 +104,14 @@ impl<E: Send + 'static> Batch<E> {
     #[inline(always)]
     fn pop(&mut self, now: Timestamp) -> Option<Queued<Payload<E>>> {
         if self.worker.slot.is_stopped() {
-            self.core.drop_unbegun(self.pending.drain(..), Discard::Closed);
+            self.core.drop_unbegun(self.pending.drain(..), DiscardReason::Closed);
         }
         loop {
             let queued = self.pending.pop_front()?;
             if queued.meta.deadline > now {
                 return Some(queued);
             }
-            self.core.drop_unbegun([queued], Discard::Dropped);
+            self.core.drop_unbegun([queued], DiscardReason::Dropped);
         }
     }
 
@@ -168,7 +168,7 @@ impl<E: Send + 'static> Drop for Batch<E> {
     /// The worker itself is being dropped, as when a runtime shuts down.
     fn drop(&mut self) {
         self.conclude(Outcome::Terminated);
-        self.core.drop_unbegun(self.pending.drain(..), Discard::Terminated);
+        self.core.drop_unbegun(self.pending.drain(..), DiscardReason::Terminated);
         self.release();
     }
 }

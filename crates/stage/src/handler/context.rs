@@ -7,7 +7,7 @@ use tamarisk_control::{ClassId, Ratio, Timestamp};
 
 use crate::call::{CallError, Reply, Request, note_terminated};
 use crate::observe::StageObservation;
-use crate::queue::Meta;
+use crate::queue::EventMetadata;
 use crate::sink::{Entry, Envelope, SendError, Sink};
 use crate::termination::{EventId, Terminated};
 use crate::workers::Worker;
@@ -16,12 +16,12 @@ use crate::workers::Worker;
 #[derive(Clone)]
 pub struct Context {
     worker: Arc<Worker>,
-    meta: Meta,
+    meta: EventMetadata,
     sequence: u64,
 }
 
 impl Context {
-    pub(crate) fn new(worker: &Arc<Worker>, meta: Meta, sequence: u64) -> Self {
+    pub(crate) fn new(worker: &Arc<Worker>, meta: EventMetadata, sequence: u64) -> Self {
         Self { worker: Arc::clone(worker), meta, sequence }
     }
 
@@ -69,7 +69,7 @@ impl Context {
     ///
     /// # Errors
     /// [`CallError::Further`] with the stage and what happened there. A handler that returns
-    /// it, by `?`, hands it to its own caller as it is.
+    /// it, by `?`, passes it to its own caller unchanged.
     pub async fn call<Q, R>(
         &self,
         stage: &impl AsRef<Sink<Request<Q, R>>>,
@@ -86,7 +86,7 @@ impl Context {
 
     /// Passes a request on to another stage, which answers its caller: with this event's
     /// class, deadline and flow, and with the reply. This event is done with that, whatever
-    /// comes of the other. If the stage does not admit it, the caller hears so:
+    /// comes of the other. If the stage rejects it, the caller gets
     /// [`CallError::Further`] with the stage, the reason and when to retry.
     pub fn forward<Q, R>(&self, stage: &impl AsRef<Sink<Request<Q, R>>>, body: Q, reply: Reply<R>)
     where
@@ -95,8 +95,8 @@ impl Context {
     {
         let sink = stage.as_ref();
         let reply = reply.passed_on(sink.stage_name());
-        if let Err(refused) = sink.try_send(self.envelope(Request { body, reply })) {
-            let SendError { event: Request { reply, .. }, rejection } = refused;
+        if let Err(rejected) = sink.try_send(self.envelope(Request { body, reply })) {
+            let SendError { event: Request { reply, .. }, rejection } = rejected;
             reply.fail(CallError::Rejected(rejection));
         }
     }

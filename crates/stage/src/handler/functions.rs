@@ -112,7 +112,7 @@ where
 fn answered<R>(reply: Reply<R>, answer: Result<R, BoxError>) -> Result<(), BoxError> {
     match answer {
         Ok(answer) => {
-            // The caller may have left; then the work was done for nobody.
+            // An error means that the caller has left.
             let _ = reply.send(answer);
             Ok(())
         }
@@ -123,7 +123,7 @@ fn answered<R>(reply: Reply<R>, answer: Result<R, BoxError>) -> Result<(), BoxEr
     }
 }
 
-/// Does with each event what a function says; a clone of it is called for each.
+/// Runs a function on each event; a clone of it is called for each.
 pub(crate) struct EventFn<F>(pub(crate) F);
 
 impl<E, F, W> Handler<E> for EventFn<F>

@@ -1,4 +1,4 @@
-//! What runs inside a stage.
+//! Handlers: the user's code that runs inside a stage.
 
 mod batch;
 mod context;
@@ -17,7 +17,7 @@ pub use functions::{StageFn, blocking_fn, stage_fn};
 ///
 /// Each worker has a handler of its own, made by the stage's factory, so `self`
 /// is private state that needs no lock. A handler sees events, and never threads,
-/// queues or knobs.
+/// queues or settings.
 ///
 /// At an await the event that runs may be terminated: the future returned by
 /// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch.

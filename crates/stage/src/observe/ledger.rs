@@ -1,4 +1,4 @@
-//! Who came, what became of them, and who is inside: the accounts of a stage.
+//! The accounts of a stage: arrivals, outcomes, and events inside.
 //!
 //! Every event has exactly one outcome, and for every class, at every instant,
 //!
@@ -17,7 +17,7 @@ use tamarisk_control::{Backlog, ClassId, Concurrency};
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// Refused at admission.
+    /// Rejected at admission.
     Rejected,
     /// Done.
     Completed,
@@ -25,14 +25,14 @@ pub enum Outcome {
     Dropped,
     /// Ended while it ran: overdue, abandoned, or cut by a drain.
     Terminated,
-    /// The handler erred, panicked, or left a call without its answer.
+    /// The handler erred, panicked, or dropped a reply unanswered.
     Failed,
 }
 
 /// The accounts of a stage, or of one of its classes, at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
-    /// All that ever asked to enter.
+    /// Arrivals since the stage was made.
     pub offered: u64,
     /// See [`Outcome::Rejected`].
     pub rejected: u64,
@@ -87,9 +87,9 @@ impl AddAssign for Accounts {
     }
 }
 
-/// Why an event in service holds no place.
+/// An event in service that holds no place: why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Aside {
+pub(crate) enum WithoutPlace {
     Parked,
     Suspended,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Ledger {
     queued_total: u32,
     running_total: u32,
     /// Events that have started and hold no place: parked or suspended ones.
-    aside_total: u32,
+    without_place_total: u32,
 }
 
 impl Ledger {
@@ -117,7 +117,7 @@ impl Ledger {
             reserved: vec![0; classes],
             queued_total: 0,
             running_total: 0,
-            aside_total: 0,
+            without_place_total: 0,
         }
     }
 
@@ -195,26 +195,26 @@ impl Ledger {
     }
 
     /// A running event gives up its place.
-    pub(crate) fn set_aside(&mut self, class: ClassId, why: Aside) {
+    pub(crate) fn release_place(&mut self, class: ClassId, why: WithoutPlace) {
         self.running[class.index()] -= 1;
         self.running_total -= 1;
-        self.aside_total += 1;
-        *self.aside(class, why) += 1;
+        self.without_place_total += 1;
+        *self.without_place(class, why) += 1;
     }
 
-    /// An event that had given up its place has it again, be it one too many.
-    pub(crate) fn bring_back(&mut self, class: ClassId, why: Aside) {
-        *self.aside(class, why) -= 1;
-        self.aside_total -= 1;
+    /// An event that had given up its place takes it again, even above the limit.
+    pub(crate) fn retake_place(&mut self, class: ClassId, why: WithoutPlace) {
+        *self.without_place(class, why) -= 1;
+        self.without_place_total -= 1;
         self.running[class.index()] += 1;
         self.running_total += 1;
     }
 
-    fn aside(&mut self, class: ClassId, why: Aside) -> &mut u64 {
+    fn without_place(&mut self, class: ClassId, why: WithoutPlace) -> &mut u64 {
         let counts = &mut self.counts[class.index()];
         match why {
-            Aside::Parked => &mut counts.parked,
-            Aside::Suspended => &mut counts.suspended,
+            WithoutPlace::Parked => &mut counts.parked,
+            WithoutPlace::Suspended => &mut counts.suspended,
         }
     }
 
@@ -242,7 +242,7 @@ impl Ledger {
 
     /// Events that have started and not ended.
     pub(crate) fn in_service(&self) -> u32 {
-        self.running_total + self.aside_total
+        self.running_total + self.without_place_total
     }
 
     pub(crate) fn backlog(&self, workers: Concurrency) -> Backlog<'_> {

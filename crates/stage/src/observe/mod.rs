@@ -9,7 +9,7 @@ mod windows;
 
 pub use histogram::TimeHistogram;
 pub use ledger::{Accounts, Outcome};
-pub(crate) use ledger::{Aside, Ledger};
+pub(crate) use ledger::{Ledger, WithoutPlace};
 pub use observation::{ClassObservation, LawObservation, LawReading, Phase, StageObservation};
 pub use profile::{Profile, ServiceProfile};
 pub(crate) use recorder::{EventNanos, Observer};

@@ -1,4 +1,4 @@
-//! What a stage shows of itself.
+//! The observation of a stage at one instant.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,28 +19,28 @@ pub struct StageObservation {
     pub phase: Phase,
     /// How many events may be worked on at once.
     pub workers: u32,
-    /// The share of its workers' time that was spent on events, of late.
+    /// The share of its workers' time that was spent on events, in the last 5 to 10 seconds.
     pub busy: Ratio,
     /// How well events are to be served: 1 in full, less where a law has degraded
     /// the stage. Handlers read it as [`Context::quality`](crate::Context::quality).
     pub quality: Ratio,
-    /// What a model has to know of it.
+    /// What a model needs of it.
     pub profile: Profile,
     /// Bound on the queue, in events.
     pub queue_capacity: usize,
     /// Each class, in the stage's order.
     pub classes: Vec<ClassObservation>,
-    /// Rejections so far, by the rule that said no.
+    /// Rejections so far, by reason.
     pub rejections: BTreeMap<Reason, u64>,
-    /// How many events a worker takes at once at most, where a law has a say in it.
+    /// How many events a worker takes at once at most, where a law sets it.
     pub batch: Option<u32>,
     /// Name of the admission law.
     pub law: &'static str,
     /// The laws that rule the stage, the admission law first.
     pub laws: Vec<LawObservation>,
-    /// The law's knobs and estimates.
+    /// The law's settings and estimates.
     pub readings: Vec<LawReading>,
-    /// What the latest failed event failed of, cut to 200 characters.
+    /// The error of the latest failed event, cut to 200 characters.
     pub last_failure: Option<String>,
 }
 
@@ -49,21 +49,21 @@ pub struct StageObservation {
 pub struct ClassObservation {
     /// The class's name.
     pub name: String,
-    /// The promised response time.
+    /// The response time of its target.
     pub target: Duration,
-    /// At which percentile it is promised, as a ratio.
+    /// The percentile of its target, as a ratio.
     pub percentile: Ratio,
-    /// How long an event may run, where a law has a say in it.
+    /// How long an event may run, where a law sets it.
     pub run_limit: Option<Duration>,
     /// Arrivals and outcomes since the stage was made, and who is inside.
     pub accounts: Accounts,
-    /// How many arrive, of late.
+    /// Arrivals, in the last 5 to 10 seconds.
     pub arrivals: PerSecond,
-    /// From leaving the queue to the end, of late.
+    /// From leaving the queue to the end, in the last 5 to 10 seconds.
     pub service: Option<Percentiles>,
-    /// From entering the stage to the end, of late.
+    /// From entering the stage to the end, in the last 5 to 10 seconds.
     pub response: Option<Percentiles>,
-    /// The response time at the promised percentile, in the last 5 to 10 seconds.
+    /// The response time at the percentile of the target, in the last 5 to 10 seconds.
     pub response_at_percentile: Option<Duration>,
     /// Time from entering the stage to the start, since the stage was made. As the other two,
     /// of the completed events whose times count; an inline stage times one in 64.
@@ -72,7 +72,7 @@ pub struct ClassObservation {
     pub service_times: TimeHistogram,
     /// Time from entering the stage to the end without suspensions, since the stage was made.
     pub response_times: TimeHistogram,
-    /// What a model has to know of its service.
+    /// What a model needs of its service.
     pub profile: Option<ServiceProfile>,
 }
 
@@ -88,7 +88,7 @@ pub struct LawObservation {
     pub knobs: Vec<(&'static str, f64)>,
 }
 
-/// A knob or estimate of an admission law.
+/// A setting or estimate of an admission law.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LawReading {
     /// Snake case, unit last.

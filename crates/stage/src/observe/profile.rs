@@ -1,12 +1,12 @@
-//! What a model of a stage has to know of it, measured while it runs.
+//! Profiles: what a model of a stage needs, measured while the stage runs.
 
 use std::time::Duration;
 
 use histogram::Histogram;
 use tamarisk_control::{ClassId, PerSecond, Ratio, Timestamp};
 
-/// How many a stage works on when others wait, of late: the workers that a model gives
-/// it. For a stage that cannot see its workers (a gate before an upstream) this is the
+/// How many events a stage works on while others wait, in the last 5 to 10 seconds: the
+/// workers that a model gives it. For a stage that cannot see its workers (a gate before an upstream) this is the
 /// number in progress that its law has found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Profile {
@@ -18,7 +18,7 @@ pub struct Profile {
     pub in_progress: Option<f64>,
 }
 
-/// How long events of a class are worked on, of late.
+/// How long events of a class are worked on, in the last 5 to 10 seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceProfile {
     /// The mean, right to within 3 %.

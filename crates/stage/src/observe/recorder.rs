@@ -12,13 +12,13 @@ use super::{Accounts, ClassObservation, Profile, TimeHistogram};
 /// most two.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Times of late, kept under the stage's lock: recording one is an array index
-/// and an addition.
+/// Times of events, kept under the stage's lock: recording one is an array index and an
+/// addition.
 pub(crate) struct Observer {
     service: Vec<Windowed>,
     response: Vec<Windowed>,
     since_start: Vec<Cumulative>,
-    /// Until when the time is accounted for.
+    /// The instant up to which time has been recorded.
     seen: Timestamp,
     busy: Busy,
     profiler: Profiler,

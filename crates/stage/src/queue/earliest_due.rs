@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{ClassId, Classes, Order, Timestamp};
 
-use super::{Meta, Queued, by_priority, split};
+use super::{EventMetadata, Queued, by_priority, split};
 
 /// Lines of one priority. Kinds beyond so many share lines: then one that may not start
 /// holds up those behind it.
@@ -38,7 +38,7 @@ impl<T> EarliestDue<T> {
     }
 
     pub(super) fn push(&mut self, queued: Queued<T>) {
-        let Meta { class, kind, .. } = queued.meta;
+        let EventMetadata { class, kind, .. } = queued.meta;
         let lines = &mut self.levels[self.level_of_class[class.index()]];
         self.len += 1;
         let own = lines.iter().position(|line| (line.class, line.kind) == (class, kind));
@@ -65,7 +65,7 @@ impl<T> EarliestDue<T> {
     pub(super) fn pop(
         &mut self,
         order: Order,
-        due: impl Fn(&Meta) -> Option<Timestamp>,
+        due: impl Fn(&EventMetadata) -> Option<Timestamp>,
     ) -> Option<Queued<T>> {
         let popped = self.levels.iter_mut().find_map(|lines| match order {
             Order::OldestFirst => {

@@ -2,26 +2,26 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an edge has been asked to carry.
+/// Counts the events sent on an edge, by whether the receiver admitted them.
 #[derive(Default)]
-pub(crate) struct Crossings {
+pub(crate) struct EdgeCounters {
     taken: AtomicU64,
-    refused: AtomicU64,
+    rejected: AtomicU64,
 }
 
-impl Crossings {
+impl EdgeCounters {
     pub(crate) fn taken(&self, events: usize) {
         self.taken.fetch_add(events as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn refused(&self, events: usize) {
+    pub(crate) fn rejected(&self, events: usize) {
         if events > 0 {
-            self.refused.fetch_add(events as u64, Ordering::Relaxed);
+            self.rejected.fetch_add(events as u64, Ordering::Relaxed);
         }
     }
 
-    /// How many were taken, and how many refused.
+    /// How many were taken, and how many rejected.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.taken.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+        (self.taken.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
     }
 }

@@ -6,36 +6,36 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::RwLock;
 use tamarisk_control::{ClassId, Concurrency, Decision, Rejection};
 
-use super::global_law::Overseer;
+use super::global_law::SharedGlobalLaw;
 use crate::core::{Core, Payload};
-use crate::queue::Meta;
+use crate::queue::EventMetadata;
 
 /// A stage's core, and the predicate that its holders may set.
 pub(crate) struct Endpoint<E: Send + 'static> {
     pub(crate) core: Arc<Core<Payload<E>>>,
-    pub(super) guarded: AtomicBool,
+    pub(super) has_predicate: AtomicBool,
     pub(super) predicate: RwLock<Option<Predicate<E>>>,
-    /// Asked about what comes from outside, where a global law stands over the graph.
-    pub(super) overseer: OnceLock<Arc<Overseer>>,
+    /// Asked about events from outside of the graph, if the graph has a law.
+    pub(super) global_law: OnceLock<Arc<SharedGlobalLaw>>,
 }
 
 impl<E: Send + 'static> Endpoint<E> {
     pub(crate) fn new(core: Core<Payload<E>>) -> Self {
         Self {
             core: Arc::new(core),
-            guarded: AtomicBool::new(false),
+            has_predicate: AtomicBool::new(false),
             predicate: RwLock::new(None),
-            overseer: OnceLock::new(),
+            global_law: OnceLock::new(),
         }
     }
 
-    /// What comes from outside of the graph is asked about from now on.
-    pub(crate) fn put_under(&self, overseer: &Arc<Overseer>) {
-        self.overseer.get_or_init(|| Arc::clone(overseer));
+    /// Has `global_law` asked about events from outside of the graph from now on.
+    pub(crate) fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>) {
+        self.global_law.get_or_init(|| Arc::clone(global_law));
     }
 
-    pub(super) fn ask(&self, meta: &Meta, event: Option<&E>) -> Result<(), Rejection> {
-        if !self.guarded.load(Ordering::Acquire) {
+    pub(super) fn ask(&self, meta: &EventMetadata, event: Option<&E>) -> Result<(), Rejection> {
+        if !self.has_predicate.load(Ordering::Acquire) {
             return Ok(());
         }
         let Some(predicate) = self.predicate.read().clone() else { return Ok(()) };
@@ -45,8 +45,13 @@ impl<E: Send + 'static> Endpoint<E> {
             state.check_open()?;
             (state.ledger.queued(), state.workers())
         };
-        let asking =
-            Asking { class: meta.class, cost: meta.cost, flow: meta.flow, queued, workers };
+        let asking = AdmissionContext {
+            class: meta.class,
+            cost: meta.cost,
+            flow: meta.flow,
+            queued,
+            workers,
+        };
         match predicate(&asking, event) {
             Decision::Admit => Ok(()),
             Decision::Reject(rejection) => Err(rejection),
@@ -56,13 +61,13 @@ impl<E: Send + 'static> Endpoint<E> {
 
 /// Decides on one event before the admission law is asked.
 ///
-/// It is told what is asked, and the event itself unless a place is being
-/// reserved for one that does not exist yet.
-pub type Predicate<E> = Arc<dyn Fn(&Asking, Option<&E>) -> Decision + Send + Sync>;
+/// It gets the [`AdmissionContext`] and the event; no event when a place is being reserved for
+/// one that does not exist yet.
+pub type Predicate<E> = Arc<dyn Fn(&AdmissionContext, Option<&E>) -> Decision + Send + Sync>;
 
-/// What a predicate is told.
+/// What a predicate decides by: the event's entry, and the stage at this instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asking {
+pub struct AdmissionContext {
     /// The event's class.
     pub class: ClassId,
     /// Its cost, as its sender put it.

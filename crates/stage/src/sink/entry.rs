@@ -1,4 +1,4 @@
-//! What an event brings along when it asks to enter a stage.
+//! What a sender states of an event: class, deadline, cost, flow and kind.
 
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub struct Entry {
     pub(crate) kind: u64,
 }
 
-/// When an answer stops being of use.
+/// When an answer stops being of use, as its sender states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Deadline {
     #[default]
@@ -40,7 +40,7 @@ impl Entry {
         Self::default()
     }
 
-    /// Whose promise holds, and who goes first.
+    /// The class: it has the target and the priority.
     #[must_use]
     pub fn class(mut self, class: ClassId) -> Self {
         self.class = class;

@@ -3,10 +3,10 @@
 use parking_lot::Mutex;
 use tamarisk_control::{Decision, GlobalLaw, Rejection, Timestamp};
 
-/// A global law, for all who ask and tell it.
-pub(crate) struct Overseer(Mutex<Box<dyn GlobalLaw>>);
+/// A law over a graph, shared by its sinks and its governor.
+pub(crate) struct SharedGlobalLaw(Mutex<Box<dyn GlobalLaw>>);
 
-impl Overseer {
+impl SharedGlobalLaw {
     pub(crate) fn new(law: Box<dyn GlobalLaw>) -> Self {
         Self(Mutex::new(law))
     }

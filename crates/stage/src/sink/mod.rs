@@ -1,7 +1,7 @@
-//! The way into a stage.
+//! Sinks: the sending ends of a stage's queue.
 //!
-//! A sink speaks like the channels that Rust users know, and is never silent: an
-//! event that is not taken comes back with the reason.
+//! Their methods are named as those of channels. An event that is not admitted comes back with
+//! the reason.
 
 mod edge;
 mod endpoint;
@@ -19,14 +19,14 @@ use tamarisk_control::{Reason, Rejection, Timestamp};
 use crate::call::{CallError, Cause, Reply, Request, with_cause};
 use crate::core::Payload;
 use crate::observe::Phase;
-use crate::queue::{Meta, Queued};
+use crate::queue::{EventMetadata, Queued};
 
-pub(crate) use edge::Crossings;
+pub(crate) use edge::EdgeCounters;
 pub(crate) use endpoint::Endpoint;
-pub use endpoint::{Asking, Predicate};
+pub use endpoint::{AdmissionContext, Predicate};
 pub(crate) use entry::Deadline;
 pub use entry::{Entry, Envelope};
-pub(crate) use global_law::Overseer;
+pub(crate) use global_law::SharedGlobalLaw;
 pub use permit::{Permit, Reserve};
 
 /// The enqueue end of a stage's queue, for senders that may wait; clones share
@@ -38,16 +38,16 @@ pub struct Sink<E: Send + 'static>(TrySink<E>);
 pub struct TrySink<E: Send + 'static> {
     endpoint: Arc<Endpoint<E>>,
     /// Counts what crosses, where the sink is an edge of a graph.
-    edge: Option<Arc<Crossings>>,
+    edge: Option<Arc<EdgeCounters>>,
 }
 
-/// An event that was not taken, and why.
+/// An event that was not admitted, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rejected: {}", .rejection.reason)]
 pub struct SendError<E> {
     /// The event, back with its sender.
     pub event: E,
-    /// Which rule refused it, and when to retry if that is known.
+    /// Which rule rejected it, and when to retry if that is known.
     pub rejection: Rejection,
 }
 
@@ -60,27 +60,26 @@ impl<E: Send + 'static> Sink<E> {
         &self.endpoint.core.name
     }
 
-    /// Sends an event, waiting for as long as the stage will not admit it:
-    /// backpressure. The event counts as offered when it is admitted, or when the
-    /// wait ends in vain.
+    /// Sends an event, waiting until the stage admits it: backpressure. The event counts as
+    /// offered when it is admitted, or when the wait ends without admission.
     ///
     /// # Errors
     /// [`SendError`] if the stage is draining or closed, or the event's deadline passes.
     pub async fn send(&self, event: impl Into<Envelope<E>>) -> Result<(), SendError<E>> {
         let core = &self.endpoint.core;
         let mut envelope = event.into();
-        let meta = core.meta(core.clock.now(), &envelope.entry);
+        let meta = core.metadata(core.clock.now(), &envelope.entry);
         envelope.entry.due = meta.entry().due;
         loop {
             let freed = core.freed();
-            let (back, rejection) = match self.offer(envelope, Refusals::Unbooked) {
+            let (back, rejection) = match self.offer(envelope, OnRejection::Leave) {
                 Ok(()) => return Ok(()),
-                Err(refused) => refused,
+                Err(rejected) => rejected,
             };
             let final_ = matches!(rejection.reason, Reason::Draining | Reason::Closed);
             if final_ || meta.deadline <= core.clock.now() {
                 core.lock().reject(&meta, &rejection);
-                self.count_refused(1);
+                self.count_rejected(1);
                 return Err(SendError { event: back.event, rejection });
             }
             envelope = back;
@@ -95,7 +94,7 @@ impl<E: Send + 'static> TrySink<E> {
     }
 
     /// The same sink, counting what crosses it.
-    pub(crate) fn counted(endpoint: Arc<Endpoint<E>>, edge: Arc<Crossings>) -> Self {
+    pub(crate) fn counted(endpoint: Arc<Endpoint<E>>, edge: Arc<EdgeCounters>) -> Self {
         Self { endpoint, edge: Some(edge) }
     }
 
@@ -105,19 +104,19 @@ impl<E: Send + 'static> TrySink<E> {
     /// [`SendError`] with the event and the reason.
     pub fn try_send(&self, event: impl Into<Envelope<E>>) -> Result<(), SendError<E>> {
         let envelope = event.into();
-        match self.offer(envelope, Refusals::Booked) {
+        match self.offer(envelope, OnRejection::Count) {
             Ok(()) => Ok(()),
             Err((envelope, rejection)) => Err(SendError { event: envelope.event, rejection }),
         }
     }
 
-    /// Sends an event and lets go of it if it is refused; `true` if it was taken.
+    /// Sends an event and drops it if it is rejected; `true` if it was admitted.
     pub fn send_lossy(&self, event: impl Into<Envelope<E>>) -> bool {
-        self.offer(event.into(), Refusals::Booked).is_ok()
+        self.offer(event.into(), OnRejection::Count).is_ok()
     }
 
     /// Sends many events at the cost of little more than one. Returns those that
-    /// were refused, each with its reason; all were taken if there are none.
+    /// were rejected, each with its reason; all were admitted if there are none.
     pub fn send_many<I>(&self, events: I) -> Vec<SendError<E>>
     where
         I: IntoIterator,
@@ -126,41 +125,41 @@ impl<E: Send + 'static> TrySink<E> {
         // The iterator and the predicate are the caller's code: neither runs
         // under the lock, nor may a panic of theirs leave events unannounced.
         let events = events.into_iter().map(Into::into);
-        if self.endpoint.guarded.load(Ordering::Acquire) || self.overseer().is_some() {
+        if self.endpoint.has_predicate.load(Ordering::Acquire) || self.global_law().is_some() {
             let events: Vec<Envelope<E>> = events.collect();
             return events.into_iter().filter_map(|event| self.try_send(event).err()).collect();
         }
         let core = &self.endpoint.core;
         let entered = core.clock.now();
         let arriving = events.map(|Envelope { event, entry }: Envelope<E>| Queued {
-            meta: core.meta(entered, &entry),
+            meta: core.metadata(entered, &entry),
             item: Payload(event),
         });
         let arriving: Vec<_> = arriving.collect();
         let now = core.clock.now();
         let mut state = core.lock();
         let offered = arriving.len();
-        let refused = core.admit_many(&mut state, now, arriving);
+        let rejected = core.admit_many(&mut state, now, arriving);
         core.wake_worker(state);
-        self.count(offered - refused.len());
-        self.count_refused(refused.len());
-        let refused = refused.into_iter();
-        refused.map(|(Payload(event), rejection)| SendError { event, rejection }).collect()
+        self.count(offered - rejected.len());
+        self.count_rejected(rejected.len());
+        let rejected = rejected.into_iter();
+        rejected.map(|(Payload(event), rejection)| SendError { event, rejection }).collect()
     }
 
     /// Reserves a place for an event that is still to be made.
     ///
     /// # Errors
-    /// The rejection, if an event like this would be refused.
+    /// The rejection, if an event like this would be rejected.
     pub fn reserve(&self, entry: Entry) -> Result<Permit<E>, Rejection> {
         let core = &self.endpoint.core;
         let now = core.clock.now();
-        let meta = core.meta(now, &entry);
+        let meta = core.metadata(now, &entry);
         let decision = self.ask(now, &meta, None);
         let mut state = core.lock();
         if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
             state.reject(&meta, &rejection);
-            self.count_refused(1);
+            self.count_rejected(1);
             return Err(rejection);
         }
         state.ledger.reserve(meta.class);
@@ -186,7 +185,7 @@ impl<E: Send + 'static> TrySink<E> {
     /// the sender, on each event, so it should be short.
     pub fn set_predicate(&self, predicate: Option<Predicate<E>>) {
         let mut current = self.endpoint.predicate.write();
-        self.endpoint.guarded.store(predicate.is_some(), Ordering::Release);
+        self.endpoint.has_predicate.store(predicate.is_some(), Ordering::Release);
         let before = std::mem::replace(&mut *current, predicate);
         // What it holds may use this sink when it is dropped.
         drop(current);
@@ -201,17 +200,17 @@ impl<E: Send + 'static> TrySink<E> {
     fn offer(
         &self,
         envelope: Envelope<E>,
-        refusals: Refusals,
+        on_rejection: OnRejection,
     ) -> Result<(), (Envelope<E>, Rejection)> {
         let core = &self.endpoint.core;
         let now = core.clock.now();
-        let meta = core.meta(now, &envelope.entry);
+        let meta = core.metadata(now, &envelope.entry);
         let decision = self.ask(now, &meta, Some(&envelope.event));
         let mut state = core.lock();
         if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
-            if refusals == Refusals::Booked {
+            if on_rejection == OnRejection::Count {
                 state.reject(&meta, &rejection);
-                self.count_refused(1);
+                self.count_rejected(1);
             }
             return Err((envelope, rejection));
         }
@@ -223,14 +222,19 @@ impl<E: Send + 'static> TrySink<E> {
     }
 
     /// Asks the predicate, and the global law about what comes from outside of its graph.
-    fn ask(&self, now: Timestamp, meta: &Meta, event: Option<&E>) -> Result<(), Rejection> {
+    fn ask(
+        &self,
+        now: Timestamp,
+        meta: &EventMetadata,
+        event: Option<&E>,
+    ) -> Result<(), Rejection> {
         self.endpoint.ask(meta, event)?;
-        self.overseer().map_or(Ok(()), |overseer| overseer.ask(now))
+        self.global_law().map_or(Ok(()), |global_law| global_law.ask(now))
     }
 
     /// The global law, unless the sink is an edge of the graph.
-    fn overseer(&self) -> Option<&Arc<Overseer>> {
-        if self.edge.is_some() { None } else { self.endpoint.overseer.get() }
+    fn global_law(&self) -> Option<&Arc<SharedGlobalLaw>> {
+        if self.edge.is_some() { None } else { self.endpoint.global_law.get() }
     }
 
     fn count(&self, events: usize) {
@@ -239,25 +243,25 @@ impl<E: Send + 'static> TrySink<E> {
         }
     }
 
-    fn count_refused(&self, events: usize) {
+    fn count_rejected(&self, events: usize) {
         if let Some(edge) = &self.edge {
-            edge.refused(events);
+            edge.rejected(events);
         }
     }
 }
 
-/// Whether a refusal is the end of the event.
+/// Whether a rejection is final and counts, or the sender will try again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Refusals {
-    Booked,
-    Unbooked,
+enum OnRejection {
+    Count,
+    Leave,
 }
 
 impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
     /// Sends a request and waits for its answer. Exactly one comes, always.
     ///
     /// # Errors
-    /// [`CallError`] says which way the request went without one.
+    /// [`CallError`] says why there is none.
     pub async fn call(&self, body: Q) -> Result<R, CallError> {
         self.call_as(body, Entry::new()).await
     }
@@ -270,7 +274,7 @@ impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
         let (reply, answer) = Reply::new();
         let request = Envelope::new(Request { body, reply }, entry);
         if let Err(SendError { event, rejection }) = self.try_send(request) {
-            // A handler that calls another stage has not let go of its own reply.
+            // The reply dropped here is not the one of the handler that calls.
             with_cause(Cause::Rejected(rejection), || drop(event));
             return Err(CallError::Rejected(rejection));
         }

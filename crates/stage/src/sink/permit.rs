@@ -4,23 +4,23 @@ use tamarisk_control::{Reason, Rejection};
 
 use super::{Entry, SendError, Sink, TrySink};
 use crate::core::Payload;
-use crate::queue::Meta;
+use crate::queue::EventMetadata;
 
 /// A place in a queue, reserved for one event: the *prepare* of a transaction.
 /// [`send`](Self::send) commits; dropping it aborts, and nothing was offered.
 #[must_use = "a reserved place is given back when the permit is dropped"]
 pub struct Permit<E: Send + 'static> {
     pub(super) sink: TrySink<E>,
-    pub(super) meta: Meta,
+    pub(super) meta: EventMetadata,
     pub(super) used: bool,
 }
 
 impl<E: Send + 'static> Permit<E> {
-    /// Puts the event into the place that was kept for it.
+    /// Puts the event into its reserved place.
     ///
     /// # Errors
     /// [`SendError`] with the reason [`Reason::Closed`] if the stage was destroyed
-    /// in the meantime; no other, for the place was promised.
+    /// in the meantime; there is no other reason, because the place is reserved.
     pub fn send(mut self, event: E) -> Result<(), SendError<E>> {
         let core = &self.sink.endpoint.core;
         let mut state = core.lock();
@@ -28,7 +28,7 @@ impl<E: Send + 'static> Permit<E> {
             let rejection = Rejection::new(Reason::Closed);
             state.reject(&self.meta, &rejection);
             drop(state);
-            self.sink.count_refused(1);
+            self.sink.count_rejected(1);
             return Err(SendError { event, rejection });
         }
         state.ledger.commit(self.meta.class);
@@ -56,7 +56,7 @@ pub trait Reserve {
     /// Reserves a place in every sink, or in none.
     ///
     /// # Errors
-    /// The first refusal; places reserved before it are given back.
+    /// The first rejection; places reserved before it are released.
     fn reserve_all(self, entry: Entry) -> Result<Self::Permits, Rejection>;
 }
 

@@ -10,15 +10,14 @@ use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Targe
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::call::{CallError, Request};
-use crate::core::{Governed, govern};
+use crate::core::{Core, Governed, Payload, spawn_governor};
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observe::StageObservation;
-use crate::sink::Entry;
-use crate::sink::{Sink, TrySink};
+use crate::sink::{Entry, Sink, TrySink};
 use crate::termination::EventId;
-
 use crate::workers::{Running, WorkerPool};
+
 pub(crate) use start::UnstartedStage;
 
 /// A running stage; clones share it. Dropping the last clone destroys it: its sinks
@@ -48,30 +47,30 @@ impl<E: Send + 'static> Stage<E> {
         let stage =
             Self { parts: Arc::new(StageParts { unstarted, pool: Mutex::new(pool) }), sink };
         let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
-        govern(&runtime, governed);
+        spawn_governor(&runtime, governed);
         // If not all can start, dropping the stage ends those that did.
         stage.parts.pool.lock().resize(least)?;
         Ok(stage)
     }
 
-    /// A way in.
+    /// A sink of the stage.
     pub fn sink(&self) -> Sink<E> {
         self.sink.clone()
     }
 
-    /// What its owner calls it.
+    /// Its name.
     pub fn name(&self) -> &str {
-        &self.parts.unstarted.endpoint.core.name
+        &self.parts.core().name
     }
 
     /// The class of this name, if it has one.
     pub fn class(&self, name: &str) -> Option<ClassId> {
-        self.parts.unstarted.endpoint.core.classes.named(name)
+        self.parts.core().classes.named(name)
     }
 
     /// The stage at this instant.
     pub fn observe(&self) -> StageObservation {
-        self.parts.unstarted.endpoint.core.observe()
+        self.parts.core().observe()
     }
 
     /// Changes how many workers it has, within the bounds it was built with, and
@@ -92,19 +91,19 @@ impl<E: Send + 'static> Stage<E> {
 
     /// Its classes, with the targets that they have now.
     pub fn classes(&self) -> Classes {
-        self.parts.unstarted.endpoint.core.promised()
+        self.parts.core().promised()
     }
 
-    /// Promises some classes something else from now on. Nobody inside is disturbed,
-    /// and the laws keep what they have learned.
+    /// Changes the targets of some classes. Events inside go on, and the laws keep their
+    /// estimates.
     pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
-        self.parts.unstarted.endpoint.core.set_targets(targets);
+        self.parts.core().set_targets(targets);
     }
 
-    /// Replaces the laws by this admission law, which starts without experience;
-    /// what slow laws have set stays as it is.
+    /// Replaces the laws by this admission law, which starts without estimates. Settings made
+    /// by slow laws stay.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
-        self.parts.unstarted.endpoint.core.set_law(law);
+        self.parts.core().set_law(law);
     }
 
     /// Replaces the handlers by ones that run as tasks. Queue, accounts and sinks
@@ -144,34 +143,40 @@ impl<E: Send + 'static> Stage<E> {
         old.resize(0)
     }
 
-    /// The events that run now, for whoever judges which of them have overstayed.
+    /// The events that run now: for a watchdog that terminates those that run for too long.
     pub fn running(&self) -> Vec<Running> {
-        self.parts.unstarted.roster.running(self.parts.unstarted.endpoint.core.clock.now())
+        self.parts.unstarted.registry.running(self.parts.core().clock.now())
     }
 
-    /// Asks a running event to end; `false` if it has ended by itself.
+    /// Asks a running event to end; `false` if it has ended already.
     pub fn terminate(&self, event: EventId) -> bool {
-        self.parts.unstarted.roster.terminate(event)
+        self.parts.unstarted.registry.terminate(event)
     }
 
     /// Admits nothing more and waits until nothing is inside. After `timeout`, what
     /// is queued is dropped and what runs is terminated; then the stage is closed.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        drain::drain(&self.parts.unstarted.endpoint.core, timeout, || {
-            self.parts.unstarted.roster.stop_all()
-        })
-        .await
+        drain::drain(self.parts.core(), timeout, || self.parts.unstarted.registry.stop_all()).await
     }
 
-    /// Destroys it at once: what is queued is discarded, what runs is told to end.
+    /// Destroys it at once: what is queued is discarded, what runs is asked to end.
     pub fn close(&self) {
         self.parts.close();
     }
 }
 
 impl<E: Send + 'static> StageParts<E> {
+    fn core(&self) -> &Core<Payload<E>> {
+        &self.unstarted.endpoint.core
+    }
+
+    fn close(&self) {
+        self.core().close();
+        self.unstarted.registry.stop_all();
+    }
+
     fn set_workers(&self, workers: Concurrency) -> Result<Concurrency, BuildError> {
-        let core = &self.unstarted.endpoint.core;
+        let core = self.core();
         let workers = core.within_bounds(workers);
         let pool = self.pool.lock();
         pool.resize(workers.get())?;
@@ -182,7 +187,7 @@ impl<E: Send + 'static> StageParts<E> {
 
 impl<E: Send + 'static> Governed for StageParts<E> {
     fn tick(&self, cpu: Option<Ratio>) {
-        let core = &self.unstarted.endpoint.core;
+        let core = self.core();
         let wanted = core.tick(cpu);
         if let Some(batch) = wanted.batch {
             self.pool.lock().set_batch(batch.get());
@@ -198,7 +203,7 @@ impl<Q: Send + 'static, R: Send + 'static> Stage<Request<Q, R>> {
     /// Sends a request of the default class and waits for its answer.
     ///
     /// # Errors
-    /// [`CallError`] says which way the request went without one.
+    /// [`CallError`] says why there is none.
     pub async fn call(&self, body: Q) -> Result<R, CallError> {
         self.sink.call(body).await
     }
@@ -209,13 +214,6 @@ impl<Q: Send + 'static, R: Send + 'static> Stage<Request<Q, R>> {
     /// As [`Stage::call`].
     pub async fn call_as(&self, body: Q, entry: Entry) -> Result<R, CallError> {
         self.sink.call_as(body, entry).await
-    }
-}
-
-impl<E: Send + 'static> StageParts<E> {
-    fn close(&self) {
-        self.unstarted.endpoint.core.close();
-        self.unstarted.roster.stop_all();
     }
 }
 

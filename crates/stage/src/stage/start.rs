@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use super::Stage;
-use crate::builder::{BuildError, StageBuilder, Workers};
+use crate::builder::{BuildError, StageBuilder, WorkerKind};
 use crate::call::{BoxError, Request};
 use crate::core::Core;
 use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
 use crate::sink::Endpoint;
-use crate::workers::{Roster, WorkerPool};
+use crate::workers::{WorkerPool, WorkerRegistry};
 
 impl StageBuilder {
     /// A stage of tasks that answers each request with what `handle` returns.
     ///
     /// The function is cloned for each request: what it captures (other stages, clients)
     /// should be cheap to clone. An error that it returns arrives at the caller, as
-    /// [`CallError::Failed`] with its text, or as the [`CallError`] that it is.
+    /// [`CallError::Failed`](crate::CallError::Failed) with its text, or as the
+    /// [`CallError`](crate::CallError) that it is.
     ///
     /// # Errors
     /// [`BuildError`] if it could not work as described.
@@ -61,7 +62,7 @@ impl StageBuilder {
         self.threads(move || AnswerFn(handle.clone()))
     }
 
-    /// A stage of tasks that does with each event what `handle` says. An event may be a
+    /// A stage of tasks that runs `handle` on each event. An event may be a
     /// [`Request`]: then `handle` answers it, or [forwards](Context::forward) it to another
     /// stage, which answers in its stead.
     ///
@@ -107,7 +108,7 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self, Workers::Tasks)?.with_tasks(factory)
+        UnstartedStage::new(self, WorkerKind::Tasks)?.with_tasks(factory)
     }
 
     /// The same on threads.
@@ -118,29 +119,29 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self, Workers::Threads)?.with_threads(factory)
+        UnstartedStage::new(self, WorkerKind::Threads)?.with_threads(factory)
     }
 }
 
 /// A stage that has a queue, and no workers yet.
 pub(crate) struct UnstartedStage<E: Send + 'static> {
     pub(crate) endpoint: Arc<Endpoint<E>>,
-    pub(super) roster: Arc<Roster>,
+    pub(super) registry: Arc<WorkerRegistry>,
     pub(super) least: u32,
     batch: u32,
     pub(super) runtime: tokio::runtime::Handle,
 }
 
 impl<E: Send + 'static> UnstartedStage<E> {
-    pub(crate) fn new(builder: StageBuilder, workers: Workers) -> Result<Self, BuildError> {
+    pub(crate) fn new(builder: StageBuilder, workers: WorkerKind) -> Result<Self, BuildError> {
         let builder = builder.with_named_laws()?.with_default_workers(workers);
         let runtime = builder.runtime()?;
         let least = *builder.range().start();
         let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
         let queue = builder.queue();
         let core = Core::new(builder.into_config()?, queue);
-        let (endpoint, roster) = (Arc::new(Endpoint::new(core)), Arc::default());
-        Ok(Self { endpoint, roster, least, batch, runtime })
+        let (endpoint, registry) = (Arc::new(Endpoint::new(core)), Arc::default());
+        Ok(Self { endpoint, registry, least, batch, runtime })
     }
 
     pub(crate) fn with_tasks<H: Handler<E>>(
@@ -164,9 +165,9 @@ impl<E: Send + 'static> UnstartedStage<E> {
         batch: u32,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
-        let (core, roster) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.roster));
+        let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
         core.runs("tasks");
-        WorkerPool::of_tasks(core, roster, batch, self.runtime.clone(), factory)
+        WorkerPool::of_tasks(core, registry, batch, self.runtime.clone(), factory)
     }
 
     pub(super) fn threads<H: BlockingHandler<E>>(
@@ -174,8 +175,8 @@ impl<E: Send + 'static> UnstartedStage<E> {
         batch: u32,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
-        let (core, roster) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.roster));
+        let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
         core.runs("threads");
-        WorkerPool::of_threads(core, roster, batch, self.runtime.clone(), factory)
+        WorkerPool::of_threads(core, registry, batch, self.runtime.clone(), factory)
     }
 }

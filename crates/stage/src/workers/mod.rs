@@ -11,26 +11,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::builder::BuildError;
-use crate::call::BoxError;
-use crate::call::{Cause, destroy_returned};
+use crate::call::{BoxError, Cause, destroy_returned};
 use crate::core::{Core, Payload};
 use crate::handler::{Batch, BlockingHandler, Handler};
 use crate::observe::Outcome;
 use crate::panics::{Panic, contained};
 use crate::termination::Terminated;
 
-pub(crate) use registry::Roster;
-use size::Size;
-use worker::Observed;
+pub(crate) use registry::WorkerRegistry;
+use size::PoolSize;
 pub use worker::Running;
+use worker::StageView;
 pub(crate) use worker::Worker;
 
 /// All workers that serve a stage with handlers from one factory.
 pub(crate) struct WorkerPool<E: Send + 'static> {
     core: Arc<Core<Payload<E>>>,
     /// All workers of the stage, these and those of pools that were replaced.
-    roster: Arc<Roster>,
-    size: Size,
+    registry: Arc<WorkerRegistry>,
+    size: PoolSize,
     /// Events that a worker takes at once.
     batch: AtomicU32,
     start: Box<Start<E>>,
@@ -47,13 +46,13 @@ impl<E: Send + 'static> WorkerPool<E> {
     /// Workers on the async runtime `runtime`.
     pub(crate) fn of_tasks<H: Handler<E>>(
         core: Arc<Core<Payload<E>>>,
-        roster: Arc<Roster>,
+        registry: Arc<WorkerRegistry>,
         batch: u32,
         runtime: tokio::runtime::Handle,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
-        Self::new(core, roster, batch, move |this| {
+        Self::new(core, registry, batch, move |this| {
             runtime.spawn(task_worker::serve(this, Arc::clone(&factory)));
             Ok(())
         })
@@ -62,13 +61,13 @@ impl<E: Send + 'static> WorkerPool<E> {
     /// Workers on threads of their own.
     pub(crate) fn of_threads<H: BlockingHandler<E>>(
         core: Arc<Core<Payload<E>>>,
-        roster: Arc<Roster>,
+        registry: Arc<WorkerRegistry>,
         batch: u32,
         runtime: tokio::runtime::Handle,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
-        Self::new(core, roster, batch, move |this| {
+        Self::new(core, registry, batch, move |this| {
             let stage = this.pool.core.name.to_string();
             let (factory, runtime) = (Arc::clone(&factory), runtime.clone());
             std::thread::Builder::new()
@@ -85,18 +84,18 @@ impl<E: Send + 'static> WorkerPool<E> {
 
     fn new(
         core: Arc<Core<Payload<E>>>,
-        roster: Arc<Roster>,
+        registry: Arc<WorkerRegistry>,
         batch: u32,
         start: impl Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let (size, batch) = (Size::new(), AtomicU32::new(batch));
-        Arc::new(Self { core, roster, size, batch, start: Box::new(start) })
+        let (size, batch) = (PoolSize::new(), AtomicU32::new(batch));
+        Arc::new(Self { core, registry, size, batch, start: Box::new(start) })
     }
 
     /// Changes how many workers there are. Those too many end once the events
     /// that they hold are done.
     pub(crate) fn resize(self: &Arc<Self>, wanted: u32) -> Result<(), BuildError> {
-        for left in (0..self.size.want(wanted)).rev() {
+        for left in (0..self.size.set_wanted(wanted)).rev() {
             if let Err(error) = (self.start)(PoolWorker::new(Arc::clone(self))) {
                 (0..left).for_each(|_| self.lose());
                 return Err(error);
@@ -119,8 +118,8 @@ impl<E: Send + 'static> WorkerPool<E> {
         self.batch.load(Ordering::Relaxed)
     }
 
-    /// A worker is gone that should be there. Without the last of them nobody
-    /// would serve the queue ever again: the stage is closed, which is an answer.
+    /// A worker ended that was still wanted. If it was the last, nothing would serve the queue
+    /// any more: the stage is closed, so that its callers get an error.
     fn lose(&self) {
         if self.size.lose() {
             self.core.close();
@@ -137,10 +136,10 @@ struct PoolWorker<E: Send + 'static> {
 
 impl<E: Send + 'static> PoolWorker<E> {
     fn new(pool: Arc<WorkerPool<E>>) -> Self {
-        let observed: Arc<dyn Observed> = Arc::clone(&pool.core) as _;
+        let observed: Arc<dyn StageView> = Arc::clone(&pool.core) as _;
         let id = NEXT_WORKER.fetch_add(1, Ordering::Relaxed);
         let worker = Arc::new(Worker::new(id, observed));
-        pool.roster.enlist(Arc::clone(&worker));
+        pool.registry.register(Arc::clone(&worker));
         Self { pool, worker, retired: false }
     }
 
@@ -152,7 +151,7 @@ impl<E: Send + 'static> PoolWorker<E> {
     async fn fill(&mut self, batch: &mut Batch<E>) -> bool {
         let Self { pool, retired, .. } = self;
         let retires = || {
-            *retired = *retired || pool.size.retire();
+            *retired = *retired || pool.size.try_retire();
             *retired
         };
         batch.fill(|| pool.batch() as usize, retires).await
@@ -161,7 +160,7 @@ impl<E: Send + 'static> PoolWorker<E> {
 
 impl<E: Send + 'static> Drop for PoolWorker<E> {
     fn drop(&mut self) {
-        self.pool.roster.strike(&self.worker);
+        self.pool.registry.remove(&self.worker);
         if !self.retired {
             self.pool.lose();
         }
@@ -169,33 +168,33 @@ impl<E: Send + 'static> Drop for PoolWorker<E> {
 }
 
 /// How a handler's run came to an end.
-enum Ran {
+enum HandlerEnd {
     Returned(Result<(), BoxError>),
     Terminated,
     Panicked(Panic),
 }
 
-/// Books how the events that were begun ended; `true` if the handler is still
-/// good: one that panicked may have left its state torn.
-fn settle<E: Send + 'static>(batch: &mut Batch<E>, ran: Ran, offered: usize) -> bool {
-    let good = !matches!(ran, Ran::Panicked(_));
-    let outcome = match ran {
-        Ran::Returned(Ok(())) => Outcome::Completed,
-        Ran::Terminated => Outcome::Terminated,
-        Ran::Returned(Err(error)) if error.is::<Terminated>() => Outcome::Terminated,
-        Ran::Returned(Err(error)) => {
+/// Records how the events that had begun ended; `false` if the handler panicked and must be
+/// replaced, because its state may be inconsistent.
+fn record_end<E: Send + 'static>(batch: &mut Batch<E>, end: HandlerEnd, offered: usize) -> bool {
+    let good = !matches!(end, HandlerEnd::Panicked(_));
+    let outcome = match end {
+        HandlerEnd::Returned(Ok(())) => Outcome::Completed,
+        HandlerEnd::Terminated => Outcome::Terminated,
+        HandlerEnd::Returned(Err(error)) if error.is::<Terminated>() => Outcome::Terminated,
+        HandlerEnd::Returned(Err(error)) => {
             let shown = contained(|| error.to_string());
             batch.core().note_failure(shown.unwrap_or_else(|panic| panic.to_string()));
             destroy_returned(error);
             Outcome::Failed
         }
-        Ran::Panicked(panic) => {
+        HandlerEnd::Panicked(panic) => {
             batch.core().note_failure(panic.to_string());
             Outcome::Failed
         }
     };
     batch.conclude(outcome);
-    // A handler that took nothing would be offered the same events for ever:
+    // A handler that took nothing would be offered the same events indefinitely:
     // the first of them fails in its stead.
     if batch.len() == offered {
         batch.fail_next(if good { Cause::Unanswered } else { Cause::Panicked });

@@ -1,5 +1,5 @@
-//! Which workers a stage has, whichever handlers they serve: old ones that finish
-//! what they hold are still seen and can still be told to end it.
+//! All workers of a stage, those of replaced handlers included: while they finish their events,
+//! these still show and can be terminated.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::{Running, Worker};
 use crate::termination::EventId;
 
 #[derive(Default)]
-pub(crate) struct Roster(Mutex<Vec<Arc<Worker>>>);
+pub(crate) struct WorkerRegistry(Mutex<Vec<Arc<Worker>>>);
 
-impl Roster {
-    pub(super) fn enlist(&self, worker: Arc<Worker>) {
+impl WorkerRegistry {
+    pub(super) fn register(&self, worker: Arc<Worker>) {
         self.0.lock().push(worker);
     }
 
-    pub(super) fn strike(&self, worker: &Worker) {
+    pub(super) fn remove(&self, worker: &Worker) {
         self.0.lock().retain(|other| other.id != worker.id);
     }
 

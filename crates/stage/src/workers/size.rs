@@ -2,10 +2,10 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Both numbers in one word: whoever changes one sees the other as it is.
-pub(super) struct Size(AtomicU64);
+/// Both numbers in one word, so that a change of one sees the current other.
+pub(super) struct PoolSize(AtomicU64);
 
-impl Size {
+impl PoolSize {
     pub(super) fn new() -> Self {
         Self(AtomicU64::new(pack(0, 0)))
     }
@@ -17,13 +17,13 @@ impl Size {
 
     /// From now on there should be `wanted`. Returns how many are to be started
     /// for that; they count already.
-    pub(super) fn want(&self, wanted: u32) -> u32 {
+    pub(super) fn set_wanted(&self, wanted: u32) -> u32 {
         let (_, live) = self.change(|(_, live)| Some((wanted, live.max(wanted)))).unwrap_or((0, 0));
         wanted.saturating_sub(live)
     }
 
     /// Whether the worker that asks is one too many; if so, it counts no more.
-    pub(super) fn retire(&self) -> bool {
+    pub(super) fn try_retire(&self) -> bool {
         self.change(|(wanted, live)| (live > wanted).then(|| (wanted, live - 1))).is_some()
     }
 
@@ -54,30 +54,30 @@ mod tests {
 
     #[test]
     fn workers_are_started_for_what_is_missing_and_retire_for_what_is_too_much() {
-        let size = Size::new();
-        assert_eq!(size.want(3), 3);
-        assert_eq!(size.want(5), 2);
-        assert_eq!(size.want(4), 0);
-        assert!(size.retire());
-        assert!(!size.retire());
+        let size = PoolSize::new();
+        assert_eq!(size.set_wanted(3), 3);
+        assert_eq!(size.set_wanted(5), 2);
+        assert_eq!(size.set_wanted(4), 0);
+        assert!(size.try_retire());
+        assert!(!size.try_retire());
         assert_eq!(size.wanted(), 4);
     }
 
     #[test]
     fn a_worker_wanted_again_before_it_retired_stays() {
-        let size = Size::new();
-        assert_eq!((size.want(2), size.want(1), size.want(2)), (2, 0, 0));
-        assert!(!size.retire());
+        let size = PoolSize::new();
+        assert_eq!((size.set_wanted(2), size.set_wanted(1), size.set_wanted(2)), (2, 0, 0));
+        assert!(!size.try_retire());
     }
 
     #[test]
     fn the_last_worker_lost_is_told_unless_nobody_was_wanted() {
-        let size = Size::new();
-        size.want(2);
+        let size = PoolSize::new();
+        size.set_wanted(2);
         assert!(!size.lose());
         assert!(size.lose());
-        size.want(1);
-        size.want(0);
+        size.set_wanted(1);
+        size.set_wanted(0);
         assert!(!size.lose());
     }
 }
@@ -94,16 +94,16 @@ mod model {
     #[test]
     fn resizing_never_loses_a_worker() {
         loom::model(|| {
-            let size = Arc::new(Size::new());
-            size.want(2);
-            size.want(1);
+            let size = Arc::new(PoolSize::new());
+            size.set_wanted(2);
+            size.set_wanted(1);
             let workers: Vec<_> = (0..2)
                 .map(|_| {
                     let size = Arc::clone(&size);
-                    thread::spawn(move || size.retire())
+                    thread::spawn(move || size.try_retire())
                 })
                 .collect();
-            let started = size.want(2);
+            let started = size.set_wanted(2);
             let retired = workers.into_iter().filter_map(|worker| worker.join().ok());
             let left = 2 + started - retired.filter(|retired| *retired).count() as u32;
             assert_eq!(left, 2);

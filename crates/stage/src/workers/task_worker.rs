@@ -9,10 +9,9 @@ use tamarisk_control::Timestamp;
 use tokio::time::Sleep;
 
 use super::handler_slot::HandlerSlot;
-use super::{PoolWorker, Ran, Worker, settle};
-use crate::call::{CallError, Cause, watched, with_cause};
-use crate::handler::Batch;
-use crate::handler::Handler;
+use super::{HandlerEnd, PoolWorker, Worker, record_end};
+use crate::call::{CallError, Cause, watch_replies, with_cause};
+use crate::handler::{Batch, Handler};
 use crate::panics::{Panic, contained};
 
 pub(super) async fn serve<E, H, F>(mut this: PoolWorker<E>, factory: Arc<F>)
@@ -24,13 +23,14 @@ where
     let mut batch = this.batch();
     let mut slot = HandlerSlot::new(&*factory, &batch);
     let worker = Arc::clone(&this.worker);
-    let mut alarm = Alarm { worker: &worker, clock: this.pool.core.clock.clone(), set: None };
+    let mut timer =
+        DeadlineTimer { worker: &worker, clock: this.pool.core.clock.clone(), set: None };
     while this.fill(&mut batch).await {
         while !batch.is_empty() {
             let offered = batch.len();
             let Some(handler) = slot.handler(&mut batch) else { continue };
-            let ran = run(handler, &mut batch, &mut alarm).await;
-            if !settle(&mut batch, ran, offered) {
+            let end = run(handler, &mut batch, &mut timer).await;
+            if !record_end(&mut batch, end, offered) {
                 slot.renew(&batch);
             }
         }
@@ -40,85 +40,85 @@ where
     }
 }
 
-/// Runs the handler until it returns, panics, or is told to end.
+/// Runs the handler until it returns, panics, or is asked to end.
 async fn run<E: Send + 'static>(
     handler: &mut impl Handler<E>,
     batch: &mut Batch<E>,
-    alarm: &mut Alarm<'_>,
-) -> Ran {
-    let worker = alarm.worker;
+    timer: &mut DeadlineTimer<'_>,
+) -> HandlerEnd {
+    let worker = timer.worker;
     // A handler that is no `async fn` may panic before it has made its future.
-    let (work, let_go) = watched(|| contained(move || handler.handle(batch)));
-    worker.note_unanswered(let_go.any);
-    let_go.tell(|| CallError::Unanswered);
+    let (work, dropped) = watch_replies(|| contained(move || handler.handle(batch)));
+    worker.note_unanswered(dropped.any);
+    dropped.fail(|| CallError::Unanswered);
     let mut work = match work {
         Ok(work) => pin!(Some(work)),
-        Err(panic) => return Ran::Panicked(panic),
+        Err(panic) => return HandlerEnd::Panicked(panic),
     };
-    let mut work = Work(work.as_mut());
-    let ran = poll_fn(|cx| {
+    let mut work = HandlerFuture(work.as_mut());
+    let end = poll_fn(|cx| {
         worker.slot.register(cx.waker());
         if worker.slot.is_due() {
-            return Poll::Ready(Ran::Terminated);
+            return Poll::Ready(HandlerEnd::Terminated);
         }
-        let (polled, let_go) = watched(|| contained(|| work.poll(cx)));
-        worker.note_unanswered(let_go.any);
-        let_go.tell(|| match &polled {
+        let (polled, dropped) = watch_replies(|| contained(|| work.poll(cx)));
+        worker.note_unanswered(dropped.any);
+        dropped.fail(|| match &polled {
             Ok(Poll::Ready(Err(error))) => CallError::returned(error),
             _ => CallError::Unanswered,
         });
         match polled {
-            Err(panic) => Poll::Ready(Ran::Panicked(panic)),
-            Ok(Poll::Ready(result)) => Poll::Ready(Ran::Returned(result)),
-            Ok(Poll::Pending) if worker.slot.is_due() || alarm.rings(cx) => {
-                Poll::Ready(Ran::Terminated)
+            Err(panic) => Poll::Ready(HandlerEnd::Panicked(panic)),
+            Ok(Poll::Ready(result)) => Poll::Ready(HandlerEnd::Returned(result)),
+            Ok(Poll::Pending) if worker.slot.is_due() || timer.has_expired(cx) => {
+                Poll::Ready(HandlerEnd::Terminated)
             }
             Ok(Poll::Pending) => Poll::Pending,
         }
     })
     .await;
-    let cause = match &ran {
-        Ran::Returned(_) => Cause::Unanswered,
-        Ran::Terminated => Cause::Terminated,
-        Ran::Panicked(_) => Cause::Panicked,
+    let cause = match &end {
+        HandlerEnd::Returned(_) => Cause::Unanswered,
+        HandlerEnd::Terminated => Cause::Terminated,
+        HandlerEnd::Panicked(_) => Cause::Panicked,
     };
-    work.end(cause).map_or_else(Ran::Panicked, |()| ran)
+    work.end(cause).map_or_else(HandlerEnd::Panicked, |()| end)
 }
 
-/// A handler's future. Destroying it is the user's code too, and what it held is
-/// told why it goes: terminated, if the worker's own task is being dropped.
-struct Work<'a, F>(Pin<&'a mut Option<F>>);
+/// A handler's future. Destroying it runs the user's code too; replies in it get the cause:
+/// terminated, if the worker's own task is being dropped.
+struct HandlerFuture<'a, F>(Pin<&'a mut Option<F>>);
 
-impl<F: Future> Work<'_, F> {
+impl<F: Future> HandlerFuture<'_, F> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
         self.0.as_mut().as_pin_mut().expect("it is destroyed only after the end").poll(cx)
     }
 }
 
-impl<F> Work<'_, F> {
+impl<F> HandlerFuture<'_, F> {
     fn end(&mut self, cause: Cause) -> Result<(), Panic> {
         contained(|| with_cause(cause, || self.0.set(None)))
     }
 }
 
-impl<F> Drop for Work<'_, F> {
+impl<F> Drop for HandlerFuture<'_, F> {
     fn drop(&mut self) {
-        // Nobody is left to hear of a panic.
+        // A panic has been reported by its hook.
         let _ = self.end(Cause::Terminated);
     }
 }
 
 /// Goes off when the running event is to end. Set only when the event has to
 /// wait for something, so that events that do not wait cost no timer.
-struct Alarm<'a> {
+struct DeadlineTimer<'a> {
     worker: &'a Worker,
     clock: crate::Clock,
     set: Option<(Timestamp, Pin<Box<Sleep>>)>,
 }
 
-impl Alarm<'_> {
+impl DeadlineTimer<'_> {
     /// Whether the running event is overdue and may be ended.
-    fn rings(&mut self, cx: &mut Context<'_>) -> bool {
+    fn has_expired(&mut self, cx: &mut Context<'_>) -> bool {
         let end = self.worker.end();
         let Some(sequence) = self.worker.slot.running() else { return false };
         if end == Timestamp::MAX {

@@ -3,8 +3,8 @@
 use futures_executor::block_on;
 
 use super::handler_slot::HandlerSlot;
-use super::{PoolWorker, Ran, settle};
-use crate::call::{CallError, watched};
+use super::{HandlerEnd, PoolWorker, record_end};
+use crate::call::{CallError, watch_replies};
 use crate::handler::BlockingHandler;
 use crate::panics::contained;
 
@@ -20,14 +20,14 @@ where
         while !batch.is_empty() {
             let offered = batch.len();
             let Some(handler) = slot.handler(&mut batch) else { continue };
-            let (ran, let_go) = watched(|| contained(|| handler.handle(&mut batch)));
-            this.worker.note_unanswered(let_go.any);
-            let_go.tell(|| match &ran {
+            let (end, dropped) = watch_replies(|| contained(|| handler.handle(&mut batch)));
+            this.worker.note_unanswered(dropped.any);
+            dropped.fail(|| match &end {
                 Ok(Err(error)) => CallError::returned(error),
                 _ => CallError::Unanswered,
             });
-            let ran = ran.map_or_else(Ran::Panicked, Ran::Returned);
-            if !settle(&mut batch, ran, offered) {
+            let end = end.map_or_else(HandlerEnd::Panicked, HandlerEnd::Returned);
+            if !record_end(&mut batch, end, offered) {
                 slot.renew(&batch);
             }
         }

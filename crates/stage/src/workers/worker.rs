@@ -9,15 +9,14 @@ use tamarisk_control::{ClassId, Ratio, Timestamp};
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
 use crate::observe::StageObservation;
-use crate::queue::Meta;
+use crate::queue::EventMetadata;
 use crate::termination::{EventId, WorkerSlot};
 
-/// A worker as it is seen from outside: by the contexts it hands out, by whoever
-/// ends its events, by whoever asks what runs.
+/// A worker, as contexts, terminations and observations of running events see it.
 pub(crate) struct Worker {
     pub(crate) id: u64,
     pub(crate) slot: WorkerSlot,
-    pub(crate) stage: Arc<dyn Observed>,
+    pub(crate) stage: Arc<dyn StageView>,
     /// When the running event is to end; [`Timestamp::MAX`] if at no set time.
     end: AtomicU64,
     entered: AtomicU64,
@@ -28,7 +27,7 @@ pub(crate) struct Worker {
 }
 
 /// What contexts need of their stage, whatever it carries.
-pub(crate) trait Observed: Send + Sync {
+pub(crate) trait StageView: Send + Sync {
     fn observe(&self) -> StageObservation;
     fn clock(&self) -> &Clock;
     fn quality(&self, class: ClassId) -> Ratio;
@@ -46,7 +45,7 @@ pub struct Running {
 }
 
 impl Worker {
-    pub(crate) fn new(id: u64, stage: Arc<dyn Observed>) -> Self {
+    pub(crate) fn new(id: u64, stage: Arc<dyn StageView>) -> Self {
         Self {
             id,
             slot: WorkerSlot::new(),
@@ -59,21 +58,21 @@ impl Worker {
     }
 
     /// The worker begins an event, which is to have ended at `end`.
-    pub(crate) fn begin(&self, meta: &Meta, end: Timestamp) -> u64 {
+    pub(crate) fn begin(&self, meta: &EventMetadata, end: Timestamp) -> u64 {
         self.end.store(end.as_nanos(), Ordering::Relaxed);
         self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
         self.class.store(meta.class.index() as u32, Ordering::Relaxed);
         self.slot.begin()
     }
 
-    /// What a run of the handler told of the running event.
+    /// Notes whether the handler dropped a reply of the running event.
     pub(crate) fn note_unanswered(&self, unanswered: bool) {
         if unanswered {
             self.unanswered.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether the event that ends let go of a reply.
+    /// Whether the handler dropped a reply of the event that ends.
     pub(crate) fn take_unanswered(&self) -> bool {
         let unanswered = self.unanswered.load(Ordering::Relaxed);
         if unanswered {
@@ -97,7 +96,7 @@ impl Worker {
     }
 }
 
-impl<E: Send + 'static> Observed for Core<Payload<E>> {
+impl<E: Send + 'static> StageView for Core<Payload<E>> {
     fn observe(&self) -> StageObservation {
         Self::observe(self)
     }
@@ -107,6 +106,6 @@ impl<E: Send + 'static> Observed for Core<Payload<E>> {
     }
 
     fn quality(&self, class: ClassId) -> Ratio {
-        self.knobs.quality_of(class)
+        self.settings.quality_of(class)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tamarisk_control::{Concurrency, Ending, Reason, Rejection};
 use tamarisk_stage::{
-    Accounts, BuildError, DrainReport, Entry, Gate, GatePermit, Refused, RunError,
+    Accounts, BuildError, DrainReport, EnterError, Entry, Gate, GatePermit, RunError,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -29,12 +29,12 @@ fn enter(gate: &Gate) -> GatePermit {
 }
 
 /// A caller that enters and passes its permit on.
-fn caller(gate: &Gate, entry: Entry) -> JoinHandle<Result<GatePermit, Refused>> {
+fn caller(gate: &Gate, entry: Entry) -> JoinHandle<Result<GatePermit, EnterError>> {
     let gate = gate.clone();
     tokio::spawn(async move { gate.enter(entry).await })
 }
 
-async fn waiting(gate: &Gate) -> JoinHandle<Result<GatePermit, Refused>> {
+async fn waiting(gate: &Gate) -> JoinHandle<Result<GatePermit, EnterError>> {
     let waiting = caller(gate, Entry::new());
     settle().await;
     waiting
@@ -204,7 +204,7 @@ async fn a_law_is_not_asked_about_a_caller_that_will_not_wait_and_would_have_to(
     let no = Rejection::new(Reason::RateExceeded);
     law.script().refuses = Some(no);
     assert_eq!(gate.try_enter(Entry::new()).err(), Some(no));
-    assert_eq!(gate.enter(Entry::new()).await.err(), Some(Refused::Rejected(no)));
+    assert_eq!(gate.enter(Entry::new()).await.err(), Some(EnterError::Rejected(no)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +213,7 @@ async fn a_full_queue_refuses_the_next_caller() {
     let _first = enter(&gate);
     let _second = waiting(&gate).await;
     let refused = gate.enter(Entry::new()).await.err();
-    assert_eq!(refused, Some(Refused::Rejected(Rejection::new(Reason::QueueFull))));
+    assert_eq!(refused, Some(EnterError::Rejected(Rejection::new(Reason::QueueFull))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,7 +222,7 @@ async fn a_caller_whose_deadline_passes_in_the_queue_is_told_within_a_tick() {
     let _first = enter(&gate);
     let start = Instant::now();
     let refused = gate.enter(Entry::new().timeout(Duration::from_millis(30))).await;
-    assert_eq!(refused.err(), Some(Refused::Dropped));
+    assert_eq!(refused.err(), Some(EnterError::Dropped));
     assert!(start.elapsed() <= Duration::from_millis(130));
     assert_eq!(accounts(&gate).dropped, 1);
 }
@@ -233,9 +233,9 @@ async fn a_closed_gate_turns_everyone_away_and_lets_those_inside_finish() {
     let first = enter(&gate);
     let second = waiting(&gate).await;
     gate.close();
-    assert_eq!(second.await.unwrap().err(), Some(Refused::Closed));
+    assert_eq!(second.await.unwrap().err(), Some(EnterError::Closed));
     let closed = Rejection::new(Reason::Closed);
-    assert_eq!(gate.enter(Entry::new()).await.err(), Some(Refused::Rejected(closed)));
+    assert_eq!(gate.enter(Entry::new()).await.err(), Some(EnterError::Rejected(closed)));
     assert_eq!(gate.try_enter(Entry::new()).err(), Some(closed));
     first.complete();
     let accounts = accounts(&gate);
@@ -303,7 +303,7 @@ async fn a_drain_reports_who_did_not_leave_in_time() {
     let second = waiting(&gate).await;
     let report = gate.drain(Duration::from_secs(5)).await;
     assert_eq!((report.finished, report.dropped, report.left), (0, 1, 1));
-    assert_eq!(second.await.unwrap().err(), Some(Refused::Closed));
+    assert_eq!(second.await.unwrap().err(), Some(EnterError::Closed));
     first.complete();
     assert_eq!(accounts(&gate).inside(), 0);
 }

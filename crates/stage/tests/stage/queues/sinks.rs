@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Concurrency, Decision, Reason, Rejection};
-use tamarisk_stage::{Asking, Entry, Envelope, Sink, Stage};
+use tamarisk_stage::{AdmissionContext, Entry, Envelope, Sink, Stage};
 use tokio::time::Instant;
 
 use crate::rig::{self, Law, Seen, accounts, at_desk, described, settle};
@@ -218,13 +218,15 @@ async fn a_predicate_is_told_what_is_asked_and_refuses_with_its_own_reason() {
     let _running = desk.next().await;
     let asked = Seen::new();
     let asking = asked.clone();
-    stage.sink().set_predicate(Some(Arc::new(move |ask: &Asking, event: Option<&u32>| {
-        asking.push((*ask, event.copied()));
-        match event {
-            Some(13) => Decision::Reject(Rejection::new(Reason::Predicate).retry_after(RETRY)),
-            _ => Decision::Admit,
-        }
-    })));
+    stage.sink().set_predicate(Some(Arc::new(
+        move |ask: &AdmissionContext, event: Option<&u32>| {
+            asking.push((*ask, event.copied()));
+            match event {
+                Some(13) => Decision::Reject(Rejection::new(Reason::Predicate).retry_after(RETRY)),
+                _ => Decision::Admit,
+            }
+        },
+    )));
 
     let entry = Entry::new().class(ClassId::new(1)).cost(5);
     let refused = stage.sink().try_send(Envelope::new(13, entry)).unwrap_err();
@@ -233,7 +235,7 @@ async fn a_predicate_is_told_what_is_asked_and_refuses_with_its_own_reason() {
     let _place = stage.sink().reserve(entry).unwrap();
 
     let all = asked.all();
-    let ask = |class: usize, cost, queued| Asking {
+    let ask = |class: usize, cost, queued| AdmissionContext {
         class: ClassId::new(class),
         cost,
         flow: 0,

@@ -113,7 +113,7 @@ async fn events_sent_on_together_keep_what_they_came_with() {
     assert_eq!(case.cx.time_left(), Some(Duration::from_secs(9)));
 }
 
-/// Takes one event of a batch at each call, and none at the calls that are told.
+/// Takes one event of a batch at each call, and none at the calls that are named.
 struct Picky {
     takes: Seen<u32>,
     calls: u32,

@@ -85,7 +85,7 @@ async fn threads_have_handlers_of_their_own_too() {
     assert_eq!(seen.all().len(), 4);
 }
 
-/// Made by a factory that fails as often as it is told.
+/// Made by a factory that fails a given number of times.
 struct Answers;
 
 impl Handler<Request<(), u32>> for Answers {
