@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use tamarisk_http_gate::{Details, Form, Message};
-use tamarisk_stage::{CallError, Refused};
+use tamarisk_stage::{CallError, EnterError};
 
 const OVERDUE: Message =
     Message::new(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline of the request has passed");
@@ -39,9 +39,9 @@ pub struct StageError(#[from] CallError);
 impl StageError {
     pub(crate) fn response(&self, form: Form) -> Response {
         let refused = match self.0.cause() {
-            CallError::Rejected(rejection) => Refused::Rejected(*rejection),
-            CallError::Dropped => Refused::Dropped,
-            CallError::Closed => Refused::Closed,
+            CallError::Rejected(rejection) => EnterError::Rejected(*rejection),
+            CallError::Dropped => EnterError::Dropped,
+            CallError::Closed => EnterError::Closed,
             CallError::Terminated => return OVERDUE.answer(form),
             _ => return FAILED.answer(form),
         };

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Response};
 use tamarisk_control::Reason;
-use tamarisk_stage::Refused;
+use tamarisk_stage::EnterError;
 
 use crate::refusal::{Refusal, reason, sentence_of};
 
@@ -41,16 +41,16 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 
 /// The answer to a call that a gate did not let through: RESOURCE_EXHAUSTED, or UNAVAILABLE
 /// where the gate is closed, and when to come again.
-pub fn grpc_refused<B: From<Bytes>>(refused: &Refused) -> Response<B> {
+pub fn grpc_refused<B: From<Bytes>>(refused: &EnterError) -> Response<B> {
     let (code, after) = match refused {
-        Refused::Rejected(rejection)
+        EnterError::Rejected(rejection)
             if matches!(rejection.reason, Reason::Draining | Reason::Closed) =>
         {
             (UNAVAILABLE, None)
         }
-        Refused::Rejected(rejection) => (RESOURCE_EXHAUSTED, rejection.retry_after),
-        Refused::Dropped => (RESOURCE_EXHAUSTED, None),
-        Refused::Closed => (UNAVAILABLE, None),
+        EnterError::Rejected(rejection) => (RESOURCE_EXHAUSTED, rejection.retry_after),
+        EnterError::Dropped => (RESOURCE_EXHAUSTED, None),
+        EnterError::Closed => (UNAVAILABLE, None),
     };
     let mut answer = answer(code, sentence_of(reason(refused)));
     let after = after.unwrap_or(RETRY_LEAST).max(RETRY_LEAST).as_millis();
@@ -106,19 +106,19 @@ mod tests {
 
     #[test]
     fn a_rejection_says_what_it_is_and_when_to_retry() {
-        let check = |refused: Refused, code: &str, millis: &str| {
+        let check = |refused: EnterError, code: &str, millis: &str| {
             let answer = grpc_refused::<Bytes>(&refused);
             assert_eq!(answer.status(), 200);
             assert_eq!(answer.headers()[GRPC_STATUS], code, "{refused}");
             assert_eq!(answer.headers()[RETRY_PUSHBACK], millis, "{refused}");
         };
         let full = Rejection::new(Reason::QueueFull);
-        check(Refused::Rejected(full), "8", "1000");
+        check(EnterError::Rejected(full), "8", "1000");
         let later = full.retry_after(Duration::from_millis(2500));
-        check(Refused::Rejected(later), "8", "2500");
-        check(Refused::Dropped, "8", "1000");
-        check(Refused::Rejected(Rejection::new(Reason::Draining)), "14", "1000");
-        check(Refused::Closed, "14", "1000");
+        check(EnterError::Rejected(later), "8", "2500");
+        check(EnterError::Dropped, "8", "1000");
+        check(EnterError::Rejected(Rejection::new(Reason::Draining)), "14", "1000");
+        check(EnterError::Closed, "14", "1000");
     }
 
     #[test]

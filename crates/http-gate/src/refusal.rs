@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use tamarisk_control::Reason;
-use tamarisk_stage::Refused;
+use tamarisk_stage::EnterError;
 
 use crate::message::{Details, Form, Message};
 
@@ -15,10 +15,14 @@ pub struct Refusal;
 
 /// The answer to a request that a gate did not let through: 503, and when to
 /// come again in whole seconds, at least one.
-pub fn refused<B: From<Bytes>>(refused: &Refused, form: Form, details: Details<'_>) -> Response<B> {
+pub fn refused<B: From<Bytes>>(
+    refused: &EnterError,
+    form: Form,
+    details: Details<'_>,
+) -> Response<B> {
     let after = match refused {
-        Refused::Rejected(rejection) => rejection.retry_after,
-        Refused::Dropped | Refused::Closed => None,
+        EnterError::Rejected(rejection) => rejection.retry_after,
+        EnterError::Dropped | EnterError::Closed => None,
     };
     let seconds = after.map_or(1, |after| whole_seconds(after).max(1));
     let details = Details { retry_after: Some(seconds), ..details };
@@ -28,11 +32,11 @@ pub fn refused<B: From<Bytes>>(refused: &Refused, form: Form, details: Details<'
 }
 
 /// Why a gate did not let a request through.
-pub fn reason(refused: &Refused) -> Reason {
+pub fn reason(refused: &EnterError) -> Reason {
     match refused {
-        Refused::Rejected(rejection) => rejection.reason,
-        Refused::Dropped => Reason::PredictedLate,
-        Refused::Closed => Reason::Closed,
+        EnterError::Rejected(rejection) => rejection.reason,
+        EnterError::Dropped => Reason::PredictedLate,
+        EnterError::Closed => Reason::Closed,
     }
 }
 
@@ -74,7 +78,7 @@ mod tests {
     fn retry_after(after: Option<Duration>) -> String {
         let rejection = Rejection { reason: Reason::QueueFull, retry_after: after };
         let answer =
-            refused::<Bytes>(&Refused::Rejected(rejection), Form::Text, Details::default());
+            refused::<Bytes>(&EnterError::Rejected(rejection), Form::Text, Details::default());
         answer.headers()[RETRY_AFTER].to_str().unwrap().to_owned()
     }
 
@@ -88,7 +92,7 @@ mod tests {
 
     fn body(form: Form) -> String {
         let details = Details { request_id: Some("7b-1"), ..Details::default() };
-        let answer = refused::<Bytes>(&Refused::Closed, form, details);
+        let answer = refused::<Bytes>(&EnterError::Closed, form, details);
         assert_eq!(answer.headers()["x-request-id"], "7b-1");
         String::from_utf8(answer.into_body().into()).unwrap()
     }

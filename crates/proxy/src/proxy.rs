@@ -15,7 +15,7 @@ use tamarisk_observe::access_log::{self, Log, Names, Proxied};
 use tamarisk_observe::status::{Rejection, Rejections};
 use tamarisk_observe::{RequestId, RequestIds};
 use tamarisk_server::{ClientBody, Tunnel, Upgrade};
-use tamarisk_stage::{Entry, GatePermit, Refused};
+use tamarisk_stage::{EnterError, Entry, GatePermit};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use crate::answer::delivery::Recipient;
@@ -203,7 +203,7 @@ impl Proxy {
             Ok(permit) => permit,
             Err(refused) => {
                 let reason = tamarisk_http_gate::reason(&refused).as_str();
-                let outcome = if refused == Refused::Dropped { "dropped" } else { "rejected" };
+                let outcome = if refused == EnterError::Dropped { "dropped" } else { "rejected" };
                 logged.iter_mut().for_each(|logged| logged.refused(outcome, reason, waited()));
                 let route = Arc::clone(self.routes.name(choice.route));
                 let Names { route, class, stage } = upstream_client.names(route, choice.class);

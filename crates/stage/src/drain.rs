@@ -1,10 +1,10 @@
-//! Ending a stage without losing track of anything.
+//! Draining: a stage ends, and every event inside is accounted for.
 
 use std::time::Duration;
 
 use crate::core::{Core, Item};
 
-/// After a drain's time is up, running events that were told to end get this
+/// After the timeout of a drain, running events that were asked to end get this
 /// long to reach an await or a checkpoint.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -31,7 +31,7 @@ impl DrainReport {
 }
 
 /// Stops admitting, waits for what is inside, and after `timeout` cuts the rest:
-/// what is queued is dropped, what runs is told to end by `terminate`.
+/// what is queued is dropped, what runs is asked to end by `terminate`.
 pub(crate) async fn drain<T: Item>(
     core: &Core<T>,
     timeout: Duration,
@@ -42,7 +42,7 @@ pub(crate) async fn drain<T: Item>(
     if tokio::time::timeout(timeout, core.emptied()).await.is_err() {
         core.close();
         terminate();
-        // An error is no surprise here: whoever did not end in time is reported as left.
+        // Events that did not end in time are reported as left.
         let _ = tokio::time::timeout(GRACE, core.emptied()).await;
     }
     core.close();

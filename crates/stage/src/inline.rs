@@ -1,5 +1,5 @@
-//! A stage whose handler is a function called on the spot: the papers' *Combine*
-//! pattern, for steps that are short and do not wait [Welsh02 §3.3].
+//! An inline stage: its handler is a function that the caller runs itself, the papers'
+//! *Combine* pattern, for steps that are short and do not wait [Welsh02 §3.3].
 //!
 //! There is no queue to look at and nothing to share, so crossing the boundary
 //! costs two counters that the calling thread owns. One call in 64 is timed.
@@ -16,8 +16,7 @@ use thread_local::ThreadLocal;
 
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
-use crate::ledger::Accounts;
-use crate::observation::{EventNanos, Observer, Phase, StageObservation};
+use crate::observe::{Accounts, EventNanos, Observer, Phase, StageObservation};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// One call in this many is timed: two readings of the clock cost more than the
@@ -56,7 +55,7 @@ struct Shared<F> {
 /// Why an inline stage has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InlineError {
-    /// Refused at admission.
+    /// Rejected at admission.
     #[error("rejected: {}", .0.reason)]
     Rejected(Rejection),
     /// The handler panicked.
@@ -65,8 +64,8 @@ pub enum InlineError {
 }
 
 impl StageBuilder {
-    /// A stage run on the spot by its callers. Workers, queue and discipline do not
-    /// apply; a law is asked only if one was set, and sees an empty backlog.
+    /// Builds an [`Inline`] stage, which its callers run themselves. Workers, queue and
+    /// discipline do not apply; a law is asked only if one was set, and sees an empty backlog.
     ///
     /// # Errors
     /// [`BuildError`] if it could not work as described.
@@ -94,7 +93,7 @@ impl<F> Inline<F> {
     /// Runs the handler on an event of the default class.
     ///
     /// # Errors
-    /// [`InlineError`] if the event was refused or the handler panicked.
+    /// [`InlineError`] if the event was rejected or the handler panicked.
     #[inline]
     pub fn call<E, R>(&self, event: E) -> Result<R, InlineError>
     where
@@ -106,7 +105,7 @@ impl<F> Inline<F> {
     /// Runs the handler on an event of `class`.
     ///
     /// # Errors
-    /// [`InlineError`] if the event was refused or the handler panicked.
+    /// [`InlineError`] if the event was rejected or the handler panicked.
     #[inline]
     pub fn call_as<E, R>(&self, class: ClassId, event: E) -> Result<R, InlineError>
     where
@@ -168,8 +167,7 @@ impl<F> Inline<F> {
         self.shared.promised.lock().clone()
     }
 
-    /// Promises some classes something else from now on. A law that was set keeps what it
-    /// has learned.
+    /// Changes the targets of some classes. A law that was set keeps its estimates.
     pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
         let mut promised = self.shared.promised.lock();
         for &(class, target) in targets {
@@ -180,7 +178,7 @@ impl<F> Inline<F> {
         }
     }
 
-    /// Refuses every event from now on.
+    /// Rejects all events from now on.
     pub fn close(&self) {
         self.shared.closed.store(1, Ordering::Release);
     }
@@ -200,10 +198,10 @@ impl<F> Shared<F> {
 
     #[cold]
     fn ask(&self, law: &mut dyn AdmissionLaw, class: ClassId) -> Result<(), Rejection> {
-        const NOBODY: &[u32] = &[0; CLASSES_MAX];
+        const NONE: &[u32] = &[0; CLASSES_MAX];
         let backlog = Backlog {
-            queued: &NOBODY[..self.classes.len()],
-            running: &NOBODY[..self.classes.len()],
+            queued: &NONE[..self.classes.len()],
+            running: &NONE[..self.classes.len()],
             queued_total: 0,
             running_total: 0,
             workers: Concurrency::ONE,

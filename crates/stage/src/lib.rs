@@ -2,7 +2,7 @@
 //!
 //! A stage is a boundary of control: it has a name, a queue, an admission law,
 //! accounts in which every event has exactly one outcome, and a handler that sees
-//! none of this. Where the handler runs is said when the stage is built:
+//! none of this. Where the handler runs is chosen when the stage is built:
 //!
 //! | runs | for | made by |
 //! | --- | --- | --- |
@@ -11,8 +11,8 @@
 //! | `tasks` | event-driven workers on the async runtime | [`StageBuilder::tasks`] |
 //! | `threads` | blocking or CPU-bound work | [`StageBuilder::threads`] |
 //!
-//! What this crate does not do: it knows no protocol and no service, and it decides
-//! nothing by itself; decisions are the laws', of `tamarisk-control`.
+//! What this crate does not do: it knows no protocol and no service, and it makes no
+//! decisions: laws do, of which `tamarisk-control` has the traits.
 //!
 //! # Examples
 //! ```
@@ -35,53 +35,56 @@
 //! # }
 //! ```
 
-mod batch;
+// A stage in each of its forms, and a graph of them.
 mod builder;
-mod call;
-mod clock;
-mod context;
-mod core;
-mod cpu;
 mod drain;
-mod entry;
 mod gate;
 mod graph;
-mod handler;
-mod histogram;
 mod inline;
-mod ledger;
-mod observation;
-mod pool;
-pub mod pressure;
-mod profile;
-mod queue;
-mod signal;
-mod sink;
 mod stage;
-mod sync;
+
+// What users' code meets: the ways in, calls, handlers.
+mod call;
+mod handler;
+mod sink;
+
+// What is behind the ways in.
+mod core;
+mod queue;
 mod termination;
+mod workers;
+
+// What a stage shows, and what a service signals.
+mod observe;
+pub mod pressure;
+mod signal;
+
+// Time, panics and atomics, on which the others stand.
+mod clock;
+mod panics;
+mod sync;
 mod timer;
 
-pub use batch::Batch;
 pub use builder::{BuildError, StageBuilder, StageClasses};
-pub use call::{CallError, Reply, Request};
+pub use call::{BoxError, CallError, Reply, Request};
 pub use clock::Clock;
-pub use context::{Context, Running, Shield};
 pub use drain::DrainReport;
-pub use entry::{Entry, Envelope};
-pub use gate::{Gate, GatePermit, Refused, RunError};
+pub use gate::{EnterError, Gate, GatePermit, RunError};
 pub use graph::{EdgeObservation, GlobalObservation, Graph, GraphError, GraphObservation, Node};
-pub use handler::{BlockingHandler, BoxError, Handler, StageFn, blocking_fn, stage_fn};
-pub use histogram::TimeHistogram;
-pub use inline::{Inline, InlineError};
-pub use ledger::{Accounts, Outcome};
-pub use observation::{
-    ClassObservation, LawObservation, LawReading, Percentiles, Phase, StageObservation,
+pub use handler::{
+    Batch, BlockingHandler, Context, Handler, Shield, StageFn, blocking_fn, stage_fn,
 };
-pub use profile::{Profile, ServiceProfile};
+pub use inline::{Inline, InlineError};
+pub use observe::{
+    Accounts, ClassObservation, LawObservation, LawReading, Outcome, Percentiles, Phase, Profile,
+    ServiceProfile, StageObservation, TimeHistogram,
+};
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};
-pub use sink::{Asking, Permit, Predicate, Reserve, SendError, Sink, TrySink};
+pub use sink::{
+    AdmissionContext, Entry, Envelope, Permit, Predicate, Reserve, SendError, Sink, TrySink,
+};
 pub use stage::Stage;
 pub use termination::{EventId, Terminated};
 pub use timer::{NoTimer, Timer, TimerError, Timers};
+pub use workers::Running;

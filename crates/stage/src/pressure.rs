@@ -1,4 +1,4 @@
-//! Memory and CPU pressure, as the system accounts for them.
+//! Memory and CPU pressure, as the system reports them.
 //!
 //! Memory is judged against the limit of the control group that the process runs
 //! in (version 2 or 1), CPU by the kernel's pressure stall information: the share
@@ -36,7 +36,7 @@ impl Default for Thresholds {
 /// task runs.
 ///
 /// # Errors
-/// [`NotAccounted`] if the system tells neither.
+/// [`NotAccounted`] if the system reports neither.
 pub fn watch(
     signals: &Signals,
     thresholds: Thresholds,
@@ -64,7 +64,7 @@ pub fn watch(
 
 /// The system has neither control groups nor pressure stall information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this system accounts for neither memory limits nor CPU pressure")]
+#[error("this system reports neither a memory limit nor CPU pressure")]
 pub struct NotAccounted;
 
 /// Where the accounts are.

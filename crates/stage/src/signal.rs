@@ -1,13 +1,12 @@
-//! What every stage of a service may want to hear of.
+//! Signals: what happens to a service as a whole, broadcast to its stages.
 
 use tamarisk_control::Ratio;
 use tokio::sync::broadcast;
 
-use crate::entry::Envelope;
-use crate::sink::TrySink;
+use crate::sink::{Envelope, TrySink};
 
-/// A listener that falls this far behind misses the oldest signals, and is told
-/// how many; signals are rare, so that takes a listener that does not listen.
+/// A receiver that falls this far behind loses the oldest signals and learns how many.
+/// Signals are rare: only a receiver that does not read falls so far behind.
 const BACKLOG: usize = 64;
 
 /// Something that happened to the service as a whole.
@@ -43,29 +42,29 @@ pub enum Level {
     High,
 }
 
-/// Where signals are sent and heard; clones share it.
+/// A broadcast channel of signals; clones share it.
 #[derive(Clone, Debug)]
 pub struct Signals(broadcast::Sender<Signal>);
 
 impl Signals {
-    /// Nobody listens yet.
+    /// A channel without receivers.
     pub fn new() -> Self {
         Self(broadcast::Sender::new(BACKLOG))
     }
 
-    /// Tells everyone who listens.
+    /// Sends a signal to all receivers.
     pub fn send(&self, signal: Signal) {
-        // Nobody listening is nobody to tell.
+        // An error means that there are no receivers.
         let _ = self.0.send(signal);
     }
 
-    /// Hears all signals from now on.
+    /// A receiver of all later signals.
     pub fn subscribe(&self) -> broadcast::Receiver<Signal> {
         self.0.subscribe()
     }
 
     /// Sends every signal from now on to a stage, as an event that `make` makes
-    /// of it, for as long as the stage lives. A refusal is the stage's to account for.
+    /// of it, for as long as the stage lives. The stage counts those that it rejects.
     pub fn deliver<E: Send + 'static>(
         &self,
         sink: TrySink<E>,

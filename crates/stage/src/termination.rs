@@ -1,7 +1,7 @@
 //! Ending a running event early, and never the wrong one.
 //!
 //! Each worker has a slot that names the event it runs by a sequence number.
-//! Whoever wants the event ended names that number: a request that arrives after
+//! A request to end the event names that number: a request that arrives after
 //! the event ended finds another number and does nothing. The worker acts on a
 //! request where that is safe: async work at its next await, blocking work at a
 //! checkpoint, neither behind a shield [SERT06 §3].
@@ -11,15 +11,15 @@ use std::task::Waker;
 
 use crate::sync::{AtomicU64, AtomicWaker, Ordering};
 
-/// A running event: which worker runs it, and as its how-manieth.
+/// A running event: its worker, and its sequence number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventId {
     pub(crate) worker: u64,
     pub(crate) sequence: u64,
 }
 
-/// The event was told to end: its deadline has passed, or someone asked for it.
-/// A handler passes it on, and the event counts as terminated.
+/// The event is terminated: its deadline has passed, or somebody requested it. A handler
+/// returns this error, and the event counts as terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("terminated before it was done")]
 pub struct Terminated;

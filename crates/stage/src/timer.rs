@@ -1,4 +1,4 @@
-//! Events at a time.
+//! Timers: events sent after a delay.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,42 +9,41 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::entry::Envelope;
-use crate::sink::{SendError, TrySink};
+use crate::sink::{Envelope, SendError, TrySink};
 
-/// Sets timers, up to a number; clones share it.
+/// A bounded number of timers; clones share it.
 #[derive(Clone, Debug)]
 pub struct Timers {
     places: Arc<Semaphore>,
 }
 
-/// A timer that was set. Awaiting it tells how the event was received; dropping
-/// it leaves it running, and a refusal is then the stage's alone to account for.
+/// A running timer. Awaiting it returns whether the event was admitted. Dropping it leaves it
+/// running; a rejection then shows in the accounts of the stage only.
 #[derive(Debug)]
-#[must_use = "await it to hear of a refusal, cancel it, or drop it on purpose"]
+#[must_use = "await it to learn of a rejection, cancel it, or drop it on purpose"]
 pub struct Timer<E>(JoinHandle<Result<(), SendError<E>>>);
 
 /// All timers are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no timer is free: set fewer, or make room for more")]
+#[error("all timers are in use: set fewer, or allow more with `Timers::new`")]
 pub struct NoTimer<E>(
     /// The event, back with its sender.
     pub E,
 );
 
-/// Why an event did not come to its stage.
+/// Why the event of a timer did not enter its stage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimerError<E> {
-    /// The stage refused it when its time had come.
+    /// The stage rejected it when the timer fired.
     #[error(transparent)]
-    Refused(SendError<E>),
+    Rejected(SendError<E>),
     /// It was cancelled, or its runtime ended.
     #[error("the timer was cancelled")]
     Cancelled,
 }
 
 impl Timers {
-    /// As many timers at once as `most`, each of a few hundred bytes.
+    /// At most `most` timers at once, each of a few hundred bytes.
     pub fn new(most: usize) -> Self {
         Self { places: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))) }
     }
@@ -73,7 +72,7 @@ impl Timers {
 }
 
 impl<E> Timer<E> {
-    /// Makes sure that the event is not sent any more; `false` if it has been.
+    /// Cancels the timer; `false` if its event has been sent already.
     pub async fn cancel(self) -> bool {
         self.0.abort();
         self.0.await.is_err()
@@ -85,7 +84,7 @@ impl<E> Future for Timer<E> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0).poll(cx).map(|ended| match ended {
-            Ok(sent) => sent.map_err(TimerError::Refused),
+            Ok(sent) => sent.map_err(TimerError::Rejected),
             Err(_) => Err(TimerError::Cancelled),
         })
     }

@@ -29,13 +29,10 @@ async fn a_stage_that_nobody_reads_is_named_with_its_senders() {
     let _to_store = graph.edge(&parse, &store);
     ignore(&parse);
     let error = graph.start().unwrap_err();
-    assert_eq!(
-        error,
-        GraphError::NobodyReads { stage: "store".into(), from: vec!["parse".into()] }
-    );
+    assert_eq!(error, GraphError::NoHandler { stage: "store".into(), from: vec!["parse".into()] });
     assert_eq!(
         error.to_string(),
-        "nobody reads the sink of stage \"store\", to which parse sends: attach a handler to it"
+        "stage \"store\" has no handler and receives from parse: attach one with `tasks` or `threads`"
     );
 }
 
@@ -120,7 +117,7 @@ async fn edges_count_what_crosses_them_and_no_more() {
     let edge = graph.edge(&source, &target);
     ignore(&source);
     target.threads(blocking_fn(|_event: u32, _cx: Context| Ok(())));
-    // Nobody serves the target yet: two fit, the third is refused.
+    // The target has no worker yet: two fit, the third is rejected.
     assert!(edge.try_send(1).is_ok());
     assert_eq!(edge.send_many([2, 3]).len(), 1);
     target.sink().try_send(4).unwrap_err();

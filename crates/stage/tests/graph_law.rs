@@ -1,4 +1,4 @@
-//! A law over a whole graph, live: who may enter, what stages promise, what it is told.
+//! A law over a whole graph, live: which events enter, the targets of stages, its samples.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
@@ -47,7 +47,7 @@ fn works(
     }));
 }
 
-/// Sends `count` events, one each `gap`; how many were refused at the door.
+/// Sends `count` events, one each `gap`; how many were rejected.
 async fn feed(sink: &Sink<u32>, count: u32, gap: Duration) -> u32 {
     let mut refused = 0;
     for event in 0..count {
@@ -112,7 +112,7 @@ async fn shares_and_targets_follow_the_flow() {
     assert!((of_a.visits - 0.2).abs() < 0.04 && (of_b.visits - 0.8).abs() < 0.04);
     let [_, t_a, t_b] = targets(&after)[..] else { panic!("three stages") };
     assert!(t_b > 2.0 * t_a, "{t_a} {t_b}");
-    let crossed: Vec<_> = after.edges.iter().map(|edge| (edge.crossed, edge.refused)).collect();
+    let crossed: Vec<_> = after.edges.iter().map(|edge| (edge.crossed, edge.rejected)).collect();
     assert_eq!(crossed, [(800, 0), (800, 0)]);
 }
 
@@ -142,7 +142,7 @@ async fn overload_is_refused_at_the_door_alone_and_the_promise_is_kept() {
     let [first, second, last] = &seen.stages[..] else { panic!("three stages") };
     assert_eq!(first.rejections.get(&Reason::RateExceeded), Some(&u64::from(refused)));
     assert_eq!((second.total().rejected, last.total().rejected), (0, 0));
-    // In the 20 s it can do 2000, and the door was open to all in the first.
+    // In the 20 s it can do 2000, and it admitted all in the first.
     assert!(last.total().completed > 1850, "{:?}", last.total());
     for stage in &seen.stages {
         assert!(stage.total().balance(), "{stage:?}");
@@ -247,7 +247,7 @@ async fn the_law_is_told_what_has_happened() {
     // One from outside was at work and three could wait; seven more were sent.
     assert_eq!((stages[1].entered, stages[1].processed), (1, 3));
     assert_eq!(edges, [(0, 1, 10.0)]);
-    assert_eq!((graph.observe().edges[0].crossed, graph.observe().edges[0].refused), (3, 7));
+    assert_eq!((graph.observe().edges[0].crossed, graph.observe().edges[0].rejected), (3, 7));
     let service = stages[0].service.unwrap();
     assert!(service.mean.abs_diff(ms(1)) < ms(1) / 20 && service.percentile < ms(2), "{service:?}");
     assert_eq!(insides[1], 4);
@@ -329,7 +329,7 @@ async fn a_graph_that_is_too_large_is_refused() {
     assert!(matches!(error, GraphError::Law { .. }));
     assert_eq!(
         error.to_string(),
-        "the law over the graph cannot be: a graph of 65 stages is not between 1 and 64"
+        "invalid law of the graph: a graph of 65 stages is not between 1 and 64"
     );
 }
 

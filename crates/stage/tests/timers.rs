@@ -54,7 +54,7 @@ async fn a_timer_tells_of_a_refusal() {
     let timer =
         Timers::new(1).send_after(Duration::from_secs(1), &stage.sink(), "refused").unwrap();
     stage.close();
-    let Err(TimerError::Refused(refused)) = timer.await else { panic!("it was refused") };
+    let Err(TimerError::Rejected(refused)) = timer.await else { panic!("it was refused") };
     assert_eq!((refused.event, refused.rejection.reason), ("refused", Reason::Closed));
 }
 

@@ -52,14 +52,14 @@ pub use tamarisk_control::{
 pub use tamarisk_laws as laws;
 pub use tamarisk_stage::pressure;
 pub use tamarisk_stage::{
-    Accounts, Asking, Batch, BlockingHandler, BoxError, BuildError, CallError, ClassObservation,
-    Clock, Context, Discipline, DrainReport, EdgeObservation, Entry, Envelope, EventId, Gate,
-    GatePermit, GlobalObservation, Graph, GraphError, GraphObservation, Handler, Inline,
-    InlineError, LawObservation, LawReading, Level, NoTimer, Node, Outcome, Percentiles, Permit,
-    Phase, Predicate, Pressure, Profile, Refused, Reply, Request, Reserve, RunError, Running,
-    SendError, ServiceProfile, Shield, Signal, Signals, Sink, Stage, StageBuilder, StageClasses,
-    StageFn, StageObservation, Terminated, TimeHistogram, Timer, TimerError, Timers, TrySink,
-    blocking_fn, stage_fn,
+    Accounts, AdmissionContext, Batch, BlockingHandler, BoxError, BuildError, CallError,
+    ClassObservation, Clock, Context, Discipline, DrainReport, EdgeObservation, EnterError, Entry,
+    Envelope, EventId, Gate, GatePermit, GlobalObservation, Graph, GraphError, GraphObservation,
+    Handler, Inline, InlineError, LawObservation, LawReading, Level, NoTimer, Node, Outcome,
+    Percentiles, Permit, Phase, Predicate, Pressure, Profile, Reply, Request, Reserve, RunError,
+    Running, SendError, ServiceProfile, Shield, Signal, Signals, Sink, Stage, StageBuilder,
+    StageClasses, StageFn, StageObservation, Terminated, TimeHistogram, Timer, TimerError, Timers,
+    TrySink, blocking_fn, stage_fn,
 };
 
 #[cfg(feature = "axum")]

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tamarisk_http_gate::{
     Details, Form, Hold, Message, grpc_failure, grpc_overdue, grpc_refused, is_grpc, timeout,
 };
-use tamarisk_stage::{Entry, Gate, GatePermit, Refused};
+use tamarisk_stage::{EnterError, Entry, Gate, GatePermit};
 use tower::{Layer, Service};
 
 /// Puts an HTTP service (of axum, tonic, hyper) behind a gate.
@@ -146,7 +146,7 @@ impl Client {
         }
     }
 
-    fn refused<B: From<Bytes>>(self, refused: &Refused) -> Response<B> {
+    fn refused<B: From<Bytes>>(self, refused: &EnterError) -> Response<B> {
         match self {
             Self::Http(form) => tamarisk_http_gate::refused(refused, form, Details::default()),
             Self::Grpc => grpc_refused(refused),

@@ -4,7 +4,7 @@
 use std::future::{pending, poll_fn};
 use std::time::Duration;
 
-use tamarisk_stage::{BoxError, Clock, Entry, Gate, Refused, RunError, StageBuilder};
+use tamarisk_stage::{BoxError, Clock, EnterError, Entry, Gate, RunError, StageBuilder};
 use tamarisk_tower::GateLayer;
 use tower::{Layer, Service};
 
@@ -39,7 +39,7 @@ async fn answers_errors_and_refusals_are_told_apart_and_accounted_for() {
     assert_eq!((total.completed, total.failed, total.terminated), (1, 1, 1));
     gate.close();
     let refused = ask(&gate, 8).await.unwrap_err();
-    let Some(RunError::Refused(Refused::Rejected(_))) = refused.downcast_ref() else {
+    let Some(RunError::NotEntered(EnterError::Rejected(_))) = refused.downcast_ref() else {
         panic!("{refused}");
     };
     assert!(gate.observe().total().balance());

@@ -1,23 +1,26 @@
-//! The governor of a stage: gives it the time.
+//! The governor of a stage: ticks it periodically.
 
 use std::time::Duration;
 
 use tamarisk_control::Ratio;
 
-use crate::cpu::CpuMeter;
+use super::cpu::CpuMeter;
 
-/// The governor looks at a stage this often: a tenth of the second that laws are
-/// promised, so that what has become overdue in the queue is told so soon.
+/// The period of ticks: a tenth of the second in which laws expect one, so that events
+/// overdue in the queue are dropped within that time.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// A stage as its governor sees it.
 pub(crate) trait Governed: Send + Sync {
-    /// The time, and the share of the processors in use, where the system tells it.
+    /// A tick, with the share of processor time in use, where the system reports it.
     fn tick(&self, cpu: Option<Ratio>);
 }
 
 /// Ticks the stage for as long as it lives.
-pub(crate) fn govern(runtime: &tokio::runtime::Handle, stage: std::sync::Weak<dyn Governed>) {
+pub(crate) fn spawn_governor(
+    runtime: &tokio::runtime::Handle,
+    stage: std::sync::Weak<dyn Governed>,
+) {
     runtime.spawn(async move {
         let mut cpu = CpuMeter::new();
         let mut interval = tokio::time::interval(TICK);

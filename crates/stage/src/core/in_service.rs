@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{ClassId, Timestamp};
 
-use crate::queue::Meta;
+use crate::queue::EventMetadata;
 
 /// How many events of a stage may be parked at once. Each may keep a connection open; with
 /// the 20,000 files that systems commonly allow, half of them are left for others.
@@ -58,8 +58,8 @@ pub(crate) struct InService {
 impl InService {
     /// An event starts, holding a place.
     #[inline]
-    pub(crate) fn begin(&mut self, now: Timestamp, meta: &Meta) -> ServiceSlot {
-        let Meta { class, kind, .. } = *meta;
+    pub(crate) fn begin(&mut self, now: Timestamp, meta: &EventMetadata) -> ServiceSlot {
+        let EventMetadata { class, kind, .. } = *meta;
         let served = Served { class, kind, started: now, place: Place::Held, suspended: 0 };
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(served);

@@ -8,42 +8,42 @@ use crate::queue::Queued;
 /// Something that waits in a stage's queue.
 pub(crate) trait Item: Send + Sized {
     /// Whether it is itself what runs (the caller at a gate), so that the stage
-    /// starts it as soon as there is a place, rather than hand it to a worker.
+    /// starts it as soon as there is a place, instead of giving it to a worker.
     const BRINGS_WORKER: bool = false;
 
     /// It leaves the queue. Called under the stage's lock, so that it is never
     /// both in the queue and accounted for as something else.
-    fn leaving(&self, _how: Leaving) {}
+    fn on_removal(&self, _how: Removal) {}
 
     /// It may run; called after the lock, for items that bring their worker.
     fn start(self) {}
 
-    /// It will not run: tells whoever waits for it, after the lock.
-    fn discard(self, why: Discard);
+    /// It will not run: notifies what waits for it. Called without the lock.
+    fn discard(self, why: DiscardReason);
 
     /// Whether its sender has left and it has been accounted for already.
-    fn is_gone(&self) -> bool {
+    fn is_abandoned(&self) -> bool {
         false
     }
 }
 
 /// How an item leaves the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaving {
+pub(crate) enum Removal {
     /// To run; under a permit, in this slot.
     Started(Timestamp, Option<ServiceSlot>),
-    Discarded(Discard),
+    Discarded(DiscardReason),
 }
 
 /// Why an event is taken out without an answer from its handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Discard {
+pub(crate) enum DiscardReason {
     Dropped,
     Terminated,
     Closed,
 }
 
-pub(crate) fn discard<T: Item>(items: impl IntoIterator<Item = Queued<T>>, why: Discard) {
+pub(crate) fn discard<T: Item>(items: impl IntoIterator<Item = Queued<T>>, why: DiscardReason) {
     for queued in items {
         queued.item.discard(why);
     }

@@ -1,4 +1,4 @@
-//! What stands behind a stage's lock, and what is decided there.
+//! The state behind a stage's lock, and the decisions made there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -12,12 +12,11 @@ use tamarisk_laws::Ruling;
 use tamarisk_laws::catalogue::Laws;
 
 use super::in_service::{InService, Place, Served, ServiceSlot};
-use super::item::{Discard, Item, Leaving};
-use super::knobs::Knobs;
-use super::ruling::{Adjustment, govern};
-use crate::ledger::{Aside, Ledger, Outcome};
-use crate::observation::{EventNanos, Observer, Phase};
-use crate::queue::{Lease, Meta, Queue, Queued};
+use super::item::{DiscardReason, Item, Removal};
+use super::settings::SharedSettings;
+use super::slow_laws::{WorkerChange, tick_slow_laws};
+use crate::observe::{EventNanos, Ledger, Observer, Outcome, Phase, WithoutPlace};
+use crate::queue::{EventMetadata, PartitionLease, Queue, Queued};
 
 /// A stage's queue, accounts, law and observations; all of one instant.
 pub(crate) struct State<T> {
@@ -37,14 +36,13 @@ pub(crate) struct State<T> {
     pub(super) running_most: u32,
     pub(super) observer: Observer,
     pub(super) phase: Phase,
-    /// How many workers there are, and how many of them may be at work: what the law says
-    /// of it.
-    pub(super) staff: Concurrency,
+    /// How many workers there are, and how many of them the law lets work.
+    pub(super) worker_count: Concurrency,
     pub(super) workers: Concurrency,
     pub(super) idle_workers: u32,
     pub(super) blocked_senders: u32,
     /// Items in the queue that are gone: their senders left.
-    pub(super) gone: usize,
+    pub(super) abandoned: usize,
     pub(super) rejections: BTreeMap<Reason, u64>,
     pub(super) last_failure: Option<String>,
 }
@@ -59,7 +57,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    pub(crate) fn one(meta: &Meta) -> Self {
+    pub(crate) fn one(meta: &EventMetadata) -> Self {
         Self { entered: meta.entered, class: meta.class, kind: meta.kind, count: 1 }
     }
 }
@@ -85,8 +83,8 @@ impl Ended {
 }
 
 impl<T: Item> State<T> {
-    /// Books a refusal.
-    pub(crate) fn reject(&mut self, meta: &Meta, rejection: &Rejection) {
+    /// Counts a rejection.
+    pub(crate) fn reject(&mut self, meta: &EventMetadata, rejection: &Rejection) {
         self.ledger.reject(meta.class);
         *self.rejections.entry(rejection.reason).or_insert(0) += 1;
     }
@@ -96,14 +94,14 @@ impl<T: Item> State<T> {
     pub(super) fn next(
         &mut self,
         now: Timestamp,
-        lease: Lease,
+        lease: PartitionLease,
         discarded: &mut Vec<Queued<T>>,
     ) -> Option<Queued<T>> {
         loop {
             let order = self.order(now);
             let queued = self.pop(lease, order)?;
-            if queued.item.is_gone() {
-                self.gone -= 1;
+            if queued.item.is_abandoned() {
+                self.abandoned -= 1;
                 continue;
             }
             let class = queued.meta.class;
@@ -114,17 +112,17 @@ impl<T: Item> State<T> {
             if of_use {
                 self.ledger.start(class, 1);
                 let slot = T::BRINGS_WORKER.then(|| self.in_service.begin(now, meta));
-                queued.item.leaving(Leaving::Started(now, slot));
+                queued.item.on_removal(Removal::Started(now, slot));
                 return Some(queued);
             }
             self.ledger.drop_queued(class);
             self.tell(now, &queued.meta, Change::Dropped);
-            queued.item.leaving(Leaving::Discarded(Discard::Dropped));
+            queued.item.on_removal(Removal::Discarded(DiscardReason::Dropped));
             discarded.push(queued);
         }
     }
 
-    fn pop(&mut self, lease: Lease, order: Order) -> Option<Queued<T>> {
+    fn pop(&mut self, lease: PartitionLease, order: Order) -> Option<Queued<T>> {
         let Self { queue, ruling, ledger, workers, .. } = self;
         let (law, backlog) = (ruling.admission(), ledger.backlog(*workers));
         queue.pop(lease, order, |meta| {
@@ -133,8 +131,8 @@ impl<T: Item> State<T> {
     }
 
     /// Tells the law that an event has left the queue without running.
-    pub(crate) fn tell(&mut self, now: Timestamp, meta: &Meta, change: Change) {
-        let Meta { class, kind, entered, .. } = *meta;
+    pub(crate) fn tell(&mut self, now: Timestamp, meta: &EventMetadata, change: Change) {
+        let EventMetadata { class, kind, entered, .. } = *meta;
         let moved = Moved { class, kind, change, time: now.since(entered) };
         let backlog = self.ledger.backlog(self.workers);
         self.ruling.admission_mut().on_move(now, &moved, &backlog);
@@ -149,7 +147,7 @@ impl<T: Item> State<T> {
         batch: &mut VecDeque<Queued<T>>,
     ) -> bool {
         let order = self.order(now);
-        let Some(run) = self.queue.next_run(order, most, |item| !item.is_gone()) else {
+        let Some(run) = self.queue.next_run(order, most, |item| !item.is_abandoned()) else {
             return false;
         };
         let backlog = self.ledger.backlog(self.workers);
@@ -160,7 +158,7 @@ impl<T: Item> State<T> {
         self.ledger.start(meta.class, run.count);
         let taken = batch.len();
         self.queue.pop_run(run, batch);
-        batch.range(taken..).for_each(|queued| queued.item.leaving(Leaving::Started(now, None)));
+        batch.range(taken..).for_each(|queued| queued.item.on_removal(Removal::Started(now, None)));
         true
     }
 
@@ -178,7 +176,7 @@ impl<T: Item> State<T> {
         let mut started = Vec::new();
         while self.ledger.running() < self.workers.get() && self.queue.len() > 0 {
             self.running_changes(now);
-            match self.next(now, Lease::WHOLE, discarded) {
+            match self.next(now, PartitionLease::WHOLE, discarded) {
                 Some(queued) => started.push(queued.item),
                 None => break,
             }
@@ -187,7 +185,7 @@ impl<T: Item> State<T> {
     }
 
     /// Whether an event that arrives now need not queue.
-    pub(crate) fn has_place(&self, meta: &Meta) -> bool {
+    pub(crate) fn has_place(&self, meta: &EventMetadata) -> bool {
         self.ledger.queued() == 0 && self.has_free_place() && {
             let backlog = self.ledger.backlog(self.workers);
             self.ruling.admission().may_start(meta.class, meta.kind, &backlog)
@@ -199,19 +197,19 @@ impl<T: Item> State<T> {
     }
 
     /// Lets an admitted event run at once that had a place before the law was asked.
-    pub(crate) fn enter(&mut self, now: Timestamp, meta: &Meta) -> ServiceSlot {
+    pub(crate) fn enter(&mut self, now: Timestamp, meta: &EventMetadata) -> ServiceSlot {
         self.running_changes(now);
         self.ledger.enter(meta.class);
         self.in_service.begin(now, meta)
     }
 
-    /// The caller of a running event is waited for: others may have its place.
+    /// A running event waits for its caller: others may have its place.
     pub(super) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) {
         let served = self.in_service.get_mut(slot);
         if served.place == Place::Held {
             let moved = moved(served, Change::Suspended, served.service(now));
             served.place = Place::Suspended(now);
-            self.ledger.set_aside(moved.class, Aside::Suspended);
+            self.ledger.release_place(moved.class, WithoutPlace::Suspended);
             self.tell_moved(now, &moved);
         }
     }
@@ -223,7 +221,7 @@ impl<T: Item> State<T> {
             let moved = moved(served, Change::Resumed, served.service(now));
             served.suspended += now.nanos_since(since);
             served.place = Place::Held;
-            self.ledger.bring_back(moved.class, Aside::Suspended);
+            self.ledger.retake_place(moved.class, WithoutPlace::Suspended);
             self.tell_moved(now, &moved);
         }
     }
@@ -240,7 +238,7 @@ impl<T: Item> State<T> {
         let law = self.ruling.admission();
         for served in self.in_service.park(now, |served| law.park_after(served.class, served.kind))
         {
-            self.ledger.set_aside(served.class, Aside::Parked);
+            self.ledger.release_place(served.class, WithoutPlace::Parked);
             self.tell_moved(now, &moved(&served, Change::Parked, served.service(now)));
         }
     }
@@ -264,7 +262,7 @@ impl<T: Item> State<T> {
         match served.place {
             Place::Held | Place::Suspended(_) => self.finish(now, begun, ended),
             Place::Parked => {
-                self.ledger.bring_back(begun.class, Aside::Parked);
+                self.ledger.retake_place(begun.class, WithoutPlace::Parked);
                 self.ledger.finish(begun.class, ended.outcome, 1);
                 self.observe_end(now, begun, ended);
                 self.tell_moved(now, &moved(&served, Change::ParkedEnded, served.service(now)));
@@ -307,7 +305,12 @@ impl<T: Item> State<T> {
         [service, response].map(Duration::from_nanos)
     }
 
-    pub(super) fn tick(&mut self, now: Timestamp, cpu: Option<Ratio>, knobs: &Knobs) -> Adjustment {
+    pub(super) fn tick(
+        &mut self,
+        now: Timestamp,
+        cpu: Option<Ratio>,
+        settings: &SharedSettings,
+    ) -> WorkerChange {
         let running = self.ledger.running();
         self.running_changes(now);
         let ledger = &self.ledger;
@@ -325,7 +328,7 @@ impl<T: Item> State<T> {
             completed: total.completed,
             workers_idle: self.workers.get().saturating_sub(self.running_most),
         };
-        let wanted = govern(&mut self.ruling, now, &activity, knobs);
+        let wanted = tick_slow_laws(&mut self.ruling, now, &activity, settings);
         self.running_most = running;
         self.follow_law();
         wanted
@@ -338,30 +341,30 @@ impl<T: Item> State<T> {
         let backlog = self.ledger.backlog(self.workers);
         let overdue = self.queue.extract(|queued| {
             let meta = &queued.meta;
-            queued.item.is_gone()
+            queued.item.is_abandoned()
                 || meta.deadline <= now
                 || law.on_sweep(now, &waiting(meta), &backlog) == Dequeue::Drop
         });
         let (gone, overdue): (Vec<_>, Vec<_>) =
-            overdue.into_iter().partition(|queued| queued.item.is_gone());
-        self.gone -= gone.len();
+            overdue.into_iter().partition(|queued| queued.item.is_abandoned());
+        self.abandoned -= gone.len();
         for queued in &overdue {
             self.ledger.drop_queued(queued.meta.class);
             self.tell(now, &queued.meta, Change::Dropped);
-            queued.item.leaving(Leaving::Discarded(Discard::Dropped));
+            queued.item.on_removal(Removal::Discarded(DiscardReason::Dropped));
         }
         overdue
     }
 
     /// The sender of a queued item has left.
-    pub(crate) fn abandon(&mut self, now: Timestamp, meta: &Meta) {
+    pub(crate) fn abandon(&mut self, now: Timestamp, meta: &EventMetadata) {
         /// Sweeping costs a pass over the queue: not more often than this.
-        const GONE_MIN: usize = 64;
+        const ABANDONED_MIN: usize = 64;
         self.ledger.drop_queued(meta.class);
         self.tell(now, meta, Change::Abandoned);
-        self.gone += 1;
-        if self.gone > GONE_MIN && self.gone > self.queue.len() / 2 {
-            self.gone -= self.queue.extract(|queued| queued.item.is_gone()).len();
+        self.abandoned += 1;
+        if self.abandoned > ABANDONED_MIN && self.abandoned > self.queue.len() / 2 {
+            self.abandoned -= self.queue.extract(|queued| queued.item.is_abandoned()).len();
         }
     }
 
@@ -373,14 +376,14 @@ impl<T: Item> State<T> {
     }
 
     pub(super) fn follow_law(&mut self) {
-        self.workers = self.ruling.admission().places(self.staff);
+        self.workers = self.ruling.admission().places(self.worker_count);
     }
 
     /// How many events the law lets a worker take that comes now: any number while all
-    /// workers are of use, else one while there is a place, for what one has in hand
-    /// keeps others from working.
+    /// workers are of use, else one while there is a place, because events taken early
+    /// would keep other workers idle.
     pub(super) fn room(&self) -> usize {
-        if self.workers < self.staff {
+        if self.workers < self.worker_count {
             usize::from(self.ledger.running() < self.workers.get())
         } else {
             usize::MAX
@@ -429,12 +432,12 @@ impl<T: Item> State<T> {
     }
 }
 
-/// What a law is told of a queued event.
-fn waiting(meta: &Meta) -> Waiting {
+/// A queued event as laws see it.
+fn waiting(meta: &EventMetadata) -> Waiting {
     Waiting { class: meta.class, entered: meta.entered, deadline: meta.deadline(), kind: meta.kind }
 }
 
-/// What a law is told of an event in service.
+/// An event in service as laws see it.
 fn moved(served: &Served, change: Change, time: Duration) -> Moved {
     Moved { class: served.class, kind: served.kind, change, time }
 }

@@ -1,22 +1,25 @@
-//! What can be told of a graph before it runs.
+//! Checks of a graph before it starts.
 
-use super::{Edge, GraphError, Parts, Waits};
+use super::{Edge, EdgeKind, GraphError, Topology};
 
-/// Every stage has somebody who reads its sink.
-pub(super) fn readers(parts: &Parts) -> Result<(), GraphError> {
-    let Some(unread) = parts.nodes.iter().position(|node| !node.is_read()) else { return Ok(()) };
-    let name = |index: usize| parts.nodes[index].name().to_owned();
-    let from = parts.edges.iter().filter(|edge| edge.to == unread).map(|edge| name(edge.from));
-    Err(GraphError::NobodyReads { stage: name(unread), from: from.collect() })
+/// Every stage has a handler.
+pub(super) fn handlers(topology: &Topology) -> Result<(), GraphError> {
+    let Some(unhandled) = topology.nodes.iter().position(|node| !node.has_handler()) else {
+        return Ok(());
+    };
+    let name = |index: usize| topology.nodes[index].name().to_owned();
+    let from =
+        topology.edges.iter().filter(|edge| edge.to == unhandled).map(|edge| name(edge.from));
+    Err(GraphError::NoHandler { stage: name(unhandled), from: from.collect() })
 }
 
 /// No stage may wait for itself, by whatever way round.
-pub(super) fn cycles(parts: &Parts) -> Result<(), GraphError> {
-    let mut seen = vec![Mark::New; parts.nodes.len()];
-    for node in 0..parts.nodes.len() {
+pub(super) fn cycles(topology: &Topology) -> Result<(), GraphError> {
+    let mut seen = vec![Mark::New; topology.nodes.len()];
+    for node in 0..topology.nodes.len() {
         let mut path = Vec::new();
-        if let Some(cycle) = cycle_from(parts, node, &mut seen, &mut path) {
-            let name = |&index: &usize| parts.nodes[index].name().to_owned();
+        if let Some(cycle) = cycle_from(topology, node, &mut seen, &mut path) {
+            let name = |&index: &usize| topology.nodes[index].name().to_owned();
             return Err(GraphError::BlockingCycle { stages: cycle.iter().map(name).collect() });
         }
     }
@@ -33,7 +36,7 @@ enum Mark {
 /// Depth first along the edges that wait. A service has tens of stages, so the
 /// recursion is shallow.
 fn cycle_from(
-    parts: &Parts,
+    topology: &Topology,
     node: usize,
     seen: &mut [Mark],
     path: &mut Vec<usize>,
@@ -47,8 +50,8 @@ fn cycle_from(
         }
         Mark::New => {
             seen[node] = Mark::OnPath;
-            for edge in waiting(&parts.edges).filter(|edge| edge.from == node) {
-                if let Some(cycle) = cycle_from(parts, edge.to, seen, path) {
+            for edge in waiting(&topology.edges).filter(|edge| edge.from == node) {
+                if let Some(cycle) = cycle_from(topology, edge.to, seen, path) {
                     return Some(cycle);
                 }
             }
@@ -60,17 +63,17 @@ fn cycle_from(
 }
 
 fn waiting(edges: &[Edge]) -> impl Iterator<Item = &Edge> {
-    edges.iter().filter(|edge| edge.waits == Waits::Sometimes)
+    edges.iter().filter(|edge| edge.kind == EdgeKind::Blocking)
 }
 
 /// The stages in an order in which each comes after those that send to it, as far
 /// as there is one; stages on a cycle come in the order of their declaration.
-pub(super) fn senders_first(parts: &Parts) -> Vec<usize> {
-    let mut left: Vec<usize> = (0..parts.nodes.len()).collect();
+pub(super) fn senders_first(topology: &Topology) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..topology.nodes.len()).collect();
     let mut order = Vec::new();
     while !left.is_empty() {
         let is_fed = |node: usize| {
-            let mut senders = parts.edges.iter().filter(|edge| edge.to == node);
+            let mut senders = topology.edges.iter().filter(|edge| edge.to == node);
             senders.any(|edge| edge.from != node && left.contains(&edge.from))
         };
         let next = left.iter().position(|&node| !is_fed(node)).unwrap_or(0);

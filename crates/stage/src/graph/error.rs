@@ -1,41 +1,40 @@
-//! Why a graph cannot be as described.
+//! Why a graph cannot be started.
 
 use crate::builder::BuildError;
 
-/// Why a graph cannot be as described.
+/// Why a graph cannot be built or started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
     /// A stage could not be built: among others, one without workers.
     #[error(transparent)]
     Stage(#[from] BuildError),
-    /// The law over the graph cannot be.
-    #[error("the law over the graph cannot be: {reason}")]
+    /// The law over the graph is invalid.
+    #[error("invalid law of the graph: {reason}")]
     Law {
-        /// What the law says.
+        /// The error of the law.
         reason: String,
     },
     /// A law over a graph has a governor, which runs on an async runtime.
-    #[error("a graph under a law is started outside of a tokio runtime: start it within one")]
+    #[error("a graph with a law is started outside of a tokio runtime: start it within one")]
     NoRuntime,
     /// One name stands for two stages.
-    #[error("two stages are named {stage:?}")]
+    #[error("two stages are named {stage:?}: give each a name of its own")]
     Duplicate {
         /// The name.
         stage: String,
     },
-    /// A stage was declared and given no handler.
-    #[error("nobody reads the sink of stage {stage:?}{}: attach a handler to it", senders(.from))]
-    NobodyReads {
+    /// A stage was declared without a handler.
+    #[error("stage {stage:?} has no handler{}: attach one with `tasks` or `threads`", senders(.from))]
+    NoHandler {
         /// The stage without a handler.
         stage: String,
         /// The stages that would send to it.
         from: Vec<String>,
     },
-    /// Each of these stages may wait for the next, and the last for the first:
-    /// with all queues full, none would ever move again.
+    /// Blocking edges form a cycle: with all queues full, its stages deadlock.
     #[error(
-        "stages may wait for each other for ever: {}; make one of these edges one that does not wait",
+        "blocking edges form a cycle, which can deadlock: {}; make one of them non-blocking",
         .stages.join(" → ")
     )]
     BlockingCycle {
@@ -45,5 +44,5 @@ pub enum GraphError {
 }
 
 fn senders(from: &[String]) -> String {
-    if from.is_empty() { String::new() } else { format!(", to which {} sends", from.join(", ")) }
+    if from.is_empty() { String::new() } else { format!(" and receives from {}", from.join(", ")) }
 }

@@ -1,49 +1,20 @@
-//! A law over the whole graph: who asks it, who tells it, who does what it says.
+//! A law over the whole graph: the governor that samples the stages and applies its targets.
 //!
-//! Sinks ask it about each event that comes from outside ([`Overseer`]). The graph's own
+//! Sinks ask it about each event that comes from outside ([`SharedGlobalLaw`]). The graph's own
 //! governor gives it the time, gathers what has happened at the stages and on the edges,
-//! and gives the stages the targets that the law finds ([`Oversight`]).
+//! and gives the stages the targets that the law finds ([`GlobalGovernor`]).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample, Times};
-use tamarisk_control::{
-    ClassId, Concurrency, Decision, Ratio, Reading, Rejection, Target, Timestamp,
-};
+use tamarisk_control::global::{GraphSample, Share, StageSample, Times};
+use tamarisk_control::{ClassId, Concurrency, Ratio, Reading, Target, Timestamp};
 
-use super::{Edge, Parts};
+use super::{Edge, Topology};
 use crate::core::Governed;
-use crate::observation::{ClassObservation, LawReading, Percentiles, StageObservation};
-
-/// What an edge has been asked to carry.
-#[derive(Default)]
-pub(crate) struct Crossings {
-    taken: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Crossings {
-    pub(crate) fn taken(&self, events: usize) {
-        self.taken.fetch_add(events as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn refused(&self, events: usize) {
-        if events > 0 {
-            self.refused.fetch_add(events as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// How many were taken, and how many refused.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.taken.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
-    }
-}
-
-/// A global law, for all who ask and tell it.
-pub(crate) struct Overseer(Mutex<Box<dyn GlobalLaw>>);
+use crate::observe::{ClassObservation, LawReading, Percentiles, StageObservation};
+use crate::sink::SharedGlobalLaw;
 
 /// What a global law has found.
 #[derive(Clone, Debug)]
@@ -53,43 +24,27 @@ pub struct GlobalObservation {
     /// Its estimates.
     pub readings: Vec<LawReading>,
     /// What falls to each stage, in the order in which they were declared; `None` as long
-    /// as that is not known. What a stage promises stands in its own observation.
+    /// as that is not known. The targets of a stage stand in its own observation.
     pub shares: Vec<Option<Share>>,
 }
 
-impl Overseer {
-    pub(super) fn new(law: Box<dyn GlobalLaw>) -> Self {
-        Self(Mutex::new(law))
-    }
-
-    /// Whether an event may enter from outside.
-    pub(crate) fn ask(&self, now: Timestamp) -> Result<(), Rejection> {
-        match self.0.lock().on_entry(now) {
-            Decision::Admit => Ok(()),
-            Decision::Reject(rejection) => Err(rejection),
-        }
-    }
-
-    pub(super) fn law(&self) -> parking_lot::MutexGuard<'_, Box<dyn GlobalLaw>> {
-        self.0.lock()
-    }
-
-    pub(super) fn observe(&self, stages: usize) -> GlobalObservation {
-        let law = self.law();
+impl GlobalObservation {
+    pub(super) fn of(global_law: &SharedGlobalLaw, stages: usize) -> Self {
+        let law = global_law.law();
         let mut readings = Vec::new();
         law.readings(&mut |reading: Reading<'_>| {
             let (name, value) = (reading.name.to_owned(), reading.value);
             readings.push(LawReading { name, class: None, value });
         });
         let shares = (0..stages).map(|stage| law.share(stage)).collect();
-        GlobalObservation { law: law.name(), readings, shares }
+        Self { law: law.name(), readings, shares }
     }
 }
 
 /// The graph as its governor sees it.
-pub(super) struct Oversight {
-    overseer: Arc<Overseer>,
-    parts: Arc<Mutex<Parts>>,
+pub(super) struct GlobalGovernor {
+    global_law: Arc<SharedGlobalLaw>,
+    topology: Arc<Mutex<Topology>>,
     /// What had happened when the last sample ended.
     last: Mutex<Option<Totals>>,
 }
@@ -99,18 +54,18 @@ struct Totals {
     at: Timestamp,
     /// Of each stage: events that it let in, whoever sent them, and that ran to an end.
     stages: Vec<(u64, u64)>,
-    /// Of each edge: from where to where, how many were taken, how many refused.
+    /// Of each edge: from where to where, how many were taken, how many rejected.
     edges: Vec<(usize, usize, u64, u64)>,
 }
 
-impl Oversight {
-    pub(super) fn new(overseer: Arc<Overseer>, parts: Arc<Mutex<Parts>>) -> Self {
-        Self { overseer, parts, last: Mutex::new(None) }
+impl GlobalGovernor {
+    pub(super) fn new(global_law: Arc<SharedGlobalLaw>, topology: Arc<Mutex<Topology>>) -> Self {
+        Self { global_law, topology, last: Mutex::new(None) }
     }
 
     fn end_sample(&self, now: Timestamp, before: &Totals) -> Totals {
         // Stages are asked without the graph's lock, which handlers may want.
-        let Parts { nodes, edges } = self.parts.lock().clone();
+        let Topology { nodes, edges } = self.topology.lock().clone();
         let observed: Vec<_> = nodes.iter().map(|node| node.observe()).collect();
         let totals = Totals::of(now, &observed, &edges);
         let stages: Vec<_> = observed
@@ -121,7 +76,7 @@ impl Oversight {
         let edges = totals.flows(before);
         let lasted = now.since(before.at);
 
-        let mut law = self.overseer.law();
+        let mut law = self.global_law.law();
         law.on_sample(&GraphSample { lasted, stages: &stages, edges: &edges });
         let wanted: Vec<_> = observed
             .iter()
@@ -138,13 +93,13 @@ impl Oversight {
     }
 }
 
-impl Governed for Oversight {
+impl Governed for GlobalGovernor {
     fn tick(&self, _cpu: Option<Ratio>) {
-        let nodes = self.parts.lock().nodes.clone();
+        let nodes = self.topology.lock().nodes.clone();
         let Some(now) = nodes.first().map(|node| node.now()) else { return };
         let inside = nodes.iter().map(|node| node.inside()).sum();
         let period = {
-            let mut law = self.overseer.law();
+            let mut law = self.global_law.law();
             law.on_tick(now, inside);
             law.period()
         };
@@ -168,8 +123,8 @@ impl Totals {
             (total.offered - total.rejected, ended)
         };
         let edge = |edge: &Edge| {
-            let (taken, refused) = edge.crossings.counts();
-            (edge.from, edge.to, taken, refused)
+            let (taken, rejected) = edge.counters.counts();
+            (edge.from, edge.to, taken, rejected)
         };
         Self {
             at,
@@ -198,9 +153,9 @@ impl Totals {
 
     /// What was sent on each edge since `before`.
     fn flows(&self, before: &Self) -> Vec<(usize, usize, f64)> {
-        let flow = |(index, &(from, to, taken, refused)): (usize, &(usize, usize, u64, u64))| {
+        let flow = |(index, &(from, to, taken, rejected)): (usize, &(usize, usize, u64, u64))| {
             let past = before.edges.get(index).map_or(0, |edge| edge.2 + edge.3);
-            (from, to, (taken + refused).saturating_sub(past) as f64)
+            (from, to, (taken + rejected).saturating_sub(past) as f64)
         };
         self.edges.iter().enumerate().map(flow).collect()
     }

@@ -8,12 +8,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{ClassId, Target, Timestamp};
 
-use super::global::Overseer;
 use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
-use crate::observation::StageObservation;
-use crate::sink::{Endpoint, Sink, TrySink};
+use crate::observe::StageObservation;
+use crate::sink::{Endpoint, SharedGlobalLaw, Sink, TrySink};
 use crate::stage::{Stage, UnstartedStage};
 
 /// A stage of a graph, with the type of its events; clones name the same one.
@@ -31,13 +30,13 @@ struct Declared<E: Send + 'static> {
 type Attach<E> = Box<dyn FnOnce(UnstartedStage<E>) -> Result<Stage<E>, BuildError> + Send>;
 
 /// What a graph does with a stage, whatever its events are.
-pub(super) trait AnyNode: Send + Sync {
+pub(super) trait ErasedNode: Send + Sync {
     fn name(&self) -> &str;
-    fn is_read(&self) -> bool;
+    fn has_handler(&self) -> bool;
     fn start(&self) -> Result<(), BuildError>;
     fn observe(&self) -> StageObservation;
-    /// Has a global law asked about what comes from outside.
-    fn put_under(&self, overseer: &Arc<Overseer>);
+    /// Has a global law asked about events from outside of the graph.
+    fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>);
     fn now(&self) -> Timestamp;
     /// How many events it holds, queued and running.
     fn inside(&self) -> u64;
@@ -67,7 +66,7 @@ impl<E: Send + 'static> Node<E> {
         *self.0.attached.lock() = Some(Box::new(|unstarted| unstarted.with_threads(factory)));
     }
 
-    /// A way in from outside of the graph.
+    /// A sink for events from outside of the graph.
     pub fn sink(&self) -> Sink<E> {
         Sink::new(TrySink::new(self.endpoint()))
     }
@@ -86,7 +85,7 @@ impl<E: Send + 'static> Node<E> {
         Arc::clone(&self.0.endpoint)
     }
 
-    pub(super) fn declared(&self) -> Arc<dyn AnyNode> {
+    pub(super) fn declared(&self) -> Arc<dyn ErasedNode> {
         Arc::clone(&self.0) as _
     }
 }
@@ -97,12 +96,12 @@ impl<E: Send + 'static> Clone for Node<E> {
     }
 }
 
-impl<E: Send + 'static> AnyNode for Declared<E> {
+impl<E: Send + 'static> ErasedNode for Declared<E> {
     fn name(&self) -> &str {
         &self.endpoint.core.name
     }
 
-    fn is_read(&self) -> bool {
+    fn has_handler(&self) -> bool {
         self.stage.get().is_some() || self.attached.lock().is_some()
     }
 
@@ -122,8 +121,8 @@ impl<E: Send + 'static> AnyNode for Declared<E> {
         self.endpoint.core.observe()
     }
 
-    fn put_under(&self, overseer: &Arc<Overseer>) {
-        self.endpoint.put_under(overseer);
+    fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>) {
+        self.endpoint.set_global_law(global_law);
     }
 
     fn now(&self) -> Timestamp {

@@ -1,6 +1,6 @@
 //! The queue before a stage, and the order in which it is served.
 
-mod due;
+mod earliest_due;
 mod fair;
 mod levels;
 mod partitioned;
@@ -10,10 +10,12 @@ use std::collections::VecDeque;
 
 use tamarisk_control::{Class, ClassId, Classes, Order, Timestamp};
 
-use due::Due;
+use crate::sink::{Deadline, Entry};
+
+use earliest_due::EarliestDue;
 use fair::Fair;
 use levels::Levels;
-pub(crate) use partitioned::Lease;
+pub(crate) use partitioned::PartitionLease;
 use partitioned::Partitioned;
 use shortest::Shortest;
 
@@ -41,9 +43,9 @@ pub enum Discipline {
     EarliestDue,
 }
 
-/// What the queue knows of an event.
+/// What is known of an event without looking into it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meta {
+pub(crate) struct EventMetadata {
     pub(crate) entered: Timestamp,
     /// [`Timestamp::MAX`] if there is none.
     pub(crate) deadline: Timestamp,
@@ -53,31 +55,38 @@ pub(crate) struct Meta {
     pub(crate) class: ClassId,
 }
 
-impl Meta {
+impl EventMetadata {
+    /// The entry of the event when it is sent on to another stage.
+    pub(crate) fn entry(&self) -> Entry {
+        let due = self.deadline().map_or(Deadline::Never, Deadline::At);
+        let Self { class, cost, flow, kind, .. } = *self;
+        Entry { class, due, cost, flow, kind }
+    }
+
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
         (self.deadline != Timestamp::MAX).then_some(self.deadline)
     }
 }
 
-/// Events of one class, told to the laws together.
+/// Consecutive events of one class, which the laws judge together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     /// Of one of them; where they differ, of the first to enter and the first due.
-    pub(crate) meta: Meta,
+    pub(crate) meta: EventMetadata,
     pub(crate) count: u32,
 }
 
 pub(crate) struct Queued<T> {
-    pub(crate) meta: Meta,
+    pub(crate) meta: EventMetadata,
     pub(crate) item: T,
 }
 
-/// Unbounded by itself: the stage checks its capacity before it pushes.
+/// The queue itself is unbounded: the stage checks its capacity before it pushes.
 pub(crate) enum Queue<T> {
     Levels { levels: Levels<T>, adaptive: bool },
     Shortest(Shortest<T>),
     Fair(Fair<T>),
-    Due(Due<T>),
+    Due(EarliestDue<T>),
     Partitioned(Partitioned<T>),
 }
 
@@ -93,7 +102,7 @@ impl<T> Queue<T> {
             }
             Discipline::ShortestFirst => Self::Shortest(Shortest::default()),
             Discipline::FairByFlow => Self::Fair(Fair::default()),
-            Discipline::EarliestDue => Self::Due(Due::new(classes)),
+            Discipline::EarliestDue => Self::Due(EarliestDue::new(classes)),
         }
     }
 
@@ -149,22 +158,22 @@ impl<T> Queue<T> {
 
     /// Claims the right to pop. `None` if nothing can be served now: the queue
     /// is empty, or every partition with events is being served already.
-    pub(crate) fn lease(&mut self) -> Option<Lease> {
+    pub(crate) fn lease(&mut self) -> Option<PartitionLease> {
         match self {
             Self::Partitioned(partitions) => partitions.lease(),
             Self::Levels { .. } | Self::Shortest(_) | Self::Fair(_) | Self::Due(_) => {
-                self.is_ready().then_some(Lease::WHOLE)
+                self.is_ready().then_some(PartitionLease::WHOLE)
             }
         }
     }
 
-    /// The next event. Where the queue is served by due times, `due` tells them; it has none
-    /// for what may not start now.
+    /// The next event. `due` returns the due time of an event, or none if it may not start now;
+    /// queues that are not served by due times do not ask it.
     pub(crate) fn pop(
         &mut self,
-        lease: Lease,
+        lease: PartitionLease,
         order: Order,
-        due: impl Fn(&Meta) -> Option<Timestamp>,
+        due: impl Fn(&EventMetadata) -> Option<Timestamp>,
     ) -> Option<Queued<T>> {
         match self {
             Self::Levels { levels, adaptive } => {
@@ -178,7 +187,7 @@ impl<T> Queue<T> {
     }
 
     /// Gives the right back.
-    pub(crate) fn release(&mut self, lease: Lease) {
+    pub(crate) fn release(&mut self, lease: PartitionLease) {
         if let Self::Partitioned(partitions) = self {
             partitions.release(lease);
         }

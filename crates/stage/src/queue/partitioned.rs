@@ -21,12 +21,12 @@ struct Partition<T> {
     leased: bool,
 }
 
-/// The right to pop from a queue: from one partition of it, or from the whole
-/// if it is not partitioned.
+/// The exclusive right to pop from one partition of a queue; in a queue without partitions,
+/// the right to pop from all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lease(usize);
+pub(crate) struct PartitionLease(usize);
 
-impl Lease {
+impl PartitionLease {
     pub(crate) const WHOLE: Self = Self(usize::MAX);
 }
 
@@ -47,19 +47,19 @@ impl<T> Partitioned<T> {
         self.len += 1;
     }
 
-    pub(super) fn lease(&mut self) -> Option<Lease> {
+    pub(super) fn lease(&mut self) -> Option<PartitionLease> {
         let index = self.ready.pop_front()?;
         self.partitions[index].leased = true;
-        Some(Lease(index))
+        Some(PartitionLease(index))
     }
 
-    pub(super) fn pop(&mut self, lease: Lease) -> Option<Queued<T>> {
+    pub(super) fn pop(&mut self, lease: PartitionLease) -> Option<Queued<T>> {
         let queued = self.partitions[lease.0].events.pop_front()?;
         self.len -= 1;
         Some(queued)
     }
 
-    pub(super) fn release(&mut self, lease: Lease) {
+    pub(super) fn release(&mut self, lease: PartitionLease) {
         let partition = &mut self.partitions[lease.0];
         partition.leased = false;
         if !partition.events.is_empty() {

@@ -16,7 +16,7 @@ fn classes(priorities: &[u8]) -> Classes {
 
 /// An event named `item` that entered at instant `item`.
 fn event(item: u64, class: usize, cost: u32, flow: u64) -> Queued<u64> {
-    let meta = Meta {
+    let meta = EventMetadata {
         class: ClassId::new(class),
         entered: Timestamp::from_nanos(item),
         deadline: Timestamp::MAX,
@@ -28,7 +28,7 @@ fn event(item: u64, class: usize, cost: u32, flow: u64) -> Queued<u64> {
 }
 
 /// Due as they entered, and nothing held back.
-fn as_entered(meta: &Meta) -> Option<Timestamp> {
+fn as_entered(meta: &EventMetadata) -> Option<Timestamp> {
     Some(meta.entered)
 }
 
@@ -119,13 +119,13 @@ fn a_flow_that_was_away_has_saved_nothing_up() {
         queue.push(event(item, 0, 1, 7));
     }
     for _ in 0..50 {
-        queue.pop(Lease::WHOLE, Order::OldestFirst, as_entered);
+        queue.pop(PartitionLease::WHOLE, Order::OldestFirst, as_entered);
     }
     // The virtual clock stands at 49: flow 8 starts there, next to flow 7's 50th.
     queue.push(event(201, 0, 1, 8));
     queue.push(event(202, 0, 1, 8));
     let next: Vec<_> = (0..4)
-        .filter_map(|_| queue.pop(Lease::WHOLE, Order::OldestFirst, as_entered))
+        .filter_map(|_| queue.pop(PartitionLease::WHOLE, Order::OldestFirst, as_entered))
         .map(|queued| queued.item)
         .collect();
     assert_eq!(next, [201, 51, 202, 52]);
@@ -141,7 +141,7 @@ fn a_flow_that_queues_one_event_at_a_time_gains_nothing_by_it() {
     let mut of_flow_8 = 0;
     queue.push(event(100, 0, 2, 8));
     for _ in 0..9 {
-        let served = queue.pop(Lease::WHOLE, Order::OldestFirst, as_entered).unwrap();
+        let served = queue.pop(PartitionLease::WHOLE, Order::OldestFirst, as_entered).unwrap();
         if served.meta.flow == 8 {
             of_flow_8 += 1;
             queue.push(event(100, 0, 2, 8));
@@ -252,13 +252,13 @@ fn the_earliest_due_head_among_those_that_may_start_is_next() {
         queue.push(of_kind(item, class, kind));
     }
     // Kind 7 is due 10 after it entered, the others at once; 9 may not start.
-    let due = |meta: &Meta| {
+    let due = |meta: &EventMetadata| {
         let after = if meta.kind == 7 { 10 } else { 0 };
         let due = Timestamp::from_nanos(meta.entered.as_nanos() + after);
         (meta.kind != 9).then_some(due)
     };
     assert_eq!(queue.oldest(), Some(Timestamp::from_nanos(1)));
-    let mut next = |order| queue.pop(Lease::WHOLE, order, due).map(|queued| queued.item);
+    let mut next = |order| queue.pop(PartitionLease::WHOLE, order, due).map(|queued| queued.item);
     let old = Order::OldestFirst;
     assert_eq!([next(old), next(Order::NewestFirst), next(old)], [Some(2), Some(5), Some(4)]);
     assert_eq!([next(old), next(old)], [Some(1), None]);
@@ -266,7 +266,10 @@ fn the_earliest_due_head_among_those_that_may_start_is_next() {
     queue.push(of_kind(6, 0, 7));
     assert_eq!(queue.len(), 2);
     let order = [3, 6].map(Some);
-    assert_eq!([0; 2].map(|_| queue.pop(Lease::WHOLE, old, as_entered).map(|q| q.item)), order);
+    assert_eq!(
+        [0; 2].map(|_| queue.pop(PartitionLease::WHOLE, old, as_entered).map(|q| q.item)),
+        order
+    );
 }
 
 #[test]

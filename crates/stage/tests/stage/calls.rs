@@ -1,4 +1,4 @@
-//! Calls: exactly one answer, whatever happens, and each way to have none is told apart.
+//! Calls: exactly one answer, whatever happens, and an error that says why there is none.
 
 use std::future::pending;
 use std::time::Duration;

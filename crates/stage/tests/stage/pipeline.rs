@@ -183,9 +183,9 @@ async fn a_stage_ends_with_the_last_of_its_clones() {
 #[tokio::test(start_paused = true)]
 async fn targets_and_classes_that_cannot_be_are_told() {
     let built = described("two").classes(["gold", "gold"]).blocking_handler(same).err().unwrap();
-    assert_eq!(built.to_string(), "the classes of stage \"two\": two classes are named \"gold\"");
+    assert_eq!(built.to_string(), "stage \"two\": invalid classes: two classes are named \"gold\"");
     let built = described("late").p90(Duration::ZERO).blocking_handler(same).err().unwrap();
-    assert!(built.to_string().starts_with("the target of stage \"late\""), "{built}");
+    assert!(built.to_string().starts_with("stage \"late\": invalid target: "), "{built}");
     let full = Ratio::ONE;
     let built = described("two").least_quality("tin", full).blocking_handler(same).err().unwrap();
     assert!(built.to_string().starts_with("stage \"two\" has no class \"tin\""), "{built}");
@@ -220,7 +220,7 @@ struct Did {
     returned: AtomicU64,
 }
 
-/// Real threads: requests are forwarded, sent by calls, answered, refused, cut and left alone,
+/// Real threads: requests are forwarded, sent by calls, answered, rejected, cut and left alone,
 /// all at once, and every stage accounts for each of its own.
 #[test]
 fn a_pipeline_accounts_for_every_call_under_stress() {

@@ -1,5 +1,5 @@
-//! Stages that a test holds in its hand: it rules at the door, says when and how
-//! each event ends, and decides when time passes.
+//! Stages under the control of a test: it decides on admission, when and how each event
+//! ends, and when time passes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct Script {
     pub(crate) newest_first: bool,
     pub(crate) patience: Option<Duration>,
     pub(crate) drops: bool,
-    /// What the law was told so far.
+    /// The calls of the law so far.
     pub(crate) arrivals: u32,
     pub(crate) useful: Option<Concurrency>,
     pub(crate) flows: Vec<u64>,
@@ -125,7 +125,7 @@ impl AdmissionLaw for Law {
     }
 }
 
-/// A stage on the runtime's clock, behind a door that is open.
+/// A stage on the runtime's clock with a law that admits all.
 pub(crate) fn described(name: &str) -> StageBuilder {
     StageBuilder::new(name).workers(1).clock(Clock::runtime()).law(Law::default())
 }

@@ -118,7 +118,7 @@ async fn a_tick() {
     settle().await;
 }
 
-/// For two periods of the composition everybody is refused: whichever slow law can
+/// For two periods of the composition every event is rejected: whichever slow law can
 /// act is asked to.
 async fn overload(offer: impl Fn(), door: &Law) {
     door.script().refuses = Some(Rejection::new(Reason::Predicate));

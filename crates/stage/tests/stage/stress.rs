@@ -1,5 +1,5 @@
-//! Real threads, all at once: senders, workers, someone who turns every knob, and
-//! an observer to whom the accounts must balance whenever it looks.
+//! Real threads, all at once: senders, workers, one that changes every
+//! setting, and an observer for which the accounts balance at every reading.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tamarisk_control::{ClassId, Concurrency};
 use tamarisk_stage::{
-    Accounts, Batch, BlockingHandler, BoxError, CallError, Context, Entry, Gate, Handler, Refused,
-    Request, RunError, Sink, Stage, StageObservation,
+    Accounts, Batch, BlockingHandler, BoxError, CallError, Context, EnterError, Entry, Gate,
+    Handler, Request, RunError, Sink, Stage, StageObservation,
 };
 
 use crate::rig::{self, Law};
@@ -124,7 +124,7 @@ impl Heard {
     }
 }
 
-/// Looks until told to stop; whatever it sees balances, and nothing that has
+/// Observes until stopped; all that it sees balances, and nothing that has
 /// happened is ever undone. Returns how often it looked.
 fn observe(stop: &AtomicBool, looks: &[&(dyn Fn() -> StageObservation + Sync)]) -> u64 {
     let mut before = vec![Accounts::default(); looks.len()];
@@ -146,7 +146,7 @@ fn observe(stop: &AtomicBool, looks: &[&(dyn Fn() -> StageObservation + Sync)]) 
     looked
 }
 
-/// Turns every knob of a stage until told to stop.
+/// Changes every setting of a stage until stopped.
 fn meddle(stop: &AtomicBool, stage: &Stage<Ask>, mut dice: Dice, replace: impl Fn(&Stage<Ask>)) {
     while !stop.load(Ordering::Relaxed) {
         match dice.roll(16) {
@@ -276,7 +276,7 @@ impl Handler<Ask> for Echo {
     }
 }
 
-/// Between a refusal and the wait for room, room may come: a sender that missed it
+/// Between a rejection and the wait for room, room may come: a sender that missed it
 /// would wait for a tick of 100 ms. A busy machine may hold a few up for as long.
 #[test]
 fn a_lone_sender_does_not_miss_the_room_that_it_waits_for() {
@@ -356,7 +356,7 @@ async fn enters(gate: Gate, done: Arc<AtomicU64>, mut dice: Dice) {
         };
         match ran {
             Ok(()) => drop(done.fetch_add(1, Ordering::Relaxed)),
-            Err(RunError::Refused(Refused::Rejected(_))) => tokio::task::yield_now().await,
+            Err(RunError::NotEntered(EnterError::Rejected(_))) => tokio::task::yield_now().await,
             Err(error) => panic!("nothing else can happen: {error}"),
         }
     }

@@ -92,7 +92,7 @@ impl Book {
         pages.taken.entry(key).or_default().push(id);
     }
 
-    /// The stage refused something of this class.
+    /// The stage rejected an event of this class.
     pub(super) fn refused(&self, class: usize) {
         *self.0.lock().refused.entry(class).or_default() += 1;
     }

@@ -12,7 +12,7 @@ use proptest::strategy::Union;
 use tamarisk_control::{Change, ClassId, Classes, Concurrency, Reason, Rejection};
 use tamarisk_laws::{OpaqueUpstream, WorkLimit};
 use tamarisk_stage::{
-    Accounts, Discipline, Entry, Gate, GatePermit, Refused, RunError, StageBuilder,
+    Accounts, Discipline, EnterError, Entry, Gate, GatePermit, RunError, StageBuilder,
 };
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -47,7 +47,7 @@ enum Step {
 /// Longer than a stage waits before it looks again.
 const TICK: Duration = Duration::from_millis(150);
 
-/// What rules at the door.
+/// The admission law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     Scripted,
@@ -122,10 +122,10 @@ impl Note {
         *outcome(accounts) += 1;
     }
 
-    fn refused(&mut self, refused: Refused) {
+    fn refused(&mut self, refused: EnterError) {
         match refused {
-            Refused::Rejected(_) => self.ends(|accounts| &mut accounts.rejected),
-            Refused::Dropped | Refused::Closed => self.ends(|accounts| &mut accounts.dropped),
+            EnterError::Rejected(_) => self.ends(|accounts| &mut accounts.rejected),
+            EnterError::Dropped | EnterError::Closed => self.ends(|accounts| &mut accounts.dropped),
         }
     }
 
@@ -191,7 +191,7 @@ impl Trial {
                 let mut note = Note::new(&truth, caller.class);
                 match gate.try_enter(caller.entry()) {
                     Ok(permit) => self.permits.push_back((permit, note)),
-                    Err(rejection) => note.refused(Refused::Rejected(rejection)),
+                    Err(rejection) => note.refused(EnterError::Rejected(rejection)),
                 }
             }
             Step::Enter(caller, millis, leaving) => {
@@ -213,7 +213,7 @@ impl Trial {
                     match gate.run(caller.entry(), work).await {
                         Ok(()) => note.ends(|accounts| &mut accounts.completed),
                         Err(RunError::Terminated) => note.ends(|accounts| &mut accounts.terminated),
-                        Err(RunError::Refused(refused)) => note.refused(refused),
+                        Err(RunError::NotEntered(refused)) => note.refused(refused),
                     }
                 }));
             }

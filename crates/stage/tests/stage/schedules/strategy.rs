@@ -22,7 +22,7 @@ pub(super) struct Making {
     pub(super) law: Ruler,
 }
 
-/// Who rules at the door.
+/// The admission law.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ruler {
     Script,

@@ -1,0 +1,82 @@
+//! Why a stage cannot be built.
+
+use tamarisk_control::InvalidClasses;
+
+/// Why a stage cannot be built as described.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The range of workers is empty or starts at zero.
+    #[error("stage {stage:?} has no workers: the range of workers must not be empty or start at 0")]
+    NoWorkers {
+        /// The stage.
+        stage: String,
+    },
+    /// Its target is invalid.
+    #[error("stage {stage:?}: invalid target: {reason}")]
+    Target {
+        /// The stage.
+        stage: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There are no classes, too many, or two of one name.
+    #[error("stage {stage:?}: invalid classes: {reason}")]
+    Classes {
+        /// The stage.
+        stage: String,
+        /// What is wrong with them.
+        reason: InvalidClasses,
+    },
+    /// A least quality is set for a class that does not exist.
+    #[error("stage {stage:?} has no class {class:?}: name one of its classes")]
+    UnknownClass {
+        /// The stage.
+        stage: String,
+        /// The name.
+        class: String,
+    },
+    /// Its queue capacity is zero.
+    #[error("stage {stage:?} has a queue capacity of 0: set `queue_capacity` to at least 1")]
+    NoQueue {
+        /// The stage.
+        stage: String,
+    },
+    /// Its batching factor is zero.
+    #[error("stage {stage:?} has a batching factor of 0: set `batch` to at least 1")]
+    NoBatch {
+        /// The stage.
+        stage: String,
+    },
+    /// Constants of laws chosen by name are invalid together.
+    #[error("stage {stage:?}: invalid laws: {reason}")]
+    Laws {
+        /// The stage.
+        stage: String,
+        /// The error of the law.
+        reason: String,
+    },
+    /// A gate cannot keep order by key: its callers run their own events.
+    #[error(
+        "stage {stage:?} is a gate, which cannot keep order by key: build it with `tasks` or \
+         `threads`, or remove `partitioned` and `single_threaded`"
+    )]
+    PartitionedGate {
+        /// The stage.
+        stage: String,
+    },
+    /// Stages with a queue tick and wait on an async runtime.
+    #[error("stage {stage:?} is built outside of a tokio runtime: build it within one")]
+    NoRuntime {
+        /// The stage.
+        stage: String,
+    },
+    /// The operating system could not start a thread.
+    #[error("stage {stage:?} cannot start a worker thread: {reason}")]
+    Thread {
+        /// The stage.
+        stage: String,
+        /// The error of the operating system.
+        reason: String,
+    },
+}

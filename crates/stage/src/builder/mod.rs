@@ -1,0 +1,423 @@
+//! The builder of stages.
+
+mod classes;
+mod error;
+mod workers;
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use tamarisk_control::{
+    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, Priority, QualityLaw, Ratio,
+    Target, TerminationLaw, WorkersLaw,
+};
+use tamarisk_laws::catalogue::{InvalidKnob, Laws};
+use tamarisk_laws::{Degradation, Knobs, PoolSizing, PredictGateTrim, SlowLaws, WorkLimit};
+
+use crate::clock::Clock;
+use crate::core::{CoreConfig, bounds};
+use crate::queue::{Discipline, Queue};
+
+pub use classes::StageClasses;
+pub use error::BuildError;
+pub(crate) use workers::WorkerKind;
+
+/// The target of a stage that has none set: a second at the 90th percentile,
+/// the target of the papers' first experiments [Welsh03 §4.2].
+const DEFAULT_TARGET: Duration = Duration::from_secs(1);
+
+/// The default capacity of a queue: the law rejects long before it is full,
+/// unless the target is generous, and ten thousand waiting events are a few megabytes.
+const DEFAULT_QUEUE_CAPACITY: usize = 10_000;
+
+/// How many shares the keys of a partitioned stage fall into: many more than
+/// workers, so that work spreads evenly, and few enough to cost nothing.
+const PARTITIONS: usize = 1024;
+
+/// Events that a worker takes at once, unless set: enough to share the cost of
+/// a lock and a wake-up, few enough that one worker does not hoard a queue.
+const DEFAULT_BATCH: usize = 32;
+
+/// Of the random steps of the law; any will do, and the same each time is easier to follow.
+const POOL_SEED: u64 = 1;
+
+/// Describes a stage; [`handler`](Self::handler), [`blocking_handler`](Self::blocking_handler),
+/// [`event_handler`](Self::event_handler), [`gate`](Self::gate), [`tasks`](Self::tasks),
+/// [`threads`](Self::threads) and [`inline`](Self::inline) make it.
+pub struct StageBuilder {
+    name: String,
+    target: Target,
+    /// Why the target that was stated last cannot be.
+    invalid_target: Option<String>,
+    classes: Option<StageClasses>,
+    least_quality: Vec<(String, Ratio)>,
+    law: Option<Box<dyn AdmissionLaw>>,
+    slow: SlowLaws,
+    chosen: Laws,
+    /// None if not set; then a law finds how many are useful.
+    workers: Option<RangeInclusive<u32>>,
+    capacity: usize,
+    order: QueueOrder,
+    batch: usize,
+    clock: Clock,
+}
+
+/// In which order, and by how many at once, the queue is served.
+#[derive(Clone, Copy)]
+enum QueueOrder {
+    Ordered(Discipline),
+    Partitioned(usize),
+}
+
+impl StageBuilder {
+    /// A stage with one class and a target of one second at the 90th percentile, as many
+    /// workers as control finds useful, the default law and discipline, and a queue of ten
+    /// thousand.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            target: Target::p90(DEFAULT_TARGET).expect("a second is a target"),
+            invalid_target: None,
+            classes: None,
+            least_quality: Vec::new(),
+            law: None,
+            slow: SlowLaws::default(),
+            chosen: Laws::new(),
+            workers: None,
+            capacity: DEFAULT_QUEUE_CAPACITY,
+            order: QueueOrder::Ordered(Discipline::default()),
+            batch: DEFAULT_BATCH,
+            clock: Clock::default(),
+        }
+    }
+
+    /// The target of all classes that have none of their own. Default one second at the
+    /// 90th percentile.
+    #[must_use]
+    pub fn target(mut self, target: Target) -> Self {
+        self.target = target;
+        self.invalid_target = None;
+        self
+    }
+
+    /// The same target at the 90th percentile, as a time.
+    #[must_use]
+    pub fn p90(mut self, response_time: Duration) -> Self {
+        match Target::p90(response_time) {
+            Ok(target) => return self.target(target),
+            Err(reason) => self.invalid_target = Some(reason.to_string()),
+        }
+        self
+    }
+
+    /// The classes of events that it tells apart: names, the most important first, or
+    /// [`Classes`] with a target and a priority each. Of names, an event that states no
+    /// class belongs to the last, so that importance is never a default.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tamarisk_stage::{Context, Entry, Stage};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stage = Stage::builder("greet")
+    ///     .classes(["gold", "bronze"])
+    ///     .handler(async |name: &str, _: Context| Ok(format!("hello, {name}")))?;
+    /// let gold = stage.class("gold").ok_or("no such class")?;
+    /// assert_eq!(stage.call_as("Ada", Entry::new().class(gold)).await?, "hello, Ada");
+    /// assert_eq!(stage.call("Bob").await?, "hello, Bob");
+    /// # tokio::task::yield_now().await;
+    ///
+    /// let observed = stage.observe();
+    /// let [bronze, gold] = &observed.classes[..] else { panic!("two classes") };
+    /// assert_eq!((gold.accounts.completed, bronze.accounts.completed), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn classes(mut self, classes: impl Into<StageClasses>) -> Self {
+        self.classes = Some(classes.into());
+        self
+    }
+
+    /// Under overload that more workers do not end, has the quality of its events lowered
+    /// to no less than `least`, before fewer of them are served. Handlers read it as
+    /// [`Context::quality`](crate::Context::quality).
+    #[must_use]
+    pub fn degrade_to(self, least: Ratio) -> Self {
+        self.least_quality("", least)
+    }
+
+    /// The same for the class of this name, where it has a least quality of its own.
+    #[must_use]
+    pub fn least_quality(mut self, class: impl Into<String>, least: Ratio) -> Self {
+        self.least_quality.push((class.into(), least));
+        self
+    }
+
+    /// The admission law; by default [`PredictGateTrim`], and for a gate without a number of
+    /// workers [`WorkLimit`], which finds how many may run at once.
+    #[must_use]
+    pub fn law(mut self, law: impl AdmissionLaw + 'static) -> Self {
+        self.law = Some(Box::new(law));
+        self
+    }
+
+    /// The law that sets how many workers there are, within the
+    /// [bounds](Self::workers_between); by default [`PoolSizing`], unless a number is
+    /// [stated](Self::workers). This
+    /// and the other slow laws take turns, each when those before it can do no more
+    /// ([`Composition`](tamarisk_laws::Composition)).
+    #[must_use]
+    pub fn workers_law(mut self, law: impl WorkersLaw + 'static) -> Self {
+        self.slow.workers = Some(Box::new(law));
+        self
+    }
+
+    /// The law that sets the batching factor; by default none: it stays as it is set.
+    #[must_use]
+    pub fn batch_law(mut self, law: impl BatchLaw + 'static) -> Self {
+        self.slow.batch = Some(Box::new(law));
+        self
+    }
+
+    /// The law that sets the quality; by default none: events are served in full.
+    #[must_use]
+    pub fn quality_law(mut self, law: impl QualityLaw + 'static) -> Self {
+        self.slow.quality = Some(Box::new(law));
+        self
+    }
+
+    /// The law that limits how long events may run; by default none: until their deadlines.
+    #[must_use]
+    pub fn termination_law(mut self, law: impl TerminationLaw + 'static) -> Self {
+        self.slow.termination = Some(Box::new(law));
+        self
+    }
+
+    /// The laws by name. They come before those that are set one by one, and with them
+    /// the bounds on workers and the batching factor that they state.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tamarisk_laws::catalogue::{InvalidLaw, Laws};
+    /// # use tamarisk_stage::StageBuilder;
+    /// let laws = Laws::new()
+    ///     .workers("pool-sizing", &[("workers_max_count", 32.0)])?
+    ///     .quality("degradation", &[("quality_least_ratio", 0.5)])?;
+    /// let builder = StageBuilder::new("thumbnails").laws(laws);
+    /// # Ok::<(), InvalidLaw>(())
+    /// ```
+    #[must_use]
+    pub fn laws(mut self, laws: Laws) -> Self {
+        self.chosen = laws;
+        self
+    }
+
+    /// Exactly this many events are worked on at once.
+    #[must_use]
+    pub fn workers(self, workers: u32) -> Self {
+        self.workers_between(workers..=workers)
+    }
+
+    /// Starts with the least; [`Stage::set_workers`](crate::Stage::set_workers)
+    /// moves within the range.
+    #[must_use]
+    pub fn workers_between(mut self, workers: RangeInclusive<u32>) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// The most events that the queue holds.
+    #[must_use]
+    pub fn queue_capacity(mut self, events: usize) -> Self {
+        self.capacity = events;
+        self
+    }
+
+    /// In which order the queue is served.
+    #[must_use]
+    pub fn discipline(mut self, discipline: Discipline) -> Self {
+        self.order = QueueOrder::Ordered(discipline);
+        self
+    }
+
+    /// Events of one [`flow`](crate::Entry::flow) are served in order and one at
+    /// a time, those of different flows by any number of workers.
+    #[must_use]
+    pub fn partitioned(mut self) -> Self {
+        self.order = QueueOrder::Partitioned(PARTITIONS);
+        self
+    }
+
+    /// One event at a time, in order of arrival, however many workers there are.
+    #[must_use]
+    pub fn single_threaded(mut self) -> Self {
+        self.order = QueueOrder::Partitioned(1);
+        self
+    }
+
+    /// The batching factor: the most events that a worker takes at once.
+    #[must_use]
+    pub fn batch(mut self, events: usize) -> Self {
+        self.batch = events;
+        self
+    }
+
+    /// The clock that it reads.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    pub(crate) fn has_law(&self) -> bool {
+        self.law.is_some()
+    }
+
+    pub(crate) fn range(&self) -> RangeInclusive<u32> {
+        self.workers.clone().unwrap_or(1..=1)
+    }
+
+    /// With a law that finds the number of workers, where none is set.
+    pub(crate) fn with_default_workers(mut self, kind: WorkerKind) -> Self {
+        let takes_turns = matches!(self.order, QueueOrder::Partitioned(1));
+        if self.workers.is_none() && !takes_turns {
+            let range = kind.range();
+            let [least, most] = [*range.start(), *range.end()].map(Concurrency::new);
+            self.slow.workers = Some(Box::new(PoolSizing::new(least..=most, POOL_SEED)));
+            self.workers = Some(range);
+        }
+        self
+    }
+
+    /// The same for a gate, whose workers are its callers.
+    pub(crate) fn with_default_limit(mut self) -> Self {
+        if self.workers.is_none() && self.law.is_none() {
+            self.law = Some(Box::new(WorkLimit::new(&self.promised())));
+        }
+        self
+    }
+
+    pub(crate) fn batching(&self) -> usize {
+        self.batch
+    }
+
+    pub(crate) fn queue<T>(&self) -> Queue<T> {
+        match self.order {
+            QueueOrder::Ordered(discipline) => Queue::new(discipline, &self.promised()),
+            QueueOrder::Partitioned(partitions) => Queue::partitioned(partitions),
+        }
+    }
+
+    pub(crate) fn is_partitioned(&self) -> bool {
+        matches!(self.order, QueueOrder::Partitioned(_))
+    }
+
+    pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, BuildError> {
+        tokio::runtime::Handle::try_current()
+            .map_err(|_| BuildError::NoRuntime { stage: self.name.clone() })
+    }
+
+    /// The same with the laws made that are chosen by name.
+    pub(crate) fn with_named_laws(mut self) -> Result<Self, BuildError> {
+        if let Some(reason) = self.invalid_target.take() {
+            return Err(BuildError::Target { stage: self.name, reason });
+        }
+        let classes = self.resolve_classes()?;
+        self.classes = Some(StageClasses::Whole(classes.clone()));
+        let impossible = |reason: InvalidKnob| BuildError::Laws {
+            stage: self.name.clone(),
+            reason: reason.to_string(),
+        };
+        let slow = SlowLaws::named(&self.chosen, &classes).map_err(impossible)?;
+        if self.chosen.admission.is_some() || self.chosen.dropping.is_some() {
+            let own = self.law.take();
+            let own = || own.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
+            self.law = Some(self.chosen.make_admission(&classes, own).map_err(impossible)?);
+        }
+        if let Some(workers) = &slow.workers {
+            self.workers = Some(bounds(&**workers));
+        }
+        if let Some(batch) = &slow.batch {
+            self.batch = batch.most().get() as usize;
+        }
+        self.slow = slow.or(self.slow);
+        Ok(self)
+    }
+
+    /// Checks the description and turns it into what a stage is made of.
+    pub(crate) fn into_config(self) -> Result<CoreConfig, BuildError> {
+        let classes = self.promised();
+        let stage = self.name.clone();
+        let range = self.range();
+        if range.is_empty() || *range.start() == 0 {
+            return Err(BuildError::NoWorkers { stage });
+        }
+        if self.capacity == 0 {
+            return Err(BuildError::NoQueue { stage });
+        }
+        if self.batch == 0 {
+            return Err(BuildError::NoBatch { stage });
+        }
+        let workers = Concurrency::new(*range.start());
+        let batch = BatchSize::new(u32::try_from(self.batch).unwrap_or(u32::MAX));
+        let settings = Knobs { workers, batch, quality: Ratio::ONE };
+        let least_quality = self.least_qualities(&classes)?;
+        let mut slow = self.slow;
+        if !self.least_quality.is_empty() && slow.quality.is_none() {
+            let least = least_quality.iter().fold(1.0, |least, ratio| ratio.get().min(least));
+            let law = Degradation::new(&classes, Ratio::saturating(least));
+            slow.quality = Some(Box::new(law));
+        }
+        let law = self.law.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
+        Ok(CoreConfig {
+            name: self.name,
+            clock: self.clock,
+            ruling: slow.with(law, &classes, settings),
+            chosen: self.chosen,
+            classes,
+            workers: range,
+            least_quality,
+            capacity: self.capacity,
+        })
+    }
+
+    /// The classes, once [`resolve_classes`](Self::resolve_classes) has checked them.
+    fn promised(&self) -> Classes {
+        self.resolve_classes().expect("classes are checked when laws are made")
+    }
+
+    fn resolve_classes(&self) -> Result<Classes, BuildError> {
+        let names = match &self.classes {
+            None => return Ok(Classes::single(self.target)),
+            Some(StageClasses::Whole(classes)) => return Ok(classes.clone()),
+            Some(StageClasses::Named(names)) => names,
+        };
+        let class = |(priority, name): (usize, &String)| Class {
+            name: name.clone(),
+            target: self.target,
+            // More classes than there are priorities are too many classes.
+            priority: Priority(u8::try_from(priority).unwrap_or(u8::MAX)),
+        };
+        let mut classes: Vec<_> = names.iter().enumerate().map(class).collect();
+        // The first is the default.
+        classes.reverse();
+        Classes::new(classes)
+            .map_err(|reason| BuildError::Classes { stage: self.name.clone(), reason })
+    }
+
+    /// Of each class: what is stated for it, or full where it is stated for others only.
+    fn least_qualities(&self, classes: &Classes) -> Result<Vec<Ratio>, BuildError> {
+        let unstated = if self.least_quality.is_empty() { Ratio::ZERO } else { Ratio::ONE };
+        let mut least = vec![unstated; classes.len()];
+        for (_, of_all) in self.least_quality.iter().filter(|(name, _)| name.is_empty()) {
+            least.fill(*of_all);
+        }
+        for (name, of_class) in self.least_quality.iter().filter(|(name, _)| !name.is_empty()) {
+            let unknown =
+                || BuildError::UnknownClass { stage: self.name.clone(), class: name.clone() };
+            least[classes.named(name).ok_or_else(unknown)?.index()] = *of_class;
+        }
+        Ok(least)
+    }
+}

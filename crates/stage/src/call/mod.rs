@@ -1,0 +1,119 @@
+//! Calls: requests that get exactly one answer.
+//!
+//! A [`Request`] carries a [`Reply`] through however many stages. Whatever becomes
+//! of it, its caller gets the answer or a [`CallError`]; a reply that is dropped unanswered
+//! sends the error.
+
+mod error;
+mod unanswered;
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+pub(crate) use error::Cause;
+pub use error::{BoxError, CallError};
+use unanswered::{AnswerError, error_of_dropped_reply};
+pub(crate) use unanswered::{
+    destroy_returned, note_terminated, take_unanswered, watch_replies, with_cause,
+};
+
+/// An event of type `Q` whose sender waits for an `R`.
+#[derive(Debug)]
+pub struct Request<Q, R> {
+    /// What is asked.
+    pub body: Q,
+    /// Where the answer goes.
+    pub reply: Reply<R>,
+}
+
+/// Answers the caller of a request. Dropped unanswered, it sends the error that the handler
+/// returns, or else [`CallError::Unanswered`], and the event counts as failed.
+#[derive(Debug)]
+pub struct Reply<R> {
+    caller: Option<oneshot::Sender<Result<R, Unanswered>>>,
+    /// The stage that the request was passed on to; none while it is where its caller sent it.
+    stage: Option<Arc<str>>,
+}
+
+impl<R> Reply<R> {
+    pub(crate) fn new() -> (Self, Answer<R>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self { caller: Some(sender), stage: None }, Answer(receiver))
+    }
+
+    /// Answers the caller; gives the answer back if the caller has left.
+    ///
+    /// # Errors
+    /// The answer, if the caller has left.
+    pub fn send(mut self, answer: R) -> Result<(), R> {
+        let Some(caller) = self.caller.take() else { return Err(answer) };
+        caller.send(Ok(answer)).map_err(|unsent| match unsent {
+            Ok(answer) => answer,
+            Err(_) => unreachable!("an answer was sent, not an error"),
+        })
+    }
+
+    /// Whether the caller has left.
+    pub fn is_abandoned(&self) -> bool {
+        self.caller.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+
+    /// Returns when the caller has left.
+    pub async fn abandoned(&mut self) {
+        if let Some(caller) = &mut self.caller {
+            caller.closed().await;
+        }
+    }
+
+    /// The same reply, passed on to another stage.
+    pub(crate) fn passed_on(mut self, stage: &Arc<str>) -> Self {
+        self.stage = Some(Arc::clone(stage));
+        self
+    }
+
+    /// Sends the caller an error.
+    pub(crate) fn fail(mut self, error: CallError) {
+        self.end(|| AnswerError::Known(error));
+    }
+
+    fn end(&mut self, error: impl FnOnce() -> AnswerError) {
+        let Some(caller) = self.caller.take() else { return };
+        // An error means that the caller has left.
+        let _ = caller.send(Err(Unanswered { stage: self.stage.take(), error: error() }));
+    }
+}
+
+impl<R> Drop for Reply<R> {
+    fn drop(&mut self) {
+        self.end(error_of_dropped_reply);
+    }
+}
+
+/// Where the answer to a request will be.
+pub(crate) struct Answer<R>(oneshot::Receiver<Result<R, Unanswered>>);
+
+/// What a reply that has no answer sends instead.
+#[derive(Debug)]
+struct Unanswered {
+    stage: Option<Arc<str>>,
+    error: AnswerError,
+}
+
+impl<R> Answer<R> {
+    pub(crate) async fn get(self) -> Result<R, CallError> {
+        let Unanswered { stage, error } = match self.0.await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(unanswered)) => unanswered,
+            Err(_) => return Err(CallError::Closed),
+        };
+        let error = match error {
+            AnswerError::Known(error) => error,
+            AnswerError::Pending(error) => error.await.unwrap_or(CallError::Unanswered),
+        };
+        Err(match stage {
+            Some(stage) => error.further(&stage),
+            None => error,
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! A tick of the slow laws, and the changes that it makes to a stage.
+
+use std::ops::RangeInclusive;
+
+use tamarisk_control::{Activity, BatchSize, ClassId, Concurrency, Timestamp, WorkersLaw};
+use tamarisk_laws::{Composition, Ruling};
+
+use super::settings::SharedSettings;
+
+/// A change of the number of workers or of the batching factor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerChange {
+    pub(crate) workers: Option<Concurrency>,
+    pub(crate) batch: Option<BatchSize>,
+}
+
+/// The fewest and the most workers that `law` may set.
+pub(crate) fn bounds(law: &dyn WorkersLaw) -> RangeInclusive<u32> {
+    let range = law.range();
+    range.start().get()..=range.end().get()
+}
+
+/// A tick of the slow laws. What did not change is left alone, for an operator may
+/// have set it otherwise.
+pub(super) fn tick_slow_laws(
+    ruling: &mut Ruling,
+    now: Timestamp,
+    activity: &Activity<'_>,
+    settings: &SharedSettings,
+) -> WorkerChange {
+    let before = ruling.composition().map(Composition::knobs);
+    let (Some(before), Some(wanted)) = (before, ruling.govern(now, activity)) else {
+        return WorkerChange::default();
+    };
+    for index in 0..activity.backlog.queued.len() {
+        let class = ClassId::new(index);
+        let limit = ruling.composition().and_then(|laws| laws.limit(class));
+        settings.set_limit(class, limit);
+    }
+    settings.set_quality(wanted.quality);
+    WorkerChange {
+        workers: (wanted.workers != before.workers).then_some(wanted.workers),
+        batch: (wanted.batch != before.batch).then_some(wanted.batch),
+    }
+}

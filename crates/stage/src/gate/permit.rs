@@ -1,0 +1,98 @@
+//! The right to run one event at a gate.
+
+use tamarisk_control::{Ratio, Timestamp};
+
+use super::Gate;
+use crate::core::{Begun, Ended, ServiceSlot};
+use crate::observe::Outcome;
+
+/// The right to run one event. Dropping it unfinished counts the event as
+/// terminated, or as failed if the caller panics.
+#[must_use = "a permit that is dropped at once counts as a terminated event"]
+pub struct GatePermit {
+    pub(super) gate: Gate,
+    pub(super) begun: Begun,
+    pub(super) slot: ServiceSlot,
+    pub(super) started: Timestamp,
+    /// [`Timestamp::MAX`] if at no set time.
+    pub(super) end: Timestamp,
+    pub(super) timed: bool,
+    /// When the first data of a stream was out.
+    pub(super) answered: Option<Timestamp>,
+    /// The outcome that is recorded when the permit is dropped.
+    pub(super) outcome: Outcome,
+}
+
+impl GatePermit {
+    /// The work is done.
+    #[inline]
+    pub fn complete(mut self) {
+        self.outcome = Outcome::Completed;
+    }
+
+    /// The work came to nothing. Laws count it as slow.
+    pub fn fail(mut self) {
+        self.outcome = Outcome::Failed;
+    }
+
+    /// The same; observations show the reason until another event fails.
+    pub fn fail_because(self, why: impl Into<String>) {
+        self.gate.core.note_failure(why.into());
+        self.fail();
+    }
+
+    /// It keeps its place from here on, but its times say nothing of the stage:
+    /// a stream or tunnel after its head.
+    pub fn untimed(&mut self) {
+        self.timed = false;
+    }
+
+    /// Gives the place to others while the caller waits for somebody else than what the gate
+    /// protects, such as its own client. That time counts neither as service nor as response.
+    pub fn suspend(&mut self) {
+        self.gate.core.suspend(self.slot);
+    }
+
+    /// Takes the place again at once, be it one more than there are. Without effect if it was
+    /// not given up.
+    pub fn resume(&mut self) {
+        self.gate.core.resume(self.slot);
+    }
+
+    /// The first data of a stream is out: this is its answer, and its response time ends here.
+    /// It keeps its place to the end.
+    pub fn first_data(&mut self) {
+        let core = &self.gate.core;
+        let now = core.clock.now();
+        self.answered = Some(now);
+        core.first_data(now, self.slot);
+    }
+
+    /// When the permit was given.
+    pub fn started(&self) -> Timestamp {
+        self.started
+    }
+
+    /// When the event is to end, if at a set time: its answer stops being of use
+    /// then, or the stage's termination law lets its class run no longer.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        (self.end != Timestamp::MAX).then_some(self.end)
+    }
+
+    /// How well it is to be served; see [`Context::quality`](crate::Context::quality).
+    pub fn quality(&self) -> Ratio {
+        self.gate.core.settings.quality_of(self.begun.class)
+    }
+}
+
+impl Drop for GatePermit {
+    #[inline]
+    fn drop(&mut self) {
+        let unwinding = self.outcome == Outcome::Terminated && std::thread::panicking();
+        let outcome = if unwinding { Outcome::Failed } else { self.outcome };
+        let core = &self.gate.core;
+        let Self { started, timed, answered, .. } = *self;
+        let ended = Ended { timed, answered, ..Ended::now(started, outcome) };
+        core.finish_served(core.clock.now(), self.slot, &self.begun, ended);
+    }
+}

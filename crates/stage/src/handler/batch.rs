@@ -1,0 +1,174 @@
+//! A batch: the events that a worker gives to its handler at once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tamarisk_control::Timestamp;
+
+use super::Context;
+use crate::call::{Cause, take_unanswered};
+use crate::core::{Begun, Core, DiscardReason, Ended, Payload, destroy};
+use crate::observe::Outcome;
+use crate::queue::{EventMetadata, PartitionLease, Queued};
+use crate::sink::Envelope;
+use crate::workers::Worker;
+
+/// Some events of a stage's queue, to be taken one by one with [`next`](Self::next)
+/// or all at once with [`drain`](Self::drain).
+///
+/// Taking an event begins it and completes the one taken before; returning from
+/// the handler completes the last. So an event that is terminated, or whose
+/// handler fails, takes no other with it: those not yet taken are offered again.
+pub struct Batch<E: Send + 'static> {
+    core: Arc<Core<Payload<E>>>,
+    worker: Arc<Worker>,
+    pending: VecDeque<Queued<Payload<E>>>,
+    lease: Option<PartitionLease>,
+    /// Begun and not ended: one event, or those that were drained together.
+    begun: Vec<Begun>,
+    started: Timestamp,
+}
+
+impl<E: Send + 'static> Batch<E> {
+    pub(crate) fn new(core: Arc<Core<Payload<E>>>, worker: Arc<Worker>) -> Self {
+        Self {
+            core,
+            worker,
+            pending: VecDeque::new(),
+            lease: None,
+            begun: Vec::new(),
+            started: Timestamp::ZERO,
+        }
+    }
+
+    /// The next event and what is known of it; completes the one before.
+    #[allow(clippy::should_implement_trait, reason = "an iterator could not end the event before")]
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<(E, Context)> {
+        let now = self.core.clock.now();
+        self.book(now, Outcome::Completed);
+        let Some(queued) = self.pop(now) else {
+            self.worker.slot.end();
+            return None;
+        };
+        self.started = now;
+        self.begun.push(Begun::one(&queued.meta));
+        let sequence = self.worker.begin(&queued.meta, self.core.settings.end(&queued.meta, now));
+        Some((queued.item.0, Context::new(&self.worker, queued.meta, sequence)))
+    }
+
+    /// All events that are left, begun together and ended together: the way to
+    /// work on many at the cost of one. What is sent on keeps class, deadline and
+    /// flow. They are overdue when the last of them is.
+    pub fn drain(&mut self) -> impl Iterator<Item = Envelope<E>> + '_ {
+        let now = self.core.clock.now();
+        self.book(now, Outcome::Completed);
+        self.worker.slot.end();
+        self.started = now;
+        let latest =
+            self.pending.iter().map(|queued| &queued.meta).max_by_key(|meta| meta.deadline);
+        let latest = latest.copied();
+        std::iter::from_fn(move || {
+            let queued = self.pop(now)?;
+            if self.begun.is_empty() {
+                let meta = latest.unwrap_or(queued.meta);
+                self.worker.begin(&meta, self.core.settings.end(&meta, now));
+            }
+            self.begin_together(&queued.meta);
+            Some(Envelope::new(queued.item.0, queued.meta.entry()))
+        })
+    }
+
+    /// Events that entered together end together, so they are recorded as one.
+    #[inline]
+    fn begin_together(&mut self, meta: &EventMetadata) {
+        match self.begun.last_mut() {
+            Some(begun) if (begun.entered, begun.class) == (meta.entered, meta.class) => {
+                begun.count += 1;
+            }
+            _ => self.begun.push(Begun::one(meta)),
+        }
+    }
+
+    /// How many events have not been taken.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether all events have been taken.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// The next event that is not overdue by now; none once the stage is closed.
+    #[inline(always)]
+    fn pop(&mut self, now: Timestamp) -> Option<Queued<Payload<E>>> {
+        if self.worker.slot.is_stopped() {
+            self.core.drop_unbegun(self.pending.drain(..), DiscardReason::Closed);
+        }
+        loop {
+            let queued = self.pending.pop_front()?;
+            if queued.meta.deadline > now {
+                return Some(queued);
+            }
+            self.core.drop_unbegun([queued], DiscardReason::Dropped);
+        }
+    }
+
+    /// Waits for events; `false` when the worker is to end.
+    pub(crate) async fn fill(
+        &mut self,
+        most: impl Fn() -> usize,
+        retired: impl FnMut() -> bool,
+    ) -> bool {
+        self.lease = self.core.take_when_ready(most, &mut self.pending, retired).await;
+        self.lease.is_some()
+    }
+
+    /// The events of the lease are done.
+    pub(crate) fn release(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.core.release(lease);
+        }
+    }
+
+    /// Ends what has begun.
+    pub(crate) fn conclude(&mut self, outcome: Outcome) {
+        self.worker.slot.end();
+        self.book(self.core.clock.now(), outcome);
+    }
+
+    fn book(&mut self, now: Timestamp, outcome: Outcome) {
+        let unanswered = take_unanswered() | self.worker.take_unanswered();
+        if self.begun.is_empty() {
+            return;
+        }
+        let outcome = match outcome {
+            Outcome::Completed if unanswered => Outcome::Failed,
+            outcome => outcome,
+        };
+        self.core.finish(now, &self.begun, Ended::now(self.started, outcome));
+        self.begun.clear();
+    }
+
+    /// The next event fails without having been handled.
+    pub(crate) fn fail_next(&mut self, cause: Cause) {
+        if let Some((event, _)) = self.next() {
+            destroy(event, cause);
+            self.conclude(Outcome::Failed);
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core<Payload<E>>> {
+        &self.core
+    }
+}
+
+impl<E: Send + 'static> Drop for Batch<E> {
+    /// The worker itself is being dropped, as when a runtime shuts down.
+    fn drop(&mut self) {
+        self.conclude(Outcome::Terminated);
+        self.core.drop_unbegun(self.pending.drain(..), DiscardReason::Terminated);
+        self.release();
+    }
+}

@@ -1,0 +1,46 @@
+//! Handlers: the user's code that runs inside a stage.
+
+mod batch;
+mod context;
+mod functions;
+
+use std::future::Future;
+
+use crate::call::BoxError;
+
+pub use batch::Batch;
+pub use context::{Context, Shield};
+pub(crate) use functions::{AnswerFn, EventFn};
+pub use functions::{StageFn, blocking_fn, stage_fn};
+
+/// Async work on the events of a stage that runs `tasks`.
+///
+/// Each worker has a handler of its own, made by the stage's factory, so `self`
+/// is private state that needs no lock. A handler sees events, and never threads,
+/// queues or settings.
+///
+/// At an await the event that runs may be terminated: the future returned by
+/// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch.
+/// What must not be torn by that is held behind [`Context::shield`].
+pub trait Handler<E: Send + 'static>: Send + 'static {
+    /// Takes events from `batch`, normally until it is empty.
+    ///
+    /// # Errors
+    /// What the event that was taken last failed of; the events not yet taken are
+    /// offered again.
+    fn handle(&mut self, batch: &mut Batch<E>)
+    -> impl Future<Output = Result<(), BoxError>> + Send;
+}
+
+/// Blocking or CPU-bound work on the events of a stage that runs on `threads`.
+///
+/// As [`Handler`], but an event is terminated only where the handler asks
+/// [`Context::checkpoint`] whether it should be.
+pub trait BlockingHandler<E: Send + 'static>: Send + 'static {
+    /// Takes events from `batch`, normally until it is empty.
+    ///
+    /// # Errors
+    /// What the event that was taken last failed of; the events not yet taken are
+    /// offered again.
+    fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError>;
+}

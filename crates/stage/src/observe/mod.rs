@@ -1,0 +1,16 @@
+//! What a stage shows: its accounts, times and laws at one instant.
+
+mod histogram;
+mod ledger;
+mod observation;
+mod profile;
+mod recorder;
+mod windows;
+
+pub use histogram::TimeHistogram;
+pub use ledger::{Accounts, Outcome};
+pub(crate) use ledger::{Ledger, WithoutPlace};
+pub use observation::{ClassObservation, LawObservation, LawReading, Phase, StageObservation};
+pub use profile::{Profile, ServiceProfile};
+pub(crate) use recorder::{EventNanos, Observer};
+pub use windows::Percentiles;

@@ -1,0 +1,119 @@
+//! What a sender states of an event: class, deadline, cost, flow and kind.
+
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use tamarisk_control::{ClassId, Timestamp};
+
+/// Class, deadline, cost, flow and kind of an event; all optional.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    pub(crate) class: ClassId,
+    pub(crate) due: Deadline,
+    pub(crate) cost: u32,
+    pub(crate) flow: u64,
+    pub(crate) kind: u64,
+}
+
+/// When an answer stops being of use, as its sender states it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    #[default]
+    Never,
+    At(Timestamp),
+    Within(Duration),
+}
+
+impl Deadline {
+    pub(crate) fn resolve(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Never => Timestamp::MAX,
+            Self::At(instant) => instant,
+            Self::Within(timeout) => now + timeout,
+        }
+    }
+}
+
+impl Entry {
+    /// The default class, no deadline, cost 1, flow 0, kind 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The class: it has the target and the priority.
+    #[must_use]
+    pub fn class(mut self, class: ClassId) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// The instant, on the stage's clock, after which the event is of no use.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Timestamp) -> Self {
+        self.due = Deadline::At(deadline);
+        self
+    }
+
+    /// The same as a time from now.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.due = Deadline::Within(timeout);
+        self
+    }
+
+    /// How much work it is, in any unit: what shortest-first sorts by and what
+    /// a flow is charged in a fair queue. Zero counts as one.
+    #[must_use]
+    pub fn cost(mut self, cost: u32) -> Self {
+        self.cost = cost;
+        self
+    }
+
+    /// Whom it belongs to (a client, a session, an account): fair queues share
+    /// by it, and partitioned stages keep the order of events of one key.
+    #[must_use]
+    pub fn flow(mut self, key: impl Hash) -> Self {
+        let mut hasher = std::hash::DefaultHasher::new();
+        key.hash(&mut hasher);
+        self.flow = hasher.finish();
+        self
+    }
+
+    /// What kind of work it is: events of one kind take about as long, and laws learn how
+    /// long that is. 0 is not known.
+    #[must_use]
+    pub fn kind(mut self, kind: u64) -> Self {
+        self.kind = kind;
+        self
+    }
+}
+
+/// An event together with its [`Entry`].
+#[derive(Clone, Debug)]
+pub struct Envelope<E> {
+    pub(crate) event: E,
+    pub(crate) entry: Entry,
+}
+
+impl<E> Envelope<E> {
+    /// `event`, entering as `entry` says.
+    pub fn new(event: E, entry: Entry) -> Self {
+        Self { event, entry }
+    }
+
+    /// The event without its entry.
+    pub fn into_event(self) -> E {
+        self.event
+    }
+
+    /// Another event made of this one, entering in the same way.
+    pub fn map<F>(self, make: impl FnOnce(E) -> F) -> Envelope<F> {
+        Envelope { event: make(self.event), entry: self.entry }
+    }
+}
+
+impl<E> From<E> for Envelope<E> {
+    fn from(event: E) -> Self {
+        Self::new(event, Entry::new())
+    }
+}

@@ -1,0 +1,236 @@
+//! A stage with a queue and workers of its own.
+
+mod start;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Target};
+
+use crate::builder::{BuildError, StageBuilder};
+use crate::call::{CallError, Request};
+use crate::core::{Core, Governed, Payload, spawn_governor};
+use crate::drain::{self, DrainReport};
+use crate::handler::{BlockingHandler, Handler};
+use crate::observe::StageObservation;
+use crate::sink::{Entry, Sink, TrySink};
+use crate::termination::EventId;
+use crate::workers::{Running, WorkerPool};
+
+pub(crate) use start::UnstartedStage;
+
+/// A running stage; clones share it. Dropping the last clone destroys it: its sinks
+/// answer *closed*.
+pub struct Stage<E: Send + 'static> {
+    parts: Arc<StageParts<E>>,
+    sink: Sink<E>,
+}
+
+/// A stage's queue and those who serve it, as its governor sees them too.
+struct StageParts<E: Send + 'static> {
+    unstarted: UnstartedStage<E>,
+    pool: Mutex<Arc<WorkerPool<E>>>,
+}
+
+impl Stage<()> {
+    /// Describes a stage, of whatever events; see [`StageBuilder`].
+    pub fn builder(name: impl Into<String>) -> StageBuilder {
+        StageBuilder::new(name)
+    }
+}
+
+impl<E: Send + 'static> Stage<E> {
+    fn start(unstarted: UnstartedStage<E>, pool: Arc<WorkerPool<E>>) -> Result<Self, BuildError> {
+        let (runtime, least) = (unstarted.runtime.clone(), unstarted.least);
+        let sink = Sink::new(TrySink::new(Arc::clone(&unstarted.endpoint)));
+        let stage =
+            Self { parts: Arc::new(StageParts { unstarted, pool: Mutex::new(pool) }), sink };
+        let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
+        spawn_governor(&runtime, governed);
+        // If not all can start, dropping the stage ends those that did.
+        stage.parts.pool.lock().resize(least)?;
+        Ok(stage)
+    }
+
+    /// A sink of the stage.
+    pub fn sink(&self) -> Sink<E> {
+        self.sink.clone()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.parts.core().name
+    }
+
+    /// The class of this name, if it has one.
+    pub fn class(&self, name: &str) -> Option<ClassId> {
+        self.parts.core().classes.named(name)
+    }
+
+    /// The stage at this instant.
+    pub fn observe(&self) -> StageObservation {
+        self.parts.core().observe()
+    }
+
+    /// Changes how many workers it has, within the bounds it was built with, and
+    /// returns how many that is. No event is lost: workers that are too many end
+    /// when the events that they hold are done.
+    ///
+    /// # Errors
+    /// [`BuildError::Thread`] if the system has no thread left; the workers that
+    /// there are go on.
+    pub fn set_workers(&self, workers: u32) -> Result<u32, BuildError> {
+        self.parts.set_workers(Concurrency::new(workers)).map(Concurrency::get)
+    }
+
+    /// Changes the batching factor: the most events that a worker takes at once.
+    pub fn set_batch(&self, events: u32) {
+        self.parts.pool.lock().set_batch(events);
+    }
+
+    /// Its classes, with the targets that they have now.
+    pub fn classes(&self) -> Classes {
+        self.parts.core().promised()
+    }
+
+    /// Changes the targets of some classes. Events inside go on, and the laws keep their
+    /// estimates.
+    pub fn set_targets(&self, targets: &[(ClassId, Target)]) {
+        self.parts.core().set_targets(targets);
+    }
+
+    /// Replaces the laws by this admission law, which starts without estimates. Settings made
+    /// by slow laws stay.
+    pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
+        self.parts.core().set_law(law);
+    }
+
+    /// Replaces the handlers by ones that run as tasks. Queue, accounts and sinks
+    /// stay; old workers end when the events that they hold are done.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the new workers cannot start; then the old ones stay.
+    pub fn replace_with_tasks<H: Handler<E>>(
+        &self,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<(), BuildError> {
+        self.replace(|batch| self.parts.unstarted.tasks(batch, factory))
+    }
+
+    /// Replaces the handlers by ones that run on threads; see
+    /// [`replace_with_tasks`](Self::replace_with_tasks).
+    ///
+    /// # Errors
+    /// [`BuildError`] if the new workers cannot start; then the old ones stay.
+    pub fn replace_with_threads<H: BlockingHandler<E>>(
+        &self,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<(), BuildError> {
+        self.replace(|batch| self.parts.unstarted.threads(batch, factory))
+    }
+
+    /// As many workers as there should be, of the pool that `make` makes with the
+    /// batching factor that there is.
+    fn replace(&self, make: impl FnOnce(u32) -> Arc<WorkerPool<E>>) -> Result<(), BuildError> {
+        let mut pool = self.parts.pool.lock();
+        let new = make(pool.batch());
+        if let Err(error) = new.resize(pool.wanted()) {
+            new.resize(0)?;
+            return Err(error);
+        }
+        let old = std::mem::replace(&mut *pool, new);
+        old.resize(0)
+    }
+
+    /// The events that run now: for a watchdog that terminates those that run for too long.
+    pub fn running(&self) -> Vec<Running> {
+        self.parts.unstarted.registry.running(self.parts.core().clock.now())
+    }
+
+    /// Asks a running event to end; `false` if it has ended already.
+    pub fn terminate(&self, event: EventId) -> bool {
+        self.parts.unstarted.registry.terminate(event)
+    }
+
+    /// Admits nothing more and waits until nothing is inside. After `timeout`, what
+    /// is queued is dropped and what runs is terminated; then the stage is closed.
+    pub async fn drain(&self, timeout: Duration) -> DrainReport {
+        drain::drain(self.parts.core(), timeout, || self.parts.unstarted.registry.stop_all()).await
+    }
+
+    /// Destroys it at once: what is queued is discarded, what runs is asked to end.
+    pub fn close(&self) {
+        self.parts.close();
+    }
+}
+
+impl<E: Send + 'static> StageParts<E> {
+    fn core(&self) -> &Core<Payload<E>> {
+        &self.unstarted.endpoint.core
+    }
+
+    fn close(&self) {
+        self.core().close();
+        self.unstarted.registry.stop_all();
+    }
+
+    fn set_workers(&self, workers: Concurrency) -> Result<Concurrency, BuildError> {
+        let core = self.core();
+        let workers = core.within_bounds(workers);
+        let pool = self.pool.lock();
+        pool.resize(workers.get())?;
+        core.set_workers(workers);
+        Ok(workers)
+    }
+}
+
+impl<E: Send + 'static> Governed for StageParts<E> {
+    fn tick(&self, cpu: Option<Ratio>) {
+        let core = self.core();
+        let wanted = core.tick(cpu);
+        if let Some(batch) = wanted.batch {
+            self.pool.lock().set_batch(batch.get());
+        }
+        let changed = wanted.workers.filter(|workers| workers.get() != self.pool.lock().wanted());
+        if let Some(Err(error)) = changed.map(|workers| self.set_workers(workers)) {
+            core.note_failure(error.to_string());
+        }
+    }
+}
+
+impl<Q: Send + 'static, R: Send + 'static> Stage<Request<Q, R>> {
+    /// Sends a request of the default class and waits for its answer.
+    ///
+    /// # Errors
+    /// [`CallError`] says why there is none.
+    pub async fn call(&self, body: Q) -> Result<R, CallError> {
+        self.sink.call(body).await
+    }
+
+    /// The same with a class, deadline, cost or flow.
+    ///
+    /// # Errors
+    /// As [`Stage::call`].
+    pub async fn call_as(&self, body: Q, entry: Entry) -> Result<R, CallError> {
+        self.sink.call_as(body, entry).await
+    }
+}
+
+impl<E: Send + 'static> Drop for StageParts<E> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl<E: Send + 'static> Clone for Stage<E> {
+    fn clone(&self) -> Self {
+        Self { parts: Arc::clone(&self.parts), sink: self.sink.clone() }
+    }
+}
+
+impl<E: Send + 'static> AsRef<Sink<E>> for Stage<E> {
+    fn as_ref(&self) -> &Sink<E> {
+        &self.sink
+    }
+}

@@ -1,0 +1,182 @@
+//! Starting a stage: its queue first, then workers for a handler.
+
+use std::sync::Arc;
+
+use super::Stage;
+use crate::builder::{BuildError, StageBuilder, WorkerKind};
+use crate::call::{BoxError, Request};
+use crate::core::Core;
+use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
+use crate::sink::Endpoint;
+use crate::workers::{WorkerPool, WorkerRegistry};
+
+impl StageBuilder {
+    /// A stage of tasks that answers each request with what `handle` returns.
+    ///
+    /// The function is cloned for each request: what it captures (other stages, clients)
+    /// should be cheap to clone. An error that it returns arrives at the caller, as
+    /// [`CallError::Failed`](crate::CallError::Failed) with its text, or as the
+    /// [`CallError`](crate::CallError) that it is.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    ///
+    /// # Examples
+    /// ```
+    /// use tamarisk_stage::{Context, Stage};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let root = Stage::builder("root").handler(async |square: f64, _: Context| {
+    ///     if square < 0.0 { Err("negative")? }
+    ///     Ok(square.sqrt())
+    /// })?;
+    /// let norm = Stage::builder("norm").handler(async move |(x, y): (f64, f64), cx: Context| {
+    ///     Ok(cx.call(&root, x * x + y * y).await?)
+    /// })?;
+    /// assert_eq!(norm.call((3.0, 4.0)).await?, 5.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn handler<Q, R, F, W>(self, handle: F) -> Result<Stage<Request<Q, R>>, BuildError>
+    where
+        Q: Send + 'static,
+        R: Send + 'static,
+        F: FnOnce(Q, Context) -> W + Clone + Send + Sync + 'static,
+        W: Future<Output = Result<R, BoxError>> + Send,
+    {
+        self.tasks(move || AnswerFn(handle.clone()))
+    }
+
+    /// A stage of threads that answers each request with what `handle` returns: for
+    /// blocking or CPU-bound work. Otherwise as [`handler`](Self::handler).
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    pub fn blocking_handler<Q, R, F>(self, handle: F) -> Result<Stage<Request<Q, R>>, BuildError>
+    where
+        Q: Send + 'static,
+        R: Send + 'static,
+        F: Fn(Q, Context) -> Result<R, BoxError> + Clone + Send + Sync + 'static,
+    {
+        self.threads(move || AnswerFn(handle.clone()))
+    }
+
+    /// A stage of tasks that runs `handle` on each event. An event may be a
+    /// [`Request`]: then `handle` answers it, or [forwards](Context::forward) it to another
+    /// stage, which answers in its stead.
+    ///
+    /// The function is cloned for each event.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    ///
+    /// # Examples
+    /// ```
+    /// use tamarisk_stage::{Context, Request, Stage};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let double = Stage::builder("double").handler(async |n: u64, _: Context| Ok(n * 2))?;
+    /// let parse = Stage::builder("parse").event_handler(
+    ///     async move |Request { body, reply }: Request<&str, u64>, cx: Context| {
+    ///         cx.forward(&double, body.parse()?, reply);
+    ///         Ok(())
+    ///     },
+    /// )?;
+    /// assert_eq!(parse.call("21").await?, 42);
+    /// let error = parse.call("many").await.unwrap_err();
+    /// assert_eq!(error.to_string(), "the handler failed: invalid digit found in string");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn event_handler<E, F, W>(self, handle: F) -> Result<Stage<E>, BuildError>
+    where
+        E: Send + 'static,
+        F: FnOnce(E, Context) -> W + Clone + Send + Sync + 'static,
+        W: Future<Output = Result<(), BoxError>> + Send,
+    {
+        self.tasks(move || EventFn(handle.clone()))
+    }
+
+    /// A stage of tasks with a handler of its own for each worker, made by `factory`: for
+    /// private state and for batches.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    pub fn tasks<E: Send + 'static, H: Handler<E>>(
+        self,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Stage<E>, BuildError> {
+        UnstartedStage::new(self, WorkerKind::Tasks)?.with_tasks(factory)
+    }
+
+    /// The same on threads.
+    ///
+    /// # Errors
+    /// [`BuildError`] if it could not work as described.
+    pub fn threads<E: Send + 'static, H: BlockingHandler<E>>(
+        self,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Stage<E>, BuildError> {
+        UnstartedStage::new(self, WorkerKind::Threads)?.with_threads(factory)
+    }
+}
+
+/// A stage that has a queue, and no workers yet.
+pub(crate) struct UnstartedStage<E: Send + 'static> {
+    pub(crate) endpoint: Arc<Endpoint<E>>,
+    pub(super) registry: Arc<WorkerRegistry>,
+    pub(super) least: u32,
+    batch: u32,
+    pub(super) runtime: tokio::runtime::Handle,
+}
+
+impl<E: Send + 'static> UnstartedStage<E> {
+    pub(crate) fn new(builder: StageBuilder, workers: WorkerKind) -> Result<Self, BuildError> {
+        let builder = builder.with_named_laws()?.with_default_workers(workers);
+        let runtime = builder.runtime()?;
+        let least = *builder.range().start();
+        let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
+        let queue = builder.queue();
+        let core = Core::new(builder.into_config()?, queue);
+        let (endpoint, registry) = (Arc::new(Endpoint::new(core)), Arc::default());
+        Ok(Self { endpoint, registry, least, batch, runtime })
+    }
+
+    pub(crate) fn with_tasks<H: Handler<E>>(
+        self,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Stage<E>, BuildError> {
+        let pool = self.tasks(self.batch, factory);
+        Stage::start(self, pool)
+    }
+
+    pub(crate) fn with_threads<H: BlockingHandler<E>>(
+        self,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Result<Stage<E>, BuildError> {
+        let pool = self.threads(self.batch, factory);
+        Stage::start(self, pool)
+    }
+
+    pub(super) fn tasks<H: Handler<E>>(
+        &self,
+        batch: u32,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Arc<WorkerPool<E>> {
+        let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
+        core.runs("tasks");
+        WorkerPool::of_tasks(core, registry, batch, self.runtime.clone(), factory)
+    }
+
+    pub(super) fn threads<H: BlockingHandler<E>>(
+        &self,
+        batch: u32,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Arc<WorkerPool<E>> {
+        let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
+        core.runs("threads");
+        WorkerPool::of_threads(core, registry, batch, self.runtime.clone(), factory)
+    }
+}

@@ -1,0 +1,203 @@
+//! The workers of a stage: how many there are, and how each serves the queue.
+
+mod handler_slot;
+mod registry;
+mod size;
+mod task_worker;
+mod thread_worker;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::builder::BuildError;
+use crate::call::{BoxError, Cause, destroy_returned};
+use crate::core::{Core, Payload};
+use crate::handler::{Batch, BlockingHandler, Handler};
+use crate::observe::Outcome;
+use crate::panics::{Panic, contained};
+use crate::termination::Terminated;
+
+pub(crate) use registry::WorkerRegistry;
+use size::PoolSize;
+pub use worker::Running;
+use worker::StageView;
+pub(crate) use worker::Worker;
+
+/// All workers that serve a stage with handlers from one factory.
+pub(crate) struct WorkerPool<E: Send + 'static> {
+    core: Arc<Core<Payload<E>>>,
+    /// All workers of the stage, these and those of pools that were replaced.
+    registry: Arc<WorkerRegistry>,
+    size: PoolSize,
+    /// Events that a worker takes at once.
+    batch: AtomicU32,
+    start: Box<Start<E>>,
+}
+
+/// Starts one worker.
+type Start<E> = dyn Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync;
+
+/// Worker ids are unique in the process, so that an event's name never means
+/// an event of another worker.
+static NEXT_WORKER: AtomicU64 = AtomicU64::new(0);
+
+impl<E: Send + 'static> WorkerPool<E> {
+    /// Workers on the async runtime `runtime`.
+    pub(crate) fn of_tasks<H: Handler<E>>(
+        core: Arc<Core<Payload<E>>>,
+        registry: Arc<WorkerRegistry>,
+        batch: u32,
+        runtime: tokio::runtime::Handle,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let factory = Arc::new(factory);
+        Self::new(core, registry, batch, move |this| {
+            runtime.spawn(task_worker::serve(this, Arc::clone(&factory)));
+            Ok(())
+        })
+    }
+
+    /// Workers on threads of their own.
+    pub(crate) fn of_threads<H: BlockingHandler<E>>(
+        core: Arc<Core<Payload<E>>>,
+        registry: Arc<WorkerRegistry>,
+        batch: u32,
+        runtime: tokio::runtime::Handle,
+        factory: impl Fn() -> H + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let factory = Arc::new(factory);
+        Self::new(core, registry, batch, move |this| {
+            let stage = this.pool.core.name.to_string();
+            let (factory, runtime) = (Arc::clone(&factory), runtime.clone());
+            std::thread::Builder::new()
+                // The one character that names of threads cannot have.
+                .name(stage.replace('\0', " "))
+                .spawn(move || {
+                    let _runtime = runtime.enter();
+                    thread_worker::serve(this, &*factory);
+                })
+                .map(drop)
+                .map_err(|error| BuildError::Thread { stage, reason: error.to_string() })
+        })
+    }
+
+    fn new(
+        core: Arc<Core<Payload<E>>>,
+        registry: Arc<WorkerRegistry>,
+        batch: u32,
+        start: impl Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let (size, batch) = (PoolSize::new(), AtomicU32::new(batch));
+        Arc::new(Self { core, registry, size, batch, start: Box::new(start) })
+    }
+
+    /// Changes how many workers there are. Those too many end once the events
+    /// that they hold are done.
+    pub(crate) fn resize(self: &Arc<Self>, wanted: u32) -> Result<(), BuildError> {
+        for left in (0..self.size.set_wanted(wanted)).rev() {
+            if let Err(error) = (self.start)(PoolWorker::new(Arc::clone(self))) {
+                (0..left).for_each(|_| self.lose());
+                return Err(error);
+            }
+        }
+        self.core.wake_all_workers();
+        Ok(())
+    }
+
+    /// How many workers there should be.
+    pub(crate) fn wanted(&self) -> u32 {
+        self.size.wanted()
+    }
+
+    pub(crate) fn set_batch(&self, events: u32) {
+        self.batch.store(events.max(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn batch(&self) -> u32 {
+        self.batch.load(Ordering::Relaxed)
+    }
+
+    /// A worker ended that was still wanted. If it was the last, nothing would serve the queue
+    /// any more: the stage is closed, so that its callers get an error.
+    fn lose(&self) {
+        if self.size.lose() {
+            self.core.close();
+        }
+    }
+}
+
+/// A worker of a pool, for as long as it lives.
+struct PoolWorker<E: Send + 'static> {
+    pool: Arc<WorkerPool<E>>,
+    worker: Arc<Worker>,
+    retired: bool,
+}
+
+impl<E: Send + 'static> PoolWorker<E> {
+    fn new(pool: Arc<WorkerPool<E>>) -> Self {
+        let observed: Arc<dyn StageView> = Arc::clone(&pool.core) as _;
+        let id = NEXT_WORKER.fetch_add(1, Ordering::Relaxed);
+        let worker = Arc::new(Worker::new(id, observed));
+        pool.registry.register(Arc::clone(&worker));
+        Self { pool, worker, retired: false }
+    }
+
+    fn batch(&self) -> Batch<E> {
+        Batch::new(Arc::clone(&self.pool.core), Arc::clone(&self.worker))
+    }
+
+    /// Waits for events; `false` when the worker is to end.
+    async fn fill(&mut self, batch: &mut Batch<E>) -> bool {
+        let Self { pool, retired, .. } = self;
+        let retires = || {
+            *retired = *retired || pool.size.try_retire();
+            *retired
+        };
+        batch.fill(|| pool.batch() as usize, retires).await
+    }
+}
+
+impl<E: Send + 'static> Drop for PoolWorker<E> {
+    fn drop(&mut self) {
+        self.pool.registry.remove(&self.worker);
+        if !self.retired {
+            self.pool.lose();
+        }
+    }
+}
+
+/// How a handler's run came to an end.
+enum HandlerEnd {
+    Returned(Result<(), BoxError>),
+    Terminated,
+    Panicked(Panic),
+}
+
+/// Records how the events that had begun ended; `false` if the handler panicked and must be
+/// replaced, because its state may be inconsistent.
+fn record_end<E: Send + 'static>(batch: &mut Batch<E>, end: HandlerEnd, offered: usize) -> bool {
+    let good = !matches!(end, HandlerEnd::Panicked(_));
+    let outcome = match end {
+        HandlerEnd::Returned(Ok(())) => Outcome::Completed,
+        HandlerEnd::Terminated => Outcome::Terminated,
+        HandlerEnd::Returned(Err(error)) if error.is::<Terminated>() => Outcome::Terminated,
+        HandlerEnd::Returned(Err(error)) => {
+            let shown = contained(|| error.to_string());
+            batch.core().note_failure(shown.unwrap_or_else(|panic| panic.to_string()));
+            destroy_returned(error);
+            Outcome::Failed
+        }
+        HandlerEnd::Panicked(panic) => {
+            batch.core().note_failure(panic.to_string());
+            Outcome::Failed
+        }
+    };
+    batch.conclude(outcome);
+    // A handler that took nothing would be offered the same events indefinitely:
+    // the first of them fails in its stead.
+    if batch.len() == offered {
+        batch.fail_next(if good { Cause::Unanswered } else { Cause::Panicked });
+    }
+    good
+}

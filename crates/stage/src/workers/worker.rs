@@ -1,0 +1,111 @@
+//! What others know of a worker: the event that it runs, and its stage.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tamarisk_control::{ClassId, Ratio, Timestamp};
+
+use crate::clock::Clock;
+use crate::core::{Core, Payload};
+use crate::observe::StageObservation;
+use crate::queue::EventMetadata;
+use crate::termination::{EventId, WorkerSlot};
+
+/// A worker, as contexts, terminations and observations of running events see it.
+pub(crate) struct Worker {
+    pub(crate) id: u64,
+    pub(crate) slot: WorkerSlot,
+    pub(crate) stage: Arc<dyn StageView>,
+    /// When the running event is to end; [`Timestamp::MAX`] if at no set time.
+    end: AtomicU64,
+    entered: AtomicU64,
+    class: AtomicU32,
+    /// A reply was dropped unanswered while the running event was polled. Only the
+    /// worker itself reads and writes it.
+    unanswered: AtomicBool,
+}
+
+/// What contexts need of their stage, whatever it carries.
+pub(crate) trait StageView: Send + Sync {
+    fn observe(&self) -> StageObservation;
+    fn clock(&self) -> &Clock;
+    fn quality(&self, class: ClassId) -> Ratio;
+}
+
+/// An event that is being run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// What to name when it is to be ended.
+    pub id: EventId,
+    /// Its class.
+    pub class: ClassId,
+    /// How long ago it entered the stage.
+    pub age: Duration,
+}
+
+impl Worker {
+    pub(crate) fn new(id: u64, stage: Arc<dyn StageView>) -> Self {
+        Self {
+            id,
+            slot: WorkerSlot::new(),
+            stage,
+            end: AtomicU64::new(u64::MAX),
+            entered: AtomicU64::new(0),
+            class: AtomicU32::new(0),
+            unanswered: AtomicBool::new(false),
+        }
+    }
+
+    /// The worker begins an event, which is to have ended at `end`.
+    pub(crate) fn begin(&self, meta: &EventMetadata, end: Timestamp) -> u64 {
+        self.end.store(end.as_nanos(), Ordering::Relaxed);
+        self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
+        self.class.store(meta.class.index() as u32, Ordering::Relaxed);
+        self.slot.begin()
+    }
+
+    /// Notes whether the handler dropped a reply of the running event.
+    pub(crate) fn note_unanswered(&self, unanswered: bool) {
+        if unanswered {
+            self.unanswered.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the handler dropped a reply of the event that ends.
+    pub(crate) fn take_unanswered(&self) -> bool {
+        let unanswered = self.unanswered.load(Ordering::Relaxed);
+        if unanswered {
+            self.unanswered.store(false, Ordering::Relaxed);
+        }
+        unanswered
+    }
+
+    pub(crate) fn end(&self) -> Timestamp {
+        Timestamp::from_nanos(self.end.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn running(&self, now: Timestamp) -> Option<Running> {
+        let sequence = self.slot.running()?;
+        let entered = Timestamp::from_nanos(self.entered.load(Ordering::Relaxed));
+        Some(Running {
+            id: EventId { worker: self.id, sequence },
+            class: ClassId::new(self.class.load(Ordering::Relaxed) as usize),
+            age: now.since(entered),
+        })
+    }
+}
+
+impl<E: Send + 'static> StageView for Core<Payload<E>> {
+    fn observe(&self) -> StageObservation {
+        Self::observe(self)
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn quality(&self, class: ClassId) -> Ratio {
+        self.settings.quality_of(class)
+    }
+}

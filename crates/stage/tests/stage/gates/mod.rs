@@ -1,0 +1,4 @@
+//! Gates: events that run in their own callers.
+
+mod entering;
+mod places;
