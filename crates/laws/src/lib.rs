@@ -63,6 +63,7 @@
 
 mod base_response;
 pub mod catalogue;
+mod constants;
 pub mod fair;
 pub mod multiclass;
 pub mod opaque_upstream;

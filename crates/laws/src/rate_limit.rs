@@ -17,6 +17,17 @@ use tamarisk_control::{
 };
 
 use crate::TokenBucket;
+use crate::constants::constants;
+
+constants! {
+    /// Of [`RateLimit`].
+    pub(crate) struct RateLimitConstants {
+        /// events a second
+        rate_per_second: PerSecond = 1000.0 in 0.001..=1e9,
+        /// events at once
+        burst_count: u32 = 100.0 in 1.0..=1e6,
+    }
+}
 
 /// So many a second, and so many at once.
 #[derive(Clone, Copy, Debug, PartialEq)]

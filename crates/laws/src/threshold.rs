@@ -15,6 +15,16 @@ use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Decision, Finished, Reading, Reason, Rejection, Timestamp,
 };
 
+use crate::constants::constants;
+
+constants! {
+    /// Of [`Threshold`].
+    pub(crate) struct ThresholdConstants {
+        /// events in the queue at most
+        queued_count: u32 = 100.0 in 0.0..=1e6,
+    }
+}
+
 /// Admits while fewer than a fixed number are queued.
 #[derive(Clone, Debug)]
 pub struct Threshold {

@@ -41,6 +41,7 @@ mod knee;
 
 use std::time::Duration;
 
+pub(crate) use builder::OpaqueUpstreamConstants;
 pub use builder::{InvalidOpaqueUpstream, OpaqueUpstreamBuilder};
 use knee::Knee;
 

@@ -79,6 +79,7 @@ mod useful_workers;
 
 use std::time::Duration;
 
+pub(crate) use builder::PredictGateTrimConstants;
 pub use builder::{InvalidPredictGateTrim, PredictGateTrimBuilder};
 use clients::Clients;
 use level::{Levels, Wait};

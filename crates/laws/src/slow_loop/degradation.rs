@@ -41,6 +41,7 @@ use tamarisk_control::{
     Finished, Leeway, Moved, Order, QualityLaw, Ratio, Reading, Strain, Timestamp, Waiting,
 };
 
+use crate::constants::constants;
 use crate::smoothed_percentile::{Period, SmoothedPercentile};
 
 /// adj_d of the response-time controller [Welsh03 fig. 4].
@@ -55,6 +56,14 @@ const INCREASE: f64 = 0.02;
 /// The percentile is sampled periodically [Welsh02 §7.2.2]; timeout of the
 /// response-time controller [Welsh03 fig. 4].
 const INTERVAL: Duration = Duration::from_secs(1);
+
+constants! {
+    /// Of [`Degradation`].
+    pub(crate) struct DegradationConstants {
+        /// what is still called service
+        quality_least_ratio: Ratio = 0.25 in 0.0..=1.0,
+    }
+}
 
 /// Lowers quality while the promised percentile is above its target.
 #[derive(Clone, Debug)]

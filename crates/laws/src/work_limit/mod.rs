@@ -54,6 +54,7 @@ mod window;
 
 use std::time::Duration;
 
+pub(crate) use builder::WorkLimitConstants;
 pub use builder::{InvalidWorkLimit, WorkLimitBuilder};
 use kinds::{Kind, Kinds};
 use promises::Promises;
