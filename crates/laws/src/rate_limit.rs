@@ -12,8 +12,8 @@
 //! when the next token will be there; clients that come back then come one by one.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Finished, PerSecond, Reading,
-    Reason, Rejection, Timestamp,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, PerSecond, Reading, Reason,
+    Rejection, Timestamp,
 };
 
 use crate::TokenBucket;
@@ -119,10 +119,6 @@ impl AdmissionLaw for RateLimit {
             Err(wait) => Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(wait)),
         }
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let per_class = self.buckets.len() > 1;

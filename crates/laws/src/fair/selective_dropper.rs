@@ -18,8 +18,8 @@
 //! it in front of the first stage: behind it, work would be lost with the event.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Finished, Ratio, Reading,
-    Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ratio, Reading, Timestamp,
+    Waiting,
 };
 
 use super::dropper::{Thresholds, waited};
@@ -72,10 +72,6 @@ impl AdmissionLaw for SelectiveDropper {
             Dequeue::Run
         }
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn set_targets(&mut self, classes: &Classes) {
         self.thresholds = Thresholds::new(classes, self.share);

@@ -261,8 +261,6 @@ impl AdmissionLaw for Red {
         *mean += SERVICE_WEIGHT * (service - *mean);
     }
 
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("queue_average_count", self.average);
