@@ -5,7 +5,6 @@ use std::time::Duration;
 use tamarisk_control::{Classes, PerSecond, Ratio};
 
 use super::PredictGateTrim;
-use super::clients::Clients;
 use super::level::Levels;
 use super::reserve::Reserve;
 use super::service_model::ServiceModel;
@@ -13,6 +12,7 @@ use super::stall::Stall;
 use super::useful_workers::UsefulWorkers;
 use crate::constants::constants;
 use crate::promise::Promise;
+use crate::sharing::clients::Clients;
 
 constants! {
     /// Of [`PredictGateTrim`].

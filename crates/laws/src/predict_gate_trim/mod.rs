@@ -65,10 +65,6 @@
 //! within some ten intervals of half a target from the beginning of an overload.
 
 mod builder;
-pub(crate) mod class_shares;
-pub(crate) mod clients;
-pub(crate) mod fair_share;
-pub(crate) mod gate;
 mod level;
 mod reserve;
 mod seconds;
@@ -79,9 +75,9 @@ mod useful_workers;
 
 use std::time::Duration;
 
+use crate::sharing::clients::Clients;
 pub(crate) use builder::PredictGateTrimConstants;
 pub use builder::{InvalidPredictGateTrim, PredictGateTrimBuilder};
-use clients::Clients;
 use level::{Levels, Wait};
 use reserve::Reserve;
 use seconds::seconds;
