@@ -24,18 +24,13 @@
 //!             Decision::Reject(Rejection::new(Reason::ConcurrencyLimit))
 //!         }
 //!     }
-//!
-//!     fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-//!
-//!     fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-//!
-//!     fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
 //! }
 //! ```
 //!
 //! # Modules, in reading order
 //! - `timestamp`, `units`, `duration`, `class`: what numbers mean here.
-//! - `admission`: what every admission law is told and what it answers, [`AdmissionLaw`].
+//! - `admission`: what admission laws implement: [`AdmissionLaw`], and for those that decide
+//!   more, [`BatchDecisions`], [`PlaceLimits`] and [`QueueOrder`].
 //! - `slow_loop`: the same for workers, batches, quality and termination, asked once a tick.
 //! - [`global`]: the same for a law over a graph of stages.
 
@@ -48,8 +43,8 @@ mod timestamp;
 mod units;
 
 pub use admission::{
-    AdmissionLaw, Arrival, Backlog, Change, Decision, Dequeue, Ending, Finished, Moved, Order,
-    Reading, Reason, Rejection, Waiting,
+    AdmissionLaw, Arrival, Backlog, BatchDecisions, Change, Decision, Dequeue, Ending, Finished,
+    Moved, Order, PlaceLimits, QueueOrder, Reading, Reason, Rejection, Waiting,
 };
 pub use class::{
     CLASSES_MAX, Class, ClassId, Classes, InvalidClasses, InvalidTarget, InvalidWeight, Priority,

@@ -63,6 +63,7 @@
 
 mod base_response;
 pub mod catalogue;
+mod constants;
 pub mod fair;
 pub mod multiclass;
 pub mod opaque_upstream;
@@ -75,6 +76,7 @@ pub mod rate_limit;
 mod recent_samples;
 pub mod response_time;
 mod seeded;
+mod sharing;
 pub mod slow_loop;
 mod smoothed_percentile;
 mod stretch;

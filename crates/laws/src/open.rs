@@ -1,7 +1,7 @@
 //! No control: the law named `none`, for comparison and for stages that something
 //! else protects.
 
-use tamarisk_control::{AdmissionLaw, Arrival, Backlog, Decision, Finished, Reading, Timestamp};
+use tamarisk_control::{AdmissionLaw, Arrival, Backlog, Decision, Timestamp};
 
 /// Admits everything. Under overload the queue grows without bound, or to the
 /// bound of the stage, and every answer comes too late.
@@ -17,10 +17,4 @@ impl AdmissionLaw for Open {
     fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
         Decision::Admit
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
 }

@@ -12,11 +12,22 @@
 //! when the next token will be there; clients that come back then come one by one.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Finished, PerSecond, Reading,
-    Reason, Rejection, Timestamp,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, PerSecond, Reading, Reason,
+    Rejection, Timestamp,
 };
 
 use crate::TokenBucket;
+use crate::constants::constants;
+
+constants! {
+    /// Of [`RateLimit`].
+    pub(crate) struct RateLimitConstants {
+        /// events a second
+        rate_per_second: PerSecond = 1000.0 in 0.001..=1e9,
+        /// events at once
+        burst_count: u32 = 100.0 in 1.0..=1e6,
+    }
+}
 
 /// So many a second, and so many at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,10 +119,6 @@ impl AdmissionLaw for RateLimit {
             Err(wait) => Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(wait)),
         }
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let per_class = self.buckets.len() > 1;

@@ -12,8 +12,18 @@
 //! events are queued. [Welsh03 §3.2] names it as an alternative to the token bucket.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Decision, Finished, Reading, Reason, Rejection, Timestamp,
+    AdmissionLaw, Arrival, Backlog, Decision, Reading, Reason, Rejection, Timestamp,
 };
+
+use crate::constants::constants;
+
+constants! {
+    /// Of [`Threshold`].
+    pub(crate) struct ThresholdConstants {
+        /// events in the queue at most
+        queued_count: u32 = 100.0 in 0.0..=1e6,
+    }
+}
 
 /// Admits while fewer than a fixed number are queued.
 #[derive(Clone, Debug)]
@@ -42,10 +52,6 @@ impl AdmissionLaw for Threshold {
             Decision::Reject(Rejection::new(Reason::QueueFull))
         }
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         visit(Reading { name: "queue_limit_count", class: None, value: f64::from(self.limit) });

@@ -9,7 +9,8 @@ use simulated_stage::report::{Summary, summarise};
 use simulated_stage::scenarios::{self, Scenario};
 use simulated_stage::{Outcome, Record, run};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Finished, Reading, Timestamp,
+    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Finished, PlaceLimits, Reading,
+    Timestamp,
 };
 use tamarisk_laws::{Multiclass, ResponseTime};
 
@@ -33,12 +34,18 @@ impl<L: AdmissionLaw> AdmissionLaw for FirstComeFirstServed<L> {
         self.0.on_tick(now, backlog);
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        Some(Concurrency::new(1_000_000))
-    }
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         self.0.readings(visit);
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+}
+
+impl<L: AdmissionLaw> PlaceLimits for FirstComeFirstServed<L> {
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new(1_000_000))
     }
 }
 

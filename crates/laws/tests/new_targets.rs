@@ -44,30 +44,37 @@ struct Changing {
 #[rustfmt::skip]
 impl AdmissionLaw for Changing {
     fn name(&self) -> &'static str { self.law.name() }
+
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, backlog: &Backlog<'_>) -> Decision {
         self.law.on_arrival(now, arrival, backlog)
     }
+
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
         self.law.on_dequeue(now, waiting, backlog)
     }
-    fn order(&self, head_age: Duration) -> Order { self.law.order(head_age) }
+
     fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
         self.law.on_move(now, moved, backlog);
     }
-    fn due(&self, waiting: &Waiting) -> Timestamp { self.law.due(waiting) }
+
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.law.on_finish(now, finished, backlog);
     }
+
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         if now >= CHANGE && let Some(classes) = self.to.take() {
             self.law.set_targets(&classes);
         }
         self.law.on_tick(now, backlog);
     }
+
     fn on_cpu(&mut self, now: Timestamp, busy: Ratio) { self.law.on_cpu(now, busy); }
-    fn concurrency(&self) -> Option<Concurrency> { self.law.concurrency() }
-    fn useful_workers(&self) -> Option<Concurrency> { self.law.useful_workers() }
+
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) { self.law.readings(visit); }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> { self.law.place_limits() }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> { self.law.queue_order() }
 }
 
 fn promised(millis: u64) -> Classes {

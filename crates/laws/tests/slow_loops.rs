@@ -115,7 +115,7 @@ impl Governor for DoorLast {
     }
 
     fn places(&self, workers: Concurrency) -> Concurrency {
-        self.door.places(workers)
+        (&self.door as &dyn AdmissionLaw).places(workers)
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished) {

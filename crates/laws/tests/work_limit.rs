@@ -9,7 +9,7 @@ use simulated_stage::scenarios::{self, Scenario};
 use simulated_stage::{Outcome, Record, run};
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Moved,
-    Reading, Timestamp, Waiting,
+    PlaceLimits, QueueOrder, Reading, Timestamp, Waiting,
 };
 use tamarisk_laws::WorkLimit;
 
@@ -66,14 +66,6 @@ impl AdmissionLaw for TenHoursLater {
         self.0.on_move(later(now), moved, backlog);
     }
 
-    fn due(&self, waiting: &Waiting) -> Timestamp {
-        self.0.due(waiting)
-    }
-
-    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
-        self.0.may_start(class, kind, backlog)
-    }
-
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.0.on_finish(later(now), finished, backlog);
     }
@@ -82,12 +74,32 @@ impl AdmissionLaw for TenHoursLater {
         self.0.on_tick(later(now), backlog);
     }
 
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        self.0.readings(visit);
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for TenHoursLater {
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.0.may_start(class, kind, backlog)
+    }
+
     fn concurrency(&self) -> Option<Concurrency> {
         self.0.concurrency()
     }
+}
 
-    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
-        self.0.readings(visit);
+impl QueueOrder for TenHoursLater {
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.0.due(waiting)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use support::{Recorder, exchange, proxy_to};
-use tamarisk_control::{AdmissionLaw, Arrival, Backlog, Decision, Finished, Reading, Timestamp};
+use tamarisk_control::{AdmissionLaw, Arrival, Backlog, Decision, Timestamp};
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{Budget, Upstream};
 use tamarisk_stage::StageBuilder;
@@ -24,12 +24,6 @@ impl AdmissionLaw for Noting {
         self.0.lock().push((arrival.flow, arrival.kind));
         Decision::Admit
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
 }
 
 /// The flows and the kinds of requests for these paths with these fields.

@@ -10,8 +10,8 @@ use axum::routing::get;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Decision, Finished, Priority, Reading,
-    Reason, Rejection, Target, Timestamp,
+    AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Decision, Priority, Reason, Rejection,
+    Target, Timestamp,
 };
 use tamarisk_stage::{Clock, Entry, Gate, StageBuilder};
 use tamarisk_tower::StageLayer;
@@ -41,12 +41,6 @@ impl AdmissionLaw for Never {
         let rejection = Rejection::new(Reason::PredictedLate);
         Decision::Reject(rejection.retry_after(Duration::from_millis(2500)))
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue, Finished,
-    Moved, Order, Ratio, Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Classes, Decision, Dequeue, Finished, Moved, Order,
+    PlaceLimits, QueueOrder, Ratio, Reading, Timestamp, Waiting,
 };
 
 use crate::pen::Pen;
@@ -25,21 +25,17 @@ impl Traced {
         Self { law, pen }
     }
 
-    fn limit(&self) -> Option<Concurrency> {
-        self.law.concurrency().or_else(|| self.law.useful_workers())
-    }
-
     /// Records something that the law is not told the time of: it happens when the
     /// record before did.
     fn record_untimed(&self, event: Event) {
         let mut pen = self.pen.lock();
-        let record = Record { at: pen.now(), limit: self.limit(), event };
+        let record = Record { at: pen.now(), limit: self.law.limit(), event };
         pen.put(&record, None);
     }
 
     #[inline]
     fn record(&self, at: Timestamp, event: Event, backlog: Option<&Backlog<'_>>) {
-        let record = Record { at, limit: self.limit(), event };
+        let record = Record { at, limit: self.law.limit(), event };
         self.pen.lock().put(&record, backlog);
     }
 }
@@ -67,12 +63,6 @@ impl AdmissionLaw for Traced {
         answer
     }
 
-    fn order(&self, head_age: Duration) -> Order {
-        let answer = self.law.order(head_age);
-        self.record_untimed(Event::Order { head_age, answer });
-        answer
-    }
-
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.law.on_finish(now, finished, backlog);
         self.record(now, Event::Finish(*finished), Some(backlog));
@@ -81,18 +71,6 @@ impl AdmissionLaw for Traced {
     fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
         self.law.on_move(now, moved, backlog);
         self.record(now, Event::Move(*moved), Some(backlog));
-    }
-
-    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
-        self.law.park_after(class, kind)
-    }
-
-    fn due(&self, waiting: &Waiting) -> Timestamp {
-        self.law.due(waiting)
-    }
-
-    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
-        self.law.may_start(class, kind, backlog)
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
@@ -116,16 +94,28 @@ impl AdmissionLaw for Traced {
         }
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        self.law.concurrency()
-    }
-
-    fn useful_workers(&self) -> Option<Concurrency> {
-        self.law.useful_workers()
-    }
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         self.law.readings(visit);
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        self.law.place_limits()
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl QueueOrder for Traced {
+    fn order(&self, head_age: Duration) -> Order {
+        let answer = self.law.order(head_age);
+        self.record_untimed(Event::Order { head_age, answer });
+        answer
+    }
+
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        self.law.due(waiting)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Traces as files: what is written, what is read, and what is noticed.
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+#[path = "../../laws/tests/every_ability/mod.rs"]
+mod every_ability;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -157,4 +160,16 @@ fn a_second_law_is_let_alone() {
     rule(&mut first, 10);
     assert_eq!(recorder.finish().unwrap().records, 20);
     assert!(matches!(recorder.finish(), Err(RecordError::Nothing)));
+}
+
+#[test]
+fn a_law_decides_as_it_does_unrecorded() {
+    let recorder = Recorder::create(&scratch("every-ability"), 0).unwrap();
+    let law = Box::new(every_ability::EveryAbility::default());
+    let mut traced = recorder.trace(law, "web", &classes(), &[]);
+    let mut alone = every_ability::EveryAbility::default();
+    assert_eq!(every_ability::answers(&mut traced), every_ability::answers(&mut alone));
+    let mut shown = Vec::new();
+    traced.readings(&mut |reading| shown.push(reading.value));
+    assert_eq!(shown, [alone.calls()]);
 }

@@ -1,26 +1,20 @@
 //! The laws over a graph of stages.
 
-use std::time::Duration;
-
-use tamarisk_control::{GlobalLaw, Ratio};
+use tamarisk_control::GlobalLaw;
 
 use super::laws::choose;
-use super::{GlobalEntry, InvalidLaw, Named, knob};
+use super::{GlobalEntry, InvalidLaw, Named, entry};
 use crate::GlobalController;
+use crate::fair::GlobalControllerConstants;
 
 /// Every global law that ships.
-pub const GLOBAL: &[GlobalEntry] = &[GlobalEntry {
-    name: "global-controller",
-    summary: "one promise for all stages, shared by the flows between them [Fair07]",
-    knobs: &[
-        knob("aim_ratio", "the share of the promise to aim at", 0.8, 0.05, 1.0),
-        knob("period_seconds", "the sample", 1.0, 0.1, 60.0),
-    ],
-    make: |classes, values| {
-        let (aim, period) = (Ratio::saturating(values[0]), Duration::from_secs_f64(values[1]));
-        Ok(Box::new(GlobalController::with(classes, period, aim)))
-    },
-}];
+pub const GLOBAL: &[GlobalEntry] = &[entry!(
+    "global-controller",
+    "one promise for all stages, shared by the flows between them [Fair07]",
+    |classes, its: GlobalControllerConstants| {
+        GlobalController::with(classes, its.period_seconds, its.aim_ratio)
+    }
+)];
 
 /// The global law of this name, with these constants.
 ///

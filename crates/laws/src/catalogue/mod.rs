@@ -20,6 +20,7 @@ mod slow;
 
 use std::fmt;
 
+pub use crate::constants::Knob;
 pub use admission::{ADMISSION, DROPPING};
 pub use global::{GLOBAL, global};
 pub use laws::{InvalidLaw, Laws};
@@ -28,31 +29,6 @@ pub use slow::{BATCHING, QUALITY, TERMINATION, WORKERS};
 use tamarisk_control::{
     AdmissionLaw, BatchLaw, Classes, GlobalLaw, QualityLaw, TerminationLaw, WorkersLaw,
 };
-
-/// A constant of a law. Its name is snake case and ends in its unit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Knob {
-    /// Such as `standing_wait_ratio`.
-    pub name: &'static str,
-    /// What it does.
-    pub summary: &'static str,
-    /// What it is if nobody says.
-    pub default: f64,
-    /// The least that makes sense.
-    pub least: f64,
-    /// The greatest that makes sense.
-    pub greatest: f64,
-}
-
-const fn knob(
-    name: &'static str,
-    summary: &'static str,
-    default: f64,
-    least: f64,
-    greatest: f64,
-) -> Knob {
-    Knob { name, summary, default, least, greatest }
-}
 
 /// A law that can be named; `L` says of which kind.
 pub struct Entry<L: ?Sized + 'static> {
@@ -63,10 +39,37 @@ pub struct Entry<L: ?Sized + 'static> {
     /// Its constants.
     pub knobs: &'static [Knob],
     /// Makes the law of one value for each knob, in their order.
-    make: Make<L>,
+    make: fn(&Classes, &[f64]) -> Result<Box<L>, Conflict>,
 }
 
-type Make<L> = fn(&Classes, &[f64]) -> Result<Box<L>, String>;
+/// Why constants do not go together, as the law says it.
+struct Conflict(String);
+
+impl<E: std::error::Error> From<E> for Conflict {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// An [`Entry`] whose law is made of the classes of its stage and of its own constants.
+macro_rules! entry {
+    ($name:literal, $summary:literal, |$classes:pat_param| $law:expr) => {
+        entry!($name, $summary, |$classes, _none: ()| $law)
+    };
+    ($name:literal, $summary:literal, |$classes:pat_param, $constants:ident: $type:ty| $law:expr) => {
+        $crate::catalogue::Entry {
+            name: $name,
+            summary: $summary,
+            knobs: <$type as $crate::constants::Constants>::KNOBS,
+            make: |$classes, values| {
+                let mut values = values.iter().copied();
+                let $constants = <$type as $crate::constants::Constants>::from_values(&mut values);
+                Ok(Box::new($law))
+            },
+        }
+    };
+}
+use entry;
 
 /// An admission law that can be named.
 pub type AdmissionEntry = Entry<dyn AdmissionLaw>;
@@ -174,16 +177,17 @@ impl<L: ?Sized> Named<L> {
     /// [`InvalidKnob`] if there is no such constant, or no law would work with it.
     pub fn set(&mut self, knob: &str, value: f64) -> Result<(), InvalidKnob> {
         let (law, knobs) = (self.entry.name, self.entry.knobs);
-        let Some(index) = knobs.iter().position(|known| known.name == knob) else {
+        let mut slots = knobs.iter().zip(&mut self.values);
+        let Some((known, slot)) = slots.find(|(known, _)| known.name == knob) else {
             let names: Vec<_> = knobs.iter().map(|knob| knob.name).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(InvalidKnob::Unknown { law, knob: knob.to_owned(), known });
         };
-        let Knob { name: knob, least, greatest, .. } = knobs[index];
+        let Knob { name: knob, least, greatest, .. } = *known;
         if !(least..=greatest).contains(&value) {
             return Err(InvalidKnob::Range { law, knob, value, least, greatest });
         }
-        self.values[index] = value;
+        *slot = value;
         Ok(())
     }
 
@@ -194,7 +198,7 @@ impl<L: ?Sized> Named<L> {
     pub fn make(&self, classes: &Classes) -> Result<Box<L>, InvalidKnob> {
         let law = self.entry.name;
         let made = (self.entry.make)(classes, &self.values);
-        made.map_err(|reason| InvalidKnob::Together { law, reason })
+        made.map_err(|Conflict(reason)| InvalidKnob::Together { law, reason })
     }
 }
 

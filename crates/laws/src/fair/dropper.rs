@@ -3,7 +3,7 @@
 use tamarisk_control::{ClassId, Classes, Ratio, Target, Timestamp, Waiting};
 
 /// 80 ms of a target of 100 ms [Fair07 §5.3].
-pub(super) const SHARE: Ratio = Ratio::saturating(0.8);
+const SHARE: Ratio = Ratio::saturating(0.8);
 
 /// The longest waits of each class, in seconds.
 #[derive(Clone, Debug)]

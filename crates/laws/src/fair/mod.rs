@@ -36,6 +36,7 @@ pub use arx::{Arx, InvalidArx};
 pub use closed_loop::{
     Controller, Demands, Design, InfeasibleDesign, InvalidDemands, step_response,
 };
+pub(crate) use global::GlobalControllerConstants;
 pub use global::{
     Bottleneck, EndlessCycle, Flows, GlobalController, InvalidFlows, InvalidStageCount, STAGES_MAX,
     StageShares,
@@ -47,4 +48,6 @@ pub use proportional::P;
 pub use proportional_derivative::Pd;
 pub use proportional_integral::Pi;
 pub use selective_dropper::SelectiveDropper;
+pub(crate) use selective_dropper::SelectiveDropperConstants;
+pub(crate) use self_tuning::SelfTuningConstants;
 pub use self_tuning::{Form, InvalidSelfTuning, SelfTuning, SelfTuningBuilder};

@@ -18,11 +18,20 @@
 //! it in front of the first stage: behind it, work would be lost with the event.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Finished, Ratio, Reading,
-    Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Ratio, Reading, Timestamp,
+    Waiting,
 };
 
-use super::dropper::{self, Thresholds, waited};
+use super::dropper::{Thresholds, waited};
+use crate::constants::constants;
+
+constants! {
+    /// Of [`SelectiveDropper`]: 80 ms of a target of 100 ms [Fair07 §5.3].
+    pub(crate) struct SelectiveDropperConstants {
+        /// the share of the target that may be waited
+        wait_ratio: Ratio = 0.8 in 0.0..=1.0,
+    }
+}
 
 /// Drops at dequeue what has waited longer than a share of its target.
 #[derive(Clone, Debug)]
@@ -35,7 +44,7 @@ pub struct SelectiveDropper {
 impl SelectiveDropper {
     /// With the published threshold, 0.8 of each class's target.
     pub fn new(classes: &Classes) -> Self {
-        Self::with_threshold(classes, dropper::SHARE)
+        Self::with_threshold(classes, SelectiveDropperConstants::default().wait_ratio)
     }
 
     /// With a threshold of another share of each class's target; with a share of zero
@@ -63,10 +72,6 @@ impl AdmissionLaw for SelectiveDropper {
             Dequeue::Run
         }
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn set_targets(&mut self, classes: &Classes) {
         self.thresholds = Thresholds::new(classes, self.share);

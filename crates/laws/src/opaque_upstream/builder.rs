@@ -5,22 +5,28 @@ use tamarisk_control::{Classes, Concurrency};
 use super::OpaqueUpstream;
 use super::knee::{Bounds, Knee};
 use crate::PredictGateTrim;
+use crate::constants::constants;
 
-/// Generous for a cold start, and yet, of an upstream with one worker of 20 ms,
-/// not more than it can answer within the better part of a second.
-const LIMIT_INITIAL: u32 = 32;
-
-/// More than any one upstream is likely to hold open, and less than the ports
-/// there are to reach it from.
-const LIMIT_MAX: u32 = 32_768;
+constants! {
+    /// Of [`OpaqueUpstream`].
+    pub(crate) struct OpaqueUpstreamConstants {
+        // Generous for a cold start, and yet, of an upstream with one worker of 20 ms,
+        // not more than it can answer within the better part of a second.
+        /// in flight while nothing is known
+        limit_initial_count: Concurrency = 32.0 in 1.0..=32_768.0,
+        // More than any one upstream is likely to hold open, and less than the ports
+        // there are to reach it from.
+        /// in flight at most
+        limit_max_count: Concurrency = 32_768.0 in 1.0..=1e6,
+    }
+}
 
 /// Sets the constants of [`OpaqueUpstream`]; each has a default.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct OpaqueUpstreamBuilder<'a> {
     classes: &'a Classes,
-    limit_initial: Concurrency,
-    limit_max: Concurrency,
+    constants: OpaqueUpstreamConstants,
 }
 
 /// Why the constants of [`OpaqueUpstream`] do not go together.
@@ -38,22 +44,23 @@ pub enum InvalidOpaqueUpstream {
 
 impl<'a> OpaqueUpstreamBuilder<'a> {
     pub(super) fn new(classes: &'a Classes) -> Self {
-        Self {
-            classes,
-            limit_initial: Concurrency::new(LIMIT_INITIAL),
-            limit_max: Concurrency::new(LIMIT_MAX),
-        }
+        Self { classes, constants: OpaqueUpstreamConstants::default() }
+    }
+
+    pub(crate) fn constants(mut self, constants: OpaqueUpstreamConstants) -> Self {
+        self.constants = constants;
+        self
     }
 
     /// How many may be in flight while nothing is known of the upstream. Default 32.
     pub fn limit_initial(mut self, limit: Concurrency) -> Self {
-        self.limit_initial = limit;
+        self.constants.limit_initial_count = limit;
         self
     }
 
     /// How many may be in flight at most, whatever is known. Default 32 768.
     pub fn limit_max(mut self, limit: Concurrency) -> Self {
-        self.limit_max = limit;
+        self.constants.limit_max_count = limit;
         self
     }
 
@@ -62,10 +69,10 @@ impl<'a> OpaqueUpstreamBuilder<'a> {
     /// # Errors
     /// [`InvalidOpaqueUpstream`] says which do not.
     pub fn build(self) -> Result<OpaqueUpstream, InvalidOpaqueUpstream> {
-        if self.limit_initial > self.limit_max {
+        if self.constants.limit_initial_count > self.constants.limit_max_count {
             return Err(InvalidOpaqueUpstream::Limits {
-                initial: self.limit_initial,
-                max: self.limit_max,
+                initial: self.constants.limit_initial_count,
+                max: self.constants.limit_max_count,
             });
         }
         Ok(self.law())
@@ -76,13 +83,13 @@ impl<'a> OpaqueUpstreamBuilder<'a> {
         let targets = self.classes.iter().map(|(_, class)| class.target.response_time());
         let bounds = Bounds {
             target: targets.min().unwrap_or_default().as_secs_f64(),
-            initial: f64::from(self.limit_initial.get()),
-            max: f64::from(self.limit_max.get()),
+            initial: f64::from(self.constants.limit_initial_count.get()),
+            max: f64::from(self.constants.limit_max_count.get()),
         };
         OpaqueUpstream {
             judge: PredictGateTrim::new(self.classes),
             knee: Knee::new(bounds),
-            limit: self.limit_initial.get(),
+            limit: self.constants.limit_initial_count.get(),
             turned_away: false,
         }
     }

@@ -41,12 +41,13 @@ mod knee;
 
 use std::time::Duration;
 
+pub(crate) use builder::OpaqueUpstreamConstants;
 pub use builder::{InvalidOpaqueUpstream, OpaqueUpstreamBuilder};
 use knee::Knee;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Classes, Concurrency, Decision, Dequeue, Ending, Finished,
-    Order, Reading, Timestamp, Waiting,
+    Order, PlaceLimits, QueueOrder, Reading, Timestamp, Waiting,
 };
 
 use crate::PredictGateTrim;
@@ -112,10 +113,6 @@ impl AdmissionLaw for OpaqueUpstream {
         self.judge.on_dequeue(now, waiting, backlog)
     }
 
-    fn order(&self, head_age: Duration) -> Order {
-        self.judge.order_by_room(head_age)
-    }
-
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let in_flight = backlog.running_total.saturating_add(1);
         self.knee.observe(now, in_flight, self.limit);
@@ -136,10 +133,6 @@ impl AdmissionLaw for OpaqueUpstream {
         self.update_limit();
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        Some(Concurrency::new(self.limit))
-    }
-
     fn set_targets(&mut self, classes: &Classes) {
         self.judge.set_targets(classes);
         self.knee.set_target(classes.strictest().as_secs_f64());
@@ -153,5 +146,25 @@ impl AdmissionLaw for OpaqueUpstream {
         show("rate_best_per_second", self.knee.best_rate());
         show("response_base_seconds", self.knee.base().unwrap_or(0.0));
         self.judge.readings(visit);
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for OpaqueUpstream {
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new(self.limit))
+    }
+}
+
+impl QueueOrder for OpaqueUpstream {
+    fn order(&self, head_age: Duration) -> Order {
+        self.judge.order_by_room(head_age)
     }
 }

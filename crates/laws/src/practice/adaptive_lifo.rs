@@ -30,7 +30,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Finished, Order, Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Finished, Order, QueueOrder, Reading,
+    Timestamp, Waiting,
 };
 
 use super::queue_delay::QueueDelay;
@@ -99,10 +100,6 @@ impl AdmissionLaw for AdaptiveLifo {
         self.verdict(now, waiting)
     }
 
-    fn order(&self, _: Duration) -> Order {
-        if self.standing { Order::NewestFirst } else { Order::OldestFirst }
-    }
-
     fn on_finish(&mut self, now: Timestamp, _: &Finished, backlog: &Backlog<'_>) {
         self.observe(now, backlog.queued_total);
     }
@@ -114,6 +111,16 @@ impl AdmissionLaw for AdaptiveLifo {
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let standing = f64::from(u8::from(self.standing));
         visit(Reading { name: "newest_first_ratio", class: None, value: standing });
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl QueueOrder for AdaptiveLifo {
+    fn order(&self, _: Duration) -> Order {
+        if self.standing { Order::NewestFirst } else { Order::OldestFirst }
     }
 }
 

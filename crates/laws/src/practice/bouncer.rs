@@ -106,8 +106,6 @@ impl AdmissionLaw for Bouncer {
         }
     }
 
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
     fn set_targets(&mut self, classes: &Classes) {
         for (promise, target) in self.promises.iter_mut().zip(classes.targets()) {
             *promise = Promise::of(target);

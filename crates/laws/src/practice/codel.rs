@@ -24,7 +24,7 @@
 //! [`ServiceCodel`](crate::ServiceCodel) and [`AdaptiveLifo`](crate::AdaptiveLifo).
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Finished, Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Reading, Timestamp, Waiting,
 };
 
 use super::queue_delay::QueueDelay;
@@ -129,10 +129,6 @@ impl AdmissionLaw for Codel {
     fn on_sweep(&mut self, _: Timestamp, _: &Waiting, _: &Backlog<'_>) -> Dequeue {
         Dequeue::Run
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let dropping = f64::from(u8::from(self.dropping));

@@ -34,7 +34,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Ending, Finished, Reading, Timestamp,
+    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Ending, Finished, PlaceLimits, Reading,
+    Timestamp,
 };
 
 use super::limit_range::{LimitRange, admit_below, inside};
@@ -175,17 +176,21 @@ impl AdmissionLaw for Gradient2 {
         }
     }
 
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
-    fn concurrency(&self) -> Option<Concurrency> {
-        Some(Concurrency::new(self.range.whole(self.limit)))
-    }
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("limit_count", self.limit);
         show("response_short_seconds", self.short);
         show("response_long_seconds", self.long.value);
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for Gradient2 {
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new(self.range.whole(self.limit)))
     }
 }
 

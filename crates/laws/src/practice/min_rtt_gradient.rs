@@ -38,7 +38,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Ending, Finished, Reading, Timestamp,
+    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Ending, Finished, PlaceLimits, Reading,
+    Timestamp,
 };
 
 use super::draws::Draws;
@@ -216,15 +217,21 @@ impl AdmissionLaw for MinRttGradient {
         self.pass_time(now);
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        Some(Concurrency::new(self.limit))
-    }
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("limit_count", f64::from(self.limit));
         show("response_least_seconds", self.min_rtt);
         show("measuring_ratio", f64::from(u8::from(self.deferred.is_some())));
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for MinRttGradient {
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new(self.limit))
     }
 }
 

@@ -50,6 +50,7 @@ pub use limit_range::{InvalidLimitRange, LimitRange};
 pub use min_rtt_gradient::MinRttGradient;
 pub use pi_shedding::PiShedding;
 pub use queue_delay::{InvalidQueueDelay, QueueDelay};
+pub(crate) use red::RedConstants;
 pub use red::{InvalidRed, Red, RedBuilder};
 pub use service_codel::ServiceCodel;
 pub use vegas::Vegas;

@@ -39,12 +39,21 @@ use tamarisk_control::{
 };
 
 use super::draws::Draws;
+use crate::constants::constants;
 
-/// \[ns3\]: `QW`, `MinTh`, `MaxTh`, 1 ÷ `LInterm`; also [Floyd93 §6].
-const WEIGHT: f64 = 0.002;
-const QUEUE_MIN: u32 = 5;
-const QUEUE_MAX: u32 = 15;
-const PROBABILITY_MAX: f64 = 0.02;
+constants! {
+    /// Of [`Red`]. \[ns3\]: `MinTh`, `MaxTh`, `QW`, 1 ÷ `LInterm`; also [Floyd93 §6].
+    pub(crate) struct RedConstants {
+        /// where rejections begin
+        queue_min_count: u32 = 5.0 in 0.0..=1e6,
+        /// where they are at their greatest share
+        queue_max_count: u32 = 15.0 in 1.0..=1e6,
+        /// of one length in the average
+        weight_ratio: Ratio = 0.002 in 0.000_01..=1.0,
+        /// that greatest share
+        probability_max_ratio: Ratio = 0.02 in 0.000_01..=1.0,
+    }
+}
 
 /// The weight of a new service time in their average.
 const SERVICE_WEIGHT: f64 = 1.0 / 16.0;
@@ -68,10 +77,7 @@ pub struct Red {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RedBuilder {
-    queue_min: u32,
-    queue_max: u32,
-    weight: Ratio,
-    probability_max: Ratio,
+    constants: RedConstants,
     seed: u64,
 }
 
@@ -95,22 +101,28 @@ pub enum InvalidRed {
 }
 
 impl RedBuilder {
+    pub(crate) fn constants(mut self, constants: RedConstants) -> Self {
+        self.constants = constants;
+        self
+    }
+
     /// Between which smoothed lengths refusals grow from none to the greatest
     /// probability; at twice `max` all is refused. Default 5 and 15.
     pub fn queue(mut self, min: u32, max: u32) -> Self {
-        (self.queue_min, self.queue_max) = (min, max);
+        self.constants.queue_min_count = min;
+        self.constants.queue_max_count = max;
         self
     }
 
     /// w: the weight of one length in the average. Default 0.002.
     pub fn weight(mut self, weight: Ratio) -> Self {
-        self.weight = weight;
+        self.constants.weight_ratio = weight;
         self
     }
 
     /// max_p: the share that is refused at `max`. Default 0.02.
     pub fn probability_max(mut self, probability: Ratio) -> Self {
-        self.probability_max = probability;
+        self.constants.probability_max_ratio = probability;
         self
     }
 
@@ -125,24 +137,27 @@ impl RedBuilder {
     /// # Errors
     /// [`InvalidRed`] says which do not.
     pub fn build(self) -> Result<Red, InvalidRed> {
-        if self.queue_min >= self.queue_max {
-            return Err(InvalidRed::Queue { min: self.queue_min, max: self.queue_max });
+        if self.constants.queue_min_count >= self.constants.queue_max_count {
+            return Err(InvalidRed::Queue {
+                min: self.constants.queue_min_count,
+                max: self.constants.queue_max_count,
+            });
         }
-        if self.weight == Ratio::ZERO {
-            return Err(InvalidRed::Weight(self.weight));
+        if self.constants.weight_ratio == Ratio::ZERO {
+            return Err(InvalidRed::Weight(self.constants.weight_ratio));
         }
-        if self.probability_max == Ratio::ZERO {
-            return Err(InvalidRed::Probability(self.probability_max));
+        if self.constants.probability_max_ratio == Ratio::ZERO {
+            return Err(InvalidRed::Probability(self.constants.probability_max_ratio));
         }
         Ok(self.law())
     }
 
     fn law(self) -> Red {
         Red {
-            queue_min: self.queue_min.into(),
-            queue_max: self.queue_max.into(),
-            weight: self.weight.get(),
-            probability_max: self.probability_max.get(),
+            queue_min: self.constants.queue_min_count.into(),
+            queue_max: self.constants.queue_max_count.into(),
+            weight: self.constants.weight_ratio.get(),
+            probability_max: self.constants.probability_max_ratio.get(),
             draws: Draws::new(self.seed),
             average: 0.0,
             count: None,
@@ -160,13 +175,7 @@ impl Red {
 
     /// With constants of one's own.
     pub fn builder() -> RedBuilder {
-        RedBuilder {
-            queue_min: QUEUE_MIN,
-            queue_max: QUEUE_MAX,
-            weight: Ratio::saturating(WEIGHT),
-            probability_max: Ratio::saturating(PROBABILITY_MAX),
-            seed: 0,
-        }
+        RedBuilder { constants: RedConstants::default(), seed: 0 }
     }
 
     fn update_average(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
@@ -251,8 +260,6 @@ impl AdmissionLaw for Red {
         let mean = self.service_mean.get_or_insert(service);
         *mean += SERVICE_WEIGHT * (service - *mean);
     }
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });

@@ -28,7 +28,7 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Finished, Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Reading, Timestamp, Waiting,
 };
 
 use super::queue_delay::QueueDelay;
@@ -105,10 +105,6 @@ impl AdmissionLaw for ServiceCodel {
     fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
         if self.is_too_long(now.since(waiting.entered)) { Dequeue::Drop } else { Dequeue::Run }
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let overloaded = f64::from(u8::from(self.overloaded));

@@ -31,7 +31,8 @@
 //! the queue itself for the new r₀. It is blind for classes and targets.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Ending, Finished, Reading, Timestamp,
+    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Ending, Finished, PlaceLimits, Reading,
+    Timestamp,
 };
 
 use super::draws::Draws;
@@ -158,16 +159,20 @@ impl AdmissionLaw for Vegas {
         }
     }
 
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
-    fn concurrency(&self) -> Option<Concurrency> {
-        Some(Concurrency::new(self.whole_limit()))
-    }
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
         show("limit_count", self.limit);
         show("response_unloaded_seconds", self.unloaded.unwrap_or(0.0));
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for Vegas {
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new(self.whole_limit()))
     }
 }
 

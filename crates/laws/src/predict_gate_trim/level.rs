@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use tamarisk_control::{Backlog, ClassId, Classes, Order, Timestamp};
 
-use super::class_shares::ClassShares;
-use super::clients;
-use super::fair_share::FairShare;
-use super::gate::Gate;
 use super::seconds::seconds;
 use super::trim::Trim;
+use crate::sharing::class_shares::ClassShares;
+use crate::sharing::clients;
+use crate::sharing::fair_share::FairShare;
+use crate::sharing::gate::Gate;
 
 /// However busy the levels above are, a level is taken to get this share of the
 /// stage, so that its predicted wait stays finite.

@@ -65,10 +65,6 @@
 //! within some ten intervals of half a target from the beginning of an overload.
 
 mod builder;
-pub(crate) mod class_shares;
-pub(crate) mod clients;
-pub(crate) mod fair_share;
-pub(crate) mod gate;
 mod level;
 mod reserve;
 mod seconds;
@@ -79,8 +75,9 @@ mod useful_workers;
 
 use std::time::Duration;
 
+use crate::sharing::clients::Clients;
+pub(crate) use builder::PredictGateTrimConstants;
 pub use builder::{InvalidPredictGateTrim, PredictGateTrimBuilder};
-use clients::Clients;
 use level::{Levels, Wait};
 use reserve::Reserve;
 use seconds::seconds;
@@ -89,8 +86,9 @@ use stall::Stall;
 use useful_workers::UsefulWorkers;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue, Ending,
-    Finished, Order, Reading, Reason, Rejection, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, BatchDecisions, ClassId, Classes, Concurrency, Decision,
+    Dequeue, Ending, Finished, Order, PlaceLimits, QueueOrder, Reading, Reason, Rejection,
+    Timestamp, Waiting,
 };
 
 use crate::promise::Promise;
@@ -352,6 +350,90 @@ impl AdmissionLaw for PredictGateTrim {
         self.judge_arrival(now, arrival, backlog, self.drain(backlog))
     }
 
+    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
+        if waiting.deadline.is_some_and(|deadline| deadline <= now) {
+            return Dequeue::Drop;
+        }
+        let class = self.resolve(waiting.class);
+        let median = self.median(class);
+        let until_deadline = waiting.deadline.map_or(f64::INFINITY, |deadline| {
+            deadline.since(waiting.entered).as_secs_f64() - median
+        });
+        let negligible = self.negligible_wait * self.promises[class.index()].target;
+        let patience = self.patience(class, median).min(until_deadline).max(negligible);
+        if seconds(now.since(waiting.entered)) > patience { Dequeue::Drop } else { Dequeue::Run }
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        let class = self.resolve(finished.class);
+        let tells = self.service.wants(now, class) || self.useful.wants_each(backlog);
+        self.learn(now, finished);
+        match self.useful.known() {
+            None => self.stall.on_finish(now, class, backlog, &self.service),
+            Some(_) => self.stall.end(),
+        }
+        if tells && finished.ending == Ending::Completed {
+            self.useful.on_completion(now, class, finished.service, backlog, &self.service);
+        }
+        if self.useful.limit().is_some() || self.service_scale != 1.0 {
+            self.expect_service(self.useful.known().map(|(_, seconds)| seconds));
+        }
+    }
+
+    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
+        self.stall.on_tick(now, backlog, &self.service);
+        self.pass_time(now, backlog, self.drain(backlog));
+        self.levels.fit_spans();
+    }
+
+    fn set_targets(&mut self, classes: &Classes) {
+        for (index, target) in classes.targets().enumerate().take(self.promises.len()) {
+            self.promises[index] = Promise::of(target);
+            self.service.set_percentile(ClassId::new(index), target.at().get());
+        }
+        self.levels.set_targets(classes);
+        self.clients.set_target(classes.longest());
+        self.useful.set_target(classes.strictest().as_secs_f64());
+        self.refresh_rooms();
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        if let Some(useful) = self.useful.limit() {
+            let value = f64::from(useful.get());
+            visit(Reading { name: "useful_workers_count", class: None, value });
+        }
+        if self.stall.pace() < 1.0 {
+            visit(Reading { name: "pace_ratio", class: None, value: self.stall.pace() });
+        }
+        for index in 0..self.promises.len() {
+            let class = ClassId::new(index);
+            let mut show = |name, value| visit(Reading { name, class: Some(class), value });
+            show("gate_ratio", self.levels.gate_share(class));
+            show("client_share_ratio", self.levels.client_share(class));
+            if let Some(share) = self.levels.class_share(class) {
+                show("class_share_ratio", share);
+            }
+            show("trim_ratio", self.levels.correction(class));
+            show("service_mean_seconds", self.service_scale * self.service.mean(class));
+            show("service_median_seconds", self.median(class));
+            show("service_quantile_seconds", self.quantile(class));
+        }
+    }
+
+    fn batch_decisions(&mut self) -> Option<&mut dyn BatchDecisions> {
+        Some(self)
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl BatchDecisions for PredictGateTrim {
     /// If even the last of them is let in, behind all others, so are those. Each is
     /// looked at where clients or weights share, and when a gate is to be judged anew.
     fn admits_all(
@@ -400,81 +482,25 @@ impl AdmissionLaw for PredictGateTrim {
         self.on_dequeue(now, waiting, backlog) == Dequeue::Run
     }
 
-    fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {
-        if waiting.deadline.is_some_and(|deadline| deadline <= now) {
-            return Dequeue::Drop;
-        }
-        let class = self.resolve(waiting.class);
-        let median = self.median(class);
-        let until_deadline = waiting.deadline.map_or(f64::INFINITY, |deadline| {
-            deadline.since(waiting.entered).as_secs_f64() - median
-        });
-        let negligible = self.negligible_wait * self.promises[class.index()].target;
-        let patience = self.patience(class, median).min(until_deadline).max(negligible);
-        if seconds(now.since(waiting.entered)) > patience { Dequeue::Drop } else { Dequeue::Run }
+    fn on_finish_all(
+        &mut self,
+        now: Timestamp,
+        finished: &Finished,
+        count: u32,
+        backlog: &Backlog<'_>,
+    ) {
+        (0..count).for_each(|_| self.on_finish(now, finished, backlog));
     }
+}
 
-    fn order(&self, head_age: Duration) -> Order {
-        self.levels.order(head_age)
-    }
-
-    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
-        let class = self.resolve(finished.class);
-        let tells = self.service.wants(now, class) || self.useful.wants_each(backlog);
-        self.learn(now, finished);
-        match self.useful.known() {
-            None => self.stall.on_finish(now, class, backlog, &self.service),
-            Some(_) => self.stall.end(),
-        }
-        if tells && finished.ending == Ending::Completed {
-            self.useful.on_completion(now, class, finished.service, backlog, &self.service);
-        }
-        if self.useful.limit().is_some() || self.service_scale != 1.0 {
-            self.expect_service(self.useful.known().map(|(_, seconds)| seconds));
-        }
-    }
-
+impl PlaceLimits for PredictGateTrim {
     fn useful_workers(&self) -> Option<Concurrency> {
         self.useful.limit()
     }
+}
 
-    fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
-        self.stall.on_tick(now, backlog, &self.service);
-        self.pass_time(now, backlog, self.drain(backlog));
-        self.levels.fit_spans();
-    }
-
-    fn set_targets(&mut self, classes: &Classes) {
-        for (index, target) in classes.targets().enumerate().take(self.promises.len()) {
-            self.promises[index] = Promise::of(target);
-            self.service.set_percentile(ClassId::new(index), target.at().get());
-        }
-        self.levels.set_targets(classes);
-        self.clients.set_target(classes.longest());
-        self.useful.set_target(classes.strictest().as_secs_f64());
-        self.refresh_rooms();
-    }
-
-    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
-        if let Some(useful) = self.useful.limit() {
-            let value = f64::from(useful.get());
-            visit(Reading { name: "useful_workers_count", class: None, value });
-        }
-        if self.stall.pace() < 1.0 {
-            visit(Reading { name: "pace_ratio", class: None, value: self.stall.pace() });
-        }
-        for index in 0..self.promises.len() {
-            let class = ClassId::new(index);
-            let mut show = |name, value| visit(Reading { name, class: Some(class), value });
-            show("gate_ratio", self.levels.gate_share(class));
-            show("client_share_ratio", self.levels.client_share(class));
-            if let Some(share) = self.levels.class_share(class) {
-                show("class_share_ratio", share);
-            }
-            show("trim_ratio", self.levels.correction(class));
-            show("service_mean_seconds", self.service_scale * self.service.mean(class));
-            show("service_median_seconds", self.median(class));
-            show("service_quantile_seconds", self.quantile(class));
-        }
+impl QueueOrder for PredictGateTrim {
+    fn order(&self, head_age: Duration) -> Order {
+        self.levels.order(head_age)
     }
 }

@@ -5,23 +5,37 @@ use std::time::Duration;
 use tamarisk_control::{Class, Classes, PerSecond, Ratio};
 
 use super::{Controller, Parameters, ResponseTime};
+use crate::constants::constants;
 use crate::smoothed_percentile::Period;
 
 /// More samples than this between two runs are no control any more, and memory
 /// is kept for each of them.
 const NREQ_MAX: u32 = 10_000;
 
-/// [Welsh03 fig. 4; Welsh02 fig. 50]
-const PUBLISHED: Parameters = Parameters {
-    period: Period::PUBLISHED,
-    err_i: -0.5,
-    err_d: 0.0,
-    adj_i: 2.0,
-    adj_d: 1.2,
-    c_i: -0.1,
-    rate_min: 0.05,
-    rate_max: 5000.0,
-};
+constants! {
+    /// Of [`ResponseTime`] and [`Multiclass`](crate::Multiclass), with the published values
+    /// [Welsh03 fig. 4; Welsh02 fig. 50].
+    pub(crate) struct ResponseTimeConstants {
+        /// nreq: completions between two runs
+        requests_count: u32 = 100.0 in 1.0..=10_000.0,
+        /// alpha: the weight of the past
+        filter_ratio: Ratio = 0.7 in 0.0..=0.99,
+        /// err_i: the rate rises below this error
+        error_increase_ratio: f64 = -0.5 in -1.0..=0.0,
+        /// err_d: the rate falls above it
+        error_decrease_ratio: f64 = 0.0 in 0.0..=10.0,
+        /// adj_i: what is added, for each unit of error
+        increase_per_second: f64 = 2.0 in 0.01..=1000.0,
+        /// adj_d: what the rate is divided by
+        decrease_ratio: f64 = 1.2 in 1.001..=100.0,
+        /// c_i: the error at which nothing is added
+        increase_weight_ratio: f64 = -0.1 in -1.0..=0.0,
+        /// the least rate
+        rate_min_per_second: f64 = 0.05 in 0.001..=1e6,
+        /// the greatest rate, and the first
+        rate_max_per_second: f64 = 5000.0 in 0.01..=1e9,
+    }
+}
 
 /// Sets the parameters of [`ResponseTime`]; the defaults are the published ones.
 #[derive(Clone, Debug)]
@@ -74,7 +88,12 @@ pub enum InvalidResponseTime {
 
 impl<'a> ResponseTimeBuilder<'a> {
     pub(super) fn new(classes: &'a Classes) -> Self {
-        Self { classes, parameters: PUBLISHED }
+        Self { classes, parameters: ResponseTimeConstants::default().into() }
+    }
+
+    pub(crate) fn constants(mut self, constants: ResponseTimeConstants) -> Self {
+        self.parameters = constants.into();
+        self
     }
 
     /// nreq: completions between two runs of the controller. Default 100.
@@ -199,6 +218,25 @@ impl<'a> ResponseTimeBuilder<'a> {
     fn rates(&self) -> (PerSecond, PerSecond) {
         let rate = |rate| PerSecond::new(rate).unwrap_or(PerSecond::ZERO);
         (rate(self.parameters.rate_min), rate(self.parameters.rate_max))
+    }
+}
+
+impl From<ResponseTimeConstants> for Parameters {
+    fn from(constants: ResponseTimeConstants) -> Self {
+        Self {
+            period: Period {
+                samples: constants.requests_count,
+                alpha: constants.filter_ratio.get(),
+                ..Period::PUBLISHED
+            },
+            err_i: constants.error_increase_ratio,
+            err_d: constants.error_decrease_ratio,
+            adj_i: constants.increase_per_second,
+            adj_d: constants.decrease_ratio,
+            c_i: constants.increase_weight_ratio,
+            rate_min: constants.rate_min_per_second,
+            rate_max: constants.rate_max_per_second,
+        }
     }
 }
 

@@ -32,6 +32,7 @@
 mod builder;
 mod controller;
 
+pub(crate) use builder::ResponseTimeConstants;
 pub use builder::{InvalidResponseTime, ResponseTimeBuilder};
 pub(crate) use controller::Controller;
 

@@ -38,9 +38,8 @@
 use tamarisk_control::{Activity, BatchLaw, BatchSize, Reading, Strain, Timestamp};
 
 use super::throughput::{Sample, Throughput};
+use crate::constants::constants;
 
-/// "1000 events by default" [Welsh02 §5.4.2]
-const MOST: u32 = 1000;
 /// "20% by default", and "also 20%" [Welsh02 §5.4.2]
 const STEP: f64 = 0.2;
 /// "10% by default" [Welsh02 §5.4.2]
@@ -51,6 +50,15 @@ const APPROACH: f64 = 0.05;
 const SUDDEN: f64 = 0.5;
 /// The "recent time window", in intervals.
 const WINDOW: usize = 20;
+
+constants! {
+    /// Of [`ThroughputBatching`].
+    pub(crate) struct ThroughputBatchingConstants {
+        // "1000 events by default" [Welsh02 §5.4.2]
+        /// the greatest, and the first
+        batch_events_max_count: BatchSize = 1000.0 in 1.0..=1e6,
+    }
+}
 
 /// Searches for the smallest batch that sustains the best throughput.
 #[derive(Clone, Debug)]
@@ -81,7 +89,7 @@ struct Recent {
 
 impl Default for ThroughputBatching {
     fn default() -> Self {
-        Self::new(BatchSize::new(MOST))
+        Self::new(ThroughputBatchingConstants::default().batch_events_max_count)
     }
 }
 
@@ -241,7 +249,7 @@ mod tests {
 
     #[test]
     fn it_begins_at_a_thousand_and_shrinks_by_a_fifth_while_throughput_lasts() {
-        let mut stage = Stage::new(MOST);
+        let mut stage = Stage::new(1000);
         assert_eq!(stage.law.size, 1000);
         let sizes = [(); 4].map(|()| stage.second(5000, 9999));
         assert_eq!(sizes, [800, 640, 512, 409]);
@@ -249,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_tenth_less_throughput_makes_it_grow_by_a_fifth_until_it_is_back() {
-        let mut stage = Stage::new(MOST);
+        let mut stage = Stage::new(1000);
         (0..4).for_each(|_| _ = stage.second(1000, 9999));
         // 0.5·1000 + 0.5·820 = 910: within the margin.
         assert_eq!(stage.second(820, 9999), 327);
@@ -265,14 +273,14 @@ mod tests {
 
     #[test]
     fn a_sudden_drop_sets_it_back_to_the_most() {
-        let mut stage = Stage::new(MOST);
+        let mut stage = Stage::new(1000);
         (0..8).for_each(|_| _ = stage.second(1000, 9999));
         assert_eq!(stage.second(499, 9999), 1000);
     }
 
     #[test]
     fn the_best_is_forgotten_after_the_window() {
-        let mut stage = Stage::new(MOST);
+        let mut stage = Stage::new(1000);
         stage.second(1000, 9999);
         // From now on events are dearer, whatever the size.
         (0..40).for_each(|_| _ = stage.second(700, 9999));
@@ -282,14 +290,14 @@ mod tests {
 
     #[test]
     fn without_a_queue_nothing_is_concluded() {
-        let mut stage = Stage::new(MOST);
+        let mut stage = Stage::new(1000);
         (0..4).for_each(|_| _ = stage.second(1000, 9999));
         (0..50).for_each(|_| assert_eq!(stage.second(1, 0), 409));
     }
 
     #[test]
     fn it_reaches_one_where_batches_do_not_matter() {
-        let mut stage = Stage::new(MOST);
+        let mut stage = Stage::new(1000);
         (0..60).for_each(|_| _ = stage.second(1000, 9999));
         assert_eq!((stage.law.size, stage.law.strain()), (1, Strain::Spent));
     }

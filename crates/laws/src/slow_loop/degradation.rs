@@ -37,10 +37,11 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Activity, AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Finished, Leeway, Moved, Order, QualityLaw, Ratio, Reading, Strain, Timestamp, Waiting,
+    Activity, AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Finished,
+    Leeway, Moved, PlaceLimits, QualityLaw, QueueOrder, Ratio, Reading, Strain, Timestamp, Waiting,
 };
 
+use crate::constants::constants;
 use crate::smoothed_percentile::{Period, SmoothedPercentile};
 
 /// adj_d of the response-time controller [Welsh03 fig. 4].
@@ -55,6 +56,14 @@ const INCREASE: f64 = 0.02;
 /// The percentile is sampled periodically [Welsh02 §7.2.2]; timeout of the
 /// response-time controller [Welsh03 fig. 4].
 const INTERVAL: Duration = Duration::from_secs(1);
+
+constants! {
+    /// Of [`Degradation`].
+    pub(crate) struct DegradationConstants {
+        /// what is still called service
+        quality_least_ratio: Ratio = 0.25 in 0.0..=1.0,
+    }
+}
 
 /// Lowers quality while the promised percentile is above its target.
 #[derive(Clone, Debug)]
@@ -199,8 +208,8 @@ impl<L: AdmissionLaw> AdmissionLaw for AdmissionWhenSpent<L> {
         if self.on { self.law.on_dequeue(now, waiting, backlog) } else { Dequeue::Run }
     }
 
-    fn order(&self, head_age: Duration) -> Order {
-        if self.on { self.law.order(head_age) } else { Order::OldestFirst }
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        if self.on { self.law.on_sweep(now, waiting, backlog) } else { Dequeue::Run }
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
@@ -215,21 +224,15 @@ impl<L: AdmissionLaw> AdmissionLaw for AdmissionWhenSpent<L> {
         }
     }
 
-    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
-        self.law.park_after(class, kind)
-    }
-
-    fn due(&self, waiting: &Waiting) -> Timestamp {
-        self.law.due(waiting)
-    }
-
-    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
-        self.law.may_start(class, kind, backlog)
-    }
-
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
         if self.on {
             self.law.on_tick(now, backlog);
+        }
+    }
+
+    fn on_cpu(&mut self, now: Timestamp, busy: Ratio) {
+        if self.on {
+            self.law.on_cpu(now, busy);
         }
     }
 
@@ -237,24 +240,24 @@ impl<L: AdmissionLaw> AdmissionLaw for AdmissionWhenSpent<L> {
         self.law.set_targets(classes);
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        self.law.concurrency()
-    }
-
-    fn useful_workers(&self) -> Option<Concurrency> {
-        self.law.useful_workers()
-    }
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let value = f64::from(u8::from(self.on));
         visit(Reading { name: "admission_on_ratio", class: None, value });
         self.law.readings(visit);
     }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        self.law.place_limits()
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        if self.on { self.law.queue_order() } else { None }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::{Ending, Target};
+    use tamarisk_control::{Concurrency, Ending, Target};
 
     use super::*;
     use crate::Threshold;

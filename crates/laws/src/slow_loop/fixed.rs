@@ -9,6 +9,24 @@ use tamarisk_control::{
     Reading, Strain, TerminationLaw, Timestamp, WorkersLaw,
 };
 
+use crate::constants::constants;
+
+constants! {
+    /// Of [`FixedWorkers`].
+    pub(crate) struct FixedWorkersConstants {
+        /// worked on at once
+        workers_count: Concurrency = 1.0 in 1.0..=32_768.0,
+    }
+}
+
+constants! {
+    /// Of [`FixedBatch`].
+    pub(crate) struct FixedBatchConstants {
+        /// events at once, at most
+        batch_events_count: BatchSize = 32.0 in 1.0..=1e6,
+    }
+}
+
 /// As many workers as were asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedWorkers(pub Concurrency);

@@ -15,11 +15,16 @@ mod termination_threshold;
 mod throughput;
 
 pub use batching::ThroughputBatching;
+pub(crate) use batching::ThroughputBatchingConstants;
 pub use composition::{Composition, Knobs};
+pub(crate) use degradation::DegradationConstants;
 pub use degradation::{AdmissionWhenSpent, Degradation};
 pub use fixed::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
+pub(crate) use fixed::{FixedBatchConstants, FixedWorkersConstants};
 pub use pool_sizing::PoolSizing;
+pub(crate) use pool_sizing::PoolSizingConstants;
 pub use ruling::{Ruling, SlowLaws};
+pub(crate) use termination_threshold::TerminationThresholdConstants;
 pub use termination_threshold::{
     InvalidTerminationThreshold, TerminationThreshold, TerminationThresholdBuilder,
 };

@@ -43,10 +43,22 @@ use std::time::Duration;
 use tamarisk_control::{Activity, Concurrency, Leeway, Reading, Strain, Timestamp, WorkersLaw};
 
 use super::throughput::Throughput;
+use crate::constants::constants;
 use crate::seeded::Seeded;
 
-/// [Welsh02 §5.4.1]
-const QUEUE_THRESHOLD: u32 = 100;
+constants! {
+    /// Of [`PoolSizing`].
+    pub(crate) struct PoolSizingConstants {
+        /// the fewest, and the first
+        workers_min_count: Concurrency = 1.0 in 1.0..=32_768.0,
+        /// the most
+        workers_max_count: Concurrency = 64.0 in 1.0..=32_768.0,
+        // [Welsh02 §5.4.1]
+        /// a longer queue asks for one more
+        queued_count: u32 = 100.0 in 0.0..=1e6,
+    }
+}
+
 /// [Welsh02 §5.4.1]
 const IDLE: Duration = Duration::from_secs(5);
 /// "By some margin (20% by default)" [Welsh02 §5.4.1]
@@ -94,7 +106,7 @@ impl PoolSizing {
             least,
             most: workers.end().get().max(least),
             size: least,
-            queue_threshold: QUEUE_THRESHOLD,
+            queue_threshold: PoolSizingConstants::default().queued_count,
             throughput: Throughput::default(),
             record: None,
             idle: Idle::default(),

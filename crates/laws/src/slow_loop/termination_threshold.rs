@@ -36,17 +36,25 @@ use tamarisk_control::{
     Activity, ClassId, Classes, Leeway, Ratio, Reading, Strain, Target, TerminationLaw, Timestamp,
 };
 
-/// [SERT06 table 2]
-const INTERVAL: Duration = Duration::from_secs(10);
-/// α [SERT06 table 2]
-const ALPHA: f64 = 4.0;
-/// HW [SERT06 table 2]
-const HIGH_WATERMARK: f64 = 0.15;
-/// LW [SERT06 table 2]
-const LOW_WATERMARK: f64 = 0.05;
+use crate::constants::constants;
 
-/// LB and UB as multiples of the target.
-const BOUNDS_TARGETS: (f64, f64) = (1.0, 10.0);
+constants! {
+    /// Of [`TerminationThreshold`]: [SERT06 table 2], and bounds by the target.
+    pub(crate) struct TerminationThresholdConstants {
+        /// LB, in targets
+        lower_targets_ratio: f64 = 1.0 in 0.01..=1000.0,
+        /// UB, in targets
+        upper_targets_ratio: f64 = 10.0 in 0.01..=1000.0,
+        /// the monitoring period
+        interval_seconds: Duration = 10.0 in 0.1..=3600.0,
+        /// alpha: the greater, the sooner LB
+        scaling_exponent: f64 = 4.0 in 0.0..=100.0,
+        /// LW: losses up to which UB applies
+        low_watermark_ratio: Ratio = 0.05 in 0.0..=1.0,
+        /// HW: losses from which on LB does
+        high_watermark_ratio: Ratio = 0.15 in 0.0..=1.0,
+    }
+}
 
 /// A limit for each class on how long its events run, set by what is lost.
 #[derive(Clone, Debug)]
@@ -89,15 +97,23 @@ impl TerminationThreshold {
 
     /// The law with parameters of one's own.
     pub fn builder(classes: &Classes) -> TerminationThresholdBuilder {
+        Self::with(classes, TerminationThresholdConstants::default())
+    }
+
+    pub(crate) fn with(
+        classes: &Classes,
+        constants: TerminationThresholdConstants,
+    ) -> TerminationThresholdBuilder {
+        let multiples = (constants.lower_targets_ratio, constants.upper_targets_ratio);
         TerminationThresholdBuilder {
             parameters: Parameters {
-                interval: INTERVAL,
-                alpha: ALPHA,
-                high: HIGH_WATERMARK,
-                low: LOW_WATERMARK,
+                interval: constants.interval_seconds,
+                alpha: constants.scaling_exponent,
+                high: constants.high_watermark_ratio.get(),
+                low: constants.low_watermark_ratio.get(),
             },
             targets: classes.targets().collect(),
-            classes: classes.targets().map(|target| Limit::of(target, BOUNDS_TARGETS)).collect(),
+            classes: classes.targets().map(|target| Limit::of(target, multiples)).collect(),
         }
     }
 }

@@ -3,22 +3,28 @@
 use tamarisk_control::{Classes, Concurrency};
 
 use super::WorkLimit;
+use crate::constants::constants;
 
-/// Enough for a cold start before a service that is not overloaded, and few enough that a
-/// single worker gets through them within some responses.
-const LIMIT_INITIAL: u32 = 16;
-
-/// More than any one upstream is likely to hold open, and less than the ports there are to
-/// reach it from.
-const LIMIT_MAX: u32 = 32_768;
+constants! {
+    /// Of [`WorkLimit`].
+    pub(crate) struct WorkLimitConstants {
+        // Enough for a cold start before a service that is not overloaded, and few enough
+        // that a single worker gets through them within some responses.
+        /// in flight while nothing is known
+        limit_initial_count: Concurrency = 16.0 in 1.0..=32_768.0,
+        // More than any one upstream is likely to hold open, and less than the ports
+        // there are to reach it from.
+        /// in flight at most
+        limit_max_count: Concurrency = 32_768.0 in 1.0..=1e6,
+    }
+}
 
 /// Sets the constants of [`WorkLimit`]; each has a default.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct WorkLimitBuilder<'a> {
     classes: &'a Classes,
-    limit_initial: Concurrency,
-    limit_max: Concurrency,
+    constants: WorkLimitConstants,
 }
 
 /// Why the constants of [`WorkLimit`] do not go together.
@@ -36,22 +42,23 @@ pub enum InvalidWorkLimit {
 
 impl<'a> WorkLimitBuilder<'a> {
     pub(super) fn new(classes: &'a Classes) -> Self {
-        Self {
-            classes,
-            limit_initial: Concurrency::new(LIMIT_INITIAL),
-            limit_max: Concurrency::new(LIMIT_MAX),
-        }
+        Self { classes, constants: WorkLimitConstants::default() }
+    }
+
+    pub(crate) fn constants(mut self, constants: WorkLimitConstants) -> Self {
+        self.constants = constants;
+        self
     }
 
     /// How many may be in flight while nothing is known of the upstream. Default 16.
     pub fn limit_initial(mut self, limit: Concurrency) -> Self {
-        self.limit_initial = limit;
+        self.constants.limit_initial_count = limit;
         self
     }
 
     /// How many may be in flight at most, whatever is known. Default 32 768.
     pub fn limit_max(mut self, limit: Concurrency) -> Self {
-        self.limit_max = limit;
+        self.constants.limit_max_count = limit;
         self
     }
 
@@ -60,7 +67,7 @@ impl<'a> WorkLimitBuilder<'a> {
     /// # Errors
     /// [`InvalidWorkLimit`] says which do not.
     pub fn build(self) -> Result<WorkLimit, InvalidWorkLimit> {
-        let (initial, max) = (self.limit_initial, self.limit_max);
+        let (initial, max) = (self.constants.limit_initial_count, self.constants.limit_max_count);
         if initial > max {
             return Err(InvalidWorkLimit::Limits { initial, max });
         }
@@ -69,7 +76,8 @@ impl<'a> WorkLimitBuilder<'a> {
 
     /// The law with constants that are known to go together.
     pub(super) fn law(self) -> WorkLimit {
-        let [initial, max] = [self.limit_initial, self.limit_max].map(|it| f64::from(it.get()));
+        let [initial, max] = [self.constants.limit_initial_count, self.constants.limit_max_count]
+            .map(|it| f64::from(it.get()));
         WorkLimit::with_limits(self.classes, initial, max)
     }
 }

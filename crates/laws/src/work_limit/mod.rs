@@ -54,6 +54,7 @@ mod window;
 
 use std::time::Duration;
 
+pub(crate) use builder::WorkLimitConstants;
 pub use builder::{InvalidWorkLimit, WorkLimitBuilder};
 use kinds::{Kind, Kinds};
 use promises::Promises;
@@ -65,7 +66,8 @@ use streams::Streams;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Change, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Ending, Finished, Moved, Reading, Reason, Rejection, Timestamp, Waiting,
+    Ending, Finished, Moved, PlaceLimits, QueueOrder, Reading, Reason, Rejection, Timestamp,
+    Waiting,
 };
 
 /// An event may wait for this share of what its service leaves of its target.
@@ -481,23 +483,6 @@ impl AdmissionLaw for WorkLimit {
         }
     }
 
-    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
-        let kind = self.kinds.row(self.kinds.find(class, kind));
-        let limit = self.promises.park_after(kind);
-        let parks = kind.flowing.is_none();
-        Duration::try_from_secs_f64(limit).ok().filter(|_| parks)
-    }
-
-    fn due(&self, waiting: &Waiting) -> Timestamp {
-        let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
-        let after = Duration::try_from_secs_f64(self.due_after(kind));
-        waiting.entered + after.unwrap_or(Duration::MAX)
-    }
-
-    fn may_start(&self, class: ClassId, kind: u64, _: &Backlog<'_>) -> bool {
-        self.row_may_start(self.kinds.find(class, kind))
-    }
-
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let row = self.kinds.find(finished.class, finished.kind);
         let (seconds, took) = (self.tell(now), finished.service.as_secs_f64());
@@ -539,10 +524,6 @@ impl AdmissionLaw for WorkLimit {
         }
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        Some(Concurrency::new((self.places() + self.streams_running).max(1)))
-    }
-
     fn set_targets(&mut self, classes: &Classes) {
         self.promises = Promises::new(classes);
         self.sharing.set_targets(classes, &self.promises);
@@ -562,5 +543,38 @@ impl AdmissionLaw for WorkLimit {
         if self.patience.is_finite() {
             show("patience_seconds", self.patience);
         }
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for WorkLimit {
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        let kind = self.kinds.row(self.kinds.find(class, kind));
+        let limit = self.promises.park_after(kind);
+        let parks = kind.flowing.is_none();
+        Duration::try_from_secs_f64(limit).ok().filter(|_| parks)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, _: &Backlog<'_>) -> bool {
+        self.row_may_start(self.kinds.find(class, kind))
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        Some(Concurrency::new((self.places() + self.streams_running).max(1)))
+    }
+}
+
+impl QueueOrder for WorkLimit {
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
+        let after = Duration::try_from_secs_f64(self.due_after(kind));
+        waiting.entered + after.unwrap_or(Duration::MAX)
     }
 }

@@ -3,10 +3,10 @@
 use tamarisk_control::{ClassId, Classes, Priority, Timestamp};
 
 use super::promises::Promises;
-use crate::predict_gate_trim::class_shares::ClassShares;
-use crate::predict_gate_trim::clients::{self, Clients};
-use crate::predict_gate_trim::fair_share::FairShare;
-use crate::predict_gate_trim::gate::Interval;
+use crate::sharing::class_shares::ClassShares;
+use crate::sharing::clients::{self, Clients};
+use crate::sharing::fair_share::FairShare;
+use crate::sharing::gate::Interval;
 
 /// A queue stands from so much of its bound on: who has had more than a fair share may fill it
 /// to half of that.

@@ -46,7 +46,7 @@ impl Governor for Composition {
     }
 
     fn places(&self, workers: Concurrency) -> Concurrency {
-        AdmissionLaw::places(self, workers)
+        (self as &dyn AdmissionLaw).places(workers)
     }
 
     fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Knobs> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Dequeue, Finished, Order, Reading,
+    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Dequeue, Order, PlaceLimits, QueueOrder,
     Timestamp, Waiting,
 };
 
@@ -32,19 +32,25 @@ impl AdmissionLaw for FixedLimit {
         if now.since(waiting.entered) < self.target { Dequeue::Run } else { Dequeue::Drop }
     }
 
-    fn order(&self, _: Duration) -> Order {
-        Order::NewestFirst
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
     }
 
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
 
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
+impl PlaceLimits for FixedLimit {
     fn concurrency(&self) -> Option<Concurrency> {
         Some(self.limit)
     }
+}
 
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+impl QueueOrder for FixedLimit {
+    fn order(&self, _: Duration) -> Order {
+        Order::NewestFirst
+    }
 }
 
 /// Answers in time a second, from `from` seconds on, at the best of several fixed

@@ -182,7 +182,7 @@ fn answers<R: Read>(
         }
         Event::Gap { .. } => record.event,
     };
-    let limit = law.concurrency().or_else(|| law.useful_workers());
+    let limit = law.limit();
     Record { at: now, limit, event }
 }
 

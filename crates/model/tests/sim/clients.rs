@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Decision, Finished, Ratio, Reading, Reason, Rejection,
-    Timestamp,
+    AdmissionLaw, Arrival, Backlog, ClassId, Decision, Ratio, Reason, Rejection, Timestamp,
 };
 use tamarisk_laws::Threshold;
 use tamarisk_model::sim::{
@@ -124,12 +123,10 @@ fn who_is_refused_tries_again_and_gives_up_after_as_often_as_stated() {
         fn name(&self) -> &'static str {
             "shut"
         }
+
         fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
             Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(500 * MS))
         }
-        fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-        fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-        fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
     }
     let once = TraceArrival { at: SECOND, class: ClassId::DEFAULT, flow: 0, service: None };
     let attempts = |heed| {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Order,
-    Ratio, Reading, Reason, Rejection, Timestamp, Waiting,
+    PlaceLimits, QueueOrder, Ratio, Reason, Rejection, Timestamp, Waiting,
 };
 use tamarisk_laws::{PredictGateTrim, WorkLimit};
 use tamarisk_model::sim::{
@@ -55,12 +55,6 @@ impl AdmissionLaw for Scribe {
         if age > 115 { Dequeue::Drop } else { Dequeue::Run }
     }
 
-    fn order(&self, head_age: Duration) -> Order {
-        let line = format!("order, head aged {}", head_age.as_millis());
-        writeln!(self.written.lock().unwrap(), "{line}").unwrap();
-        if head_age > 50 * MS { Order::NewestFirst } else { Order::OldestFirst }
-    }
-
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let Finished { class, service, response, .. } = finished;
         let times = (service.as_millis(), response.as_millis());
@@ -71,13 +65,29 @@ impl AdmissionLaw for Scribe {
         self.note(now, "tick", backlog);
     }
 
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for Scribe {
     fn concurrency(&self) -> Option<Concurrency> {
         let (before, after) = self.limits?;
         let later = self.now >= Timestamp::from_nanos(150_000_000);
         Some(Concurrency::new(if later { after } else { before }))
     }
+}
 
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+impl QueueOrder for Scribe {
+    fn order(&self, head_age: Duration) -> Order {
+        let line = format!("order, head aged {}", head_age.as_millis());
+        writeln!(self.written.lock().unwrap(), "{line}").unwrap();
+        if head_age > 50 * MS { Order::NewestFirst } else { Order::OldestFirst }
+    }
 }
 
 /// Arrivals of (ms, class, ms of service).
@@ -223,15 +233,9 @@ impl AdmissionLaw for Witness {
         Decision::Admit
     }
 
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
     fn on_cpu(&mut self, _: Timestamp, busy: Ratio) {
         self.busy.lock().unwrap().push(busy.get());
     }
-
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
 }
 
 fn witnessed(scenario: &Scenario) -> Witness {

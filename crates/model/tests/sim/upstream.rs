@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Change, ClassId, Concurrency, Decision, Finished, Moved, Ratio,
-    Reading, Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Change, ClassId, Concurrency, Decision, Finished, Moved,
+    PlaceLimits, QueueOrder, Ratio, Timestamp, Waiting,
 };
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, KindAt, Load, Outcome, Profile, Scenario, Seen, Simulation,
@@ -80,12 +80,18 @@ impl AdmissionLaw for Probe {
         self.told.lock().unwrap().moved.push((at_ms(now), moved.change, ms(moved.time)));
     }
 
-    fn park_after(&self, _: ClassId, _: u64) -> Option<Duration> {
-        self.park_after
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
     }
 
-    fn due(&self, waiting: &Waiting) -> Timestamp {
-        waiting.entered + self.due[waiting.class.index()]
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for Probe {
+    fn park_after(&self, _: ClassId, _: u64) -> Option<Duration> {
+        self.park_after
     }
 
     fn may_start(&self, class: ClassId, _: u64, backlog: &Backlog<'_>) -> bool {
@@ -95,8 +101,12 @@ impl AdmissionLaw for Probe {
     fn concurrency(&self) -> Option<Concurrency> {
         Some(Concurrency::new(self.limit))
     }
+}
 
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+impl QueueOrder for Probe {
+    fn due(&self, waiting: &Waiting) -> Timestamp {
+        waiting.entered + self.due[waiting.class.index()]
+    }
 }
 
 /// Two classes of one priority.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Finished, Reading, Timestamp,
+    AdmissionLaw, Arrival, Backlog, Concurrency, Decision, PlaceLimits, Timestamp,
 };
 use tamarisk_http_gate::ErrorPages;
 use tamarisk_observe::status::Rejections;
@@ -32,15 +32,15 @@ impl AdmissionLaw for OneByOne {
         Decision::Admit
     }
 
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+}
 
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
+impl PlaceLimits for OneByOne {
     fn concurrency(&self) -> Option<Concurrency> {
         Some(Concurrency::ONE)
     }
-
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
 }
 
 /// A proxy with a gate of one's own, on the test's runtime.

@@ -78,7 +78,7 @@ async fn a_rejection_further_on_keeps_its_reason_and_says_when_to_retry() {
     let front = forwards(&back);
     let error = front.call(4).await.unwrap_err();
     assert_eq!((error.rejection(), error.stage()), (Some(&rejection), Some("back")));
-    assert_eq!(error.to_string(), "stage \"back\": rejected: the admission rate is used up");
+    assert_eq!(error.to_string(), "stage \"back\": rejected: admission rate exceeded");
     settle().await;
     assert_eq!(accounts(&front).completed, 1, "it has done its part");
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, Class, ClassId, Classes, Concurrency, Decision, Dequeue,
-    Ending, Finished, Moved, Order, Priority, Ratio, Reading, Rejection, Target, Timestamp,
-    Waiting,
+    Ending, Finished, Moved, Order, PlaceLimits, Priority, QueueOrder, Ratio, Reading, Rejection,
+    Target, Timestamp, Waiting,
 };
 use tamarisk_stage::{
     Accounts, Batch, BlockingHandler, BoxError, Clock, Context, Handler, Stage, StageBuilder,
@@ -80,10 +80,6 @@ impl AdmissionLaw for Law {
         script.verdict(now, waiting)
     }
 
-    fn order(&self, _: Duration) -> Order {
-        if self.0.lock().newest_first { Order::NewestFirst } else { Order::OldestFirst }
-    }
-
     fn on_finish(&mut self, _: Timestamp, finished: &Finished, _: &Backlog<'_>) {
         let mut script = self.0.lock();
         script.endings.push(finished.ending);
@@ -94,22 +90,34 @@ impl AdmissionLaw for Law {
         self.0.lock().moves.push(*moved);
     }
 
-    fn park_after(&self, _: ClassId, _: u64) -> Option<Duration> {
-        self.0.lock().park_after
-    }
-
-    fn may_start(&self, _: ClassId, kind: u64, _: &Backlog<'_>) -> bool {
-        !self.0.lock().held_back.contains(&kind)
-    }
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
     fn set_targets(&mut self, classes: &Classes) {
         self.0.lock().promised = Some(classes.clone());
     }
 
     fn on_cpu(&mut self, _: Timestamp, busy: Ratio) {
         self.0.lock().cpu = Some(busy);
+    }
+
+    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
+        visit(Reading { name: "answer_count", class: None, value: 42.0 });
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        Some(self)
+    }
+}
+
+impl PlaceLimits for Law {
+    fn park_after(&self, _: ClassId, _: u64) -> Option<Duration> {
+        self.0.lock().park_after
+    }
+
+    fn may_start(&self, _: ClassId, kind: u64, _: &Backlog<'_>) -> bool {
+        !self.0.lock().held_back.contains(&kind)
     }
 
     fn concurrency(&self) -> Option<Concurrency> {
@@ -119,9 +127,11 @@ impl AdmissionLaw for Law {
     fn useful_workers(&self) -> Option<Concurrency> {
         self.0.lock().useful
     }
+}
 
-    fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
-        visit(Reading { name: "answer_count", class: None, value: 42.0 });
+impl QueueOrder for Law {
+    fn order(&self, _: Duration) -> Order {
+        if self.0.lock().newest_first { Order::NewestFirst } else { Order::OldestFirst }
     }
 }
 

@@ -58,6 +58,7 @@ use self::division::Division;
 use self::entry::{Entry, Limit, Seen};
 use self::known::Known;
 use super::{PercentileMapping, ResponseSample};
+use crate::constants::constants;
 
 pub use shares::{
     Bottleneck, EndlessCycle, Flows, InvalidFlows, InvalidStageCount, STAGES_MAX, StageShares,
@@ -68,6 +69,17 @@ const WEIGHT: f64 = 0.5;
 /// The percentiles of `n` stages add up to at most √n times that of the whole, more or less;
 /// more is not believed.
 const LEEWAY_MAX: f64 = 2.0;
+
+constants! {
+    /// Of [`GlobalController`].
+    pub(crate) struct GlobalControllerConstants {
+        // As the thesis [Fair07 §5.3].
+        /// the share of the promise to aim at
+        aim_ratio: Ratio = 0.8 in 0.05..=1.0,
+        /// the length of a sample
+        period_seconds: Duration = 1.0 in 0.1..=60.0,
+    }
+}
 
 /// One promise for a whole graph of stages.
 ///
@@ -118,7 +130,8 @@ impl GlobalController {
     /// For what `classes` are promised, with samples of a second, and 0.8 of the promise
     /// aimed at as the thesis does [Fair07 §5.3].
     pub fn new(classes: &Classes) -> Self {
-        Self::with(classes, Duration::from_secs(1), Ratio::saturating(0.8))
+        let GlobalControllerConstants { aim_ratio, period_seconds } = Default::default();
+        Self::with(classes, period_seconds, aim_ratio)
     }
 
     /// With samples of this length, and this share of the promise aimed at.

@@ -7,6 +7,7 @@ use tamarisk_control::{Classes, PerSecond, Ratio};
 use super::tuned::Tuned;
 use super::{DEPTH, Form, Promise, RATE_MAX, Sample, SelfTuning};
 use crate::TokenBucket;
+use crate::constants::constants;
 use crate::fair::{Demands, OnLineFit, PercentileMapping};
 use crate::period_samples::PeriodSamples;
 
@@ -14,14 +15,22 @@ use crate::period_samples::PeriodSamples;
 const PERIOD_MAX: Duration = Duration::from_secs(2);
 /// Below it, a stage of a hundred a second finishes next to nothing in a sample.
 const PERIOD_MIN: Duration = Duration::from_millis(20);
-/// 80 ms of a target of 100 ms [Fair07 §5.3].
-const AIM: f64 = 0.8;
 /// Ours: two targets, and about what a queue's noise is worth.
 const DEMANDS: Demands = Demands::of(4, 0.1);
-/// Ours: about fifty samples are remembered.
-const FORGETTING: f64 = 0.98;
 /// More responses of one sample say nothing new about its percentile.
 const RESPONSES: usize = 1000;
+
+constants! {
+    /// Of [`SelfTuning`].
+    pub(crate) struct SelfTuningConstants {
+        // 80 ms of a target of 100 ms [Fair07 §5.3].
+        /// the share of the target to aim at
+        aim_ratio: Ratio = 0.8 in 0.05..=1.0,
+        // Ours: about fifty samples are remembered.
+        /// λ of the identification
+        forgetting_ratio: Ratio = 0.98 in 0.8..=1.0,
+    }
+}
 
 /// Sets the constants of [`SelfTuning`].
 #[derive(Clone, Debug)]
@@ -29,10 +38,9 @@ const RESPONSES: usize = 1000;
 pub struct SelfTuningBuilder<'a> {
     classes: &'a Classes,
     form: Form,
+    constants: SelfTuningConstants,
     period: Option<Duration>,
-    aim: Ratio,
     demands: Demands,
-    forgetting: Ratio,
 }
 
 /// Why the constants of [`SelfTuning`] do not go together.
@@ -54,8 +62,13 @@ pub enum InvalidSelfTuning {
 
 impl<'a> SelfTuningBuilder<'a> {
     pub(super) fn new(classes: &'a Classes, form: Form) -> Self {
-        let (aim, forgetting) = (Ratio::saturating(AIM), Ratio::saturating(FORGETTING));
-        Self { classes, form, period: None, aim, demands: DEMANDS, forgetting }
+        let constants = SelfTuningConstants::default();
+        Self { classes, form, constants, period: None, demands: DEMANDS }
+    }
+
+    pub(crate) fn constants(mut self, constants: SelfTuningConstants) -> Self {
+        self.constants = constants;
+        self
     }
 
     /// How long a sample lasts. Default: half the strictest target, 20 ms to 2 s.
@@ -66,7 +79,7 @@ impl<'a> SelfTuningBuilder<'a> {
 
     /// The share of the target to aim at. Default 0.8.
     pub fn aim(mut self, share: Ratio) -> Self {
-        self.aim = share;
+        self.constants.aim_ratio = share;
         self
     }
 
@@ -78,7 +91,7 @@ impl<'a> SelfTuningBuilder<'a> {
 
     /// λ of the identification. Default 0.98.
     pub fn forgetting(mut self, factor: Ratio) -> Self {
-        self.forgetting = factor;
+        self.constants.forgetting_ratio = factor;
         self
     }
 
@@ -93,10 +106,10 @@ impl<'a> SelfTuningBuilder<'a> {
         {
             return Err(InvalidSelfTuning::Period(period));
         }
-        if self.aim == Ratio::ZERO {
-            return Err(InvalidSelfTuning::Aim(self.aim));
+        if self.constants.aim_ratio == Ratio::ZERO {
+            return Err(InvalidSelfTuning::Aim(self.constants.aim_ratio));
         }
-        let identification = OnLineFit::new(self.forgetting)?;
+        let identification = OnLineFit::new(self.constants.forgetting_ratio)?;
         let tuned = Tuned::new(self.form, self.demands, identification)?;
         Ok(self.law_with(tuned))
     }
@@ -107,7 +120,7 @@ impl<'a> SelfTuningBuilder<'a> {
     }
 
     fn law_with(self, tuned: Tuned) -> SelfTuning {
-        let promise = Promise::new(self.classes, self.aim, self.period);
+        let promise = Promise::new(self.classes, self.constants.aim_ratio, self.period);
         let rate = PerSecond::new(RATE_MAX).unwrap_or(PerSecond::ZERO);
         SelfTuning {
             mapping: PercentileMapping::new(Ratio::saturating(promise.percentile)),

@@ -60,6 +60,7 @@ mod tuned;
 
 use std::time::Duration;
 
+pub(crate) use builder::SelfTuningConstants;
 pub use builder::{InvalidSelfTuning, SelfTuningBuilder};
 
 use tamarisk_control::{

@@ -78,8 +78,8 @@ use demand::Demand;
 
 use tamarisk_control::{
     Activity, AdmissionLaw, Arrival, Backlog, BatchLaw, BatchSize, ClassId, Classes, Concurrency,
-    Decision, Dequeue, Finished, Leeway, Moved, Order, QualityLaw, Ratio, Reading, Strain,
-    TerminationLaw, Timestamp, Waiting, WorkersLaw,
+    Decision, Dequeue, Finished, Leeway, Moved, PlaceLimits, QualityLaw, QueueOrder, Ratio,
+    Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
 };
 
 use super::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
@@ -465,10 +465,6 @@ impl AdmissionLaw for Composition {
         verdict
     }
 
-    fn order(&self, head_age: Duration) -> Order {
-        self.fast.order(head_age)
-    }
-
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.fast.on_finish(now, finished, backlog);
         self.quality.on_finish(now, finished);
@@ -476,18 +472,6 @@ impl AdmissionLaw for Composition {
 
     fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
         self.fast.on_move(now, moved, backlog);
-    }
-
-    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
-        self.fast.park_after(class, kind)
-    }
-
-    fn due(&self, waiting: &Waiting) -> Timestamp {
-        self.fast.due(waiting)
-    }
-
-    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
-        self.fast.may_start(class, kind, backlog)
     }
 
     fn on_tick(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
@@ -506,18 +490,6 @@ impl AdmissionLaw for Composition {
         self.period = period(classes);
     }
 
-    fn concurrency(&self) -> Option<Concurrency> {
-        self.fast.concurrency()
-    }
-
-    /// As the fast loop has it, unless another law changes how many workers there are or
-    /// what an event costs: of two that try things out at once each would mistake the other's
-    /// doing for its own.
-    fn useful_workers(&self) -> Option<Concurrency> {
-        let others = || [self.workers.strain(), self.batch.strain(), self.quality.strain()];
-        self.fast.useful_workers().filter(|_| others().iter().all(|&it| it == Strain::Fixed))
-    }
-
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         self.fast.readings(visit);
         self.workers.readings(visit);
@@ -527,5 +499,38 @@ impl AdmissionLaw for Composition {
         let longest = self.patience.iter().map(|patience| patience.0).max().unwrap_or(1);
         let value = f64::from(longest);
         visit(Reading { name: "patience_periods_count", class: None, value });
+    }
+
+    fn place_limits(&self) -> Option<&dyn PlaceLimits> {
+        Some(self)
+    }
+
+    fn queue_order(&self) -> Option<&dyn QueueOrder> {
+        self.fast.queue_order()
+    }
+}
+
+impl PlaceLimits for Composition {
+    fn park_after(&self, class: ClassId, kind: u64) -> Option<Duration> {
+        self.fast.park_after(class, kind)
+    }
+
+    fn may_start(&self, class: ClassId, kind: u64, backlog: &Backlog<'_>) -> bool {
+        self.fast.may_start(class, kind, backlog)
+    }
+
+    fn concurrency(&self) -> Option<Concurrency> {
+        self.fast.place_limits()?.concurrency()
+    }
+
+    /// As the fast loop has it, unless another law changes how many workers there are or
+    /// what an event costs: of two that try things out at once each would mistake the other's
+    /// doing for its own.
+    fn useful_workers(&self) -> Option<Concurrency> {
+        let others = || [self.workers.strain(), self.batch.strain(), self.quality.strain()];
+        self.fast
+            .place_limits()?
+            .useful_workers()
+            .filter(|_| others().iter().all(|&it| it == Strain::Fixed))
     }
 }

@@ -27,12 +27,6 @@ impl AdmissionLaw for Door {
             Decision::Admit
         }
     }
-
-    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {}
-
-    fn on_tick(&mut self, _: Timestamp, _: &Backlog<'_>) {}
-
-    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
 }
 
 /// What a stub was asked, and how far it has gone.

@@ -52,7 +52,7 @@ async fn a_refusal_of_the_law_says_why_and_when_to_retry() {
     law.script().refuses = Some(rejection);
     let refused = stage.sink().try_send(7).unwrap_err();
     assert_eq!((refused.event, refused.rejection), (7, rejection));
-    assert_eq!(refused.to_string(), "rejected: the admission rate is used up");
+    assert_eq!(refused.to_string(), "rejected: admission rate exceeded");
     assert_eq!(stage.sink().reserve(Entry::new()).err(), Some(rejection));
     assert_eq!(stage.observe().rejections[&Reason::RateExceeded], 2);
 }

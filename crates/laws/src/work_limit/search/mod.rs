@@ -5,24 +5,29 @@
 //! unhurried they take. More in flight than X wait in the upstream.
 //!
 //! *Free.* Without evidence that the upstream is full the limit only guards against a step:
-//! it leaves room above what is in flight, and grows at once when it is reached (`growth.rs`).
+//! it leaves room above what is in flight, and grows at once when it is reached (`free.rs`,
+//! `growth.rs`).
 //!
 //! *Full.* If places run out and answers take clearly longer, the answers so far may show how
 //! many the upstream works at (`curve.rs`). If they do not, the limit is lowered step by step.
-//! Each step is a trial (`trial.rs`). While the work does not follow, the search goes on
-//! downwards; at the first step that costs work it goes back. What was seen there is the
-//! unhurried service.
+//! Each step is a trial (`searching.rs`, `verdict.rs`). While the work does not follow, the
+//! search goes on downwards; at the first step that costs work it goes back. What was seen
+//! there is the unhurried service.
 //!
 //! *Held.* From then on L = X + m: as many as are busy, and a margin m, by which the upstream
 //! always has somebody to go on with. Trials of a higher limit come often, for they cost
-//! nothing but a longer wait, those of a lower one seldom.
+//! nothing but a longer wait, those of a lower one seldom (`held.rs`).
+
+mod free;
+mod held;
+mod searching;
+mod verdict;
 
 use super::curve::{Cautious, Curve};
-use super::growth::{Growth, HARMLESS};
+use super::growth::Growth;
 use super::kept_places;
 use super::kinds::Kinds;
 use super::promises::{Late, Promises};
-use super::trial::{self, Comparison};
 use super::window::{History, Pool, Window};
 
 /// A window ends after so many answers of equal work …
@@ -30,44 +35,14 @@ const WINDOW: f64 = 48.0;
 /// … or after a second or a response, with so few.
 const WINDOW_FEW: f64 = 4.0;
 
-/// If answers are late with places left, the limit is so much of what is in flight.
-const FEWER: f64 = 0.9;
-/// A limit that is lowered without a search is not lower than this.
-const LIMIT_FEW: f64 = 4.0;
-
-/// An upstream is taken for full only if answers take so many standard errors more …
-const SURE: f64 = 2.5;
-/// … than so many times their unhurried service.
-const SURE_HURRY: f64 = 1.15;
 /// Answers matter that take more than this share of what can be promised.
 const LATE: f64 = 0.5;
 
-/// A step of the search lowers the limit to so much of it, …
-const SEARCH_STEP: f64 = 0.62;
-/// or further, towards so many times what it would be held at, but not below this, …
-const SEARCH_AIM: f64 = 1.2;
-const SEARCH_STEP_MOST: f64 = 0.2;
-/// … once there are so many answers of equal work, or it has been looked at for so many seconds;
-const SEARCH_ANSWERS: f64 = 40.0;
-const SEARCH_LENGTH: f64 = 2.0;
-/// … a trial afterwards to this, or raises it to that.
-const DOWN: f64 = 0.7;
-const UP: f64 = 1.35;
 /// A trial is decided after so many answers of equal work, in a search after half of them.
 const TRIAL: f64 = 160.0;
-/// None begins before so many, or so many seconds, under the present limit.
-const TRIED: f64 = 4.0;
-/// Above this f the work follows the limit.
-const FOLLOWS: f64 = 0.6;
-/// Below it only the wait does: in a search, and afterwards, when it should not start anew.
-const WAITS: f64 = 0.5;
-const WAITS_SURELY: f64 = 0.3;
-/// Windows between trials upwards, and downwards at first and at most.
+/// Windows between trials upwards, and downwards at first.
 const UP_EVERY: u32 = 10;
 const DOWN_EVERY: u32 = 16;
-const DOWN_EVERY_MAX: u32 = 256;
-/// While answers are late, they come so many times as often.
-const DOWN_WHEN_LATE: u32 = 8;
 /// Below this share of the promise nothing is gained by shorter waits in the upstream.
 const LATE_LEAST: f64 = 0.1;
 /// But answers that take so many times their unhurried service may mean that this is not known.
@@ -80,20 +55,9 @@ const MARGIN_MIN: f64 = 0.08;
 const MARGIN_WAIT: f64 = 0.15;
 /// … but no more than this share of X.
 const MARGIN_MAX: f64 = 0.35;
-/// If it turns out to have room, a held limit grows by this factor at a time.
-const HELD_GROWTH: f64 = 1.2;
-/// The upstream has room if answers take less than so many times their unhurried service, by so
-/// many of them at least.
+/// The upstream has room if answers take less than so many times their unhurried service.
 const UNHURRIED: f64 = 1.1;
-const ROOM_ANSWERS: f64 = 12.0;
-/// X + m is followed upwards to so many times the limit at once, and downwards to this: what is
-/// lower still has to be tried.
-const AIM_HIGH: f64 = 1.5;
-const AIM_LOW: f64 = 0.8;
 
-/// A limit that was read from the curve is not so high that a response would take more than this
-/// share of the promise, if fewer are likely.
-const HELD_RESPONSE: f64 = 0.6;
 /// Work that waits shows that places run out if this share of them is taken.
 const EXHAUSTED: f64 = 0.5;
 /// So many first answers are looked at one by one.
@@ -313,51 +277,6 @@ impl Search {
         }
     }
 
-    // Free → Held: the answers show how many the upstream works at.
-    fn hold_if_shown(
-        &mut self,
-        now: f64,
-        response: f64,
-        exhausted: bool,
-        kinds: &mut Kinds,
-        promises: &Promises,
-    ) -> bool {
-        let Some(shown) = self.curve.busy(now, exhausted, kinds) else { return false };
-        let main = self.curve.main();
-        let margin = self.margin(kinds, promises) * self.rate;
-        let limit =
-            |busy: f64| busy + margin.min(MARGIN_MAX * busy).max(MARGIN_PLACES + MARGIN_MIN * busy);
-        // Too many are corrected by a trial that costs nothing, too few by one that costs work.
-        let mut busy = shown.most;
-        if let Some((unhurried, _)) = self.curve.unhurried(main, busy) {
-            let expected = unhurried * limit(busy) / busy;
-            let promise = HELD_RESPONSE * promises.kept(kinds.row(main));
-            busy = (busy * promise / expected).clamp(shown.likely, shown.most);
-        }
-        for row in 0..kinds.iter().count() {
-            if let Some((mean, count)) = self.curve.unhurried(row, busy) {
-                kinds.row_mut(row).service.measured(mean, count, true);
-            }
-        }
-        self.mode = Mode::Held;
-        self.cautious = None;
-        self.history.clear();
-        self.curve.clear();
-        self.trial = None;
-        self.work = busy;
-        (self.up_at, self.lowered_at) = (self.windows + UP_EVERY, self.windows);
-        self.set(now, limit(busy), response);
-        true
-    }
-
-    // Free → Free: the limit was reached.
-    fn grow(&mut self, now: f64) {
-        if let Some(limit) = self.growth.grown(self.limit) {
-            self.limit = limit.min(self.limit_max);
-            self.growth.restart(now);
-        }
-    }
-
     fn end_window_if_due(&mut self, now: f64, kinds: &mut Kinds, promises: &Promises) {
         /// Windows are at least this long: answers that come in bursts say nothing of a rate.
         const LENGTH_MIN: f64 = 0.1;
@@ -401,35 +320,6 @@ impl Search {
         }
         self.unpressed = 0;
         self.remember(now, seen, response, kinds, promises);
-    }
-
-    fn end_free_window(&mut self, now: f64, seen: Pool, kinds: &mut Kinds, promises: &Promises) {
-        (self.work, self.rate) = (seen.work, seen.rate);
-        let response = self.window.seconds / self.window.count;
-        let late = promises.latest(kinds, &self.window).hurried;
-        let error = SURE * (kinds.spread() / seen.answers.max(1.0)).sqrt();
-        let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
-        if sure && self.window.is_pressed() && late > HARMLESS {
-            // Free → Held, Searching: places have run out, and answers take longer.
-            if !self.hold_if_shown(now, response, true, kinds, promises) {
-                self.mode = Mode::Searching;
-                self.trial = None;
-                self.history.clear();
-                self.down_every = DOWN_EVERY;
-                self.remember(now, seen, response, kinds, promises);
-            }
-            return;
-        }
-        if sure && late > LATE {
-            // Late with places left, as of clients that are as many as the places: fewer, until
-            // somebody waits, so that it shows whether fewer do as much.
-            let most = FEWER * self.window.seconds / self.window.length;
-            self.limit = self.limit.min(most).max(LIMIT_FEW);
-            self.growth.restart(now);
-        } else if self.limit > self.growth.room() {
-            self.limit = (0.9 * self.limit).max(self.growth.room()).max(self.limit_initial);
-        }
-        self.begin_window(now);
     }
 
     /// Keeps the window, and decides by it and those before it.
@@ -488,131 +378,6 @@ impl Search {
         self.work + room.max(MARGIN_PLACES + MARGIN_MIN * self.work)
     }
 
-    // Searching: a step down.
-    fn search_on(&mut self, now: f64, look: Look) {
-        let Look { here, in_flight, aim, .. } = look;
-        if here.answers >= SEARCH_ANSWERS || here.length > SEARCH_LENGTH {
-            self.trial = Some(self.limit);
-            let (most, least) = (SEARCH_STEP * self.limit, SEARCH_STEP_MOST * self.limit);
-            let lower = (SEARCH_AIM * aim).clamp(least, most);
-            self.set(now, lower.min(self.limit - 1.0), in_flight);
-        } else {
-            self.begin_window(now);
-        }
-    }
-
-    // Held: the limit follows the work, and is tried now and then.
-    fn hold(&mut self, now: f64, look: Look) {
-        let Look { here, response, in_flight, pressed, late, spread, aim } = look;
-        let limit = self.limit;
-        let doubt = 0.5 * (spread / here.answers).sqrt();
-        let has_room = here.hurry + doubt < UNHURRIED && here.answers >= ROOM_ANSWERS;
-        let matters = late.any > LATE_LEAST || here.hurry > HURRIED;
-        let lowers = matters && self.may_lower(late.hurried > LATE);
-        let tried = here.answers >= TRIAL || here.length >= TRIED;
-        if has_room && pressed {
-            self.set(now, (HELD_GROWTH * limit).max(limit + 1.0), response);
-        } else if tried && pressed && lowers && (self.windows >= self.up_at || late.hurried > LATE)
-        {
-            self.up_at = self.windows + UP_EVERY;
-            self.try_lower(now, in_flight);
-        } else if tried && pressed && self.windows >= self.up_at {
-            self.trial = Some(limit);
-            self.up_at = self.windows + UP_EVERY;
-            self.set(now, (UP * limit).ceil().max(limit + 1.0), response);
-        } else if tried && matters && aim < AIM_LOW * self.confirmed && self.may_lower(true) {
-            self.try_lower(now, in_flight);
-        } else if (aim - limit).abs() > (0.12 * limit).max(0.6)
-            && aim >= AIM_LOW * self.confirmed
-            && (aim < limit || here.hurry >= UNHURRIED)
-        {
-            let confirmed = if aim < limit { self.confirmed } else { aim };
-            self.set(now, aim.min(AIM_HIGH * limit), response);
-            self.confirmed = confirmed;
-        } else {
-            self.begin_window(now);
-        }
-    }
-
-    /// A trial of a lower limit.
-    fn try_lower(&mut self, now: f64, in_flight: f64) {
-        self.trial = Some(self.limit);
-        self.lowered_at = self.windows;
-        self.set(now, (DOWN * self.limit).floor().min(self.limit - 1.0), in_flight);
-    }
-
-    /// Whether it is time for that: the later answers are, the sooner.
-    fn may_lower(&self, soon: bool) -> bool {
-        let every = if soon { self.down_every / DOWN_WHEN_LATE } else { self.down_every };
-        self.limit > 1.5 && self.windows >= self.lowered_at + every
-    }
-
-    /// Whether the present limit is better than the one before, or it is too early to tell.
-    fn judge(
-        &mut self,
-        before: f64,
-        most: usize,
-        response: f64,
-        spread: f64,
-        kinds: &mut Kinds,
-    ) -> Verdict {
-        let compared = trial::compare(&self.history, kinds, self.limit, before, most, spread);
-        let Some(Comparison { follows, error, here }) = compared else {
-            self.trial = None;
-            return Verdict::Stay;
-        };
-        let (lowered, searching) = (self.limit < before, self.mode == Mode::Searching);
-        let needed = TRIAL * spread * if searching { 0.5 } else { 1.0 };
-        let clear = (follows - 0.5).abs() > (1.6 * error).max(0.15)
-            && here.answers >= (24.0 * spread).min(4.0 + 8.0 * here.length)
-            && (searching || follows > 0.5);
-        let long = here.answers >= 8.0 && here.length >= (2.0 * spread).max(3.0 * response);
-        if here.answers < needed && !clear && !long {
-            return Verdict::Open;
-        }
-        self.trial = None;
-        if follows > if lowered && searching { WAITS } else { FOLLOWS } {
-            if follows > FOLLOWS {
-                // Nobody waited at the lower limit.
-                self.measure(self.limit.min(before), most, searching, kinds);
-            }
-            if lowered {
-                self.mode = Mode::Held;
-                self.rest_from_lowering();
-            } else {
-                self.up_at = self.windows + 1;
-            }
-            return Verdict::Follows;
-        }
-        if !lowered {
-            return Verdict::Back;
-        }
-        if searching
-            || follows + error < WAITS_SURELY
-            || (follows < WAITS_SURELY && here.hurry > UNHURRIED)
-        {
-            self.mode = Mode::Searching;
-            self.down_every = DOWN_EVERY;
-        } else {
-            self.mode = Mode::Held;
-            self.rest_from_lowering();
-        }
-        Verdict::Stay
-    }
-
-    fn measure(&self, limit: f64, most: usize, anew: bool, kinds: &mut Kinds) {
-        for row in 0..kinds.iter().count() {
-            let answers = History::answers(row, self.history.near(limit, most));
-            if let Some(mean) = answers.mean(ANSWERS_MEASURED) {
-                kinds.row_mut(row).service.measured(mean, answers.count, anew);
-            }
-        }
-    }
-
-    fn rest_from_lowering(&mut self) {
-        self.down_every = (2 * self.down_every).min(DOWN_EVERY_MAX);
-    }
-
     /// How long those may wait in the upstream that are beyond the margin's least, in seconds.
     fn margin(&self, kinds: &Kinds, promises: &Promises) -> f64 {
         let present = kinds.iter().filter(|(row, _)| self.window.answers[*row].count > 0.0);
@@ -637,9 +402,7 @@ impl Search {
     }
 }
 
-/// So many answers of a kind make a measurement of it.
-const ANSWERS_MEASURED: f64 = 6.0;
-
+/// What a trial has shown.
 enum Verdict {
     /// It is too early to tell.
     Open,

@@ -1,0 +1,111 @@
+//! The events of a stage, as its law sees them.
+
+use std::time::Duration;
+
+use crate::{ClassId, Timestamp};
+
+/// An event that asks to enter a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its class, one of the stage's.
+    pub class: ClassId,
+    /// After this instant its answer is of no use to anyone.
+    pub deadline: Option<Timestamp>,
+    /// Which client it is from, or what else it is one of many of; 0 if that is
+    /// not known.
+    pub flow: u64,
+    /// What kind of work it is: events of one kind take about as long. 0 if that is not
+    /// known.
+    pub kind: u64,
+}
+
+/// An event that has reached the head of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its class.
+    pub class: ClassId,
+    /// When it entered the stage.
+    pub entered: Timestamp,
+    /// After this instant its answer is of no use to anyone.
+    pub deadline: Option<Timestamp>,
+    /// What kind of work it is, as it was on arrival.
+    pub kind: u64,
+}
+
+/// An event that has run to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Its class.
+    pub class: ClassId,
+    /// From leaving the queue to its end.
+    pub service: Duration,
+    /// From entering the stage to its end.
+    pub response: Duration,
+    /// How it ended.
+    pub ending: Ending,
+    /// What kind of work it was, as it was on arrival.
+    pub kind: u64,
+}
+
+/// An event whose place has changed otherwise than by starting to run or ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its class.
+    pub class: ClassId,
+    /// What kind of work it is, as it was on arrival.
+    pub kind: u64,
+    /// What has changed.
+    pub change: Change,
+    /// How long it has been where it was: in the queue, or in service.
+    pub time: Duration,
+}
+
+/// How the place of an event has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Change {
+    /// It left the queue without running: it was dropped.
+    Dropped,
+    /// It left the queue without running, because its caller left.
+    Abandoned,
+    /// It gave up its place while it runs: it has run for longer than
+    /// [`park_after`](crate::PlaceLimits::park_after) says.
+    Parked,
+    /// It ended after it had been parked; it held no place any more.
+    ParkedEnded,
+    /// It gave up its place while its caller is waited for.
+    Suspended,
+    /// It has its place again after it was suspended.
+    Resumed,
+    /// The first data of a stream is out, which ends its response time. It keeps its place, and
+    /// its end is [`Ending::Untimed`].
+    FirstData,
+}
+
+impl Change {
+    /// All of them. New ones are added at the end: traces name them by their place.
+    pub const ALL: [Self; 7] = [
+        Self::Dropped,
+        Self::Abandoned,
+        Self::Parked,
+        Self::ParkedEnded,
+        Self::Suspended,
+        Self::Resumed,
+        Self::FirstData,
+    ];
+}
+
+/// How an event that ran came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// With its work done: the sample speaks for the service.
+    Completed,
+    /// Without it (an error, a panic, a fast 5xx or 429 from an upstream). Its
+    /// short time says nothing good: laws count it as slow.
+    Failed,
+    /// Ended early, overdue or abandoned: it took at least this long.
+    Terminated,
+    /// It no longer counts towards response times (a stream or tunnel after
+    /// its head), but it did hold its place until now. Reported when the head is
+    /// out: an event that keeps its place keeps it from others.
+    Untimed,
+}

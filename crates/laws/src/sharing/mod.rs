@@ -1,0 +1,7 @@
+//! Who may use how much of an overloaded stage: classes by their weights, clients alike. Parts
+//! of more than one law.
+
+pub(crate) mod class_shares;
+pub(crate) mod clients;
+pub(crate) mod fair_share;
+pub(crate) mod gate;

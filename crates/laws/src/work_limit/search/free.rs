@@ -1,0 +1,105 @@
+//! Free: places are given as they are asked for, until the upstream is known to be full.
+
+use super::{
+    DOWN_EVERY, LATE, MARGIN_MAX, MARGIN_MIN, MARGIN_PLACES, Mode, Search, UP_EVERY, WINDOW_FEW,
+};
+use crate::work_limit::growth::HARMLESS;
+use crate::work_limit::kinds::Kinds;
+use crate::work_limit::promises::Promises;
+use crate::work_limit::window::Pool;
+
+/// If answers are late with places left, the limit is so much of what is in flight.
+const FEWER: f64 = 0.9;
+/// A limit that is lowered without a search is not lower than this.
+const LIMIT_FEW: f64 = 4.0;
+
+/// An upstream is taken for full only if answers take so many standard errors more …
+const SURE: f64 = 2.5;
+/// … than so many times their unhurried service.
+const SURE_HURRY: f64 = 1.15;
+
+/// A limit that was read from the curve is not so high that a response would take more than this
+/// share of the promise, if fewer are likely.
+const HELD_RESPONSE: f64 = 0.6;
+
+impl Search {
+    // Free → Held: the answers show how many the upstream works at.
+    pub(super) fn hold_if_shown(
+        &mut self,
+        now: f64,
+        response: f64,
+        exhausted: bool,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) -> bool {
+        let Some(shown) = self.curve.busy(now, exhausted, kinds) else { return false };
+        let main = self.curve.main();
+        let margin = self.margin(kinds, promises) * self.rate;
+        let limit =
+            |busy: f64| busy + margin.min(MARGIN_MAX * busy).max(MARGIN_PLACES + MARGIN_MIN * busy);
+        // Too many are corrected by a trial that costs nothing, too few by one that costs work.
+        let mut busy = shown.most;
+        if let Some((unhurried, _)) = self.curve.unhurried(main, busy) {
+            let expected = unhurried * limit(busy) / busy;
+            let promise = HELD_RESPONSE * promises.kept(kinds.row(main));
+            busy = (busy * promise / expected).clamp(shown.likely, shown.most);
+        }
+        for row in 0..kinds.iter().count() {
+            if let Some((mean, count)) = self.curve.unhurried(row, busy) {
+                kinds.row_mut(row).service.measured(mean, count, true);
+            }
+        }
+        self.mode = Mode::Held;
+        self.cautious = None;
+        self.history.clear();
+        self.curve.clear();
+        self.trial = None;
+        self.work = busy;
+        (self.up_at, self.lowered_at) = (self.windows + UP_EVERY, self.windows);
+        self.set(now, limit(busy), response);
+        true
+    }
+
+    // Free → Free: the limit was reached.
+    pub(super) fn grow(&mut self, now: f64) {
+        if let Some(limit) = self.growth.grown(self.limit) {
+            self.limit = limit.min(self.limit_max);
+            self.growth.restart(now);
+        }
+    }
+
+    pub(super) fn end_free_window(
+        &mut self,
+        now: f64,
+        seen: Pool,
+        kinds: &mut Kinds,
+        promises: &Promises,
+    ) {
+        (self.work, self.rate) = (seen.work, seen.rate);
+        let response = self.window.seconds / self.window.count;
+        let late = promises.latest(kinds, &self.window).hurried;
+        let error = SURE * (kinds.spread() / seen.answers.max(1.0)).sqrt();
+        let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
+        if sure && self.window.is_pressed() && late > HARMLESS {
+            // Free → Held, Searching: places have run out, and answers take longer.
+            if !self.hold_if_shown(now, response, true, kinds, promises) {
+                self.mode = Mode::Searching;
+                self.trial = None;
+                self.history.clear();
+                self.down_every = DOWN_EVERY;
+                self.remember(now, seen, response, kinds, promises);
+            }
+            return;
+        }
+        if sure && late > LATE {
+            // Late with places left, as of clients that are as many as the places: fewer, until
+            // somebody waits, so that it shows whether fewer do as much.
+            let most = FEWER * self.window.seconds / self.window.length;
+            self.limit = self.limit.min(most).max(LIMIT_FEW);
+            self.growth.restart(now);
+        } else if self.limit > self.growth.room() {
+            self.limit = (0.9 * self.limit).max(self.growth.room()).max(self.limit_initial);
+        }
+        self.begin_window(now);
+    }
+}
