@@ -41,7 +41,7 @@ pub(crate) const DOCS: Step = Step {
 };
 pub(crate) const TABLES: [Step; 2] = [
     step("tables", "run --release --package tamarisk-model --example law_table"),
-    step("tables", "run --release --package tamarisk-laws --example upstream_widths"),
+    step("tables", "run --release --package tamarisk-model --example upstream_widths"),
 ];
 pub(crate) const FIGURES: [Step; 2] = [
     step("figures", "run --release --package tamarisk-model --example figures docs/figures"),

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tamarisk_control::{AdmissionLaw, GlobalLaw, Rejection, Timestamp};
-use tamarisk_laws::Open;
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::fair::InvalidStageCount;
+use tamarisk_laws::{Knobs, Open};
 
 use super::calendar::Calendar;
 use super::clients::ClientRun;
@@ -18,7 +18,7 @@ use super::plan::{EXIT, Place, Plan};
 use super::random::Stream;
 use super::report::Report;
 use super::resource::ResourceRun;
-use super::ruling::Ruled;
+use super::ruling::{Governor, Ruled};
 use super::scenario::Scenario;
 use super::stage::{Entered, Next, StageRun};
 use super::watch::{Outcome, Seen, Watch, What};
@@ -224,6 +224,22 @@ impl<'a, W: Watch> Run<'a, W> {
         Ok(self)
     }
 
+    /// With `governor` over all of the stage named `stage`, which begins with `knobs`.
+    ///
+    /// # Errors
+    /// [`UnknownStage`] if there is none of that name.
+    pub fn governor(
+        mut self,
+        stage: &str,
+        governor: Box<dyn Governor>,
+        knobs: Knobs,
+    ) -> Result<Self, UnknownStage> {
+        let index = self.place(stage)?;
+        let ruled = Ruled::by_governor(governor, knobs);
+        self.stages[index] = StageRun::new(&self.plan.stages[index], ruled);
+        Ok(self)
+    }
+
     fn place(&self, stage: &str) -> Result<usize, UnknownStage> {
         let index = self.plan.stages.iter().position(|plan| plan.name == stage);
         index.ok_or_else(|| UnknownStage(stage.to_owned()))
@@ -254,7 +270,7 @@ impl<'a, W: Watch> Run<'a, W> {
     /// Runs to the end of the scenario's time.
     pub fn finish(mut self) -> Report {
         for stage in 0..self.stages.len() {
-            if self.stages[stage].ruling.composition().is_some() {
+            if self.stages[stage].ruling.has_slow_laws() {
                 self.tell_knobs(stage);
             }
         }

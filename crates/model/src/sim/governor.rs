@@ -52,11 +52,8 @@ impl StageRun {
         let Some(knobs) = self.ruling.govern(Timestamp::from_nanos(now), &activity) else {
             return false;
         };
-        if let Some(composition) = self.ruling.composition() {
-            for (index, limit) in self.limits.iter_mut().enumerate() {
-                let stated = composition.limit(ClassId::new(index));
-                *limit = stated.map_or(u64::MAX, nanos);
-            }
+        for (index, limit) in self.limits.iter_mut().enumerate() {
+            *limit = self.ruling.limit(ClassId::new(index)).map_or(u64::MAX, nanos);
         }
         let changed = std::mem::replace(&mut self.knobs, knobs) != knobs;
         if changed {

@@ -128,6 +128,7 @@ pub use profile::{InvalidProfile, Profile};
 pub use report::{
     ClassReport, Durations, GlobalReport, GlobalStageReport, Report, StageClassReport, StageReport,
 };
+pub use ruling::Governor;
 pub use scenario::{
     BATCHES_MAX, Client, Discipline, Heed, Kind, KindAt, Load, Resource, ResourceKind, Retry,
     Route, Scenario, Stage, Step, TraceArrival,

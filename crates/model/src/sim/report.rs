@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tamarisk_control::global::Share;
-use tamarisk_control::{Reason, Target};
+use tamarisk_control::{AdmissionLaw, ClassId, Reason, Target};
 
 use super::confidence::Estimate;
 use super::engine::Run;
@@ -83,6 +83,9 @@ pub struct StageReport {
     pub name: String,
     /// Its admission law's.
     pub law: &'static str,
+    /// What its admission law and slow laws showed in the end: the name of each reading, of which
+    /// class it is if it is of one, and its value.
+    pub readings: Vec<(String, Option<ClassId>, f64)>,
     /// Where slow laws rule it too: what each rules, and its name.
     pub slow_laws: Vec<(&'static str, &'static str)>,
     /// How many workers it had, on average over time.
@@ -224,6 +227,7 @@ fn stage_reports<W>(run: &Run<'_, W>) -> Vec<StageReport> {
     let report = |(index, (stage, base)): (usize, (&StageRun, &StageBase))| StageReport {
         name: run.plan.stages[index].name.clone(),
         law: stage.ruling.admission().name(),
+        readings: readings(stage.ruling.admission()),
         slow_laws: stage.ruling.slow_names(),
         workers: (stage.courses.workers.area(run.plan.end) - base.knobs[0]) / span,
         batch: (stage.courses.batch.area(run.plan.end) - base.knobs[1]) / span,
@@ -235,6 +239,12 @@ fn stage_reports<W>(run: &Run<'_, W>) -> Vec<StageReport> {
         classes: stage_class_reports(run.plan, stage, base),
     };
     run.stages.iter().zip(&run.ledger.base.stages).enumerate().map(report).collect()
+}
+
+fn readings(law: &dyn AdmissionLaw) -> Vec<(String, Option<ClassId>, f64)> {
+    let mut readings = Vec::new();
+    law.readings(&mut |it| readings.push((it.name.to_owned(), it.class, it.value)));
+    readings
 }
 
 fn stage_class_reports(plan: &Plan, stage: &StageRun, base: &StageBase) -> Vec<StageClassReport> {

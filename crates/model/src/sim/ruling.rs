@@ -1,12 +1,98 @@
 //! What rules a simulated stage, and what it begins with.
 
-use tamarisk_control::{AdmissionLaw, BatchSize, Classes, Concurrency, Ratio};
+use std::time::Duration;
+
+use tamarisk_control::{
+    Activity, AdmissionLaw, Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, Ratio,
+    Timestamp,
+};
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::{Knobs, Open, Ruling, SlowLaws};
 
+/// Rules all of a simulated stage: an admission law, and slow laws that are combined in another
+/// way than in a [`Composition`](tamarisk_laws::Composition).
+pub trait Governor: Send {
+    /// The law that is asked about each event.
+    fn admission(&self) -> &dyn AdmissionLaw;
+
+    /// The same, to be asked.
+    fn admission_mut(&mut self) -> &mut dyn AdmissionLaw;
+
+    /// An event ended after it had run. Whoever implements this tells the admission law.
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        self.admission_mut().on_finish(now, finished, backlog);
+    }
+
+    /// A tick, after that of the admission law: what the stage is set to from now on.
+    fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Knobs;
+
+    /// How long an event of this class may run; `None` if nothing ends it.
+    fn limit(&self, _class: ClassId) -> Option<Duration> {
+        None
+    }
+}
+
+/// Who rules a stage.
+pub(super) enum Ruler {
+    Laws(Ruling),
+    Governor(Box<dyn Governor>),
+}
+
+impl Ruler {
+    #[inline]
+    pub(super) fn admission(&self) -> &dyn AdmissionLaw {
+        match self {
+            Self::Laws(ruling) => ruling.admission(),
+            Self::Governor(governor) => governor.admission(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn admission_mut(&mut self) -> &mut dyn AdmissionLaw {
+        match self {
+            Self::Laws(ruling) => ruling.admission_mut(),
+            Self::Governor(governor) => governor.admission_mut(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        match self {
+            Self::Laws(ruling) => ruling.admission_mut().on_finish(now, finished, backlog),
+            Self::Governor(governor) => governor.on_finish(now, finished, backlog),
+        }
+    }
+
+    /// A tick of the slow laws: what they have set, if there are any.
+    pub(super) fn govern(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Knobs> {
+        match self {
+            Self::Laws(ruling) => ruling.govern(now, activity),
+            Self::Governor(governor) => Some(governor.on_tick(now, activity)),
+        }
+    }
+
+    pub(super) fn has_slow_laws(&self) -> bool {
+        !matches!(self, Self::Laws(Ruling::Admission(_)))
+    }
+
+    pub(super) fn limit(&self, class: ClassId) -> Option<Duration> {
+        match self {
+            Self::Laws(ruling) => ruling.composition().and_then(|laws| laws.limit(class)),
+            Self::Governor(governor) => governor.limit(class),
+        }
+    }
+
+    pub(super) fn slow_names(&self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Self::Laws(ruling) => ruling.slow_names(),
+            Self::Governor(_) => Vec::new(),
+        }
+    }
+}
+
 /// Laws, and what the stage begins with under them.
 pub(super) struct Ruled {
-    pub(super) ruling: Ruling,
+    pub(super) ruling: Ruler,
     pub(super) knobs: Knobs,
     /// Whether running events are ended early.
     pub(super) terminates: bool,
@@ -16,7 +102,7 @@ impl Ruled {
     /// `law` alone, at a stage of so many workers.
     pub(super) fn by(law: Box<dyn AdmissionLaw>, workers: Concurrency) -> Self {
         let knobs = Knobs { workers, batch: BatchSize::ONE, quality: Ratio::ONE };
-        Self { ruling: Ruling::Admission(law), knobs, terminates: false }
+        Self { ruling: Ruler::Laws(Ruling::Admission(law)), knobs, terminates: false }
     }
 
     /// All of `laws`. Without an admission law everybody may enter.
@@ -36,6 +122,12 @@ impl Ruled {
             batch: slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most()),
             quality: Ratio::ONE,
         };
-        Ok(Self { ruling: slow.with(admission, classes, knobs), knobs, terminates })
+        let ruling = Ruler::Laws(slow.with(admission, classes, knobs));
+        Ok(Self { ruling, knobs, terminates })
+    }
+
+    /// `governor`, at a stage that begins with these knobs.
+    pub(super) fn by_governor(governor: Box<dyn Governor>, knobs: Knobs) -> Self {
+        Self { ruling: Ruler::Governor(governor), knobs, terminates: true }
     }
 }

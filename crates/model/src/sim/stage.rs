@@ -13,13 +13,13 @@ use tamarisk_control::{
     Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, Moved, Reason, Rejection,
     Timestamp, Waiting,
 };
-use tamarisk_laws::{Knobs, Ruling};
+use tamarisk_laws::Knobs;
 
 use super::inside::Inside;
 use super::job::{Job, Jobs, Phase};
 use super::lines::Lines;
 use super::plan::{NextIs, StagePlan};
-use super::ruling::Ruled;
+use super::ruling::{Ruled, Ruler};
 use super::tally::{Counts, Course, Times};
 use super::watch::Outcome;
 
@@ -27,7 +27,7 @@ use super::watch::Outcome;
 const PARKED_MAX: u32 = 1_024;
 
 pub(super) struct StageRun {
-    pub(super) ruling: Ruling,
+    pub(super) ruling: Ruler,
     pub(super) inside: Inside,
     /// As the slow laws have set them last, or as the stage is built.
     pub(super) knobs: Knobs,
@@ -386,8 +386,8 @@ impl StageRun {
             response: Duration::from_nanos(response),
             ending,
         };
-        let (now, law) = (Timestamp::from_nanos(now), self.ruling.admission_mut());
-        law.on_finish(now, &finished, &self.inside.backlog());
+        let now = Timestamp::from_nanos(now);
+        self.ruling.on_finish(now, &finished, &self.inside.backlog());
         self.follow_law();
     }
 

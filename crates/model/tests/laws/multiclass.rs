@@ -1,18 +1,16 @@
 //! What the multiclass controller is for: as [Welsh02 figs 58 and 59], two classes
 //! behind one first-come-first-served resource, with and without differentiation.
 
-mod simulated_stage;
-
-use std::time::Duration;
-
-use simulated_stage::report::{Summary, summarise};
-use simulated_stage::scenarios::{self, Scenario};
-use simulated_stage::{Outcome, Record, run};
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Finished, PlaceLimits, Reading,
     Timestamp,
 };
 use tamarisk_laws::{Multiclass, ResponseTime};
+use tamarisk_model::sim::Outcome;
+
+use super::records::Record;
+use super::run;
+use super::situations::{Situation, priorities};
 
 /// Lets all that `law` admits wait in the upstream, where no priority counts.
 struct FirstComeFirstServed<L>(L);
@@ -50,31 +48,25 @@ impl<L: AdmissionLaw> PlaceLimits for FirstComeFirstServed<L> {
 }
 
 /// Twice the capacity for two minutes, three tenths of it of the high class.
-fn scenario() -> Scenario {
-    let mut scenario = scenarios::priorities_at(2.0, 0.3);
-    scenario.workload.until_seconds = 130.0;
-    scenario.measured = (10.0, 130.0);
-    scenario
+fn situation() -> Situation {
+    priorities(2.0, 0.3).measured(10.0, 130.0)
 }
 
 /// Rejected of the high and of the low class.
-fn rejected<L: AdmissionLaw>(law: L, scenario: &Scenario, seed: u64) -> (f64, f64) {
-    let records = run(&mut FirstComeFirstServed(law), scenario, seed);
-    let (from, to) = scenario.measured;
-    let of_class = |class| -> Summary {
-        summarise(&records, &scenario.workload.classes, Some(ClassId::new(class)), from, to)
-    };
-    (of_class(0).rejected, of_class(1).rejected)
+fn rejected(law: impl AdmissionLaw + 'static, situation: &Situation, seed: u64) -> (f64, f64) {
+    let records = run(Box::new(FirstComeFirstServed(law)), situation, seed);
+    let of_class = |class| situation.summary_of(class, &records).rejected;
+    (of_class(0), of_class(1))
 }
 
 #[test]
 fn the_lower_class_pays_first() {
-    let scenario = scenario();
-    let classes = &scenario.workload.classes;
+    let situation = situation();
+    let classes = situation.classes();
     for seed in [1, 2, 3] {
-        let (high, low) = rejected(ResponseTime::new(classes), &scenario, seed);
+        let (high, low) = rejected(ResponseTime::new(classes), &situation, seed);
         assert!(high > 0.1, "seed {seed}: {high:.2} of the high class, {low:.2} of the low");
-        let (high, low) = rejected(Multiclass::new(classes), &scenario, seed);
+        let (high, low) = rejected(Multiclass::new(classes), &situation, seed);
         assert!(
             high < 0.02 && low > 0.7,
             "seed {seed}: {high:.2} of the high class, {low:.2} of the low"
@@ -84,12 +76,12 @@ fn the_lower_class_pays_first() {
 
 #[test]
 fn the_high_class_is_answered_in_time_nonetheless() {
-    let scenario = scenario();
-    let classes = &scenario.workload.classes;
-    let records = run(&mut FirstComeFirstServed(Multiclass::new(classes)), &scenario, 1);
-    let target = Duration::from_millis(500).as_secs_f64();
+    let situation = situation();
+    let classes = situation.classes();
+    let records = run(Box::new(FirstComeFirstServed(Multiclass::new(classes))), &situation, 1);
+    let target = 0.5;
     let high = |record: &&Record| record.class == ClassId::DEFAULT && record.arrived > 30.0;
-    let answered = records.iter().filter(high).filter(|r| r.outcome == Outcome::Completed);
+    let answered = records.iter().filter(high).filter(|r| r.outcome == Some(Outcome::Completed));
     let (late, all) = answered.fold((0, 0), |(late, all), record| {
         (late + usize::from(record.response() > target), all + 1)
     });

@@ -1,40 +1,39 @@
 //! What the work limit is for: upstreams that cannot be seen into, overloaded or not.
 
-mod simulated_stage;
-
 use std::time::Duration;
 
-use simulated_stage::report::{Summary, summarise};
-use simulated_stage::scenarios::{self, Scenario};
-use simulated_stage::{Outcome, Record, run};
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Dequeue, Finished, Moved,
     PlaceLimits, QueueOrder, Reading, Timestamp, Waiting,
 };
 use tamarisk_laws::WorkLimit;
+use tamarisk_model::sim::Outcome;
+
+use super::records::{Record, Summary};
+use super::situations::{self, Situation};
+use super::{reading, run, run_to_end};
 
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
-fn records(scenario: &Scenario, seed: u64) -> Vec<Record> {
-    run(&mut WorkLimit::new(&scenario.workload.classes), scenario, seed)
+fn law(situation: &Situation) -> Box<WorkLimit> {
+    Box::new(WorkLimit::new(situation.classes()))
 }
 
-fn overall(scenario: &Scenario, seed: u64) -> Summary {
-    let (from, to) = scenario.measured;
-    summarise(&records(scenario, seed), &scenario.workload.classes, None, from, to)
+fn overall(situation: &Situation, seed: u64) -> Summary {
+    situation.summary(&run(law(situation), situation, seed))
 }
 
 /// Mean and least goodput, in parts of the capacity, are at least these.
-fn check(scenario: &Scenario, mean_min: f64, least_min: f64) {
-    let goodputs = SEEDS.map(|seed| overall(scenario, seed).goodput / scenario.capacity());
+fn check(situation: &Situation, mean_min: f64, least_min: f64) {
+    let goodputs = SEEDS.map(|seed| overall(situation, seed).goodput / situation.capacity);
     let mean = goodputs.iter().sum::<f64>() / goodputs.len() as f64;
     let least = goodputs.iter().copied().fold(f64::INFINITY, f64::min);
     assert!(mean >= mean_min && least >= least_min, "mean {mean:.3}, least {least:.3}");
 }
 
 /// The share of requests that were refused or dropped, of all seeds, at most.
-fn check_refused(scenario: &Scenario, most: f64) {
-    let shares = SEEDS.map(|seed| overall(scenario, seed).turned_away());
+fn check_refused(situation: &Situation, most: f64) {
+    let shares = SEEDS.map(|seed| overall(situation, seed).turned_away());
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean <= most, "{mean:.5}: {shares:?}");
 }
@@ -60,6 +59,12 @@ impl AdmissionLaw for TenHoursLater {
         let entered = later(waiting.entered);
         let waiting = Waiting { entered, deadline: waiting.deadline.map(later), ..*waiting };
         self.0.on_dequeue(later(now), &waiting, backlog)
+    }
+
+    fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
+        let entered = later(waiting.entered);
+        let waiting = Waiting { entered, deadline: waiting.deadline.map(later), ..*waiting };
+        self.0.on_sweep(later(now), &waiting, backlog)
     }
 
     fn on_move(&mut self, now: Timestamp, moved: &Moved, backlog: &Backlog<'_>) {
@@ -105,10 +110,9 @@ impl QueueOrder for TenHoursLater {
 
 #[test]
 fn it_does_the_same_whenever_its_clock_began() {
-    let scenario = scenarios::uniform(10.0);
-    let law = WorkLimit::new(&scenario.workload.classes);
-    let now = run(&mut law.clone(), &scenario, 1);
-    let later = run(&mut TenHoursLater(law), &scenario, 1);
+    let situation = situations::uniform(10.0);
+    let now = run(law(&situation), &situation, 1);
+    let later = run(Box::new(TenHoursLater(*law(&situation))), &situation, 1);
     assert!(now == later, "the first difference is at {:?}", differs_at(&now, &later));
 }
 
@@ -119,61 +123,56 @@ fn differs_at(some: &[Record], others: &[Record]) -> Option<usize> {
 #[test]
 fn an_application_that_is_not_overloaded_has_nothing_refused_however_long_its_reports_take() {
     for reports in [15.0, 30.0] {
-        check_refused(&scenarios::idle_application(reports), 0.0);
+        check_refused(&situations::idle_application(reports), 0.0);
     }
 }
 
 #[test]
 fn at_four_fifths_of_the_capacity_next_to_nothing_is_refused() {
-    check_refused(&scenarios::uniform(0.8), 0.001);
-    check_refused(&scenarios::wide(0.8), 0.001);
-    check_refused(&scenarios::eighty_percent(), 0.001);
-    check_refused(&scenarios::workers_of_40_ms(0.8, 200), 0.005);
+    check_refused(&situations::uniform(0.8), 0.001);
+    check_refused(&situations::wide(0.8), 0.001);
+    check_refused(&situations::eighty_percent(), 0.001);
+    check_refused(&situations::workers_of_40_ms(0.8, 200), 0.005);
 }
 
 #[test]
 fn goodput_stays_in_an_overload() {
-    check(&scenarios::uniform(10.0), 0.95, 0.93);
+    check(&situations::uniform(10.0), 0.95, 0.93);
     // Short requests go first, so that more are answered than of an average mix.
-    check(&scenarios::spike(), 1.2, 1.0);
-    check(&scenarios::step(10.0), 1.2, 1.0);
-    check(&scenarios::wide(2.0), 0.8, 0.7);
+    check(&situations::spike(), 1.2, 1.0);
+    check(&situations::step(10.0), 1.2, 1.0);
+    check(&situations::wide(2.0), 0.8, 0.7);
 }
 
 #[test]
 fn service_that_becomes_slower_is_not_taken_for_a_queue() {
     // 1 ÷ 2.5 of the capacity is left.
-    check(&scenarios::slowdown(), 0.45, 0.37);
+    check(&situations::slowdown(), 0.45, 0.37);
 }
 
 #[test]
 fn an_upstream_that_suffers_from_concurrency_is_spared() {
-    check(&scenarios::contended(), 0.9, 0.85);
+    check(&situations::contended(), 0.9, 0.85);
 }
 
 #[test]
 fn a_target_below_the_service_means_best_effort() {
-    let scenario = scenarios::workers_of_40_ms(3.0, 20);
+    let situation = situations::workers_of_40_ms(3.0, 20);
     let shares = SEEDS.map(|seed| {
-        let mut law = WorkLimit::new(&scenario.workload.classes);
-        let records = run(&mut law, &scenario, seed);
-        let done = records.iter().filter(|record| record.outcome == Outcome::Completed).count();
-        let mut out_of_reach = 0.0;
-        law.readings(&mut |reading| {
-            if reading.name == "target_out_of_reach_ratio" {
-                out_of_reach = reading.value;
-            }
-        });
+        let (records, stage) = run_to_end(law(&situation), &situation, seed);
+        let completed = Some(Outcome::Completed);
+        let done = records.iter().filter(|record| record.outcome == completed).count();
+        let out_of_reach = reading(&stage, "target_out_of_reach_ratio");
         assert!(out_of_reach > 0.9, "{out_of_reach}");
         done as f64 / (200.0 * 40.0)
     });
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean > 0.85 && shares.iter().all(|share| *share > 0.7), "{shares:?}");
-    check_refused(&scenarios::workers_of_40_ms(0.5, 20), 0.03);
+    check_refused(&situations::workers_of_40_ms(0.5, 20), 0.03);
 }
 
 #[test]
 fn the_same_events_give_the_same_decisions() {
-    let scenario = scenarios::workers_of_40_ms(3.0, 200);
-    assert_eq!(format!("{:?}", records(&scenario, 7)), format!("{:?}", records(&scenario, 7)));
+    let situation = situations::workers_of_40_ms(3.0, 200);
+    assert_eq!(run(law(&situation), &situation, 7), run(law(&situation), &situation, 7));
 }

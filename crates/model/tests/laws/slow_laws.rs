@@ -1,0 +1,161 @@
+//! What each slow law is for, after the figures of the papers that show it.
+
+use std::time::Duration;
+
+use tamarisk_control::{
+    Activity, AdmissionLaw, Backlog, ClassId, Classes, Concurrency, Finished, Leeway, QualityLaw,
+    Ratio, Timestamp,
+};
+use tamarisk_laws::{
+    AdmissionWhenSpent, Degradation, Knobs, PoolSizing, PredictGateTrim, TerminationThreshold,
+    Threshold,
+};
+use tamarisk_model::sim::{Governor, Simulation};
+
+use super::records::{Records, Summary};
+use super::side_by_side::{SideBySide, plain};
+use super::situations::{self, Situation};
+
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// What came of it while it was measured, and all the knobs.
+fn run(laws: impl Governor + 'static, situation: &Situation, seed: u64) -> (Summary, Vec<Knobs>) {
+    let simulation = Simulation::new(&situation.scenario).unwrap();
+    let mut records = Records::default();
+    let knobs = plain(situation.scenario.stages[0].workers);
+    let run = simulation.start(seed).governor("stage", Box::new(laws), knobs).unwrap();
+    run.watch(&mut records).finish();
+    let summary = situation.summary(&records.of_requests);
+    (summary, records.knobs.into_iter().map(|(_, knobs)| knobs).collect())
+}
+
+/// [Welsh02 fig. 31]
+#[test]
+fn a_pool_that_would_thrash_is_kept_small() {
+    let situation = situations::thrashing();
+    let range = Concurrency::new(1)..=Concurrency::new(100);
+    for seed in SEEDS {
+        let many = run(SideBySide::nothing(100), &situation, seed).0;
+        let pool = Box::new(PoolSizing::new(range.clone(), seed));
+        let sized = SideBySide { workers: pool, ..SideBySide::nothing(1) };
+        let (sum, knobs) = run(sized, &situation, seed);
+        let (rate, many) =
+            (sum.completed / situation.capacity, many.completed / situation.capacity);
+        // n workers do n, and beyond 8 512 ÷ n²: one more at a time from 5 to 12 and back, that
+        // is 0.71 of what 8 do on average. A hundred do 512 ÷ 100² = 0.05 of 8.
+        assert!(
+            rate > 0.65 && many < 0.01,
+            "seed {seed}: {rate:.2}, and {many:.2} with 100 workers"
+        );
+        let most = knobs.iter().map(|knobs| knobs.workers.get()).max();
+        assert!(most <= Some(14), "seed {seed}: up to {most:?} workers");
+    }
+}
+
+/// [Welsh02 fig. 56]
+#[test]
+fn degradation_alone_keeps_a_spike_about_the_target() {
+    let situation = situations::degradable_spike(1000);
+    let classes = situation.classes();
+    for seed in SEEDS {
+        let without = run(SideBySide::nothing(1), &situation, seed).0.p90;
+        let quality = Box::new(Degradation::new(classes, Ratio::saturating(0.1)));
+        let with = run(SideBySide { quality, ..SideBySide::nothing(1) }, &situation, seed).0.p90;
+        assert!(without > 3.0 && with < 1.3, "seed {seed}: {with:.2} instead of {without:.2}");
+    }
+}
+
+/// Quality, and a door that is shut only when that is not enough.
+struct DoorLast {
+    door: AdmissionWhenSpent<PredictGateTrim>,
+    quality: Degradation,
+}
+
+impl Governor for DoorLast {
+    fn admission(&self) -> &dyn AdmissionLaw {
+        &self.door
+    }
+
+    fn admission_mut(&mut self) -> &mut dyn AdmissionLaw {
+        &mut self.door
+    }
+
+    fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
+        self.door.on_finish(now, finished, backlog);
+        self.quality.on_finish(now, finished);
+    }
+
+    fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Knobs {
+        let quality = self.quality.on_tick(now, activity, Leeway::Either);
+        self.door.on_quality(self.quality.strain());
+        Knobs { quality, ..plain(1) }
+    }
+}
+
+fn door_last(classes: &Classes, least: Ratio) -> DoorLast {
+    DoorLast {
+        door: AdmissionWhenSpent::new(PredictGateTrim::new(classes)),
+        quality: Degradation::new(classes, least),
+    }
+}
+
+/// [Welsh02 fig. 57]
+#[test]
+fn with_admission_as_the_last_resort_a_spike_beyond_the_least_quality_is_held_too() {
+    let situation = situations::degradable_spike(10_000);
+    let classes = situation.classes();
+    let least = Ratio::saturating(0.1);
+    for seed in SEEDS {
+        let quality = Box::new(Degradation::new(classes, least));
+        let alone = run(SideBySide { quality, ..SideBySide::nothing(1) }, &situation, seed).0;
+        let (with, knobs) = run(door_last(classes, least), &situation, seed);
+        assert!(knobs.iter().any(|knobs| knobs.quality == least));
+        let (with_door, without) = (with.goodput, alone.goodput);
+        assert!(
+            without < 5.0 && with_door > 100.0,
+            "seed {seed}: {with_door:.1} and {without:.1} answers in time a second"
+        );
+        assert!(with.rejected > 0.5, "seed {seed}: {:.2} rejected", with.rejected);
+    }
+}
+
+/// [Welsh02 §7.3.4]: while quality can still fall, nobody is refused.
+#[test]
+fn while_quality_suffices_the_door_stays_open() {
+    let situation = situations::degradable_spike(1000);
+    let classes = situation.classes();
+    let least = Ratio::saturating(0.01);
+    let (sum, knobs) = run(door_last(classes, least), &situation, 1);
+    assert!(knobs.iter().all(|knobs| knobs.quality > least));
+    assert!(sum.turned_away() == 0.0 && sum.offered > 1000.0, "{sum:?}");
+}
+
+/// [SERT06 §2.2 and fig. 9]: a tenth of the requests takes a hundred times as long.
+#[test]
+fn ending_the_overdue_doubles_the_throughput_of_a_queue_that_they_fill() {
+    let ends = |classes: &Classes| {
+        let bounds = Duration::from_millis(50)..=Duration::from_secs(2);
+        let law = TerminationThreshold::builder(classes).bounds(ClassId::DEFAULT, bounds).build();
+        Box::new(law.expect("the bounds are in order"))
+    };
+    // The queue's threshold of 15 is the paper's.
+    let queue = || Box::new(Threshold::new(15));
+    for seed in SEEDS {
+        let situation = situations::long_requests(0.1);
+        let classes = situation.classes();
+        let by_queue = SideBySide { admission: queue(), ..SideBySide::nothing(1) };
+        let by_queue = run(by_queue, &situation, seed).0;
+        let both =
+            SideBySide { admission: queue(), termination: ends(classes), ..SideBySide::nothing(1) };
+        let both = run(both, &situation, seed).0;
+        let gain = both.completed / by_queue.completed;
+        assert!(gain > 2.0, "seed {seed}: {gain:.2} times as many");
+
+        // A thousandth of them does no harm, and is left alone.
+        let situation = situations::long_requests(0.001);
+        let both =
+            SideBySide { admission: queue(), termination: ends(classes), ..SideBySide::nothing(1) };
+        let both = run(both, &situation, seed).0;
+        assert_eq!(both.terminated, 0.0, "seed {seed}");
+    }
+}
