@@ -101,7 +101,8 @@ impl UpstreamClient {
         request: Outgoing<'_>,
     ) -> Result<Answered, Failed> {
         let Outgoing { head, id, length, body, mut time, quality, permit } = request;
-        let writer = HeadWriter { from, to: &self.upstream, id, quality };
+        let Upstream { host_header, authority, .. } = &*self.upstream;
+        let writer = HeadWriter { from, host_header, authority, id, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut connection, kept) = match self.pool.take() {

@@ -6,6 +6,7 @@ pub(crate) mod connection;
 mod connectivity;
 mod exchange;
 pub(crate) mod exchange_error;
+pub(crate) mod host_header;
 pub(crate) mod kind_times;
 mod origin;
 mod pool;
@@ -18,6 +19,7 @@ use http::HeaderValue;
 use tamarisk_control::Ratio;
 use tamarisk_stage::{Gate, GatePermit};
 
+pub use self::host_header::HostHeader;
 pub use self::origin::{InvalidUpstream, Origin, host_and_port};
 
 use self::connectivity::Connectivity;
@@ -32,7 +34,7 @@ pub struct Upstream {
     host: String,
     port: u16,
     authority: HeaderValue,
-    pub(crate) host_header: HostHeader,
+    host_header: HostHeader,
     pub(crate) gate: Gate,
     pub(crate) request_buffering: RequestBuffering,
     pub(crate) client: Client,
@@ -42,19 +44,6 @@ pub struct Upstream {
     tells_quality: Arc<AtomicBool>,
     connectivity: Arc<Connectivity>,
     pub(crate) kind_times: Arc<KindTimes>,
-}
-
-/// Which `Host` an upstream is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HostHeader {
-    /// The one that the client asked for.
-    #[default]
-    Client,
-    /// The upstream's own, from its URL.
-    Upstream,
-    /// Always this one.
-    Fixed(HeaderValue),
 }
 
 impl Upstream {
@@ -143,9 +132,5 @@ impl Upstream {
     /// The gate before it.
     pub fn gate(&self) -> &Gate {
         &self.gate
-    }
-
-    pub(crate) fn authority(&self) -> &HeaderValue {
-        &self.authority
     }
 }
