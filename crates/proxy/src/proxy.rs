@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use ipnet::IpNet;
 use tamarisk_http_gate::{self, Details, ErrorPages, Form, Hold, timeout};
-use tamarisk_observe::access_log::{self, Log, Names, Proxied};
+use tamarisk_observe::access_log::{self, Admission, Log, Names};
 use tamarisk_observe::status::{Rejection, Rejections};
 use tamarisk_observe::{RequestId, RequestIds};
 use tamarisk_server::{ClientBody, Tunnel, Upgrade};
@@ -173,7 +173,7 @@ impl Proxy {
         let id = self.ids.of(&head.headers);
         let mut logged = entry.map(|entry| {
             let route = Arc::clone(self.routes.name(choice.route));
-            entry.set_proxied(Proxied::new(upstream_client.names(route, choice.class), id))
+            entry.set_admission(Admission::new(upstream_client.names(route, choice.class), id))
         });
         let client = network_of(self.client(peer, &head.headers));
         let received = match is_refused(&head) {
@@ -192,6 +192,9 @@ impl Proxy {
         let mut entry = upstream_client.upstream.client.mark(entry, &head.headers, client);
         if let Some(timeout) = timeout(&head.headers) {
             entry = entry.timeout(timeout);
+            if timeout.is_zero() {
+                upstream_client.upstream.comes_overdue(choice.class);
+            }
         }
         logged.iter_mut().for_each(|logged| logged.offered());
         let upstream = &upstream_client.upstream;
@@ -204,7 +207,10 @@ impl Proxy {
             Err(refused) => {
                 let reason = tamarisk_http_gate::reason(&refused).as_str();
                 let outcome = if refused == Refused::Dropped { "dropped" } else { "rejected" };
-                logged.iter_mut().for_each(|logged| logged.refused(outcome, reason, waited()));
+                if let Some(logged) = logged {
+                    logged.refused(outcome, reason);
+                    logged.queued(waited());
+                }
                 let route = Arc::clone(self.routes.name(choice.route));
                 let Names { route, class, stage } = upstream_client.names(route, choice.class);
                 self.rejections.push(Rejection {
@@ -233,8 +239,9 @@ impl Proxy {
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
         let streams = choice.streams;
+        let logged_request = logged.as_deref_mut();
         let request = Received { head: &mut head, id: &id, length, body, client, streams };
-        match self.pass(peer, upstream_client, request, permit).await {
+        match self.pass(peer, upstream_client, request, permit, logged_request).await {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
                 if let Some((method, uri)) = wanted.filter(|_| !has_failed) {
@@ -304,6 +311,7 @@ impl Proxy {
         upstream_client: &Arc<UpstreamClient>,
         request: Received<'_>,
         permit: GatePermit,
+        logged: Option<&mut Admission>,
     ) -> Result<Response<ProxyBody>, ProxyError> {
         let Received { head, id, length, body, client, streams } = request;
         let upgrading = head.extensions.remove::<Upgrade>();
@@ -327,7 +335,7 @@ impl Proxy {
             }
             Ok(answered) => {
                 let recipient = Recipient { upstream_client, budget: &self.budget, client };
-                Ok(deliver(answered, streams, recipient).await)
+                Ok(deliver(answered, streams, recipient, logged).await)
             }
             Err(Failed { error, permit }) => {
                 let error = if error == ProxyError::Silent { over } else { error };
@@ -375,12 +383,16 @@ async fn deliver(
     answered: Answered,
     streams: bool,
     recipient: Recipient<'_>,
+    logged: Option<&mut Admission>,
 ) -> Response<ProxyBody> {
     let Answered { head, connection, permit, .. } = answered;
     let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
     let mut hold = Hold::new(permit, failure);
     if streams || is_stream(&head.headers) {
         hold.streams();
+    }
+    if let Some(logged) = logged {
+        logged.held(hold.outcome());
     }
     let body = ProxyBody::passing(connection, hold, recipient).await;
     with_head(head, body)

@@ -134,7 +134,7 @@ impl Passed {
         self.says_who_the_client_is(request);
 
         let [id] = self.lines("x-request-id")[..] else { panic!("one name") };
-        assert!(RequestId::is_well_formed(id));
+        assert!(RequestId::is_well_formed(id.as_bytes()));
         let (length, chunked) =
             (self.lines(CONTENT_LENGTH.as_str()), self.lines(TRANSFER_ENCODING.as_str()));
         match body {

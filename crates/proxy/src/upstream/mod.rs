@@ -12,11 +12,11 @@ mod origin;
 mod pool;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
-use tamarisk_control::Ratio;
+use tamarisk_control::{ClassId, Ratio};
 use tamarisk_stage::{Gate, GatePermit};
 
 pub use self::host_header::HostHeader;
@@ -44,6 +44,8 @@ pub struct Upstream {
     tells_quality: Arc<AtomicBool>,
     connectivity: Arc<Connectivity>,
     pub(crate) kind_times: Arc<KindTimes>,
+    /// By class, requests whose own time was over when they came.
+    came_overdue: Arc<[AtomicU64]>,
 }
 
 impl Upstream {
@@ -56,11 +58,12 @@ impl Upstream {
             authority: HeaderValue::from_str(origin.authority.as_str())
                 .expect("an authority is visible characters"),
             host_header: HostHeader::default(),
-            gate,
             request_buffering: RequestBuffering::default(),
             client: Client::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
+            came_overdue: gate.classes().iter().map(|_| AtomicU64::new(0)).collect(),
+            gate,
             tells_quality: Arc::default(),
             connectivity: Arc::default(),
             kind_times: Arc::default(),
@@ -127,6 +130,17 @@ impl Upstream {
     /// How long it takes at least, by kind of request; of the first 64 kinds.
     pub fn kind_times(&self) -> Vec<KindTime> {
         self.kind_times.read()
+    }
+
+    /// A request of this class leaves no time for an answer, so that the gate will refuse it.
+    pub(crate) fn comes_overdue(&self, class: ClassId) {
+        self.came_overdue[class.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests were refused because they left no time for an answer, which says nothing
+    /// of the upstream; by class.
+    pub fn came_overdue(&self) -> Vec<u64> {
+        self.came_overdue.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
     /// The gate before it.
