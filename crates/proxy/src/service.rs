@@ -7,7 +7,7 @@ use http::{Request, Response};
 use hyper::service::Service;
 use tamarisk_observe::access_log::{self, Logged};
 use tamarisk_server::guard::Violation;
-use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, PreparedResponse};
+use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, Reply};
 
 use crate::answer::proxy_body::ProxyBody;
 use crate::forwarded::Peer;
@@ -31,11 +31,7 @@ pub struct ProxyService {
 impl FastPath for ProxyService {
     const ENABLED: bool = false;
 
-    fn fast_response<A>(
-        &self,
-        _: &PlainRequest<'_>,
-        _: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, _: &PlainRequest<'_>, _: Reply<'_, '_>) -> FastResponse {
         FastResponse::NeverAvailable
     }
 

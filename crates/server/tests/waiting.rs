@@ -26,7 +26,7 @@ use tamarisk_server::guard::Limits;
 use tamarisk_server::tls::{Handshakes, Identity, Tls};
 use tamarisk_server::{
     ClientBody, DrainTrigger, FastPath, FastResponse, PlainRequest, PreparedBody, PreparedResponse,
-    Server,
+    Reply, Server,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -49,11 +49,7 @@ const MOMENT: Duration = Duration::from_millis(50);
 struct Speaker;
 
 impl FastPath for Speaker {
-    fn fast_response<A>(
-        &self,
-        asked: &PlainRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse {
         let mut body = asked.target().as_bytes().to_vec();
         match asked.target() {
             "/later" => return FastResponse::Unavailable,
@@ -63,7 +59,7 @@ impl FastPath for Speaker {
             _ => {}
         }
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", body.len());
-        FastResponse::Answered(answer(PreparedResponse {
+        FastResponse::Answered(reply.send(PreparedResponse {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Bytes(&Bytes::from(body)),

@@ -25,7 +25,7 @@ use crate::disk::path::{InvalidPath, SitePath};
 use crate::page::Page;
 use crate::refused_page::PageAsked;
 use crate::site::core_snapshot::{Core, CoreSnapshot};
-use crate::site::snapshot::{Host, RouteTarget, ServedFolder};
+use crate::site::host::{Host, RouteTarget, ServedFolder};
 
 /// The service of one client's connection.
 pub struct Connection {
@@ -59,11 +59,12 @@ impl Connection {
             Some(authority) => Some(authority.as_str()),
             None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
         };
-        let Some(host) = snapshot.site.hosts.find(authority) else {
+        let path = request.uri().path();
+        let Some((host, target)) = snapshot.site.hosts.target(authority, path) else {
             return Pending::at_once(answer::message(StatusCode::MISDIRECTED_REQUEST));
         };
         let pages = &snapshot.site.pages;
-        match host.target(request.uri().path()) {
+        match target {
             Some((RouteTarget::Folder(folder), rest)) => match without_page(folder, rest, &request)
             {
                 Ok(answer) => own(pages, host, answer, &request, entry),

@@ -11,7 +11,7 @@ use tamarisk_observe::access_log::{self, Entry};
 use tamarisk_server::guard::Violation;
 use tamarisk_server::{
     FastPath, FastResponse, FileBody, OnWritten, PlainRequest, PreparedBody, PreparedResponse,
-    SentFile,
+    Reply, Sent, SentFile,
 };
 
 use crate::answer::{self, Answer};
@@ -25,7 +25,8 @@ use crate::page::memory_file::MemoryFile;
 use crate::page::page_file::PageFile;
 use crate::page::{Content, Form};
 use crate::refused_page::PageAsked;
-use crate::site::snapshot::{Host, RouteTarget, ServedFolder, SiteSnapshot};
+use crate::site::host::{Host, RouteTarget, ServedFolder};
+use crate::site::snapshot::SiteSnapshot;
 
 const REFUSED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
@@ -77,22 +78,20 @@ impl<'a> Fields<'a> {
 }
 
 impl FastPath for Connection {
-    fn fast_response<A>(
-        &self,
-        asked: &PlainRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse {
         let target = asked.target();
         let path = memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end]);
         let fields = Fields::of(asked);
         let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
         let snapshot = self.core.snapshot();
-        let Some(host) = snapshot.site.hosts.find(host) else { return FastResponse::Unavailable };
-        match host.target(path) {
+        let Some((host, target)) = snapshot.site.hosts.target(host, path) else {
+            return FastResponse::Unavailable;
+        };
+        match target {
             Some((RouteTarget::Folder(folder), rest)) => {
                 let wanted =
                     PageRequest { site: &snapshot.site, host, folder, rest, asked, fields };
-                self.prepared_page(&wanted, answer)
+                self.send_page(&wanted, reply)
                     .map_or(FastResponse::Unavailable, FastResponse::Answered)
             }
             Some((RouteTarget::Proxy(_), _)) => FastResponse::NeverAvailable,
@@ -119,13 +118,8 @@ struct PageRequest<'a> {
 }
 
 impl Connection {
-    /// Gives `answer` the page, if it is in memory and all of it is asked for, or the refusal to
-    /// load it.
-    fn prepared_page<A>(
-        &self,
-        wanted: &PageRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> Option<A> {
+    /// Sends the page, if it is in memory and all of it is asked for, or the refusal to load it.
+    fn send_page(&self, wanted: &PageRequest<'_>, reply: Reply<'_, '_>) -> Option<Sent> {
         let PageRequest {
             site: SiteSnapshot { pages, log, proxy, .. }, host, folder, asked, ..
         } = wanted;
@@ -156,7 +150,7 @@ impl Connection {
                     let page = page.map(prepared);
                     let (head, words) = page.as_ref().unwrap_or(&REFUSAL);
                     let nothing = PreparedBody::Nothing;
-                    Some(answer(PreparedResponse {
+                    Some(reply.send(PreparedResponse {
                         head,
                         fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
                         body: if is_get { PreparedBody::Bytes(words) } else { nothing },
@@ -178,7 +172,7 @@ impl Connection {
             Content::InMemory(file) => of_file(Arc::<MemoryFile>::clone(file), form)?,
             Content::File(file) => of_file(Arc::<PageFile>::clone(file), form)?,
         };
-        Some(answer(PreparedResponse {
+        Some(reply.send(PreparedResponse {
             head: &form.prepared,
             fields: &folder.cache_control_line,
             body,

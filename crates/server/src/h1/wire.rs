@@ -14,7 +14,7 @@ use tokio_util::io::poll_read_buf;
 
 use crate::guard::{Limits, Patience};
 use crate::transport::outlet::Outlet;
-use crate::transport::paced::Paced;
+use crate::transport::stream::Paced;
 
 /// Read at once between requests: most heads are shorter.
 const READ_BYTES: usize = 4096;
@@ -150,12 +150,6 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         debug_assert_eq!(next, Ok(Some(Event::End)));
     }
 
-    /// The bytes of an event, from the first one on.
-    #[inline]
-    pub(super) fn bytes(&self, length: usize) -> &[u8] {
-        &self.held[..length]
-    }
-
     /// Takes the bytes of an event.
     pub(super) fn take(&mut self, length: usize) -> Bytes {
         self.held.split_to(length).freeze()
@@ -165,6 +159,12 @@ impl<T: AsyncRead + Outlet> Wire<T> {
     #[inline]
     pub(super) fn skip(&mut self, length: usize) {
         self.held.advance(length);
+    }
+
+    /// A head of so many bytes, what it says, and where the answer goes.
+    #[inline]
+    pub(super) fn request(&mut self, length: usize) -> (&[u8], RequestHead<'_>, &mut Paced<T>) {
+        (&self.held[..length], self.reader.head(), &mut self.stream)
     }
 
     /// What the last head said.

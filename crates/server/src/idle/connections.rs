@@ -133,19 +133,16 @@ impl<S: ClientService> IdleConnections<S> {
         }));
     }
 
-    /// Waits until somebody has something to say, or comes back from its task.
-    pub(crate) async fn wait(&mut self) -> Option<Box<Http1<S>>> {
+    /// Waits until somebody has something to say or comes back from its task, and then answers
+    /// those who have, or takes that one in; how many.
+    pub(crate) async fn serve(&mut self) -> usize {
         self.ready.clear();
         let Some(poller) = &self.poller else { return pending().await };
-        tokio::select! {
+        let returned = tokio::select! {
             // That it was interrupted is all that can happen.
             _ = poller.wait(&mut self.ready) => None,
             returned = self.returning.recv() => returned,
-        }
-    }
-
-    /// Answers those who have something to say, or takes in who has `returned`; how many.
-    pub(crate) fn hear(&mut self, returned: Option<Box<Http1<S>>>) -> usize {
+        };
         if let Some(mut http) = returned {
             if let Ok(waited) = http.become_idle() {
                 self.take_in(http, waited);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use http::header::CACHE_CONTROL;
-use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
 use tamarisk_http_gate::ErrorPages;
 use tamarisk_observe::access_log::{Log, Names};
@@ -17,14 +16,12 @@ use tamarisk_stage::Gate;
 use crate::cache::pages::{PageSource, Pages};
 use crate::disk::files::FILES_STAGE;
 use crate::disk::folder::Folder;
-use crate::disk::path::{HiddenFiles, SitePath};
 use crate::disk::root::Root;
 use crate::page::head::push_field;
 use crate::site::change;
 use crate::site::error::SiteError;
-use crate::site::host::Hosts;
+use crate::site::host::{Host, Hosts, RouteTarget, ServedFolder};
 use crate::site::options::{Action, FolderOptions, HostOptions, SiteOptions};
-use crate::site::route::Redirect;
 
 /// The class of files without a target of their own.
 const DEFAULT_CLASS: &str = "default";
@@ -40,45 +37,6 @@ pub(crate) struct SiteSnapshot {
     folders: Vec<Arc<Folder>>,
     /// The number of the next folder that nobody has known before.
     next_folder: u32,
-}
-
-/// What is served under some names.
-pub(crate) struct Host {
-    /// The most specific first.
-    routes: Vec<(PathPrefix, RouteTarget)>,
-    errors: Vec<(StatusCode, PageSource, SitePath)>,
-}
-
-/// What becomes of requests.
-pub(crate) enum RouteTarget {
-    Folder(ServedFolder),
-    /// The route of this number leads to a service.
-    Proxy(usize),
-    Redirect(Redirect),
-}
-
-/// A folder, as its requests see it.
-pub(crate) struct ServedFolder {
-    pub(crate) source: PageSource,
-    pub(crate) hidden: HiddenFiles,
-    pub(crate) cache_control: Option<HeaderValue>,
-    /// The same as it is sent over HTTP/1.1.
-    pub(crate) cache_control_line: Vec<u8>,
-    /// As what its files are asked for.
-    pub(crate) names: Names,
-}
-
-impl Host {
-    /// What becomes of a request for `path`, and what of the path is below the route's.
-    pub(crate) fn target<'p>(&self, path: &'p str) -> Option<(&RouteTarget, &'p str)> {
-        self.routes.iter().find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))
-    }
-
-    /// The page that stands for answers with this status.
-    pub(crate) fn error_page(&self, status: StatusCode) -> Option<(&PageSource, &SitePath)> {
-        let page = self.errors.iter().find(|(of, ..)| *of == status);
-        page.map(|(_, source, path)| (source, path))
-    }
 }
 
 impl SiteSnapshot {
