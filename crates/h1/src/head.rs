@@ -94,6 +94,14 @@ pub(crate) trait FirstLine {
     fn field(&mut self, name: &[u8], value: &[u8], version: Version) -> Result<(), Violation>;
 }
 
+/// What a head comes to that is complete.
+pub(crate) struct CompleteHead {
+    pub(crate) len: usize,
+    pub(crate) version: Version,
+    /// What its fields say about the end of its body; `None` if they do not.
+    pub(crate) framing: Result<Option<Framing>, Violation>,
+}
+
 /// A search for the end of a head, which goes on where it stopped: each byte is looked at a bounded
 /// number of times, however it drips in. What it finds on its way is kept.
 #[derive(Debug, Default)]
@@ -122,14 +130,14 @@ impl HeadScan {
         self.searched == 0
     }
 
-    /// Looks at `held`, a head's first bytes: those seen before and new ones after them. The length
-    /// and the version of the head, once it is complete.
+    /// Looks at `held`, a head's first bytes: those seen before and new ones after them. What the
+    /// head comes to, once it is complete.
     pub(crate) fn advance<F: FirstLine>(
         &mut self,
         first: &mut F,
         held: &[u8],
         limits: &Limits,
-    ) -> Result<Option<(usize, Version)>, Violation> {
+    ) -> Result<Option<CompleteHead>, Violation> {
         while let Some(found) = memchr(b'\n', &held[self.searched..]) {
             let end = self.searched + found;
             let next = end + 1;
@@ -145,7 +153,10 @@ impl HeadScan {
             match self.version {
                 None if F::EMPTY_BEFORE && line.is_empty() && next == 2 => {}
                 None => self.version = Some(first.read(line, at)?),
-                Some(version) if line.is_empty() => return Ok(Some((next, version))),
+                Some(version) if line.is_empty() => {
+                    let framing = self.framing(limits);
+                    return Ok(Some(CompleteHead { len: next, version, framing }));
+                }
                 Some(version) => self.field(first, line, at, version)?,
             }
         }
@@ -220,7 +231,7 @@ impl HeadScan {
     }
 
     /// What the head's fields say about the end of its body; `None` if they do not.
-    pub(crate) fn framing(&self, limits: &Limits) -> Result<Option<Framing>, Violation> {
+    fn framing(&self, limits: &Limits) -> Result<Option<Framing>, Violation> {
         match (self.length, self.chunked) {
             (Some(_), true) => Err(Violation::AmbiguousLength),
             (None, true) => Ok(Some(Framing::Chunked)),

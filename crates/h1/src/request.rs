@@ -101,16 +101,16 @@ impl RequestReader {
             self.scan.restart();
             self.line = RequestLine::default();
         }
-        let Some((len, version)) = self.scan.advance(&mut self.line, held, &self.limits)? else {
+        let Some(head) = self.scan.advance(&mut self.line, held, &self.limits)? else {
             return Ok(None);
         };
-        if version == Version::Http11 && !self.line.host {
+        if head.version == Version::Http11 && !self.line.host {
             return Err(Violation::Host);
         }
-        self.framing = self.scan.framing(&self.limits)?.unwrap_or(Framing::Empty);
+        self.framing = head.framing?.unwrap_or(Framing::Empty);
         self.line.is_read_before = true;
         self.place = Place::Body(Body::new(self.framing));
-        Ok(Some(Event::Head(len)))
+        Ok(Some(Event::Head(head.len)))
     }
 
     /// What the head of the last [`Event::Head`] says, until the next one begins.

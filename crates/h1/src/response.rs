@@ -135,18 +135,18 @@ impl ResponseReader {
         if self.line.is_read_before {
             self.restart();
         }
-        let Some((len, _)) = self.scan.advance(&mut self.line, held, &self.limits)? else {
+        let Some(head) = self.scan.advance(&mut self.line, held, &self.limits)? else {
             return Ok(None);
         };
         self.line.is_read_before = true;
-        self.framing = match self.scan.framing(&self.limits) {
+        self.framing = match head.framing {
             Ok(_) | Err(Violation::BodyTooLarge) if !self.has_body() => Framing::Empty,
             said => said?.unwrap_or(Framing::UntilClose),
         };
         if !is_interim(self.line.status) {
             self.place = Place::Body(Body::new(self.framing));
         }
-        Ok(Some(Event::Head(len)))
+        Ok(Some(Event::Head(head.len)))
     }
 
     /// Whether a response to what was asked has a body, whatever its fields say [RFC9112 §6.3].

@@ -32,6 +32,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -79,7 +80,7 @@ impl Service<Request<ClientBody>> for Speaker {
             if request.uri().path() == "/upload" {
                 pending::<()>().await;
             }
-            sleep(Duration::from_millis(1)).await;
+            yield_now().await;
             Ok(Response::new(Full::from(request.uri().path().to_owned())))
         })
     }
@@ -113,7 +114,7 @@ impl Running {
     async fn may_idle(&self) {
         let resting = async {
             while Handle::current().metrics().num_alive_tasks() > self.tasks {
-                sleep(Duration::from_millis(1)).await;
+                yield_now().await;
             }
         };
         within(resting).await;
@@ -122,7 +123,7 @@ impl Running {
     async fn connections(&self, count: usize) {
         let reached = async {
             while self.server.connections() != count {
-                sleep(Duration::from_millis(1)).await;
+                yield_now().await;
             }
         };
         within(reached).await;

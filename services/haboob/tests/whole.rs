@@ -430,18 +430,18 @@ async fn a_request_that_is_refused_is_written_down_too() {
         .iter()
         .map(|rejection| {
             let field = |name: &str| rejection[name].as_str().unwrap_or_default().to_owned();
-            ["client", "stage", "route", "class", "reason", "request_id"].map(field).join(" ")
+            ["client", "stage", "route", "class", "reason", "id"].map(field).join(" ")
         })
         .collect();
     let expected =
-        ["three", "two", "one"].map(|id| format!("127.0.0.1 files / default closed {id}"));
+        ["three", "two", "one"].map(|id| format!("127.0.0.1 files default/ default closed {id}"));
     assert_eq!(kept, expected);
     web.running.site().log().unwrap().close(Duration::from_secs(20));
     let log = fs::read_to_string(web.folder.join("access.log")).unwrap();
     let said: Vec<_> = log.lines().map(|line| line.split_once("] ").unwrap().1).collect();
     let expected = [("GET", 25, "one"), ("HEAD", 0, "two"), ("GET", 25, "three")].map(|(method, bytes, id)| {
         format!(
-            "\"{method} /a.txt HTTP/1.1\" 503 {bytes} \"-\" \"-\" route=/ class=default stage=files \
+            "\"{method} /a.txt HTTP/1.1\" 503 {bytes} \"-\" \"-\" route=default/ class=default stage=files \
              outcome=rejected reason=closed id={id} queued=- upstream=-"
         )
     });

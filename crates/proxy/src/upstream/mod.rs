@@ -4,12 +4,10 @@
 pub(crate) mod client;
 pub(crate) mod connection;
 mod connectivity;
-mod exchange;
 pub(crate) mod exchange_error;
 pub(crate) mod host_header;
 pub(crate) mod kind_times;
 mod origin;
-mod pool;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

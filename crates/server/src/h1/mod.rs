@@ -5,9 +5,7 @@
 //! answered here and now; for any other the service is called, and an [`Exchange`] goes on until
 //! its response is sent.
 
-pub(super) mod body;
 mod exchange;
-mod request;
 mod response;
 pub(super) mod wire;
 
@@ -18,13 +16,16 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
-use tamarisk_h1::{Event, Framing, Version, Violation};
+use http::header::TE;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use tamarisk_h1::grammar::lists;
+use tamarisk_h1::{Event, Framing, RequestHead, Version, Violation};
 use tamarisk_http_gate::Deadline;
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 
-use crate::client_body::ClientBody;
+use crate::client_body::{self, ClientBody};
 use crate::client_service::ClientService;
 use crate::idle::queue::{Idle, IdleQueue};
 use crate::prepared::outgoing::{Outgoing, Reply, Sent};
@@ -35,6 +36,7 @@ use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet};
 use crate::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
 use exchange::{Exchange, ExchangeEnd};
+use response::{RequestFacts, spare_fields};
 use wire::{Fault, Wire};
 
 /// Answers that a client is given in one go.
@@ -383,7 +385,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     fn call(&mut self, length: usize) -> State<S> {
         self.is_released = false;
         let head = self.wire.take(length);
-        let Some((parts, asked)) = request::read(&head, &self.wire.head()) else {
+        let Some((parts, asked)) = read_request(&head, &self.wire.head()) else {
             return State::Over;
         };
         let (sender, body) = match asked.framing {
@@ -392,7 +394,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                 (None, ClientBody::empty())
             }
             _ => {
-                let (sender, body) = body::channel(self.wire.left());
+                let (sender, body) = client_body::channel(self.wire.left());
                 (Some(sender), ClientBody::of_request(body))
             }
         };
@@ -440,6 +442,37 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             self.idle.start(idle_time.saturating_sub(self.held_time));
         }
     }
+}
+
+/// The parts of a request with this head, of which the codec has said so much; `None` if its target
+/// is no URI.
+fn read_request(head: &Bytes, said: &RequestHead<'_>) -> Option<(Parts, RequestFacts)> {
+    let (mut parts, ()) = Request::new(()).into_parts();
+    parts.method = Method::from_bytes(said.method.of(head)).ok()?;
+    parts.uri = Uri::from_maybe_shared(head.slice(said.target.range())).ok()?;
+    let is_http10 = said.version == Version::Http10;
+    parts.version = if is_http10 { http::Version::HTTP_10 } else { http::Version::HTTP_11 };
+    let mut headers = spare_fields();
+    headers.reserve(said.fields.len());
+    for field in said.fields {
+        let name = HeaderName::from_bytes(field.name.of(head)).ok()?;
+        let value = HeaderValue::from_maybe_shared(head.slice(field.value.range())).ok()?;
+        headers.append(name, value);
+    }
+    let takes_trailers =
+        headers.get_all(TE).iter().any(|value| lists(value.as_bytes(), b"trailers"));
+    parts.headers = headers;
+    let asked = RequestFacts {
+        is_head: parts.method == Method::HEAD,
+        is_connect: parts.method == Method::CONNECT,
+        is_http10,
+        keep: said.keep,
+        upgrade: said.upgrade,
+        expects_continue: said.expects_continue,
+        takes_trailers,
+        framing: said.framing,
+    };
+    Some((parts, asked))
 }
 
 impl<T, S: ClientService> Unpin for Connection<T, S> {}

@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::guard::Limits;
-use crate::h1::wire::Protocol;
 use crate::prepared::sent_file::{FileBody, FileLoad, SentFile};
 use crate::prepared::{FastPath, WithoutFastPath};
+use crate::transport::stream::Protocol;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 const IDLE_TIME: Duration = Duration::from_secs(75);

@@ -14,7 +14,7 @@ use tokio_util::io::poll_read_buf;
 
 use crate::guard::{Limits, Patience};
 use crate::transport::outlet::Outlet;
-use crate::transport::stream::Paced;
+use crate::transport::stream::{Paced, Protocol};
 
 /// Read at once between requests: most heads are shorter.
 const READ_BYTES: usize = 4096;
@@ -30,15 +30,6 @@ const LINGER_BYTES: usize = 16 * 1024 * 1024;
 
 /// What HTTP/2 clients with prior knowledge send first [RFC9113 §3.4].
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// The protocol that a client speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Protocol {
-    /// HTTP/1.0 or HTTP/1.1.
-    Http1,
-    /// HTTP/2 with prior knowledge.
-    Http2,
-}
 
 /// A client's connection, and what has come on it.
 pub(in super::super) struct Wire<T> {

@@ -27,11 +27,11 @@ use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
 use crate::connection::{self, Client};
 use crate::h1::ConnectionState;
-use crate::h1::wire::{Protocol, Wire};
+use crate::h1::wire::Wire;
 use crate::idle::poller::{Poller, ReadyEvent};
 use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use crate::transport::socket::Socket;
-use crate::transport::stream::Stream;
+use crate::transport::stream::{Protocol, Stream};
 
 /// The connections of a listener: those that wait here, and those that have tasks.
 pub(crate) struct IdleConnections<S: ClientService> {

@@ -10,10 +10,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
 use crate::guard::{Limits, Patience};
-use crate::h1::wire::Protocol;
 use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet, poll_copy_file};
 use crate::transport::socket::Socket;
+
+/// The protocol that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP/1.0 or HTTP/1.1.
+    Http1,
+    /// HTTP/2 with prior knowledge.
+    Http2,
+}
 
 /// A stream of bytes both ways, whatever carries them.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
