@@ -283,11 +283,14 @@ pub struct Answering {
     entry: Option<Box<Entry>>,
 }
 
+/// An answer, and the line about its request.
+type LoggedAnswer = (Answer, Option<Box<Entry>>);
+
 enum Pending {
     /// From memory: nothing is allocated for the wait.
     AtOnce(Ready<Answer>),
     /// From the disk or a service behind, which may say more for the line about the request.
-    Later(Pin<Box<dyn Future<Output = (Answer, Option<Box<Entry>>)> + Send>>),
+    Later(Pin<Box<dyn Future<Output = LoggedAnswer> + Send>>),
 }
 
 impl Pending {

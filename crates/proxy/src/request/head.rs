@@ -90,7 +90,7 @@ impl HeadWriter<'_> {
     /// An HTTP/1.0 client may ask for no host at all; an upstream must hear one.
     fn host<'a>(&'a self, asked: Option<&'a HeaderValue>) -> &'a HeaderValue {
         match self.host_header {
-            HostHeader::Client => asked.unwrap_or_else(|| self.authority),
+            HostHeader::Client => asked.unwrap_or(self.authority),
             HostHeader::Upstream => self.authority,
             HostHeader::Fixed(host) => host,
         }

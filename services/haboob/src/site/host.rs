@@ -130,14 +130,16 @@ impl Host {
     }
 }
 
+/// What becomes of a path, if a route takes it, and what of the path is below the route's.
+type PathTarget<'h, 'p> = Option<(&'h RouteTarget, &'p str)>;
+
 impl Hosts<Arc<Host>> {
-    /// Which host a request at `authority` is for, and what becomes of it there: the target of its
-    /// `path`, and what of that is below the route's.
+    /// Which host a request at `authority` is for, and what becomes of its `path` there.
     pub(crate) fn target<'p>(
         &self,
         authority: Option<&str>,
         path: &'p str,
-    ) -> Option<(&Arc<Host>, Option<(&RouteTarget, &'p str)>)> {
+    ) -> Option<(&Arc<Host>, PathTarget<'_, 'p>)> {
         let host = self.find(authority)?;
         let mut routes = host.routes.iter();
         Some((host, routes.find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))))
