@@ -44,7 +44,7 @@ impl Site {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("site.toml"), SITE).unwrap();
         fs::write(folder.join("protect.toml"), PROTECT).unwrap();
-        certificate(&folder);
+        certificate(&folder, "30");
         let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
             .args(arguments)
             .args(["--cores", "1"])
@@ -91,8 +91,8 @@ impl Drop for Site {
     }
 }
 
-/// Makes a new certificate and its key in place of the old ones.
-fn certificate(folder: &Path) {
+/// Makes a new certificate and its key in place of the old ones, for so many days.
+fn certificate(folder: &Path, days: &str) {
     let made = Command::new("openssl")
         .args([
             "req",
@@ -104,7 +104,7 @@ fn certificate(folder: &Path) {
             "ec_paramgen_curve:prime256v1",
         ])
         .args(["-subj", "/CN=a", "-addext", "subjectAltName=DNS:a.test"])
-        .args(["-out", "a.pem", "-keyout", "a.key"])
+        .args(["-out", "a.pem", "-keyout", "a.key", "-days", days])
         .current_dir(folder)
         .stderr(Stdio::null())
         .status();
@@ -190,10 +190,11 @@ fn check_sighup(mut site: Site, refused: &str) {
     let file = site.folder.join("a.pem");
     let first = fingerprint(&file);
     assert_eq!(site.shows(), first);
-    certificate(&site.folder);
+    certificate(&site.folder, "3");
     assert_eq!(site.shows(), first, "until it is told");
     site.hang_up();
-    site.says("Read the certificates again.");
+    site.says("Certificates reloaded.");
+    site.says("The certificate in a.pem expires on ");
     let second = fingerprint(&file);
     assert_ne!(second, first);
     assert_eq!(site.shows(), second);

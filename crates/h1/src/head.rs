@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use http::StatusCode;
 use memchr::memchr;
 
 use crate::grammar;
@@ -93,6 +94,14 @@ pub(crate) trait FirstLine {
     fn field(&mut self, name: &[u8], value: &[u8], version: Version) -> Result<(), Violation>;
 }
 
+/// What a head comes to that is complete.
+pub(crate) struct CompleteHead {
+    pub(crate) len: usize,
+    pub(crate) version: Version,
+    /// What its fields say about the end of its body; `None` if they do not.
+    pub(crate) framing: Result<Option<Framing>, Violation>,
+}
+
 /// A search for the end of a head, which goes on where it stopped: each byte is looked at a bounded
 /// number of times, however it drips in. What it finds on its way is kept.
 #[derive(Debug, Default)]
@@ -121,14 +130,14 @@ impl HeadScan {
         self.searched == 0
     }
 
-    /// Looks at `held`, a head's first bytes: those seen before and new ones after them. The length
-    /// and the version of the head, once it is complete.
+    /// Looks at `held`, a head's first bytes: those seen before and new ones after them. What the
+    /// head comes to, once it is complete.
     pub(crate) fn advance<F: FirstLine>(
         &mut self,
         first: &mut F,
         held: &[u8],
         limits: &Limits,
-    ) -> Result<Option<(usize, Version)>, Violation> {
+    ) -> Result<Option<CompleteHead>, Violation> {
         while let Some(found) = memchr(b'\n', &held[self.searched..]) {
             let end = self.searched + found;
             let next = end + 1;
@@ -144,7 +153,10 @@ impl HeadScan {
             match self.version {
                 None if F::EMPTY_BEFORE && line.is_empty() && next == 2 => {}
                 None => self.version = Some(first.read(line, at)?),
-                Some(version) if line.is_empty() => return Ok(Some((next, version))),
+                Some(version) if line.is_empty() => {
+                    let framing = self.framing(limits);
+                    return Ok(Some(CompleteHead { len: next, version, framing }));
+                }
                 Some(version) => self.field(first, line, at, version)?,
             }
         }
@@ -219,7 +231,7 @@ impl HeadScan {
     }
 
     /// What the head's fields say about the end of its body; `None` if they do not.
-    pub(crate) fn framing(&self, limits: &Limits) -> Result<Option<Framing>, Violation> {
+    fn framing(&self, limits: &Limits) -> Result<Option<Framing>, Violation> {
         match (self.length, self.chunked) {
             (Some(_), true) => Err(Violation::AmbiguousLength),
             (None, true) => Ok(Some(Framing::Chunked)),
@@ -235,5 +247,181 @@ impl HeadScan {
     /// Whether the sender wants to go on with the connection [RFC9112 §9.3].
     pub(crate) fn keeps(&self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+}
+
+/// The methods of HTTP [RFC9110 §9.1], and PATCH [RFC5789 §2].
+const METHODS: [&[u8]; 9] =
+    [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
+
+/// The first line of a request, and what is found in its fields besides.
+#[derive(Debug)]
+pub(crate) struct RequestLine {
+    pub(crate) method: Span,
+    pub(crate) target: Span,
+    pub(crate) version: Version,
+    pub(crate) is_connect: bool,
+    pub(crate) host: bool,
+    pub(crate) expects_continue: bool,
+    /// The head that it belongs to is complete.
+    pub(crate) is_read_before: bool,
+}
+
+impl Default for RequestLine {
+    fn default() -> Self {
+        Self {
+            method: Span::default(),
+            target: Span::default(),
+            version: Version::Http11,
+            is_connect: false,
+            host: false,
+            expects_continue: false,
+            is_read_before: false,
+        }
+    }
+}
+
+impl FirstLine for RequestLine {
+    const LONE_LF: bool = false;
+    const EMPTY_BEFORE: bool = true;
+    const SAME_LENGTHS: bool = false;
+
+    fn check_start(&self, line: &[u8], limits: &Limits) -> Result<(), Violation> {
+        match line.first() {
+            // No line end need ever come from what does not speak HTTP (TLS, say).
+            Some(&first) if first != b'\r' && !grammar::is_token(first) => {
+                Err(Violation::RequestLine)
+            }
+            // Its CR may be among the bytes.
+            _ if line.len() > limits.first_line_max + 1 => Err(Violation::RequestLineTooLong),
+            _ => Ok(()),
+        }
+    }
+
+    /// `method SP request-target SP HTTP-version` [RFC9112 §3].
+    fn read(&mut self, line: &[u8], at: usize) -> Result<Version, Violation> {
+        let (method, target, version) = match split(line) {
+            Err(_) if !is_http(line) => return Err(Violation::NotHttp),
+            split => split?,
+        };
+        self.is_connect = method == b"CONNECT";
+        if !grammar::is_target(target, method, self.is_connect) {
+            return Err(Violation::Target);
+        }
+        self.method = Span::new(at, method);
+        self.target = Span::new(at + method.len() + 1, target);
+        self.version = version;
+        Ok(version)
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8], version: Version) -> Result<(), Violation> {
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => {
+                if self.host || !grammar::is_host(value) {
+                    return Err(Violation::Host);
+                }
+                self.host = true;
+            }
+            // One of HTTP/1.0 waits for nothing [RFC9110 §10.1.1].
+            6 if name.eq_ignore_ascii_case(b"expect") => {
+                let is_known = value.eq_ignore_ascii_case(b"100-continue");
+                self.expects_continue |= is_known && version == Version::Http11;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether a line that is no request line was meant as one: it begins with a method, or has a
+/// version, or nothing at all.
+fn is_http(line: &[u8]) -> bool {
+    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t');
+    let method = words.clone().next().unwrap_or_default();
+    line.is_empty() || METHODS.contains(&method) || words.any(|word| word.starts_with(b"HTTP/"))
+}
+
+/// The method, the target, and the version.
+fn split(line: &[u8]) -> Result<(&[u8], &[u8], Version), Violation> {
+    let mut parts = line.split(|&byte| byte == b' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(if line.contains(&b'\r') {
+            Violation::LineEnd
+        } else {
+            Violation::RequestLine
+        });
+    };
+    if method.is_empty() || !method.iter().all(|&byte| grammar::is_token(byte)) {
+        return Err(Violation::RequestLine);
+    }
+    let version = match version {
+        b"HTTP/1.1" => Version::Http11,
+        b"HTTP/1.0" => Version::Http10,
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            return Err(Violation::Version);
+        }
+        _ if version.contains(&b'\r') => return Err(Violation::LineEnd),
+        _ => return Err(Violation::RequestLine),
+    };
+    Ok((method, target, version))
+}
+
+/// The first line of a response.
+#[derive(Debug)]
+pub(crate) struct StatusLine {
+    pub(crate) version: Version,
+    pub(crate) status: StatusCode,
+    pub(crate) reason: Span,
+    /// The head that it belongs to is complete.
+    pub(crate) is_read_before: bool,
+}
+
+impl Default for StatusLine {
+    fn default() -> Self {
+        let (status, reason) = (StatusCode::OK, Span::default());
+        Self { version: Version::Http11, status, reason, is_read_before: false }
+    }
+}
+
+impl FirstLine for StatusLine {
+    const LONE_LF: bool = true;
+    const EMPTY_BEFORE: bool = false;
+    const SAME_LENGTHS: bool = true;
+
+    fn check_start(&self, line: &[u8], limits: &Limits) -> Result<(), Violation> {
+        let start = b"HTTP/1.";
+        let known = line.len().min(start.len());
+        // What speaks no HTTP need not be waited for.
+        if line[..known] != start[..known] {
+            return Err(Violation::NotHttp);
+        }
+        if line.len() > limits.first_line_max { Err(Violation::HeadTooLarge) } else { Ok(()) }
+    }
+
+    /// `HTTP-version SP status-code SP [ reason-phrase ]` [RFC9112 §4]. The second space is often
+    /// left out where there is no reason.
+    fn read(&mut self, line: &[u8], at: usize) -> Result<Version, Violation> {
+        self.version = match line.get(..9) {
+            Some(b"HTTP/1.1 ") => Version::Http11,
+            Some(b"HTTP/1.0 ") => Version::Http10,
+            _ => return Err(Violation::StatusLine),
+        };
+        let code = line.get(9..12).and_then(|code| StatusCode::from_bytes(code).ok());
+        self.status = code.ok_or(Violation::StatusLine)?;
+        let reason = match &line[12..] {
+            [] => &line[12..],
+            [b' ', reason @ ..] if reason.iter().all(|&byte| grammar::is_value(byte)) => reason,
+            _ => return Err(Violation::StatusLine),
+        };
+        self.reason = Span::new(at + line.len() - reason.len(), reason);
+        Ok(self.version)
+    }
+
+    fn field(&mut self, _: &[u8], _: &[u8], _: Version) -> Result<(), Violation> {
+        Ok(())
     }
 }

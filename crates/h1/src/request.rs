@@ -2,14 +2,9 @@
 
 use crate::body::Body;
 use crate::event::Event;
-use crate::grammar;
-use crate::head::{Field, FirstLine, Framing, HeadScan, Span, Version};
+use crate::head::{Field, Framing, HeadScan, RequestLine, Span, Version};
 use crate::limits::Limits;
 use crate::violation::Violation;
-
-/// The methods of HTTP [RFC9110 §9.1], and PATCH [RFC5789 §2].
-const METHODS: [&[u8]; 9] =
-    [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
 
 /// What the head of a request says. Its spans count from the first byte that the reader was shown
 /// of it.
@@ -106,16 +101,16 @@ impl RequestReader {
             self.scan.restart();
             self.line = RequestLine::default();
         }
-        let Some((len, version)) = self.scan.advance(&mut self.line, held, &self.limits)? else {
+        let Some(head) = self.scan.advance(&mut self.line, held, &self.limits)? else {
             return Ok(None);
         };
-        if version == Version::Http11 && !self.line.host {
+        if head.version == Version::Http11 && !self.line.host {
             return Err(Violation::Host);
         }
-        self.framing = self.scan.framing(&self.limits)?.unwrap_or(Framing::Empty);
+        self.framing = head.framing?.unwrap_or(Framing::Empty);
         self.line.is_read_before = true;
         self.place = Place::Body(Body::new(self.framing));
-        Ok(Some(Event::Head(len)))
+        Ok(Some(Event::Head(head.len)))
     }
 
     /// What the head of the last [`Event::Head`] says, until the next one begins.
@@ -179,119 +174,4 @@ impl RequestReader {
             (self.line, self.scan) = Default::default();
         }
     }
-}
-
-#[derive(Debug)]
-struct RequestLine {
-    method: Span,
-    target: Span,
-    version: Version,
-    is_connect: bool,
-    host: bool,
-    expects_continue: bool,
-    /// The head that it belongs to is complete.
-    is_read_before: bool,
-}
-
-impl Default for RequestLine {
-    fn default() -> Self {
-        Self {
-            method: Span::default(),
-            target: Span::default(),
-            version: Version::Http11,
-            is_connect: false,
-            host: false,
-            expects_continue: false,
-            is_read_before: false,
-        }
-    }
-}
-
-impl FirstLine for RequestLine {
-    const LONE_LF: bool = false;
-    const EMPTY_BEFORE: bool = true;
-    const SAME_LENGTHS: bool = false;
-
-    fn check_start(&self, line: &[u8], limits: &Limits) -> Result<(), Violation> {
-        match line.first() {
-            // No line end need ever come from what does not speak HTTP (TLS, say).
-            Some(&first) if first != b'\r' && !grammar::is_token(first) => {
-                Err(Violation::RequestLine)
-            }
-            // Its CR may be among the bytes.
-            _ if line.len() > limits.first_line_max + 1 => Err(Violation::RequestLineTooLong),
-            _ => Ok(()),
-        }
-    }
-
-    /// `method SP request-target SP HTTP-version` [RFC9112 §3].
-    fn read(&mut self, line: &[u8], at: usize) -> Result<Version, Violation> {
-        let (method, target, version) = match split(line) {
-            Err(_) if !is_http(line) => return Err(Violation::NotHttp),
-            split => split?,
-        };
-        self.is_connect = method == b"CONNECT";
-        if !grammar::is_target(target, method, self.is_connect) {
-            return Err(Violation::Target);
-        }
-        self.method = Span::new(at, method);
-        self.target = Span::new(at + method.len() + 1, target);
-        self.version = version;
-        Ok(version)
-    }
-
-    fn field(&mut self, name: &[u8], value: &[u8], version: Version) -> Result<(), Violation> {
-        match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => {
-                if self.host || !grammar::is_host(value) {
-                    return Err(Violation::Host);
-                }
-                self.host = true;
-            }
-            // One of HTTP/1.0 waits for nothing [RFC9110 §10.1.1].
-            6 if name.eq_ignore_ascii_case(b"expect") => {
-                let is_known = value.eq_ignore_ascii_case(b"100-continue");
-                self.expects_continue |= is_known && version == Version::Http11;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-/// Whether a line that is no request line was meant as one: it begins with a method, or has a
-/// version, or nothing at all.
-fn is_http(line: &[u8]) -> bool {
-    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t');
-    let method = words.clone().next().unwrap_or_default();
-    line.is_empty() || METHODS.contains(&method) || words.any(|word| word.starts_with(b"HTTP/"))
-}
-
-/// The method, the target, and the version.
-fn split(line: &[u8]) -> Result<(&[u8], &[u8], Version), Violation> {
-    let mut parts = line.split(|&byte| byte == b' ');
-    let (Some(method), Some(target), Some(version), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return Err(if line.contains(&b'\r') {
-            Violation::LineEnd
-        } else {
-            Violation::RequestLine
-        });
-    };
-    if method.is_empty() || !method.iter().all(|&byte| grammar::is_token(byte)) {
-        return Err(Violation::RequestLine);
-    }
-    let version = match version {
-        b"HTTP/1.1" => Version::Http11,
-        b"HTTP/1.0" => Version::Http10,
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            return Err(Violation::Version);
-        }
-        _ if version.contains(&b'\r') => return Err(Violation::LineEnd),
-        _ => return Err(Violation::RequestLine),
-    };
-    Ok((method, target, version))
 }

@@ -4,8 +4,7 @@ use http::{Method, StatusCode};
 
 use crate::body::Body;
 use crate::event::Event;
-use crate::grammar;
-use crate::head::{Field, FirstLine, Framing, HeadScan, Span, Version};
+use crate::head::{Field, Framing, HeadScan, Span, StatusLine, Version};
 use crate::limits::Limits;
 use crate::violation::Violation;
 
@@ -136,18 +135,18 @@ impl ResponseReader {
         if self.line.is_read_before {
             self.restart();
         }
-        let Some((len, _)) = self.scan.advance(&mut self.line, held, &self.limits)? else {
+        let Some(head) = self.scan.advance(&mut self.line, held, &self.limits)? else {
             return Ok(None);
         };
         self.line.is_read_before = true;
-        self.framing = match self.scan.framing(&self.limits) {
+        self.framing = match head.framing {
             Ok(_) | Err(Violation::BodyTooLarge) if !self.has_body() => Framing::Empty,
             said => said?.unwrap_or(Framing::UntilClose),
         };
         if !is_interim(self.line.status) {
             self.place = Place::Body(Body::new(self.framing));
         }
-        Ok(Some(Event::Head(len)))
+        Ok(Some(Event::Head(head.len)))
     }
 
     /// Whether a response to what was asked has a body, whatever its fields say [RFC9112 §6.3].
@@ -217,60 +216,5 @@ impl ResponseReader {
             Place::Body(body) => body.data_next(),
             Place::Idle | Place::Head | Place::Failed(_) => 0,
         }
-    }
-}
-
-#[derive(Debug)]
-struct StatusLine {
-    version: Version,
-    status: StatusCode,
-    reason: Span,
-    /// The head that it belongs to is complete.
-    is_read_before: bool,
-}
-
-impl Default for StatusLine {
-    fn default() -> Self {
-        let (status, reason) = (StatusCode::OK, Span::default());
-        Self { version: Version::Http11, status, reason, is_read_before: false }
-    }
-}
-
-impl FirstLine for StatusLine {
-    const LONE_LF: bool = true;
-    const EMPTY_BEFORE: bool = false;
-    const SAME_LENGTHS: bool = true;
-
-    fn check_start(&self, line: &[u8], limits: &Limits) -> Result<(), Violation> {
-        let start = b"HTTP/1.";
-        let known = line.len().min(start.len());
-        // What speaks no HTTP need not be waited for.
-        if line[..known] != start[..known] {
-            return Err(Violation::NotHttp);
-        }
-        if line.len() > limits.first_line_max { Err(Violation::HeadTooLarge) } else { Ok(()) }
-    }
-
-    /// `HTTP-version SP status-code SP [ reason-phrase ]` [RFC9112 §4]. The second space is often
-    /// left out where there is no reason.
-    fn read(&mut self, line: &[u8], at: usize) -> Result<Version, Violation> {
-        self.version = match line.get(..9) {
-            Some(b"HTTP/1.1 ") => Version::Http11,
-            Some(b"HTTP/1.0 ") => Version::Http10,
-            _ => return Err(Violation::StatusLine),
-        };
-        let code = line.get(9..12).and_then(|code| StatusCode::from_bytes(code).ok());
-        self.status = code.ok_or(Violation::StatusLine)?;
-        let reason = match &line[12..] {
-            [] => &line[12..],
-            [b' ', reason @ ..] if reason.iter().all(|&byte| grammar::is_value(byte)) => reason,
-            _ => return Err(Violation::StatusLine),
-        };
-        self.reason = Span::new(at + line.len() - reason.len(), reason);
-        Ok(self.version)
-    }
-
-    fn field(&mut self, _: &[u8], _: &[u8], _: Version) -> Result<(), Violation> {
-        Ok(())
     }
 }

@@ -11,6 +11,9 @@ use parking_lot::RwLock;
 /// A page is sent to everyone who is refused, so that it must not be long.
 const PAGE_BYTES_MAX: u64 = 64 * 1024;
 
+/// What is filled in where it stands in a page, in double braces.
+const NAMES: [&str; 4] = ["status", "reason", "request_id", "retry_after"];
+
 /// Pages by status, as HTML in UTF-8. In a page, `{{status}}`, `{{reason}}`, `{{request_id}}` and
 /// `{{retry_after}}` stand for what they say. Clones share the pages.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +38,18 @@ pub enum ErrorPageError {
         /// Its length.
         bytes: u64,
     },
+    /// It has a name in double braces that stands for nothing.
+    #[error(
+        "unknown name {{{{{name}}}}} in the error page {}; known are {}",
+        path.display(),
+        NAMES.map(|name| format!("{{{{{name}}}}}")).join(", ")
+    )]
+    UnknownName {
+        /// The file.
+        path: PathBuf,
+        /// What stands between the braces.
+        name: String,
+    },
 }
 
 impl ErrorPages {
@@ -49,6 +64,10 @@ impl ErrorPages {
             return Err(ErrorPageError::TooLong { path: path.to_owned(), bytes });
         }
         let page = fs::read_to_string(path).map_err(unreadable)?;
+        if let Some(name) = names(&page).find(|name| !NAMES.contains(name)) {
+            let (path, name) = (path.to_owned(), name.to_owned());
+            return Err(ErrorPageError::UnknownName { path, name });
+        }
         self.0.write().insert(status.as_u16(), page.into());
         Ok(())
     }
@@ -84,6 +103,11 @@ impl ErrorPages {
     }
 }
 
+/// What stands in double braces in a page.
+fn names(page: &str) -> impl Iterator<Item = &str> {
+    page.split("{{").skip(1).filter_map(|rest| rest.split_once("}}").map(|(name, _)| name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +131,25 @@ mod tests {
         others.read(busy, &page("later")).unwrap();
         assert!(pages.clone().replace(&others) && !pages.replace(&others));
         assert_eq!(pages.fill(busy, "queue_full", id, after).unwrap(), "later");
+    }
+
+    #[test]
+    fn a_name_that_stands_for_nothing_is_an_error() {
+        let pages = ErrorPages::default();
+        let check = |text: &str, expected: Result<(), &str>| {
+            let page = page(text);
+            let read = pages.read(StatusCode::BAD_GATEWAY, &page);
+            let path = page.display();
+            let known = "known are {{status}}, {{reason}}, {{request_id}}, {{retry_after}}";
+            let expected = expected.map_err(|name| {
+                format!("unknown name {{{{{name}}}}} in the error page {path}; {known}")
+            });
+            assert_eq!(read.map_err(|error| error.to_string()), expected);
+        };
+        check("a {{b", Ok(()));
+        check("<style>a{b:c}@media d{e{f:g}}</style>{{status}}", Ok(()));
+        check("{{status}} {{statsu}} {{", Err("statsu"));
+        check("{{ status }}", Err(" status "));
     }
 
     #[test]

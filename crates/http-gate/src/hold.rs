@@ -1,5 +1,7 @@
 //! How long a request holds its place in the gate.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -27,6 +29,33 @@ pub struct Hold {
     stream: Option<Stream>,
     bytes: usize,
     patience: Deadline,
+    outcome: Option<HeldOutcome>,
+}
+
+/// What the accounts say of a request whose place is held, for whoever writes it down. Clones
+/// share it.
+#[derive(Clone, Debug)]
+pub struct HeldOutcome(Arc<AtomicU8>);
+
+/// Where the place is held still, [`OUTCOMES`] has what becomes of a request whose client leaves now.
+const HELD: u8 = 0;
+const COMPLETED: u8 = 1;
+const FAILED: u8 = 2;
+const TERMINATED: u8 = 3;
+const OUTCOMES: [&str; 4] = ["terminated", "completed", "failed", "terminated"];
+
+impl HeldOutcome {
+    /// The answer is over for its client: what the accounts say of the request, or will say. If
+    /// its place is held still, it counts as terminated from now on.
+    pub fn settle(&self) -> &'static str {
+        OUTCOMES[usize::from(self.decide(TERMINATED))]
+    }
+
+    /// The outcome: this one, unless another has been decided on before.
+    fn decide(&self, outcome: u8) -> u8 {
+        let order = Ordering::Relaxed;
+        self.0.compare_exchange(HELD, outcome, order, order).err().unwrap_or(outcome)
+    }
 }
 
 /// What the end of an answer says.
@@ -34,8 +63,8 @@ pub struct Hold {
 enum End {
     /// The upstream did its work.
     Done,
-    /// It did not, and why, if that is known.
-    Failed(Option<String>),
+    /// It did not, and why.
+    Failed(String),
     /// Nothing: nobody waited for it.
     Abandoned,
 }
@@ -50,9 +79,14 @@ struct Stream {
 impl Hold {
     /// Of an answer that counts as failed, `failure` says why.
     pub fn new(permit: GatePermit, failure: Option<String>) -> Self {
-        let end = failure.map_or(End::Done, |why| End::Failed(Some(why)));
+        let end = failure.map_or(End::Done, End::Failed);
         let (permit, patience) = (Some(permit), Deadline::default());
-        Self { permit, end, stream: None, bytes: 0, patience }
+        Self { permit, end, stream: None, bytes: 0, patience, outcome: None }
+    }
+
+    /// What the accounts will say of the request.
+    pub fn outcome(&mut self) -> HeldOutcome {
+        self.outcome.get_or_insert_with(|| HeldOutcome(Arc::new(AtomicU8::new(HELD)))).clone()
     }
 
     /// It is a stream: it is answered with its first data, and holds its place to its end.
@@ -94,15 +128,16 @@ impl Hold {
 
     /// The answer is ready.
     pub fn ends(&mut self) {
-        if let Some(permit) = self.permit.take() {
-            match &mut self.end {
-                End::Done => permit.complete(),
-                End::Failed(why) => match why.take() {
-                    Some(why) => permit.fail_because(why),
-                    None => permit.fail(),
-                },
-                End::Abandoned => drop(permit),
-            }
+        let Some(permit) = self.permit.take() else { return };
+        let outcome = match self.end {
+            End::Done => COMPLETED,
+            End::Failed(_) => FAILED,
+            End::Abandoned => TERMINATED,
+        };
+        match (self.outcome.as_ref().map_or(outcome, |it| it.decide(outcome)), &mut self.end) {
+            (COMPLETED, _) => permit.complete(),
+            (FAILED, End::Failed(why)) => permit.fail_because(std::mem::take(why)),
+            _ => drop(permit),
         }
     }
 
@@ -141,10 +176,10 @@ impl Hold {
         if self.permit.is_some()
             && self.stream.is_none()
             && self.patience.poll_over(STREAM_TIME, cx).is_ready()
-            && let Some(mut permit) = self.permit.take()
+            && let Some(permit) = &mut self.permit
         {
             permit.untimed();
-            permit.complete();
+            self.ends();
         }
     }
 
@@ -155,7 +190,7 @@ impl Hold {
 
     fn fails(&mut self, why: String) {
         if self.end != End::Abandoned {
-            self.end = End::Failed(Some(why));
+            self.end = End::Failed(why);
         }
     }
 }

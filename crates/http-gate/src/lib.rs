@@ -17,7 +17,7 @@ mod timeout;
 pub use deadline::Deadline;
 pub use error_pages::{ErrorPageError, ErrorPages};
 pub use grpc::{grpc_failure, grpc_overdue, grpc_refused, is_grpc};
-pub use hold::{Hold, READY_BYTES};
+pub use hold::{HeldOutcome, Hold, READY_BYTES};
 pub use message::{Details, Form, Message, error_page};
 pub use refusal::{Refusal, reason, refused};
 pub use timeout::timeout;

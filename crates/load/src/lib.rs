@@ -46,13 +46,11 @@
 
 mod answer;
 pub mod arrivals;
-mod closed_loop;
 mod connection;
 mod descriptors;
 mod fairness;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
-mod open_loop;
 mod outcome;
 mod plan;
 mod recorder;
@@ -61,7 +59,6 @@ mod request;
 mod run;
 pub mod schedule;
 mod tally;
-mod timer;
 mod url;
 mod worker;
 mod workload;

@@ -25,9 +25,9 @@ impl RequestId {
     }
 
     /// Whether a client's id may go into other people's logs.
-    pub fn is_well_formed(id: &HeaderValue) -> bool {
+    pub fn is_well_formed(id: &[u8]) -> bool {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);
-        (1..=LENGTH_MAX).contains(&id.len()) && id.as_bytes().iter().all(is_plain)
+        (1..=LENGTH_MAX).contains(&id.len()) && id.iter().all(is_plain)
     }
 
     /// The id as text.
@@ -60,12 +60,14 @@ impl Default for RequestIds {
 impl RequestIds {
     /// The client's id if it has sent one that is well-formed, or a new one.
     pub fn of(&self, headers: &HeaderMap) -> RequestId {
-        let client =
-            headers.get_all("x-request-id").iter().find(|id| RequestId::is_well_formed(id));
-        match client.and_then(|id| id.to_str().ok()) {
-            Some(id) => RequestId::new(id),
-            None => RequestId::new(std::str::from_utf8(&self.make()).unwrap_or_default()),
-        }
+        self.of_values(headers.get_all("x-request-id").iter().map(HeaderValue::as_bytes))
+    }
+
+    /// The first of these values of the client's field that is well-formed, or a new id.
+    pub fn of_values<'v>(&self, mut values: impl Iterator<Item = &'v [u8]>) -> RequestId {
+        let client = values.find(|id| RequestId::is_well_formed(id));
+        let of = |id: &[u8]| RequestId::new(std::str::from_utf8(id).unwrap_or_default());
+        client.map_or_else(|| of(&self.make()), of)
     }
 
     fn make(&self) -> [u8; 32] {
@@ -90,16 +92,15 @@ mod tests {
         let ids = RequestIds { source: 0xab, next: AtomicU64::new(0xfe) };
         assert_eq!(&ids.make(), b"00000000000000ab00000000000000fe");
         assert_eq!(&ids.make(), b"00000000000000ab00000000000000ff");
-        let made = HeaderValue::from_bytes(&RequestIds::default().make()).unwrap();
-        assert!(RequestId::is_well_formed(&made));
+        assert!(RequestId::is_well_formed(&RequestIds::default().make()));
     }
 
     #[test]
     fn ids_that_could_forge_a_log_line_are_not_kept() {
         for id in ["", "a b", "a\"b", "<b>", &"x".repeat(129)] {
-            assert!(!RequestId::is_well_formed(&HeaderValue::from_str(id).unwrap()), "{id:?}");
+            assert!(!RequestId::is_well_formed(id.as_bytes()), "{id:?}");
         }
-        assert!(RequestId::is_well_formed(&HeaderValue::from_static("7b3c-REQ_1.2:/+=@")));
+        assert!(RequestId::is_well_formed(b"7b3c-REQ_1.2:/+=@"));
     }
 
     #[test]

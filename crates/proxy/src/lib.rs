@@ -20,16 +20,14 @@ pub mod fuzz;
 mod hop_by_hop;
 mod proxy;
 mod request;
-mod service;
 mod upstream;
 
 pub use answer::proxy_body::ProxyBody;
 pub use answer::unread::Answers;
 pub use budget::{Bounds, Budget, Held};
 pub use forwarded::{Peer, Scheme};
-pub use proxy::{Proxy, Site};
+pub use proxy::{Proxy, ProxyService, Site};
 pub use request::intake::RequestBuffering;
-pub use service::ProxyService;
 pub use upstream::exchange_error::ExchangeError;
 pub use upstream::kind_times::KindTime;
 pub use upstream::{HostHeader, InvalidUpstream, Origin, Upstream, host_and_port};

@@ -1,6 +1,8 @@
 //! One core's proxy: what becomes of a request, from its head to the answer.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,20 +11,22 @@ use http::header::{ACCEPT, CONNECTION, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
+use hyper::service::Service;
 use ipnet::IpNet;
 use tamarisk_http_gate::{self, Details, ErrorPages, Form, Hold, timeout};
-use tamarisk_observe::access_log::{self, Log, Names, Proxied};
+use tamarisk_observe::access_log::{self, Admission, Log, Logged, Names};
 use tamarisk_observe::status::{Rejection, Rejections};
 use tamarisk_observe::{RequestId, RequestIds};
-use tamarisk_server::{ClientBody, Tunnel, Upgrade};
+use tamarisk_server::guard::Violation;
+use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, Reply, Tunnel, Upgrade};
 use tamarisk_stage::{EnterError, Entry, GatePermit};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use crate::answer::delivery::Recipient;
-use crate::answer::head::AnswerHead;
 use crate::answer::proxy_body::ProxyBody;
+use crate::answer::reader::AnswerHead;
 use crate::budget::{Bounds, Budget};
-use crate::classify::{Choice, Routes, has_dot_segments, kind_of, network_of};
+use crate::classify::{Choice, Routes, kind_of, network_of};
 use crate::content_type::{is_grpc, is_stream};
 use crate::error::ProxyError;
 use crate::forwarded::{Peer, Scheme};
@@ -63,7 +67,7 @@ pub struct Proxy {
     budget: Budget,
     error_pages: ErrorPages,
     rejections: Rejections,
-    pub(crate) log: Option<Log>,
+    log: Option<Log>,
     upstream_clients: Vec<Arc<UpstreamClient>>,
     ids: RequestIds,
 }
@@ -118,6 +122,12 @@ impl Proxy {
         proxy
     }
 
+    /// The service of one client's connection.
+    pub fn connect(self: &Arc<Self>, address: SocketAddr) -> ProxyService {
+        let peer = Arc::new(self.peer(address));
+        ProxyService { proxy: Arc::clone(self), peer, address: address.ip().to_canonical() }
+    }
+
     /// The client at `address`, as upstreams are told of it.
     pub fn peer(&self, address: SocketAddr) -> Peer {
         Peer::new(address, &self.trusted, self.scheme)
@@ -143,7 +153,7 @@ impl Proxy {
         self.answer_as(choice, peer, head, body, entry).await
     }
 
-    pub(crate) async fn answer(
+    async fn answer(
         &self,
         peer: &Peer,
         request: Request<ClientBody>,
@@ -173,10 +183,10 @@ impl Proxy {
         let id = self.ids.of(&head.headers);
         let mut logged = entry.map(|entry| {
             let route = Arc::clone(self.routes.name(choice.route));
-            entry.set_proxied(Proxied::new(upstream_client.names(route, choice.class), id))
+            entry.set_admission(Admission::new(upstream_client.names(route, choice.class), id))
         });
         let client = network_of(self.client(peer, &head.headers));
-        let received = match is_refused(&head) {
+        let received = match is_refused(&choice, &head.method) {
             Some(error) => Err(error),
             None => self.receive(client, upstream_client, &mut head, body).await,
         };
@@ -192,6 +202,9 @@ impl Proxy {
         let mut entry = upstream_client.upstream.client.mark(entry, &head.headers, client);
         if let Some(timeout) = timeout(&head.headers) {
             entry = entry.timeout(timeout);
+            if timeout.is_zero() {
+                upstream_client.upstream.comes_overdue(choice.class);
+            }
         }
         logged.iter_mut().for_each(|logged| logged.offered());
         let upstream = &upstream_client.upstream;
@@ -204,7 +217,10 @@ impl Proxy {
             Err(refused) => {
                 let reason = tamarisk_http_gate::reason(&refused).as_str();
                 let outcome = if refused == EnterError::Dropped { "dropped" } else { "rejected" };
-                logged.iter_mut().for_each(|logged| logged.refused(outcome, reason, waited()));
+                if let Some(logged) = logged {
+                    logged.refused(outcome, reason);
+                    logged.queued(waited());
+                }
                 let route = Arc::clone(self.routes.name(choice.route));
                 let Names { route, class, stage } = upstream_client.names(route, choice.class);
                 self.rejections.push(Rejection {
@@ -233,8 +249,9 @@ impl Proxy {
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
         let streams = choice.streams;
+        let logged_request = logged.as_deref_mut();
         let request = Received { head: &mut head, id: &id, length, body, client, streams };
-        match self.pass(peer, upstream_client, request, permit).await {
+        match self.pass(peer, upstream_client, request, permit, logged_request).await {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
                 if let Some((method, uri)) = wanted.filter(|_| !has_failed) {
@@ -304,6 +321,7 @@ impl Proxy {
         upstream_client: &Arc<UpstreamClient>,
         request: Received<'_>,
         permit: GatePermit,
+        logged: Option<&mut Admission>,
     ) -> Result<Response<ProxyBody>, ProxyError> {
         let Received { head, id, length, body, client, streams } = request;
         let upgrading = head.extensions.remove::<Upgrade>();
@@ -327,7 +345,7 @@ impl Proxy {
             }
             Ok(answered) => {
                 let recipient = Recipient { upstream_client, budget: &self.budget, client };
-                Ok(deliver(answered, streams, recipient).await)
+                Ok(deliver(answered, streams, recipient, logged).await)
             }
             Err(Failed { error, permit }) => {
                 let error = if error == ProxyError::Silent { over } else { error };
@@ -342,16 +360,60 @@ impl Proxy {
     }
 }
 
+/// The service of one client's connection; see [`Proxy::connect`].
+pub struct ProxyService {
+    proxy: Arc<Proxy>,
+    peer: Arc<Peer>,
+    address: IpAddr,
+}
+
+impl FastPath for ProxyService {
+    const ENABLED: bool = false;
+
+    fn fast_response(&self, _: &PlainRequest<'_>, _: Reply<'_, '_>) -> FastResponse {
+        FastResponse::NeverAvailable
+    }
+
+    fn refused(&self, violation: Violation, body_length: usize) {
+        if let Some(log) = &self.proxy.log {
+            log.refused(self.address, violation, body_length);
+        }
+    }
+}
+
+impl ProxyService {
+    fn entry(&self, request: &Request<ClientBody>) -> Option<Box<access_log::Entry>> {
+        let log = self.proxy.log.as_ref()?;
+        let client = self.proxy.client(&self.peer, request.headers());
+        Some(log.begin(client, &access_log::Asked::from(request)))
+    }
+}
+
+impl Service<Request<ClientBody>> for ProxyService {
+    type Response = Response<Logged<ProxyBody>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<ClientBody>) -> Self::Future {
+        let (proxy, peer) = (Arc::clone(&self.proxy), Arc::clone(&self.peer));
+        let mut entry = self.entry(&request);
+        Box::pin(async move {
+            let answer = proxy.answer(&peer, request, entry.as_deref_mut()).await;
+            Ok(Logged::answer(answer, entry))
+        })
+    }
+}
+
 fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<UpstreamClient> {
     Arc::new(UpstreamClient::new(Arc::clone(upstream), site.budget.abandoned().clone()))
 }
 
 /// What is not passed on, whatever its route.
-fn is_refused(head: &Parts) -> Option<ProxyError> {
-    if matches!(head.method, Method::CONNECT | Method::TRACE) {
+fn is_refused(choice: &Choice, method: &Method) -> Option<ProxyError> {
+    if matches!(*method, Method::CONNECT | Method::TRACE) {
         return Some(ProxyError::Method);
     }
-    has_dot_segments(head.uri.path()).then_some(ProxyError::Path)
+    choice.has_dots.then_some(ProxyError::Path)
 }
 
 /// Whether an answer with this status counts as failed.
@@ -375,12 +437,16 @@ async fn deliver(
     answered: Answered,
     streams: bool,
     recipient: Recipient<'_>,
+    logged: Option<&mut Admission>,
 ) -> Response<ProxyBody> {
     let Answered { head, connection, permit, .. } = answered;
     let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
     let mut hold = Hold::new(permit, failure);
     if streams || is_stream(&head.headers) {
         hold.streams();
+    }
+    if let Some(logged) = logged {
+        logged.held(hold.outcome());
     }
     let body = ProxyBody::passing(connection, hold, recipient).await;
     with_head(head, body)

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
-use crate::h1::wire::{Protocol, Wire};
+use crate::h1::wire::Wire;
 use crate::h2::Streams;
 use crate::h2::stream::H2Stream;
 use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use crate::tls::Handshakes;
 use crate::transport::socket::Socket;
-use crate::transport::stream::Stream;
+use crate::transport::stream::{Protocol, Stream};
 
 /// hyper's buffer for each stream of HTTP/2: by default it would gather 400 KiB for a client that
 /// reads slowly.

@@ -65,6 +65,7 @@ pub use crate::client_body::ClientBody;
 pub use crate::cores::Cores;
 pub use crate::drain::{Drain, DrainTrigger};
 pub use crate::h2::send_memory::read_size;
+pub use crate::prepared::outgoing::{Reply, Sent};
 pub use crate::prepared::sent_file::{FileBody, FileLoad, SentFile};
 pub use crate::prepared::{
     FastPath, FastResponse, OnWritten, PlainRequest, PreparedBody, PreparedResponse,

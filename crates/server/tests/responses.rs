@@ -14,7 +14,7 @@ use hyper::service::Service;
 use support::{any_port, curl, exchange, within};
 use tamarisk_server::{
     ClientBody, DrainTrigger, FastPath, FastResponse, PlainRequest, PreparedBody, PreparedResponse,
-    Server,
+    Reply, Server,
 };
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -23,16 +23,12 @@ use tokio::net::{TcpListener, TcpStream};
 struct Speaker;
 
 impl FastPath for Speaker {
-    fn fast_response<A>(
-        &self,
-        asked: &PlainRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse {
         let Some(code) = asked.target().strip_prefix("/now/") else {
             return FastResponse::Unavailable;
         };
         let head = format!("HTTP/1.1 {code} X\r\ncontent-length: 0\r\n");
-        FastResponse::Answered(answer(PreparedResponse {
+        FastResponse::Answered(reply.send(PreparedResponse {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Nothing,

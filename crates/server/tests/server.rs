@@ -69,7 +69,7 @@ impl Held {
     async fn connected(&self, connections: usize) {
         let connected = async {
             while self.server.connections() < connections {
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                tokio::task::yield_now().await;
             }
         };
         within(connected).await;

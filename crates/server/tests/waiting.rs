@@ -26,12 +26,13 @@ use tamarisk_server::guard::Limits;
 use tamarisk_server::tls::{Handshakes, Identity, Tls};
 use tamarisk_server::{
     ClientBody, DrainTrigger, FastPath, FastResponse, PlainRequest, PreparedBody, PreparedResponse,
-    Server,
+    Reply, Server,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -49,11 +50,7 @@ const MOMENT: Duration = Duration::from_millis(50);
 struct Speaker;
 
 impl FastPath for Speaker {
-    fn fast_response<A>(
-        &self,
-        asked: &PlainRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse {
         let mut body = asked.target().as_bytes().to_vec();
         match asked.target() {
             "/later" => return FastResponse::Unavailable,
@@ -63,7 +60,7 @@ impl FastPath for Speaker {
             _ => {}
         }
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", body.len());
-        FastResponse::Answered(answer(PreparedResponse {
+        FastResponse::Answered(reply.send(PreparedResponse {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Bytes(&Bytes::from(body)),
@@ -83,7 +80,7 @@ impl Service<Request<ClientBody>> for Speaker {
             if request.uri().path() == "/upload" {
                 pending::<()>().await;
             }
-            sleep(Duration::from_millis(1)).await;
+            yield_now().await;
             Ok(Response::new(Full::from(request.uri().path().to_owned())))
         })
     }
@@ -117,7 +114,7 @@ impl Running {
     async fn may_idle(&self) {
         let resting = async {
             while Handle::current().metrics().num_alive_tasks() > self.tasks {
-                sleep(Duration::from_millis(1)).await;
+                yield_now().await;
             }
         };
         within(resting).await;
@@ -126,7 +123,7 @@ impl Running {
     async fn connections(&self, count: usize) {
         let reached = async {
             while self.server.connections() != count {
-                sleep(Duration::from_millis(1)).await;
+                yield_now().await;
             }
         };
         within(reached).await;

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready as ready_now};
@@ -20,11 +20,12 @@ use crate::answer::body::SiteBody;
 use crate::answer::{self, Answer, Wish};
 use crate::cache::loading::Loading;
 use crate::cache::page_cache::{Loaded, PageKey};
-use crate::cache::pages::Pages;
+use crate::cache::pages::{NoPage, Pages};
 use crate::disk::path::{InvalidPath, SitePath};
 use crate::page::Page;
+use crate::refused_page::PageAsked;
 use crate::site::core_snapshot::{Core, CoreSnapshot};
-use crate::site::snapshot::{Host, RouteTarget, ServedFolder};
+use crate::site::host::{Host, RouteTarget, ServedFolder};
 
 /// The service of one client's connection.
 pub struct Connection {
@@ -58,15 +59,16 @@ impl Connection {
             Some(authority) => Some(authority.as_str()),
             None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
         };
-        let Some(host) = snapshot.site.hosts.find(authority) else {
+        let path = request.uri().path();
+        let Some((host, target)) = snapshot.site.hosts.target(authority, path) else {
             return Pending::at_once(answer::message(StatusCode::MISDIRECTED_REQUEST));
         };
         let pages = &snapshot.site.pages;
-        match host.target(request.uri().path()) {
+        match target {
             Some((RouteTarget::Folder(folder), rest)) => match without_page(folder, rest, &request)
             {
-                Ok(answer) => own(pages, host, answer, &request),
-                Err(key) => page(pages, host, folder, key, begun, request),
+                Ok(answer) => own(pages, host, answer, &request, entry),
+                Err(key) => self.page(snapshot, host, folder, (key, begun), request, entry),
             },
             Some((RouteTarget::Redirect(redirect), rest)) => {
                 Pending::at_once(answer::redirect(redirect, rest, request.uri().query()))
@@ -74,7 +76,7 @@ impl Connection {
             Some((RouteTarget::Proxy(route), _)) => {
                 self.forward(snapshot, host, *route, request, entry.take())
             }
-            None => own(pages, host, answer::message(StatusCode::NOT_FOUND), &request),
+            None => own(pages, host, answer::message(StatusCode::NOT_FOUND), &request, entry),
         }
     }
 
@@ -90,7 +92,7 @@ impl Connection {
         let (proxy, peer) = (Arc::clone(proxy), self.peer(snapshot.number, proxy));
         let (pages, host) = (Arc::clone(&snapshot.site.pages), Arc::clone(host));
         let wish = Wish::of(request.method(), request.headers());
-        Pending::Proxied(Box::pin(async move {
+        Pending::Later(Box::pin(async move {
             let entry_of_proxy = entry.as_deref_mut();
             let answer = proxy.answer_on_route(route, &peer, request, entry_of_proxy).await;
             // Who asked for JSON is told in JSON.
@@ -118,11 +120,60 @@ impl Connection {
 
     fn entry(&self, snapshot: &CoreSnapshot, request: &Request<ClientBody>) -> Option<Box<Entry>> {
         let log = snapshot.site.log.as_ref()?;
-        let client = match &snapshot.proxy {
-            Some(proxy) => proxy.client(&self.peer(snapshot.number, proxy), request.headers()),
+        Some(log.begin(self.client(snapshot, request.headers()), &Asked::from(request)))
+    }
+
+    fn client(&self, snapshot: &CoreSnapshot, headers: &HeaderMap) -> IpAddr {
+        match &snapshot.proxy {
+            Some(proxy) => proxy.client(&self.peer(snapshot.number, proxy), headers),
             None => self.address.ip().to_canonical(),
+        }
+    }
+
+    /// An answer from memory or from the disk, where it may have been asked for already.
+    fn page(
+        &self,
+        snapshot: &CoreSnapshot,
+        host: &Arc<Host>,
+        folder: &ServedFolder,
+        (key, begun): (PageKey, Option<Loading>),
+        request: Request<ClientBody>,
+        entry: &mut Option<Box<Entry>>,
+    ) -> Pending {
+        let pages = &snapshot.site.pages;
+        let loading = match begun.filter(|begun| begun.key == key) {
+            Some(begun) => begun,
+            None => match pages.in_memory(&folder.source, &key) {
+                Some(page) => {
+                    let (method, headers) = (request.method(), request.headers());
+                    let answer = found(&page, method, headers, folder.cache_control.as_ref());
+                    return own(pages, host, answer, &request, entry);
+                }
+                None => Loading::new(pages, &folder.source, key),
+            },
         };
-        Some(log.begin(client, &Asked::from(request)))
+        let asked = PageAsked {
+            client: self.client(snapshot, request.headers()),
+            id: self.core.ids.of(request.headers()),
+            names: folder.names.clone(),
+            rejections: snapshot.site.proxy.rejections.clone(),
+        };
+        let (pages, host, mut entry) = (Arc::clone(pages), Arc::clone(host), entry.take());
+        let cache_control = folder.cache_control.clone();
+        let (Parts { method, uri, headers, .. }, _) = request.into_parts();
+        Pending::Later(Box::pin(async move {
+            let answer = match loading.await {
+                Ok(Loaded::Page(page)) => found(&page, &method, &headers, cache_control.as_ref()),
+                Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
+                Err(why) => {
+                    if let NoPage::NotNow(why) = &why {
+                        asked.refused(why, entry.as_deref_mut());
+                    }
+                    answer::no_page(why)
+                }
+            };
+            (dressed(answer, &host, Wish::of(&method, &headers), &pages).await, entry)
+        }))
     }
 }
 
@@ -147,45 +198,13 @@ fn without_page(
     }
 }
 
-/// An answer from memory or from the disk, where it may have been asked for already.
-fn page(
-    pages: &Arc<Pages>,
-    host: &Arc<Host>,
-    folder: &ServedFolder,
-    key: PageKey,
-    begun: Option<Loading>,
-    request: Request<ClientBody>,
-) -> Pending {
-    let loading = match begun.filter(|begun| begun.key == key) {
-        Some(begun) => begun,
-        None => match pages.in_memory(&folder.source, &key) {
-            Some(page) => {
-                let (method, headers) = (request.method(), request.headers());
-                let answer = found(&page, method, headers, folder.cache_control.as_ref());
-                return own(pages, host, answer, &request);
-            }
-            None => Loading::new(pages, &folder.source, key),
-        },
-    };
-    let (pages, host) = (Arc::clone(pages), Arc::clone(host));
-    let cache_control = folder.cache_control.clone();
-    let (Parts { method, uri, headers, .. }, _) = request.into_parts();
-    Pending::later(async move {
-        let answer = match loading.await {
-            Ok(Loaded::Page(page)) => found(&page, &method, &headers, cache_control.as_ref()),
-            Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
-            Err(why) => answer::no_page(why),
-        };
-        dressed(answer, &host, Wish::of(&method, &headers), &pages).await
-    })
-}
-
 /// An answer of ours, or the page that the host has for it.
 fn own(
     pages: &Arc<Pages>,
     host: &Arc<Host>,
     answer: Answer,
     request: &Request<ClientBody>,
+    entry: &mut Option<Box<Entry>>,
 ) -> Pending {
     if answer.status().is_success() {
         return Pending::at_once(answer);
@@ -195,7 +214,8 @@ fn own(
         return Pending::at_once(answer::for_people(answer, &wish));
     }
     let (pages, host) = (Arc::clone(pages), Arc::clone(host));
-    Pending::later(async move { dressed(answer, &host, wish, &pages).await })
+    let entry = entry.take();
+    Pending::Later(Box::pin(async move { (dressed(answer, &host, wish, &pages).await, entry) }))
 }
 
 /// With the page that the host has for its status, if it has one and it can be had, or ours.
@@ -263,23 +283,19 @@ pub struct Answering {
     entry: Option<Box<Entry>>,
 }
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// An answer, and the line about its request.
+type LoggedAnswer = (Answer, Option<Box<Entry>>);
 
 enum Pending {
     /// From memory: nothing is allocated for the wait.
     AtOnce(Ready<Answer>),
-    Later(Boxed<Answer>),
-    /// From a service behind, which says more for the line about the request.
-    Proxied(Boxed<(Answer, Option<Box<Entry>>)>),
+    /// From the disk or a service behind, which may say more for the line about the request.
+    Later(Pin<Box<dyn Future<Output = LoggedAnswer> + Send>>),
 }
 
 impl Pending {
     fn at_once(answer: Answer) -> Self {
         Self::AtOnce(ready(answer))
-    }
-
-    fn later(answer: impl Future<Output = Answer> + Send + 'static) -> Self {
-        Self::Later(Box::pin(answer))
     }
 }
 
@@ -289,8 +305,7 @@ impl Future for Answering {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (answer, entry) = match &mut self.pending {
             Pending::AtOnce(answer) => (ready_now!(Pin::new(answer).poll(cx)), self.entry.take()),
-            Pending::Later(answer) => (ready_now!(answer.as_mut().poll(cx)), self.entry.take()),
-            Pending::Proxied(answer) => ready_now!(answer.as_mut().poll(cx)),
+            Pending::Later(answer) => ready_now!(answer.as_mut().poll(cx)),
         };
         Poll::Ready(Ok(Logged::answer(answer, entry)))
     }

@@ -7,15 +7,16 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{StatusCode, Version};
 use memchr::memchr;
-use tamarisk_observe::access_log;
+use tamarisk_observe::access_log::{self, Entry};
 use tamarisk_server::guard::Violation;
 use tamarisk_server::{
     FastPath, FastResponse, FileBody, OnWritten, PlainRequest, PreparedBody, PreparedResponse,
-    SentFile,
+    Reply, Sent, SentFile,
 };
 
 use crate::answer::{self, Answer};
 use crate::cache::loading::Loading;
+use crate::cache::pages::NotNow;
 use crate::connection::Connection;
 use crate::disk::path::SitePath;
 use crate::page::encoding::accepted_by;
@@ -23,7 +24,9 @@ use crate::page::head::head;
 use crate::page::memory_file::MemoryFile;
 use crate::page::page_file::PageFile;
 use crate::page::{Content, Form};
-use crate::site::snapshot::{Host, RouteTarget, ServedFolder, SiteSnapshot};
+use crate::refused_page::PageAsked;
+use crate::site::host::{Host, RouteTarget, ServedFolder};
+use crate::site::snapshot::SiteSnapshot;
 
 const REFUSED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
@@ -75,22 +78,21 @@ impl<'a> Fields<'a> {
 }
 
 impl FastPath for Connection {
-    fn fast_response<A>(
-        &self,
-        asked: &PlainRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse {
         let target = asked.target();
         let path = memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end]);
         let fields = Fields::of(asked);
         let host = fields.host.and_then(|host| std::str::from_utf8(host).ok());
         let snapshot = self.core.snapshot();
-        let Some(host) = snapshot.site.hosts.find(host) else { return FastResponse::Unavailable };
-        match host.target(path) {
+        let Some((host, target)) = snapshot.site.hosts.target(host, path) else {
+            return FastResponse::Unavailable;
+        };
+        match target {
             Some((RouteTarget::Folder(folder), rest)) => {
                 let wanted =
                     PageRequest { site: &snapshot.site, host, folder, rest, asked, fields };
-                self.page(&wanted, answer).map_or(FastResponse::Unavailable, FastResponse::Answered)
+                self.send_page(&wanted, reply)
+                    .map_or(FastResponse::Unavailable, FastResponse::Answered)
             }
             Some((RouteTarget::Proxy(_), _)) => FastResponse::NeverAvailable,
             Some((RouteTarget::Redirect(_), _)) | None => FastResponse::Unavailable,
@@ -116,13 +118,8 @@ struct PageRequest<'a> {
 }
 
 impl Connection {
-    /// Gives `answer` the page, if it is in memory and all of it is asked for, or the refusal to
-    /// load it.
-    fn page<A>(
-        &self,
-        wanted: &PageRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> Option<A> {
+    /// Sends the page, if it is in memory and all of it is asked for, or the refusal to load it.
+    fn send_page(&self, wanted: &PageRequest<'_>, reply: Reply<'_, '_>) -> Option<Sent> {
         let PageRequest {
             site: SiteSnapshot { pages, log, proxy, .. }, host, folder, asked, ..
         } = wanted;
@@ -147,17 +144,18 @@ impl Connection {
                     self.keep(begun);
                     None
                 }
-                Err(retry_after) => {
+                Err(why) => {
+                    let retry_after = why.retry_after;
                     let page = answer::refusal_page(wanted.fields.accept, is_get, retry_after);
                     let page = page.map(prepared);
                     let (head, words) = page.as_ref().unwrap_or(&REFUSAL);
                     let nothing = PreparedBody::Nothing;
-                    Some(answer(PreparedResponse {
+                    Some(reply.send(PreparedResponse {
                         head,
                         fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
                         body: if is_get { PreparedBody::Bytes(words) } else { nothing },
                         is_refusal: true,
-                        account: self.account(wanted, REFUSED),
+                        account: self.account_refused(wanted, &why),
                     }))
                 }
             };
@@ -174,22 +172,40 @@ impl Connection {
             Content::InMemory(file) => of_file(Arc::<MemoryFile>::clone(file), form)?,
             Content::File(file) => of_file(Arc::<PageFile>::clone(file), form)?,
         };
-        Some(answer(PreparedResponse {
+        Some(reply.send(PreparedResponse {
             head: &form.prepared,
             fields: &folder.cache_control_line,
             body,
             is_refusal: false,
-            account: self.account(wanted, StatusCode::OK),
+            account: self.account(wanted),
         }))
     }
 
-    /// What writes the line about an answer with this status.
-    fn account(&self, wanted: &PageRequest<'_>, status: StatusCode) -> Option<OnWritten> {
-        let PageRequest { site, asked, fields, .. } = wanted;
-        let log = site.log.as_ref()?;
-        let mut entry = log.begin(self.address.ip().to_canonical(), &fields.logged(asked));
-        entry.answered(status);
+    /// What writes the line about a page.
+    fn account(&self, wanted: &PageRequest<'_>) -> Option<OnWritten> {
+        let mut entry = self.begin_entry(wanted)?;
+        entry.answered(StatusCode::OK);
         Some(Box::new(move |bytes| entry.sent(bytes)))
+    }
+
+    /// What writes the line about a page that is not to be had now, of which others are told here.
+    fn account_refused(&self, wanted: &PageRequest<'_>, why: &NotNow) -> Option<OnWritten> {
+        let mut entry = self.begin_entry(wanted);
+        let ids =
+            wanted.asked.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"x-request-id"));
+        let id = self.core.ids.of_values(ids.map(|(_, value)| value));
+        let (names, rejections) =
+            (wanted.folder.names.clone(), wanted.site.proxy.rejections.clone());
+        let client = self.address.ip().to_canonical();
+        PageAsked { client, id, names, rejections }.refused(why, entry.as_deref_mut());
+        let mut entry = entry?;
+        entry.answered(REFUSED);
+        Some(Box::new(move |bytes| entry.sent(bytes)))
+    }
+
+    fn begin_entry(&self, wanted: &PageRequest<'_>) -> Option<Box<Entry>> {
+        let log = wanted.site.log.as_ref()?;
+        Some(log.begin(self.address.ip().to_canonical(), &wanted.fields.logged(wanted.asked)))
     }
 }
 

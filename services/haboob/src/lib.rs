@@ -47,6 +47,7 @@ mod fast_path;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod page;
+mod refused_page;
 mod serve;
 mod site;
 

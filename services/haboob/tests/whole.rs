@@ -408,16 +408,43 @@ async fn each_request_is_written_down_once_it_is_answered() {
 
 #[tokio::test]
 async fn a_request_that_is_refused_is_written_down_too() {
-    let site = "[log]\nfile = \"access.log\"\n[[host]]\nroot = \"public\"\n";
+    let site =
+        "status = \"127.0.0.1:0\"\n[log]\nfile = \"access.log\"\n[[host]]\nroot = \"public\"\n";
     let web = Web::with(site, &[("public/a.txt", b"a")]).await;
     web.running.site().close();
-    assert_eq!(web.get("/a.txt").await.status, 503);
-    assert_eq!(web.ask("HEAD", "test", "/a.txt").await.status, 503);
+    let address = web.running.local_addr();
+    // What announces a body is answered by the service, and what does not at once.
+    for (method, id, length) in
+        [("GET", "one", None), ("HEAD", "two", None), ("GET", "three", Some("0"))]
+    {
+        let mut fields = vec![("x-request-id", id)];
+        fields.extend(length.map(|length| ("content-length", length)));
+        assert_eq!(ask(address, "test", method, "/a.txt", &fields).await.status, 503);
+    }
+    let status = web.running.status_addr().unwrap();
+    let latest = ask(status, "localhost", "GET", "/rejections", &[]).await;
+    let latest: serde_json::Value = serde_json::from_str(latest.text()).unwrap();
+    let kept: Vec<_> = latest["rejections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rejection| {
+            let field = |name: &str| rejection[name].as_str().unwrap_or_default().to_owned();
+            ["client", "stage", "route", "class", "reason", "id"].map(field).join(" ")
+        })
+        .collect();
+    let expected =
+        ["three", "two", "one"].map(|id| format!("127.0.0.1 files default/ default closed {id}"));
+    assert_eq!(kept, expected);
     web.running.site().log().unwrap().close(Duration::from_secs(20));
     let log = fs::read_to_string(web.folder.join("access.log")).unwrap();
     let said: Vec<_> = log.lines().map(|line| line.split_once("] ").unwrap().1).collect();
-    let expected = [("GET", 25), ("HEAD", 0)]
-        .map(|(method, bytes)| format!("\"{method} /a.txt HTTP/1.1\" 503 {bytes} \"-\" \"-\""));
+    let expected = [("GET", 25, "one"), ("HEAD", 0, "two"), ("GET", 25, "three")].map(|(method, bytes, id)| {
+        format!(
+            "\"{method} /a.txt HTTP/1.1\" 503 {bytes} \"-\" \"-\" route=default/ class=default stage=files \
+             outcome=rejected reason=closed id={id} queued=- upstream=-"
+        )
+    });
     assert_eq!(said, expected);
 }
 

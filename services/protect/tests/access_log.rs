@@ -8,9 +8,11 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{Recorder, curl, exchange, options};
+use support::{Recorder, curl, exchange, options, within};
 use tamarisk_observe::access_log::{LogFormat, LogOptions, LogTarget};
 use tamarisk_protect::Options;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 /// The log of what `requests` come to, which are sent one after the other.
 async fn log_of(mut options: Options, format: LogFormat, requests: &[&[&str]]) -> String {
@@ -59,6 +61,48 @@ async fn a_line_says_how_a_request_was_admitted_and_what_became_of_it() {
     let why = (&turned_away["outcome"], &turned_away["reason"]);
     assert_eq!(why, (&Value::Null, &"method".into()));
     assert_eq!(malformed["refused"], "malformed request line", "{log}");
+}
+
+/// What there is in the end.
+async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    within(async {
+        loop {
+            match look() {
+                Some(seen) => return seen,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_outcome_of_an_answer_whose_client_leaves_is_that_of_the_accounts() {
+    let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut options = options(upstream.local_addr().unwrap());
+    let to = LogTarget::File(file.path().to_owned());
+    options.log = Some(LogOptions { to, format: LogFormat::Json });
+    let running = tamarisk_protect::start(options).await.unwrap();
+    // Of a long answer there is less than counts as ready, or more.
+    for (length, outcome) in [(10_000, "terminated"), (200_000, "completed")] {
+        let mut client = TcpStream::connect(running.local_addr()).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let (mut asked, _) = upstream.accept().await.unwrap();
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
+        let answer = [&head[..], &vec![b'a'; length]].concat();
+        asked.write_all(&answer).await.unwrap();
+        client.read_exact(&mut vec![0; length]).await.unwrap();
+        drop(client);
+        let line =
+            until(|| fs::read_to_string(file.path()).unwrap().lines().last().map(str::to_owned));
+        let line: Value = serde_json::from_str(&line.await).unwrap();
+        assert_eq!(line["outcome"], outcome, "{line}");
+        fs::write(file.path(), "").unwrap();
+    }
+    let total = || running.observe()[0].total();
+    let accounts = until(|| Some(total()).filter(|accounts| accounts.inside() == 0)).await;
+    assert_eq!((accounts.terminated, accounts.completed), (1, 1));
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ fn service() -> Router {
 async fn until(gate: &Gate, holds: impl Fn(&Accounts) -> bool) {
     let seen = timeout(support::PATIENCE, async {
         while !holds(&gate.observe().total()) {
-            sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
     });
     assert!(seen.await.is_ok(), "{:?}", gate.observe().total());

@@ -21,7 +21,6 @@ use tamarisk_server::{DrainTrigger, Server};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
 
 /// What is held to be too slow.
 const SOON: Duration = Duration::from_millis(100);
@@ -73,7 +72,7 @@ impl Narrow {
     async fn keeps(&self, bytes: u64) {
         within(async {
             while self.budget.held().memory != bytes {
-                sleep(Duration::from_millis(1)).await;
+                tokio::task::yield_now().await;
             }
         })
         .await;
@@ -208,7 +207,7 @@ async fn who_has_sent_too_much_is_refused_and_others_are_not() {
     let _first = narrow.send(&half).await;
     within(async {
         while narrow.budget.held().file != 599 {
-            sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
     })
     .await;

@@ -98,6 +98,7 @@ pub(crate) async fn run<S: RunningService>(
                 () = read_again.asked() => {
                     running.before_reload();
                     reload(messages, read(), |options| running.reload(options));
+                    tls::warn_of_expiry(front.tls.as_ref());
                 }
             }
         }

@@ -28,15 +28,12 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
     match apply(&options) {
         Ok(Reloaded { changed, needs_restart, has_read_certificates }) => {
             if has_read_certificates {
-                tracing::info!("Read the certificates again.");
+                tracing::info!("Certificates reloaded.");
             }
             match changed.as_slice() {
-                [] => tracing::info!("Read the configuration again: nothing to change."),
+                [] => tracing::info!("Configuration reloaded; nothing changed."),
                 changed => {
-                    tracing::info!(
-                        "Read the configuration again; changed: {}.",
-                        changed.join(", ")
-                    );
+                    tracing::info!("Configuration reloaded; changed: {}.", changed.join(", "));
                 }
             }
             if !needs_restart.is_empty() {

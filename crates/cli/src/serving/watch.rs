@@ -6,6 +6,7 @@ mod overload;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use tamarisk_control::Reason;
 use tamarisk_proxy::Upstream;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
@@ -39,7 +40,8 @@ impl Watch {
         self.stages.retain(|name, _| names.contains(name.as_str()));
         for stage in stages {
             let seen = self.stages.entry(stage.name.clone()).or_default();
-            if let Some(message) = seen.overload.look(now, stage) {
+            let without_overdue = without_overdue(stage, upstreams);
+            if let Some(message) = seen.overload.look(now, &without_overdue) {
                 message.log(&stage.name);
             }
             if let Some(message) = seen.failures.look(now, stage) {
@@ -50,6 +52,24 @@ impl Watch {
             tracing::warn!("{message}");
         }
     }
+}
+
+/// What would be seen of `stage` without the requests that left no time for an answer: that they
+/// are refused is no overload.
+fn without_overdue(stage: &StageObservation, upstreams: &[Arc<Upstream>]) -> StageObservation {
+    let mut stage = stage.clone();
+    let upstream = upstreams.iter().find(|upstream| upstream.gate().name() == stage.name);
+    let overdue = upstream.map(|upstream| upstream.came_overdue()).unwrap_or_default();
+    for (class, overdue) in stage.classes.iter_mut().zip(&overdue) {
+        let accounts = &mut class.accounts;
+        // Such a request is counted here before it is refused.
+        accounts.offered = accounts.offered.saturating_sub(*overdue);
+        accounts.rejected = accounts.rejected.saturating_sub(*overdue);
+    }
+    if let Some(late) = stage.rejections.get_mut(&Reason::PredictedLate) {
+        *late = late.saturating_sub(overdue.iter().sum());
+    }
+    stage
 }
 
 /// The kinds of requests to an upstream that take longest beside their target, at best.
@@ -68,4 +88,40 @@ fn slowest(upstreams: &[Arc<Upstream>], name: &str) -> Vec<String> {
     late.sort_unstable_by(|a, b| b.cmp(a));
     let shown = late.into_iter().take(SHOWN);
     shown.map(|(least, example)| format!("{example:?} ({:.2} s)", least.as_secs_f64())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener};
+    use std::time::Duration;
+
+    use tamarisk_control::Target;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_leaves_no_time_is_no_overload() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let target = Target::p90(Duration::from_secs(10)).unwrap();
+        let options = tamarisk_protect::Options::single(listen, origin, target);
+        let running = tamarisk_protect::start(options).await.unwrap();
+        let mut overload = Overload::default();
+        let mut look = || {
+            let seen = running.observe();
+            let stage = without_overdue(&seen[0], running.upstreams());
+            (seen[0].total().rejected, overload.look(Instant::now(), &stage))
+        };
+        assert_eq!(look(), (0, None));
+        let mut client = TcpStream::connect(running.local_addr()).await.unwrap();
+        let request =
+            b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-Timeout: 0\r\nConnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        client.read_to_end(&mut Vec::new()).await.unwrap();
+        assert_eq!(look(), (1, None));
+        running.shutdown(Duration::ZERO).await;
+    }
 }

@@ -9,8 +9,8 @@ use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderValue, Request, Version};
 use tamarisk_server::guard::Violation;
 
+use super::admission::Admission;
 use super::options::LogFormat;
-use super::proxied::Proxied;
 use super::value::{Json, Plain, Seconds};
 use crate::date::{Civil, Rfc3339};
 
@@ -96,7 +96,7 @@ impl Line {
         status: u16,
         bytes: u64,
         took: Duration,
-        proxied: Option<&Proxied>,
+        admission: Option<&Admission>,
     ) -> String {
         let Self { format, before: mut line, after } = self;
         let _ = match format {
@@ -107,8 +107,8 @@ impl Line {
                 write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}")
             }
         };
-        if let Some(proxied) = proxied {
-            proxied.write(&mut line, format);
+        if let Some(admission) = admission {
+            admission.write(&mut line, format);
         }
         line.push_str(if format == LogFormat::Json { "}\n" } else { "\n" });
         line

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 use http::StatusCode;
 use tamarisk_server::guard::Violation;
 
+use super::admission::Admission;
 use super::line::{Asked, Line};
 use super::options::{LogError, LogFormat, LogOptions};
-use super::proxied::Proxied;
 use super::writer::Writer;
 
 /// What a client sees nothing of: it left before there was an answer. The number is nginx's.
@@ -54,7 +54,7 @@ impl Log {
     pub fn begin(&self, client: IpAddr, asked: &Asked<'_>) -> Box<Entry> {
         Box::new(Entry {
             line: Line::begin(self.format, SystemTime::now(), client, asked),
-            proxied: None,
+            admission: None,
             started: Instant::now(),
             status: LEFT,
             bytes: 0,
@@ -72,7 +72,7 @@ impl Log {
 /// The line about a request; it is written when this is dropped.
 pub struct Entry {
     line: Line,
-    proxied: Option<Proxied>,
+    admission: Option<Admission>,
     started: Instant,
     status: u16,
     bytes: u64,
@@ -92,12 +92,12 @@ impl Entry {
 
     /// The answer broke off before its end.
     pub fn broke_off(&mut self) {
-        self.proxied.iter_mut().for_each(Proxied::broke_off);
+        self.admission.iter_mut().for_each(Admission::broke_off);
     }
 
-    /// It goes to an upstream.
-    pub fn set_proxied(&mut self, proxied: Proxied) -> &mut Proxied {
-        self.proxied.insert(proxied)
+    /// It is to be admitted by a stage.
+    pub fn set_admission(&mut self, admission: Admission) -> &mut Admission {
+        self.admission.insert(admission)
     }
 }
 
@@ -105,6 +105,6 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.line);
         let end = (self.status, self.bytes, self.started.elapsed());
-        self.writer.write(line.end(end.0, end.1, end.2, self.proxied.as_ref()));
+        self.writer.write(line.end(end.0, end.1, end.2, self.admission.as_ref()));
     }
 }

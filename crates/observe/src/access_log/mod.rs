@@ -4,16 +4,16 @@
 //! bytes; when a disk or a reader of a pipe cannot follow, further ones are lost, counted, and
 //! the log itself says how many as soon as it goes on.
 
+mod admission;
 mod body;
 mod line;
 mod log;
 mod options;
-mod proxied;
 mod value;
 mod writer;
 
+pub use self::admission::{Admission, Names};
 pub use self::body::Logged;
 pub use self::line::Asked;
 pub use self::log::{Entry, Log};
 pub use self::options::{LogError, LogFormat, LogOptions, LogTarget};
-pub use self::proxied::{Names, Proxied};

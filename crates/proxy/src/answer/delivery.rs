@@ -267,7 +267,10 @@ impl Driver {
             }
             let polled = self.connection.poll_frame(cx);
             self.hold.follow(&polled, cx);
-            let is_over = self.connection.left() == Some(0);
+            // Before the client has the last of it, and leaves.
+            if self.connection.left() == Some(0) {
+                self.hold.ends();
+            }
             match polled {
                 Poll::Pending if self.hold.is_held() => return self.poll_time(cx),
                 Poll::Pending | Poll::Ready(None) => return Poll::Ready(()),
@@ -276,9 +279,6 @@ impl Driver {
                     self.fail(error);
                     return Poll::Ready(());
                 }
-            }
-            if is_over {
-                self.hold.ends();
             }
             if !self.hold.is_held() {
                 return Poll::Ready(());

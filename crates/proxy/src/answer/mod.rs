@@ -2,7 +2,6 @@
 //! as ready, delivered at the client's pace.
 
 pub(crate) mod delivery;
-pub(crate) mod head;
 pub(crate) mod proxy_body;
 pub(crate) mod reader;
 pub(crate) mod unread;

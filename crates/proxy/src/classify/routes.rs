@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 use tamarisk_control::ClassId;
 
 use super::condition::Condition;
-use super::path::PathPrefix;
+use super::path::{PathPrefix, has_dot_segments};
 
 /// All routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,8 @@ pub struct Choice {
     pub class: ClassId,
     /// The answer comes little by little.
     pub streams: bool,
+    /// The path has a name that is only dots: it may lead out of the route.
+    pub has_dots: bool,
 }
 
 impl Routes {
@@ -104,7 +106,8 @@ impl Routes {
     ) -> Choice {
         let route = &self.routes[index];
         let class = route.class(path, headers, client);
-        Choice { route: index, upstream: route.upstream, class, streams: route.streams }
+        let &Route { upstream, streams, .. } = route;
+        Choice { route: index, upstream, class, streams, has_dots: has_dot_segments(path) }
     }
 
     /// What the operator calls the route of this `index`.

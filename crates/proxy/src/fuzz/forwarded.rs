@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
@@ -14,8 +13,6 @@ use tamarisk_h1::grammar::is_host;
 use tamarisk_h1::{Event, Limits, RequestReader, Violation};
 use tamarisk_http_gate::timeout;
 use tamarisk_observe::{RequestId, RequestIds};
-use tamarisk_stage::StageBuilder;
-use tokio::runtime::{Builder, Runtime};
 
 use super::input::Input;
 use crate::classify::{ClassRule, Condition, Route, Routes};
@@ -23,7 +20,7 @@ use crate::forwarded::{Peer, Scheme};
 use crate::hop_by_hop::{imitates_ours, is_of_connection};
 use crate::request::body::BodyLength;
 use crate::request::head::HeadWriter;
-use crate::upstream::Upstream;
+use crate::upstream::HostHeader;
 
 /// The request head in `input` gets to the upstream as one head, whose fields are
 /// the client's except where they speak of a connection or of the client itself;
@@ -98,16 +95,14 @@ struct Passed {
 
 impl Passed {
     fn on(request: &Parts, trusted: bool, body: BodyLength) -> Self {
-        static UPSTREAM: LazyLock<(Runtime, Upstream)> = LazyLock::new(|| {
-            let runtime = Builder::new_current_thread().build().expect("a runtime starts");
-            let _inside = runtime.enter();
-            let gate = StageBuilder::new("upstream").gate().expect("the defaults are valid");
-            let origin = "http://upstream:3000".parse().expect("a constant is valid");
-            let upstream = Upstream::new(&origin, gate);
-            (runtime, upstream)
-        });
         let id = RequestIds::default().of(&request.headers);
-        let writer = HeadWriter { from: &peer(trusted).0, to: &UPSTREAM.1, id: &id, quality: None };
+        let writer = HeadWriter {
+            from: &peer(trusted).0,
+            host_header: &HostHeader::Client,
+            authority: &HeaderValue::from_static("upstream:3000"),
+            id: &id,
+            quality: None,
+        };
         let mut out = Vec::new();
         let wish = writer.write_head(&mut out, request, body);
 
@@ -139,7 +134,7 @@ impl Passed {
         self.says_who_the_client_is(request);
 
         let [id] = self.lines("x-request-id")[..] else { panic!("one name") };
-        assert!(RequestId::is_well_formed(id));
+        assert!(RequestId::is_well_formed(id.as_bytes()));
         let (length, chunked) =
             (self.lines(CONTENT_LENGTH.as_str()), self.lines(TRANSFER_ENCODING.as_str()));
         match body {

@@ -15,13 +15,15 @@ use tamarisk_h1::grammar::is_host;
 use crate::forwarded::{Kept, Peer};
 use crate::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
 use crate::request::body::BodyLength;
-use crate::upstream::{HostHeader, Upstream};
+use crate::upstream::host_header::HostHeader;
 use tamarisk_observe::RequestId;
 
 /// Where a request comes from, and where it goes.
 pub(crate) struct HeadWriter<'a> {
     pub(crate) from: &'a Peer,
-    pub(crate) to: &'a Upstream,
+    pub(crate) host_header: &'a HostHeader,
+    /// The upstream's own host.
+    pub(crate) authority: &'a HeaderValue,
     pub(crate) id: &'a RequestId,
     /// How well the request is to be served, if the upstream is to know.
     pub(crate) quality: Option<Ratio>,
@@ -87,9 +89,9 @@ impl HeadWriter<'_> {
 
     /// An HTTP/1.0 client may ask for no host at all; an upstream must hear one.
     fn host<'a>(&'a self, asked: Option<&'a HeaderValue>) -> &'a HeaderValue {
-        match &self.to.host_header {
-            HostHeader::Client => asked.unwrap_or_else(|| self.to.authority()),
-            HostHeader::Upstream => self.to.authority(),
+        match self.host_header {
+            HostHeader::Client => asked.unwrap_or(self.authority),
+            HostHeader::Upstream => self.authority,
             HostHeader::Fixed(host) => host,
         }
     }

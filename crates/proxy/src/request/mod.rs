@@ -4,5 +4,4 @@
 pub(crate) mod body;
 pub(crate) mod head;
 pub(crate) mod intake;
-pub(crate) mod output;
 mod spool;

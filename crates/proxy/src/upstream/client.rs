@@ -1,26 +1,28 @@
 //! One core's client of an upstream: sends a request over an idle or a new connection, and waits
-//! for the head of the answer.
+//! for the head of the answer, also when its own client has left.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
+use parking_lot::Mutex;
 use tamarisk_control::{ClassId, Ratio};
 use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::Names;
 use tamarisk_stage::GatePermit;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use super::Upstream;
 use super::connection::UpstreamConnection;
-use super::exchange::Exchange;
 use super::exchange_error::ExchangeError;
-use super::pool::Pool;
 use crate::abandoned::Count;
-use crate::answer::head::AnswerHead;
+use crate::answer::reader::AnswerHead;
 use crate::error::ProxyError;
 use crate::forwarded::Peer;
 use crate::request::body::{BodyLength, RequestBody};
@@ -101,7 +103,8 @@ impl UpstreamClient {
         request: Outgoing<'_>,
     ) -> Result<Answered, Failed> {
         let Outgoing { head, id, length, body, mut time, quality, permit } = request;
-        let writer = HeadWriter { from, to: &self.upstream, id, quality };
+        let Upstream { host_header, authority, .. } = &*self.upstream;
+        let writer = HeadWriter { from, host_header, authority, id, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut connection, kept) = match self.pool.take() {
@@ -178,4 +181,126 @@ impl UpstreamClient {
 /// no body of it has been used up.
 fn can_repeat(method: &Method, body: BodyLength) -> bool {
     method.is_idempotent() && body == BodyLength::Empty
+}
+
+/// A request that the upstream works on, and the place that it takes. If it is dropped before
+/// there is an answer, a task waits for the upstream.
+struct Exchange<'a> {
+    parts: Option<(Box<UpstreamConnection>, GatePermit)>,
+    abandoned: &'a Count,
+    time_for_nobody: Duration,
+}
+
+impl<'a> Exchange<'a> {
+    /// The request that has begun on `connection`. Without a client it goes on for
+    /// `time_for_nobody`, if there are not too many of `abandoned`.
+    fn new(
+        connection: Box<UpstreamConnection>,
+        permit: GatePermit,
+        abandoned: &'a Count,
+        time_for_nobody: Duration,
+    ) -> Self {
+        Self { parts: Some((connection, permit)), abandoned, time_for_nobody }
+    }
+
+    /// The head of the answer; see [`UpstreamConnection::answer`].
+    async fn answer(
+        &mut self,
+        time: Duration,
+        spare: &mut HeaderMap,
+    ) -> Result<AnswerHead, ExchangeError> {
+        let (connection, permit) = self.parts();
+        connection.answer(time, spare, permit).await
+    }
+
+    /// Whether nothing has come of an answer.
+    fn is_silent(&mut self) -> bool {
+        self.parts().0.is_silent()
+    }
+
+    /// Begins the same on another connection.
+    fn begin_again(&mut self, connection: Box<UpstreamConnection>) {
+        let (current, _) = self.parts();
+        let stale = std::mem::replace(current, connection);
+        current.begin_again(*stale);
+    }
+
+    /// There is an answer, or a reason why there is none.
+    fn done(mut self) -> (Box<UpstreamConnection>, GatePermit) {
+        self.parts.take().expect("only this takes them")
+    }
+
+    fn parts(&mut self) -> &mut (Box<UpstreamConnection>, GatePermit) {
+        self.parts.as_mut().expect("only `done` takes them")
+    }
+}
+
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        let Some((mut connection, permit)) = self.parts.take() else { return };
+        // What has not been sent in full is not being worked on.
+        if !connection.has_sent_all() {
+            return;
+        }
+        let (Ok(runtime), Some(counted)) = (Handle::try_current(), self.abandoned.add()) else {
+            return;
+        };
+        let time = self.time_for_nobody;
+        runtime.spawn(async move {
+            let _ = timeout(time, connection.outlast()).await;
+            drop((connection, permit, counted));
+        });
+    }
+}
+
+/// Idle connections kept to one upstream by one core. More than this many were
+/// in use at once, which the admission law does not allow for long.
+const IDLE_MAX: usize = 256;
+
+/// How many sweeps an idle connection survives.
+const SWEEPS: u64 = 6;
+
+/// One core's idle connections to an upstream. The last one back is the first
+/// one out: its caches are warm, and those too many grow old and go.
+#[derive(Default)]
+struct Pool {
+    idle: Mutex<VecDeque<Idle>>,
+    sweeps: AtomicU64,
+}
+
+struct Idle {
+    connection: Box<UpstreamConnection>,
+    since: u64,
+}
+
+impl Pool {
+    /// An idle connection that the upstream is not known to have closed.
+    fn take(&self) -> Option<Box<UpstreamConnection>> {
+        loop {
+            let connection = self.idle.lock().pop_back()?.connection;
+            if connection.is_idle() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Keeps a connection that can take another request.
+    fn put(&self, connection: Box<UpstreamConnection>) {
+        if !connection.is_idle() {
+            return;
+        }
+        let since = self.sweeps.load(Ordering::Relaxed);
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push_back(Idle { connection, since });
+        }
+    }
+
+    /// Drops connections that have been idle for six sweeps, and those that the
+    /// upstream has closed.
+    fn sweep(&self) {
+        let now = self.sweeps.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut idle = self.idle.lock();
+        idle.retain(|idle| now - idle.since < SWEEPS && idle.connection.is_idle());
+    }
 }

@@ -24,11 +24,9 @@ use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
 use super::exchange_error::ExchangeError;
-use crate::answer::head::AnswerHead;
-use crate::answer::reader::AnswerReader;
+use crate::answer::reader::{AnswerHead, AnswerReader};
 use crate::content_type::is_stream;
-use crate::request::body::RequestBody;
-use crate::request::output::Output;
+use crate::request::body::{Output, RequestBody};
 
 /// A connection to an upstream.
 pub(crate) struct UpstreamConnection {

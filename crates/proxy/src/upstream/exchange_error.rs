@@ -4,7 +4,7 @@ use std::io;
 
 use tamarisk_server::ClientBodyError;
 
-use crate::answer::head::Malformed;
+use crate::answer::reader::Malformed;
 
 /// Why there is no answer, or no more of it.
 #[derive(Debug, thiserror::Error)]

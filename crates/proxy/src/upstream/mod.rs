@@ -4,20 +4,20 @@
 pub(crate) mod client;
 pub(crate) mod connection;
 mod connectivity;
-mod exchange;
 pub(crate) mod exchange_error;
+pub(crate) mod host_header;
 pub(crate) mod kind_times;
 mod origin;
-mod pool;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
-use tamarisk_control::Ratio;
+use tamarisk_control::{ClassId, Ratio};
 use tamarisk_stage::{Gate, GatePermit};
 
+pub use self::host_header::HostHeader;
 pub use self::origin::{InvalidUpstream, Origin, host_and_port};
 
 use self::connectivity::Connectivity;
@@ -32,7 +32,7 @@ pub struct Upstream {
     host: String,
     port: u16,
     authority: HeaderValue,
-    pub(crate) host_header: HostHeader,
+    host_header: HostHeader,
     pub(crate) gate: Gate,
     pub(crate) request_buffering: RequestBuffering,
     pub(crate) client: Client,
@@ -42,19 +42,8 @@ pub struct Upstream {
     tells_quality: Arc<AtomicBool>,
     connectivity: Arc<Connectivity>,
     pub(crate) kind_times: Arc<KindTimes>,
-}
-
-/// Which `Host` an upstream is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HostHeader {
-    /// The one that the client asked for.
-    #[default]
-    Client,
-    /// The upstream's own, from its URL.
-    Upstream,
-    /// Always this one.
-    Fixed(HeaderValue),
+    /// By class, requests whose own time was over when they came.
+    came_overdue: Arc<[AtomicU64]>,
 }
 
 impl Upstream {
@@ -67,11 +56,12 @@ impl Upstream {
             authority: HeaderValue::from_str(origin.authority.as_str())
                 .expect("an authority is visible characters"),
             host_header: HostHeader::default(),
-            gate,
             request_buffering: RequestBuffering::default(),
             client: Client::default(),
             connect_time: Duration::from_secs(5),
             answer_time: Duration::from_secs(60),
+            came_overdue: gate.classes().iter().map(|_| AtomicU64::new(0)).collect(),
+            gate,
             tells_quality: Arc::default(),
             connectivity: Arc::default(),
             kind_times: Arc::default(),
@@ -140,12 +130,19 @@ impl Upstream {
         self.kind_times.read()
     }
 
+    /// A request of this class leaves no time for an answer, so that the gate will refuse it.
+    pub(crate) fn comes_overdue(&self, class: ClassId) {
+        self.came_overdue[class.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests were refused because they left no time for an answer, which says nothing
+    /// of the upstream; by class.
+    pub fn came_overdue(&self) -> Vec<u64> {
+        self.came_overdue.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
     /// The gate before it.
     pub fn gate(&self) -> &Gate {
         &self.gate
-    }
-
-    pub(crate) fn authority(&self) -> &HeaderValue {
-        &self.authority
     }
 }

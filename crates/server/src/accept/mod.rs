@@ -62,7 +62,7 @@ pub(crate) async fn run<S: ClientService>(
     let mut served = 0;
     loop {
         served += tokio::select! {
-            returned = idle_connections.wait() => idle_connections.hear(returned),
+            answered = idle_connections.serve() => answered,
             accepted = arrivals.next(), if !is_paused => match accepted {
                 Ok(client) => {
                     // Mostly there are more.

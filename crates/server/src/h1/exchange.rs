@@ -12,11 +12,10 @@ use tamarisk_h1::{Event, trailer_fields};
 use tamarisk_http_gate::Refusal;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::body::{BodySender, Demand};
-use super::request::RequestFacts;
-use super::response::{self, Encoder, Output};
+use super::response::{self, Encoder, Output, RequestFacts};
 use super::wire::{Fault, Wire};
 use crate::body_error::ClientBodyError;
+use crate::client_body::{BodySender, Demand};
 use crate::refusal_backoff::RefusalBackoff;
 use crate::transport::disconnect::PendingBodyGuard;
 use crate::transport::outlet::Outlet;

@@ -5,9 +5,7 @@
 //! answered here and now; for any other the service is called, and an [`Exchange`] goes on until
 //! its response is sent.
 
-pub(super) mod body;
 mod exchange;
-mod request;
 mod response;
 pub(super) mod wire;
 
@@ -18,16 +16,19 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
-use tamarisk_h1::{Event, Framing, Version, Violation};
+use http::header::TE;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use tamarisk_h1::grammar::lists;
+use tamarisk_h1::{Event, Framing, RequestHead, Version, Violation};
 use tamarisk_http_gate::Deadline;
 use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 
-use crate::client_body::ClientBody;
+use crate::client_body::{self, ClientBody};
 use crate::client_service::ClientService;
 use crate::idle::queue::{Idle, IdleQueue};
-use crate::prepared::outgoing::Outgoing;
+use crate::prepared::outgoing::{Outgoing, Reply, Sent};
 use crate::prepared::{FastResponse, PlainRequest, PreparedBody, PreparedResponse};
 use crate::refusal_backoff::RefusalBackoff;
 use crate::refused::{Counts, refusal_text};
@@ -35,6 +36,7 @@ use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet};
 use crate::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
 use exchange::{Exchange, ExchangeEnd};
+use response::{RequestFacts, spare_fields};
 use wire::{Fault, Wire};
 
 /// Answers that a client is given in one go.
@@ -230,11 +232,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     fn poll_turns(&mut self, cx: &mut Context<'_>, is_task: bool) -> Poll<Left> {
         for _ in 0..TURN_ANSWERS {
             self.state = match &mut self.state {
-                State::Waiting => match ready!(self.poll_request(cx)) {
-                    Turn::Prepared(outgoing) => self.write(outgoing, cx),
-                    Turn::Service(length) => State::Asked(length),
-                    Turn::Over => State::Over,
-                },
+                State::Waiting => ready!(self.poll_request(cx)),
                 State::Asked(_) if !is_task => return Poll::Pending,
                 &mut State::Asked(length) => self.call(length),
                 State::Prepared(outgoing) => {
@@ -279,9 +277,9 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         Poll::Pending
     }
 
-    /// Writes a prepared response, as far as it goes at once.
-    fn write(&mut self, mut outgoing: Outgoing, cx: &mut Context<'_>) -> State<S> {
-        match outgoing.poll_write(&mut self.wire.stream, cx) {
+    /// What comes of a prepared response that was sent as far as it went at once.
+    fn sent(&self, Sent { outgoing, written, .. }: Sent) -> State<S> {
+        match written {
             Poll::Ready(written) => self.after(written.is_ok(), outgoing.is_last),
             Poll::Pending => State::Prepared(Box::new(outgoing)),
         }
@@ -304,8 +302,8 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         }
     }
 
-    /// Waits for a request and for what is to be done about it.
-    fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+    /// Waits for a request, and sends the prepared response to it if there is one.
+    fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<State<S>> {
         self.gives_way = false;
         if self.pause.is_started() {
             ready!(self.pause.poll(cx));
@@ -315,59 +313,52 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         let is_first = !mem::replace(&mut self.has_asked, true);
         self.is_asked = true;
         Poll::Ready(match event {
-            Ok(Event::Head(length)) => self.turn(length),
-            Err(Fault::Violation(violation)) => self.refuse(violation, is_first),
-            Ok(_) | Err(Fault::Gone) => Turn::Over,
+            Ok(Event::Head(length)) => self.asked(length, cx),
+            Err(Fault::Violation(violation)) => self.refuse(violation, is_first, cx),
+            Ok(_) | Err(Fault::Gone) => State::Over,
         })
     }
 
-    /// Asks the service for a prepared response to the request with a head of so many bytes.
-    fn turn(&mut self, length: usize) -> Turn {
-        let said = self.wire.head();
+    /// Has the service send a prepared response to the request with a head of so many bytes.
+    fn asked(&mut self, length: usize, cx: &mut Context<'_>) -> State<S> {
+        let backoff = &self.settings.backoff;
+        let (head, said, stream) = self.wire.request(length);
         let is_plain = said.version == Version::Http11
             && said.framing == Framing::Empty
             && !said.upgrade
             && !said.expects_continue;
-        let backoff = &self.settings.backoff;
         if !S::ENABLED || !is_plain || backoff.is_parting() {
-            return Turn::Service(length);
+            return State::Asked(length);
         }
-        let mut is_refusal = false;
-        let asked = PlainRequest::of(self.wire.bytes(length), &said);
-        let response = self.service.fast_response(&asked, |prepared| {
-            is_refusal = prepared.is_refusal;
-            backoff.responses().count_line(prepared.head);
-            Outgoing::new(prepared, !said.keep)
-        });
-        match response {
-            FastResponse::Answered(outgoing) => {
-                let pause = backoff.answered(is_refusal);
+        let reply = Reply::new(stream, cx, backoff.responses(), !said.keep);
+        match self.service.fast_response(&PlainRequest::of(head, &said), reply) {
+            FastResponse::Answered(sent) => {
+                let pause = backoff.answered(sent.is_refusal);
                 self.pause_for(pause);
                 self.wire.skip(length);
                 self.wire.finish_empty();
-                Turn::Prepared(outgoing)
+                self.sent(sent)
             }
             FastResponse::Unavailable => {
                 self.held_time = Duration::ZERO;
-                Turn::Service(length)
+                State::Asked(length)
             }
             FastResponse::NeverAvailable => {
                 self.held_time = HELD_TIME;
-                Turn::Service(length)
+                State::Asked(length)
             }
         }
     }
 
     /// The answer to what is no proper request, and the end.
-    fn refuse(&mut self, violation: Violation, is_first: bool) -> Turn {
+    fn refuse(&mut self, violation: Violation, is_first: bool, cx: &mut Context<'_>) -> State<S> {
         self.settings.refused.refused(violation);
         if violation == Violation::NotHttp && is_first {
             // Whose client would not understand an answer.
             self.service.refused(violation, 0);
-            return Turn::Over;
+            return State::Over;
         }
         let status = violation.status();
-        self.settings.backoff.responses().count(status);
         let text = refusal_text(violation);
         self.service.refused(violation, text.len());
         let head = format!(
@@ -385,14 +376,16 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             account: None,
         };
         self.is_refused = true;
-        Turn::Prepared(Outgoing::new(prepared, true))
+        let responses = self.settings.backoff.responses();
+        let sent = Reply::new(&mut self.wire.stream, cx, responses, true).send(prepared);
+        self.sent(sent)
     }
 
     /// Has the service answer the request with a head of so many bytes.
     fn call(&mut self, length: usize) -> State<S> {
         self.is_released = false;
         let head = self.wire.take(length);
-        let Some((parts, asked)) = request::read(&head, &self.wire.head()) else {
+        let Some((parts, asked)) = read_request(&head, &self.wire.head()) else {
             return State::Over;
         };
         let (sender, body) = match asked.framing {
@@ -401,7 +394,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                 (None, ClientBody::empty())
             }
             _ => {
-                let (sender, body) = body::channel(self.wire.left());
+                let (sender, body) = client_body::channel(self.wire.left());
                 (Some(sender), ClientBody::of_request(body))
             }
         };
@@ -451,12 +444,35 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     }
 }
 
-/// What becomes of a request.
-enum Turn {
-    Prepared(Outgoing),
-    /// It is the service's, with a head of so many bytes.
-    Service(usize),
-    Over,
+/// The parts of a request with this head, of which the codec has said so much; `None` if its target
+/// is no URI.
+fn read_request(head: &Bytes, said: &RequestHead<'_>) -> Option<(Parts, RequestFacts)> {
+    let (mut parts, ()) = Request::new(()).into_parts();
+    parts.method = Method::from_bytes(said.method.of(head)).ok()?;
+    parts.uri = Uri::from_maybe_shared(head.slice(said.target.range())).ok()?;
+    let is_http10 = said.version == Version::Http10;
+    parts.version = if is_http10 { http::Version::HTTP_10 } else { http::Version::HTTP_11 };
+    let mut headers = spare_fields();
+    headers.reserve(said.fields.len());
+    for field in said.fields {
+        let name = HeaderName::from_bytes(field.name.of(head)).ok()?;
+        let value = HeaderValue::from_maybe_shared(head.slice(field.value.range())).ok()?;
+        headers.append(name, value);
+    }
+    let takes_trailers =
+        headers.get_all(TE).iter().any(|value| lists(value.as_bytes(), b"trailers"));
+    parts.headers = headers;
+    let asked = RequestFacts {
+        is_head: parts.method == Method::HEAD,
+        is_connect: parts.method == Method::CONNECT,
+        is_http10,
+        keep: said.keep,
+        upgrade: said.upgrade,
+        expects_continue: said.expects_continue,
+        takes_trailers,
+        framing: said.framing,
+    };
+    Some((parts, asked))
 }
 
 impl<T, S: ClientService> Unpin for Connection<T, S> {}

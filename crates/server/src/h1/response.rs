@@ -1,5 +1,6 @@
 //! Responses as they are written: the head, and the body in its framing.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::mem;
 use std::pin::Pin;
@@ -11,11 +12,10 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRAILER, TRANSFER_ENCODING}
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame};
 use hyper::ext::ReasonPhrase;
-use tamarisk_h1::Version;
 use tamarisk_h1::encode::{CHUNK_END, HeadWriter, chunk_start, last_chunk};
 use tamarisk_h1::grammar::{decimal, lists};
+use tamarisk_h1::{Framing, Version};
 
-use super::request::{RequestFacts, keep_spare_fields};
 use crate::prepared::outgoing::{end_head, keep_spare, spare_head};
 use crate::transport::outlet::Outlet;
 
@@ -232,6 +232,44 @@ pub(super) fn begin<B: Body<Data = Bytes>>(
 
 fn lists_close(headers: &HeaderMap) -> bool {
     headers.get_all(CONNECTION).iter().any(|value| lists(value.as_bytes(), b"close"))
+}
+
+/// What of a request bears on its response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestFacts {
+    pub(super) is_head: bool,
+    pub(super) is_connect: bool,
+    pub(super) is_http10: bool,
+    /// Whether the client may send another request.
+    pub(super) keep: bool,
+    /// It asks to change the protocol.
+    pub(super) upgrade: bool,
+    /// Its body comes once the client has been told to continue.
+    pub(super) expects_continue: bool,
+    pub(super) takes_trailers: bool,
+    pub(super) framing: Framing,
+}
+
+/// More than this is not kept for the next request.
+const SPARE_MAX: usize = 128;
+
+thread_local! {
+    /// The memory of a map whose fields have been written, for those of the next request.
+    static SPARE_FIELDS: Cell<HeaderMap> = Cell::new(HeaderMap::new());
+}
+
+/// The memory of fields that have been written, for those of the next request.
+pub(super) fn spare_fields() -> HeaderMap {
+    SPARE_FIELDS.take()
+}
+
+/// Keeps the memory of fields that are written.
+fn keep_spare_fields(mut fields: HeaderMap) {
+    if fields.capacity() <= SPARE_MAX {
+        fields.clear();
+        // When the thread ends, nobody needs it.
+        let _ = SPARE_FIELDS.try_with(|spare| spare.set(fields));
+    }
 }
 
 /// How a body is framed, and the field that says so.

@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::guard::Limits;
-use crate::h1::wire::Protocol;
 use crate::prepared::sent_file::{FileBody, FileLoad, SentFile};
 use crate::prepared::{FastPath, WithoutFastPath};
+use crate::transport::stream::Protocol;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 const IDLE_TIME: Duration = Duration::from_secs(75);
@@ -267,17 +267,13 @@ impl SentFile for InMemory {
 }
 
 impl FastPath for Quick {
-    fn fast_response<A>(
-        &self,
-        asked: &PlainRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse {
         let Some(kind) = asked.target().strip_prefix("/now") else {
             return FastResponse::Unavailable;
         };
         let body = Bytes::from(vec![*kind.as_bytes().last().unwrap(); self.0]);
         let written = Arc::clone(&self.2);
-        FastResponse::Answered(answer(PreparedResponse {
+        FastResponse::Answered(reply.send(PreparedResponse {
             head: format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", self.0).as_bytes(),
             fields: b"a: b\r\n",
             body: match kind.strip_prefix("/file") {

@@ -14,7 +14,7 @@ use tokio_util::io::poll_read_buf;
 
 use crate::guard::{Limits, Patience};
 use crate::transport::outlet::Outlet;
-use crate::transport::paced::Paced;
+use crate::transport::stream::{Paced, Protocol};
 
 /// Read at once between requests: most heads are shorter.
 const READ_BYTES: usize = 4096;
@@ -30,15 +30,6 @@ const LINGER_BYTES: usize = 16 * 1024 * 1024;
 
 /// What HTTP/2 clients with prior knowledge send first [RFC9113 §3.4].
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// The protocol that a client speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Protocol {
-    /// HTTP/1.0 or HTTP/1.1.
-    Http1,
-    /// HTTP/2 with prior knowledge.
-    Http2,
-}
 
 /// A client's connection, and what has come on it.
 pub(in super::super) struct Wire<T> {
@@ -150,12 +141,6 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         debug_assert_eq!(next, Ok(Some(Event::End)));
     }
 
-    /// The bytes of an event, from the first one on.
-    #[inline]
-    pub(super) fn bytes(&self, length: usize) -> &[u8] {
-        &self.held[..length]
-    }
-
     /// Takes the bytes of an event.
     pub(super) fn take(&mut self, length: usize) -> Bytes {
         self.held.split_to(length).freeze()
@@ -165,6 +150,12 @@ impl<T: AsyncRead + Outlet> Wire<T> {
     #[inline]
     pub(super) fn skip(&mut self, length: usize) {
         self.held.advance(length);
+    }
+
+    /// A head of so many bytes, what it says, and where the answer goes.
+    #[inline]
+    pub(super) fn request(&mut self, length: usize) -> (&[u8], RequestHead<'_>, &mut Paced<T>) {
+        (&self.held[..length], self.reader.head(), &mut self.stream)
     }
 
     /// What the last head said.

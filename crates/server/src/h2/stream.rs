@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::h1::wire::Wire;
 use crate::transport::outlet::Outlet;
-use crate::transport::paced::Paced;
+use crate::transport::stream::Paced;
 use crate::tunnel::Rejoined;
 
 /// A client's stream that tells whether the client takes what is written.

@@ -27,11 +27,11 @@ use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
 use crate::connection::{self, Client};
 use crate::h1::ConnectionState;
-use crate::h1::wire::{Protocol, Wire};
+use crate::h1::wire::Wire;
 use crate::idle::poller::{Poller, ReadyEvent};
 use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use crate::transport::socket::Socket;
-use crate::transport::stream::Stream;
+use crate::transport::stream::{Protocol, Stream};
 
 /// The connections of a listener: those that wait here, and those that have tasks.
 pub(crate) struct IdleConnections<S: ClientService> {
@@ -133,19 +133,16 @@ impl<S: ClientService> IdleConnections<S> {
         }));
     }
 
-    /// Waits until somebody has something to say, or comes back from its task.
-    pub(crate) async fn wait(&mut self) -> Option<Box<Http1<S>>> {
+    /// Waits until somebody has something to say or comes back from its task, and then answers
+    /// those who have, or takes that one in; how many.
+    pub(crate) async fn serve(&mut self) -> usize {
         self.ready.clear();
         let Some(poller) = &self.poller else { return pending().await };
-        tokio::select! {
+        let returned = tokio::select! {
             // That it was interrupted is all that can happen.
             _ = poller.wait(&mut self.ready) => None,
             returned = self.returning.recv() => returned,
-        }
-    }
-
-    /// Answers those who have something to say, or takes in who has `returned`; how many.
-    pub(crate) fn hear(&mut self, returned: Option<Box<Http1<S>>>) -> usize {
+        };
         if let Some(mut http) = returned {
             if let Ok(waited) = http.become_idle() {
                 self.take_in(http, waited);

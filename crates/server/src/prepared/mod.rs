@@ -14,6 +14,7 @@ use hyper::service::Service;
 use tamarisk_h1::{Field, RequestHead, Span};
 
 use crate::guard::Violation;
+use crate::prepared::outgoing::{Reply, Sent};
 use crate::prepared::sent_file::FileBody;
 
 /// A service as the connection knows it that its requests come from: it has some responses
@@ -22,14 +23,10 @@ pub trait FastPath {
     /// Whether there ever are any: if not, no request is looked at for them.
     const ENABLED: bool = true;
 
-    /// Gives the answer to an HTTP/1.1 request without a body to `answer`, if it can be given on
+    /// Sends the answer to an HTTP/1.1 request without a body by `reply`, if it can be given on
     /// the spot; if not, that request is the next one that the service is called with, unless the
     /// connection ends before.
-    fn fast_response<A>(
-        &self,
-        asked: &PlainRequest<'_>,
-        answer: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A>;
+    fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse;
 
     /// A client was refused for `violation` before there was a request, with so many bytes of
     /// body; without any, the connection was closed instead.
@@ -39,9 +36,9 @@ pub trait FastPath {
 }
 
 /// What the fast path has for a request.
-pub enum FastResponse<A> {
-    /// The answer, and what was made of it.
-    Answered(A),
+pub enum FastResponse {
+    /// The answer, which is on its way.
+    Answered(Sent),
     /// Nothing; the next answer may be there.
     Unavailable,
     /// Nothing, as for all requests of this kind.
@@ -55,11 +52,7 @@ pub struct WithoutFastPath<S>(pub S);
 impl<S> FastPath for WithoutFastPath<S> {
     const ENABLED: bool = false;
 
-    fn fast_response<A>(
-        &self,
-        _: &PlainRequest<'_>,
-        _: impl FnOnce(PreparedResponse<'_>) -> A,
-    ) -> FastResponse<A> {
+    fn fast_response(&self, _: &PlainRequest<'_>, _: Reply<'_, '_>) -> FastResponse {
         FastResponse::NeverAvailable
     }
 }

@@ -11,11 +11,51 @@ use bytes::{Buf, Bytes};
 
 use crate::prepared::sent_file::FileBody;
 use crate::prepared::{OnWritten, PreparedBody, PreparedResponse};
+use crate::responses::Responses;
 use crate::transport::outlet::Outlet;
 
 /// A body that is not longer goes into one piece with its head: the kernel takes one piece with
 /// less ado than several, and copying so little costs less than that.
 const COPIED_MAX: usize = 4 * 1024;
+
+/// Where a prepared response to a request is sent.
+pub struct Reply<'r, 'cx> {
+    stream: &'r mut dyn Outlet,
+    cx: &'r mut Context<'cx>,
+    responses: &'r Responses,
+    is_last: bool,
+}
+
+/// A prepared response that has been sent, or is on its way.
+pub struct Sent {
+    pub(crate) outgoing: Outgoing,
+    /// Whether all of it has been written.
+    pub(crate) written: Poll<io::Result<()>>,
+    /// Whether it says no.
+    pub(crate) is_refusal: bool,
+}
+
+impl<'r, 'cx> Reply<'r, 'cx> {
+    /// On `stream`, to a client who wants no other response if it `is_last`; it is counted among
+    /// `responses`.
+    pub(crate) fn new(
+        stream: &'r mut dyn Outlet,
+        cx: &'r mut Context<'cx>,
+        responses: &'r Responses,
+        is_last: bool,
+    ) -> Self {
+        Self { stream, cx, responses, is_last }
+    }
+
+    /// Sends `prepared`, as far as the client takes it at once.
+    pub fn send(self, prepared: PreparedResponse<'_>) -> Sent {
+        self.responses.count_line(prepared.head);
+        let is_refusal = prepared.is_refusal;
+        let mut outgoing = Outgoing::new(prepared, self.is_last);
+        let written = outgoing.poll_write(self.stream, self.cx);
+        Sent { outgoing, written, is_refusal }
+    }
+}
 
 /// An answer on its way to the client.
 pub(crate) struct Outgoing {
@@ -81,7 +121,7 @@ impl Outgoing {
     /// Writes what `stream` takes; ready when that is all.
     pub(crate) fn poll_write(
         &mut self,
-        stream: &mut impl Outlet,
+        stream: &mut (impl Outlet + ?Sized),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let is_file_left = self.file.as_ref().is_some_and(|file| file.left() > 0);
@@ -105,7 +145,7 @@ impl Outgoing {
 
     fn poll_write_bytes(
         &mut self,
-        stream: &mut impl Outlet,
+        stream: &mut (impl Outlet + ?Sized),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let stream = Pin::new(stream);

@@ -71,7 +71,7 @@ impl FileBody {
     /// Sends what `stream` takes, some of it in one turn; ready when that is all.
     pub(crate) fn poll_send(
         &mut self,
-        stream: &mut impl Outlet,
+        stream: &mut (impl Outlet + ?Sized),
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let turn_end = self.left.start + Self::TURN_BYTES;

@@ -2,6 +2,5 @@
 
 pub(crate) mod disconnect;
 pub(crate) mod outlet;
-pub(crate) mod paced;
 pub(crate) mod socket;
 pub(crate) mod stream;

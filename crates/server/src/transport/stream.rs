@@ -1,17 +1,27 @@
-//! What a connection reads from and writes to: a socket, TLS above it, or something else.
+//! What a connection reads from and writes to: a socket, TLS above it, or something else; and how
+//! long a client may take nothing of what is written.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use crate::h1::wire::Protocol;
+use crate::guard::{Limits, Patience};
 use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet, poll_copy_file};
 use crate::transport::socket::Socket;
+
+/// The protocol that a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP/1.0 or HTTP/1.1.
+    Http1,
+    /// HTTP/2 with prior knowledge.
+    Http2,
+}
 
 /// A stream of bytes both ways, whatever carries them.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -154,5 +164,183 @@ impl Outlet for Stream {
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Other(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+/// A stream whose client is given up when it takes nothing for too long.
+pub(crate) struct Paced<T> {
+    stream: T,
+    limits: Limits,
+    patience: Patience,
+}
+
+impl<T> Paced<T> {
+    /// Of `stream`, whose client has as long as `limits` say.
+    pub(crate) fn new(stream: T, limits: Limits) -> Self {
+        Self { stream, limits, patience: Patience::default() }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn get_ref(&self) -> &T {
+        &self.stream
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        &mut self.stream
+    }
+
+    /// Nobody will wait for long: lets go of what only waiting needs.
+    pub(crate) fn release(&mut self) {
+        self.patience.release();
+    }
+
+    fn poll_written(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(written) => {
+                self.patience.moved(*written.as_ref().unwrap_or(&0), &self.limits);
+                Poll::Ready(written)
+            }
+            Poll::Pending => {
+                ready!(self.patience.poll_over(&self.limits, cx));
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+        }
+    }
+
+    /// The same for what a layer below has taken and not passed on.
+    fn poll_passed(
+        &mut self,
+        cx: &mut Context<'_>,
+        passed: Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        self.poll_written(cx, passed.map_ok(|()| 0)).map_ok(drop)
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
+    #[inline]
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Paced<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.poll_written(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.poll_written(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.poll_passed(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.poll_passed(cx, shut)
+    }
+}
+
+impl<T: Outlet> Outlet for Paced<T> {
+    fn poll_send_file(
+        &mut self,
+        cx: &mut Context<'_>,
+        file: BorrowedFd<'_>,
+        at: u64,
+        length: usize,
+    ) -> Poll<io::Result<usize>> {
+        let sent = self.stream.poll_send_file(cx, file, at, length);
+        self.poll_written(cx, sent)
+    }
+
+    fn set_followed(&mut self, is_followed: bool) {
+        self.stream.set_followed(is_followed);
+    }
+
+    fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ended = self.stream.poll_end(by, cx);
+        self.poll_passed(cx, ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits::default().stall_time(Duration::from_secs(3))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_for_too_long_is_given_up() {
+        let (_client, socket) = duplex(16);
+        let start = Instant::now();
+        let error = Paced::new(socket, limits()).write_all(&[b'x'; 17]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_layer_below_cannot_pass_on_for_too_long_is_given_up() {
+        let (_client, socket) = duplex(16);
+        let mut paced = Paced::new(tokio::io::BufWriter::new(socket), limits());
+        paced.write_all(&[b'x'; 17]).await.unwrap();
+        let start = Instant::now();
+        let error = paced.flush().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_a_byte_now_and_then_is_given_up() {
+        let (mut client, socket) = duplex(16);
+        let mut paced = Paced::new(socket, limits());
+        let start = Instant::now();
+        let dripping = async {
+            loop {
+                client.read_u8().await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let bytes = [b'x'; 1000];
+        let error = tokio::select! {
+            written = paced.write_all(&bytes) => written.unwrap_err(),
+            () = dripping => unreachable!(),
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), 3);
     }
 }

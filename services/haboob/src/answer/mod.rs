@@ -17,7 +17,7 @@ use tamarisk_server::Refusal;
 
 use crate::answer::body::{Part, SiteBody};
 use crate::answer::range::{ByteRange, Ranges};
-use crate::cache::pages::NoPage;
+use crate::cache::pages::{NoPage, NotNow};
 use crate::page::condition::Verdict;
 use crate::page::encoding::accepted;
 use crate::page::{Content, Form, Page};
@@ -250,7 +250,7 @@ pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: &Wish) -> Answer 
 pub(crate) fn no_page(why: NoPage) -> Answer {
     match why {
         NoPage::Status(status) => message(status),
-        NoPage::NotNow { retry_after } => {
+        NoPage::NotNow(NotNow { retry_after, .. }) => {
             let mut answer = message(StatusCode::SERVICE_UNAVAILABLE);
             answer.headers_mut().insert(RETRY_AFTER, retry_after.into());
             answer.extensions_mut().insert(Refusal);

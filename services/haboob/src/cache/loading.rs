@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::cache::page_cache::{Loaded, PageKey};
-use crate::cache::pages::{NoPage, PageSource, Pages};
+use crate::cache::pages::{NoPage, NotNow, PageSource, Pages};
 
 /// A page that has been asked for, or what was said instead. Others may wait for the same one:
 /// whoever has this has to wait for it or to drop it.
@@ -25,10 +25,10 @@ impl Loading {
         Self { key, loaded: Box::pin(async move { pages.load(&source, &wanted).await }) }
     }
 
-    /// Begins; if it is not to be had now, in how many seconds to come again.
-    pub(crate) fn begin(mut self) -> Result<Self, u64> {
+    /// Begins, if it is to be had now.
+    pub(crate) fn begin(mut self) -> Result<Self, NotNow> {
         match self.loaded.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Err(NoPage::NotNow { retry_after })) => Err(retry_after),
+            Poll::Ready(Err(NoPage::NotNow(why))) => Err(why),
             Poll::Ready(loaded) => Ok(Self { loaded: Box::pin(ready(loaded)), ..self }),
             Poll::Pending => Ok(self),
         }

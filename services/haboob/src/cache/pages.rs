@@ -24,10 +24,19 @@ pub(crate) struct Pages {
 /// Why there is no page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NoPage {
-    /// It is not to be had now, and perhaps after so many seconds.
-    NotNow { retry_after: u64 },
+    /// It is not to be had now.
+    NotNow(NotNow),
     /// What this status says.
     Status(StatusCode),
+}
+
+/// A page is not to be had now, and perhaps after so many seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotNow {
+    pub(crate) retry_after: u64,
+    /// What the accounts of the stage say, and why.
+    pub(crate) outcome: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 /// Where pages come from.
@@ -144,9 +153,9 @@ impl Pages {
 
     async fn ask(&self, source: &PageSource, key: &PageKey) -> Result<Loaded, NoPage> {
         let status = |status| Err(NoPage::Status(status));
-        let not_now = |after: Duration| {
-            let seconds = after.as_secs_f64().ceil() as u64;
-            Err(NoPage::NotNow { retry_after: seconds.max(1) })
+        let not_now = |after: Duration, outcome, reason| {
+            let retry_after = (after.as_secs_f64().ceil() as u64).max(1);
+            Err(NoPage::NotNow(NotNow { retry_after, outcome, reason }))
         };
         let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
         match self.call(source, Load { folder, path, known: None }).await {
@@ -156,11 +165,14 @@ impl Pages {
             Ok(Err(FileError::NotFound)) => status(StatusCode::NOT_FOUND),
             Ok(Err(FileError::Forbidden)) => status(StatusCode::FORBIDDEN),
             Ok(Err(FileError::Broken)) => status(StatusCode::INTERNAL_SERVER_ERROR),
-            Ok(Err(FileError::Busy)) => not_now(Duration::ZERO),
+            Ok(Err(FileError::Busy)) => not_now(Duration::ZERO, "completed", "open_files"),
             Err(CallError::Rejected(rejection)) => {
-                not_now(rejection.retry_after.unwrap_or_default())
+                let reason = rejection.reason.as_str();
+                not_now(rejection.retry_after.unwrap_or_default(), "rejected", reason)
             }
-            Err(_) => not_now(Duration::ZERO),
+            Err(CallError::Dropped) => not_now(Duration::ZERO, "dropped", "predicted_late"),
+            Err(CallError::Closed) => not_now(Duration::ZERO, "terminated", "closed"),
+            Err(_) => not_now(Duration::ZERO, "failed", "disk"),
         }
     }
 

@@ -17,6 +17,9 @@ use crate::disk::root::FileError;
 use crate::page::page_file::{Chunk, ChunkRequest, ChunkSink, ReadInto};
 use crate::page::{Page, Stamp};
 
+/// The name of the stage that finds and reads files.
+pub(crate) const FILES_STAGE: &str = "files";
+
 /// Files that one worker finds before it reads the first of them.
 const BATCH: usize = 16;
 
@@ -127,7 +130,7 @@ fn loads(
 ) -> Result<Stage<LoadRequest>, BuildError> {
     let chunk = chunk.clone();
     let reader = move || Reader { clock: Clock::default(), chunk: chunk.clone() };
-    let stage = StageBuilder::new("files").classes(classes).workers(workers).batch(BATCH);
+    let stage = StageBuilder::new(FILES_STAGE).classes(classes).workers(workers).batch(BATCH);
     stage.threads(reader)
 }
 

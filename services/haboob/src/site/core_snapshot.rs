@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use tamarisk_observe::RequestIds;
 use tamarisk_proxy::Proxy;
 
 use crate::site::Site;
@@ -13,6 +14,8 @@ pub(crate) struct Core {
     site: Site,
     /// No other core waits for it.
     snapshot: Mutex<CoreSnapshot>,
+    /// For requests that are refused by the stages for files.
+    pub(crate) ids: RequestIds,
 }
 
 /// The snapshot of the site that answers on a core, and what it has of its own.
@@ -27,7 +30,7 @@ impl Core {
     /// `site` on the core whose runtime this is called on.
     pub(crate) fn of(site: &Site) -> Self {
         let snapshot = Mutex::new(CoreSnapshot::of(site, None));
-        Self { site: site.clone(), snapshot }
+        Self { site: site.clone(), snapshot, ids: RequestIds::default() }
     }
 
     /// What answers a request that begins now.

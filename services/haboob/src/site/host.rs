@@ -1,6 +1,15 @@
-//! Which host a request is for.
+//! Which host and which of its routes a request is for.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::{HeaderValue, StatusCode};
+use tamarisk_observe::access_log::Names;
+use tamarisk_proxy::classify::PathPrefix;
+
+use crate::cache::pages::PageSource;
+use crate::disk::path::{HiddenFiles, SitePath};
+use crate::site::route::Redirect;
 
 /// A name that requests are for: a host, or all hosts one level below one.
 ///
@@ -84,6 +93,56 @@ impl<T: Clone> Hosts<T> {
             if first.is_empty() { None } else { self.below.get(domain) }
         };
         self.exactly.get(name).or_else(below)
+    }
+}
+
+/// What is served under some names.
+pub(crate) struct Host {
+    /// The most specific first.
+    pub(crate) routes: Vec<(PathPrefix, RouteTarget)>,
+    pub(crate) errors: Vec<(StatusCode, PageSource, SitePath)>,
+}
+
+/// What becomes of requests.
+pub(crate) enum RouteTarget {
+    Folder(ServedFolder),
+    /// The route of this number leads to a service.
+    Proxy(usize),
+    Redirect(Redirect),
+}
+
+/// A folder, as its requests see it.
+pub(crate) struct ServedFolder {
+    pub(crate) source: PageSource,
+    pub(crate) hidden: HiddenFiles,
+    pub(crate) cache_control: Option<HeaderValue>,
+    /// The same as it is sent over HTTP/1.1.
+    pub(crate) cache_control_line: Vec<u8>,
+    /// As what its files are asked for.
+    pub(crate) names: Names,
+}
+
+impl Host {
+    /// The page that stands for answers with this status.
+    pub(crate) fn error_page(&self, status: StatusCode) -> Option<(&PageSource, &SitePath)> {
+        let page = self.errors.iter().find(|(of, ..)| *of == status);
+        page.map(|(_, source, path)| (source, path))
+    }
+}
+
+/// What becomes of a path, if a route takes it, and what of the path is below the route's.
+type PathTarget<'h, 'p> = Option<(&'h RouteTarget, &'p str)>;
+
+impl Hosts<Arc<Host>> {
+    /// Which host a request at `authority` is for, and what becomes of its `path` there.
+    pub(crate) fn target<'p>(
+        &self,
+        authority: Option<&str>,
+        path: &'p str,
+    ) -> Option<(&Arc<Host>, PathTarget<'_, 'p>)> {
+        let host = self.find(authority)?;
+        let mut routes = host.routes.iter();
+        Some((host, routes.find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))))
     }
 }
 

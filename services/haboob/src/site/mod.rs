@@ -85,7 +85,7 @@ impl Site {
         self.snapshot().proxy.upstreams.clone()
     }
 
-    /// The latest rejections before the services behind.
+    /// The latest rejections: of files, and before the services behind.
     pub(crate) fn rejections(&self) -> Rejections {
         self.snapshot().proxy.rejections.clone()
     }

@@ -5,25 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use http::header::CACHE_CONTROL;
-use http::{HeaderValue, StatusCode};
 use tamarisk_control::{Class, ClassId, Classes, Priority};
 use tamarisk_http_gate::ErrorPages;
-use tamarisk_observe::access_log::Log;
+use tamarisk_observe::access_log::{Log, Names};
 use tamarisk_proxy::Scheme;
 use tamarisk_proxy::classify::{PathPrefix, Routes};
 use tamarisk_service::UpstreamOptions;
 use tamarisk_stage::Gate;
 
 use crate::cache::pages::{PageSource, Pages};
+use crate::disk::files::FILES_STAGE;
 use crate::disk::folder::Folder;
-use crate::disk::path::{HiddenFiles, SitePath};
 use crate::disk::root::Root;
 use crate::page::head::push_field;
 use crate::site::change;
 use crate::site::error::SiteError;
-use crate::site::host::Hosts;
+use crate::site::host::{Host, Hosts, RouteTarget, ServedFolder};
 use crate::site::options::{Action, FolderOptions, HostOptions, SiteOptions};
-use crate::site::route::Redirect;
+
+/// The class of files without a target of their own.
+const DEFAULT_CLASS: &str = "default";
 
 /// A site as one reading of its options says.
 pub(crate) struct SiteSnapshot {
@@ -36,43 +37,6 @@ pub(crate) struct SiteSnapshot {
     folders: Vec<Arc<Folder>>,
     /// The number of the next folder that nobody has known before.
     next_folder: u32,
-}
-
-/// What is served under some names.
-pub(crate) struct Host {
-    /// The most specific first.
-    routes: Vec<(PathPrefix, RouteTarget)>,
-    errors: Vec<(StatusCode, PageSource, SitePath)>,
-}
-
-/// What becomes of requests.
-pub(crate) enum RouteTarget {
-    Folder(ServedFolder),
-    /// The route of this number leads to a service.
-    Proxy(usize),
-    Redirect(Redirect),
-}
-
-/// A folder, as its requests see it.
-pub(crate) struct ServedFolder {
-    pub(crate) source: PageSource,
-    pub(crate) hidden: HiddenFiles,
-    pub(crate) cache_control: Option<HeaderValue>,
-    /// The same as it is sent over HTTP/1.1.
-    pub(crate) cache_control_line: Vec<u8>,
-}
-
-impl Host {
-    /// What becomes of a request for `path`, and what of the path is below the route's.
-    pub(crate) fn target<'p>(&self, path: &'p str) -> Option<(&RouteTarget, &'p str)> {
-        self.routes.iter().find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))
-    }
-
-    /// The page that stands for answers with this status.
-    pub(crate) fn error_page(&self, status: StatusCode) -> Option<(&PageSource, &SitePath)> {
-        let page = self.errors.iter().find(|(of, ..)| *of == status);
-        page.map(|(_, source, path)| (source, path))
-    }
 }
 
 impl SiteSnapshot {
@@ -162,7 +126,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn of(options: &'a SiteOptions, before: Option<&'a SiteSnapshot>) -> Self {
-        let (name, target) = ("default".to_owned(), options.target);
+        let (name, target) = (DEFAULT_CLASS.to_owned(), options.target);
         let default = Class { name, target, priority: Priority::default() };
         let (folders, routes, upstreams) = (Vec::new(), Vec::new(), Vec::new());
         let next_folder = before.map_or(0, |before| before.next_folder);
@@ -225,21 +189,22 @@ impl<'a> Parts<'a> {
         path: &str,
         options: &FolderOptions,
     ) -> Result<ServedFolder, SiteError> {
-        let class = match options.target {
+        let (id, class) = match options.target {
             Some(target) => {
                 let class = Class { name: name.to_owned(), target, priority: Priority::default() };
                 // More than a stage can have are refused when all are known.
                 let id = self.classes.len().min(tamarisk_control::CLASSES_MAX - 1);
                 self.classes.push(class);
-                ClassId::new(id)
+                (ClassId::new(id), name)
             }
-            None => ClassId::DEFAULT,
+            None => (ClassId::DEFAULT, DEFAULT_CLASS),
         };
-        let source = PageSource { folder: self.folder(path, options)?, class };
+        let names = Names { route: name.into(), class: class.into(), stage: FILES_STAGE.into() };
+        let source = PageSource { folder: self.folder(path, options)?, class: id };
         let (hidden, cache_control) = (options.hidden, options.cache_control.clone());
         let mut line = Vec::new();
         cache_control.iter().for_each(|field| push_field(&mut line, &CACHE_CONTROL, field));
-        Ok(ServedFolder { source, hidden, cache_control, cache_control_line: line })
+        Ok(ServedFolder { source, hidden, cache_control, cache_control_line: line, names })
     }
 
     /// The folder: one that is open already, if its pages are the same.

@@ -164,8 +164,8 @@ impl Episode {
             let Current { began, last, before } = self.current.take()?;
             let classes = stage.classes.iter().enumerate().filter_map(|(index, class)| {
                 let before = before.get(index).copied().unwrap_or_default();
-                let offered = class.accounts.offered - before.offered;
-                let of_class = count(&class.accounts) - count(&before);
+                let offered = class.accounts.offered.saturating_sub(before.offered);
+                let of_class = count(&class.accounts).saturating_sub(count(&before));
                 (offered > 0).then(|| format!("{:?} {of_class} of {offered}", class.name))
             });
             let classes: Vec<_> = classes.collect();
@@ -188,7 +188,7 @@ impl Episode {
     fn reasons(&self, stage: &StageObservation) -> String {
         let rejected = stage.rejections.iter().map(|(why, count)| {
             let known = self.reasons.iter().find(|(name, _)| *name == why.as_str());
-            (count - known.map_or(0, |(_, count)| *count), why.as_str())
+            (count.saturating_sub(known.map_or(0, |(_, count)| *count)), why.as_str())
         });
         let before = self.before.iter().flatten().map(|accounts| accounts.dropped);
         let now = stage.classes.iter().map(|class| class.accounts.dropped);

@@ -1,8 +1,10 @@
-//! What the access log says of a request to an upstream besides.
+//! What the access log says of a request that was to be admitted by a stage.
 
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tamarisk_http_gate::HeldOutcome;
 
 use super::options::LogFormat;
 use super::value::{Json, Seconds};
@@ -19,9 +21,9 @@ pub struct Names {
     pub stage: Arc<str>,
 }
 
-/// A request to an upstream, as far as it has come.
+/// A request that was to be admitted by a stage, as far as it has come.
 #[derive(Debug)]
-pub struct Proxied {
+pub struct Admission {
     names: Names,
     id: RequestId,
     /// What becomes of it if its client leaves now, as the stage's accounts call it. There is
@@ -29,15 +31,17 @@ pub struct Proxied {
     outcome: Option<&'static str>,
     /// Why it was refused or failed.
     reason: Option<&'static str>,
+    /// Its place while the answer goes to its client, which decides on the outcome.
+    held: Option<HeldOutcome>,
     queued: Option<Duration>,
     /// From the stage to the head of the answer.
     upstream: Option<Duration>,
 }
 
-impl Proxied {
+impl Admission {
     /// A request of these names, of which nothing is known yet.
     pub fn new(names: Names, id: RequestId) -> Self {
-        Self { names, id, outcome: None, reason: None, queued: None, upstream: None }
+        Self { names, id, outcome: None, reason: None, held: None, queued: None, upstream: None }
     }
 
     /// It asks the stage for a place.
@@ -45,9 +49,13 @@ impl Proxied {
         self.outcome = Some("dropped");
     }
 
-    /// It was refused, after so long in the queue.
-    pub fn refused(&mut self, outcome: &'static str, reason: &'static str, queued: Duration) {
+    /// It was refused.
+    pub fn refused(&mut self, outcome: &'static str, reason: &'static str) {
         (self.outcome, self.reason) = (Some(outcome), Some(reason));
+    }
+
+    /// It has been so long in the queue.
+    pub fn queued(&mut self, queued: Duration) {
         self.queued = Some(queued);
     }
 
@@ -60,6 +68,11 @@ impl Proxied {
     pub fn answered(&mut self, has_failed: bool, upstream: Duration) {
         self.outcome = Some(if has_failed { "failed" } else { "completed" });
         self.upstream = Some(upstream);
+    }
+
+    /// Its place is held until the answer is ready, and `outcome` says what became of it.
+    pub fn held(&mut self, outcome: HeldOutcome) {
+        self.held = Some(outcome);
     }
 
     /// No answer has come.
@@ -75,13 +88,14 @@ impl Proxied {
 
     /// The answer broke off.
     pub fn broke_off(&mut self) {
-        (self.outcome, self.reason) = (Some("failed"), Some("broken"));
+        self.reason = Some("broken");
     }
 
     /// Appends it to a line. Names are the operator's, ids are plain, the rest is ours: nothing
     /// of it can end the line.
     pub(super) fn write(&self, line: &mut String, format: LogFormat) {
-        let Self { names, id, outcome, reason, queued, upstream } = self;
+        let Self { names, id, outcome, reason, held, queued, upstream } = self;
+        let outcome = held.as_ref().map(HeldOutcome::settle).or(*outcome);
         let Names { route, class, stage } = names;
         // Writing to a string does not fail.
         let _ = match format {
@@ -108,7 +122,7 @@ impl Proxied {
                     Json(Some(route.as_bytes())),
                     Json(Some(class.as_bytes())),
                     Json(Some(stage.as_bytes())),
-                    quoted(*outcome),
+                    quoted(outcome),
                     quoted(*reason),
                     id.as_str(),
                     OrNone(*queued, "null"),

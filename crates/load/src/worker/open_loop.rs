@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+use super::Worker;
+use super::timer::Timer;
 use crate::arrivals::Arrivals;
 use crate::connection::Connection;
-use crate::timer::Timer;
-use crate::worker::Worker;
 use crate::workload::OpenLoop;
 
 /// Sends this thread's share of the arrivals: every n-th of n threads, so that

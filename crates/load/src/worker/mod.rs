@@ -1,4 +1,9 @@
-//! One thread of the generator: its clock, its accounts, and how it asks.
+//! One thread of the generator: its clock, its accounts, and how it asks: as users do, or as a
+//! stream of requests.
+
+mod closed_loop;
+mod open_loop;
+mod timer;
 
 use std::cell::RefCell;
 use std::io;
@@ -22,7 +27,6 @@ use crate::plan::Plan;
 use crate::recorder::{IntervalTally, PhaseTally, Recorder};
 use crate::tally::Ended;
 use crate::workload::Workload;
-use crate::{closed_loop, open_loop};
 
 /// What a thread is told when it starts.
 #[derive(Clone)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+use super::Worker;
 use crate::outcome::Outcome;
-use crate::worker::Worker;
 use crate::workload::{ClosedLoop, RetryAfter};
 
 /// The shortest pause after a failure. Without it, users who do not think would
