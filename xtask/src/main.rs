@@ -48,6 +48,8 @@ enum Chore {
     Models,
     /// The documentation builds without a broken link
     Docs,
+    /// Write docs/CONFIG.md, docs/CLI.md and docs/schema anew
+    Config,
     /// Print the tables of docs/LAWS.md anew
     Tables,
     /// Draw the papers' figures in docs/figures anew
@@ -94,6 +96,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Units => steps::run(&[steps::UNITS]),
         Chore::Models => steps::run(&[steps::MODELS]),
         Chore::Docs => steps::run(&[steps::DOCS]),
+        Chore::Config => steps::run(&[steps::CONFIG]),
         Chore::Tables => steps::run(&steps::TABLES),
         Chore::Figures => steps::run(&steps::FIGURES),
         Chore::Ablation { files } => ablation::run(workspace, &files),

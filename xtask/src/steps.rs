@@ -33,6 +33,12 @@ pub(crate) const DOCS: Step = Step {
     environment: &[("RUSTDOCFLAGS", "--deny warnings")],
     cargo: "doc --workspace --no-deps --document-private-items --locked",
 };
+/// The test that compares the pages writes them instead.
+pub(crate) const CONFIG: Step = Step {
+    name: "config",
+    environment: &[("TAMARISK_WRITE_REFERENCE", "1")],
+    cargo: "test --package tamarisk-cli --bin tamarisk --locked reference::the_pages_are_current",
+};
 pub(crate) const TABLES: [Step; 2] = [
     step("tables", "run --release --package tamarisk-model --example law_table"),
     step("tables", "run --release --package tamarisk-control --example upstream_widths"),
