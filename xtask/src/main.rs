@@ -30,7 +30,7 @@ enum Chore {
     Quick,
     /// Install the outside tools that the tests need (Debian)
     Tools,
-    /// Circles of imports, sizes of folders, names of types given twice
+    /// Circles of imports, sizes of folders, names of types given twice, the version of Rust
     Tidy {
         /// Lower the numbers of xtask/tidy-allowed.txt to what there is
         #[arg(long)]
@@ -40,6 +40,8 @@ enum Chore {
     Fmt,
     /// Clippy finds nothing, with warnings denied
     Lint,
+    /// Licenses, sources and versions of dependencies are those that deny.toml allows
+    Deny,
     /// Each feature alone, and none, compiles
     Features,
     /// All tests, the documentation's examples included
@@ -92,6 +94,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Tidy { lower: true } => tidy::lower(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
         Chore::Lint => steps::run(&[steps::LINT]),
+        Chore::Deny => steps::run(&[steps::DENY]),
         Chore::Features => features::check(),
         Chore::Units => steps::run(&[steps::UNITS]),
         Chore::Models => steps::run(&[steps::MODELS]),

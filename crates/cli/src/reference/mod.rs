@@ -15,6 +15,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use serde_json::{Value, json};
+use tamarisk_settings::laws::LawKind;
 use tamarisk_settings::table::{Absent, Form, Table};
 
 use self::places::Place;
@@ -204,6 +205,47 @@ fn scenarios_and_examples_of_the_pages_fit_the_schemas() {
             assert!(faults.len() < schemas.len(), "{page}: {block}: {faults:?}");
         }
     }
+}
+
+/// A row names a constant as `law: constant` or `[table]: key` in brackets, its default in the next cell.
+#[test]
+fn the_page_of_defaults_says_what_the_code_does() {
+    let page = fs::read_to_string(Path::new(DOCS).join("DEFAULTS.md")).unwrap();
+    let mut compared = 0;
+    for row in page.lines() {
+        let Some((name, rest)) = row.split_once("(`").and_then(|(_, row)| row.split_once("`) | "))
+        else {
+            continue;
+        };
+        let (owner, name) = name.split_once(": ").expect(row);
+        let stated = rest.split('|').next().unwrap().replace(' ', "");
+        let default = default_of(owner, name).expect(row);
+        let rest = stated.strip_prefix(&default);
+        let is_so = rest.is_some_and(|rest| {
+            !rest.starts_with(|next: char| next.is_ascii_digit() || next == '.')
+        });
+        assert!(is_so, "{row}: it is {default}");
+        compared += 1;
+    }
+    assert!(compared >= 24, "only {compared} defaults could be compared");
+}
+
+fn default_of(owner: &str, name: &str) -> Option<String> {
+    let mut laws = LawKind::ALL.into_iter().flat_map(LawKind::choices);
+    let tables = FILES.iter().flat_map(|file| places::tables(file.declared));
+    let of_law = laws.find(|law| law.name == owner).and_then(|law| {
+        let knob = law.knobs.iter().find(|knob| knob.name == name)?;
+        Some(knob.default.to_string())
+    });
+    let of_key = || {
+        let key =
+            tables.filter(|table| table.heading == owner).find_map(|table| table.key(name))?;
+        match key.absent {
+            Absent::Value(value) => Some(value.trim_matches('"').to_owned()),
+            Absent::Fault | Absent::Means(_) => None,
+        }
+    };
+    of_law.or_else(of_key)
 }
 
 #[test]

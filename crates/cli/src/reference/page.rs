@@ -21,7 +21,7 @@ first line names a schema: `#:schema URL-or-path/of/docs/schema/protect.json`.
 - A *size* is a number and a unit, `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB` or `GB`: `\"64KiB\"`.
 - A *target* is a percentile and a time: with `p90 = \"200ms\"`, nine of ten answers come within 200 ms. Any percentile can stand in its place: `p50`, `p95`, `p99`, `p999` (99.9 %).
 - A *name* has letters, digits, `-`, `_` and `.`, 64 at most.
-- A *law* is the name of one [below](#laws), or a table of its name and constants: `{ law = \"codel\", … }`.
+- A *law* is the name of one [below](#laws), or a table of its name and constants: `{ law = \"red\", queue_min_count = 10 }`.
 - A *path* is relative to the folder of the file.
 ";
 
