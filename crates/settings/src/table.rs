@@ -60,15 +60,15 @@ pub enum Form {
     /// One of these strings.
     OneOf(&'static [&'static str]),
     /// A list.
-    List(&'static Form),
+    List(&'static Self),
     /// A table.
     Table(&'static Table),
     /// Tables by names that the user gives.
     Named(&'static Table),
     /// Values by keys, and what the keys are.
-    Map(&'static str, &'static Form),
+    Map(&'static str, &'static Self),
     /// One of several forms.
-    Either(&'static [Form]),
+    Either(&'static [Self]),
     /// A law by its name, or a table of its name and constants.
     Law(LawKind),
     /// Nothing: whoever states it is told why not.

@@ -109,6 +109,11 @@ fn read(workspace: &Path) -> Result<Tree> {
 }
 
 #[cfg(test)]
+fn tree(files: &[(&str, &str)]) -> Tree {
+    files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -121,9 +126,4 @@ mod tests {
         assert!(check("1.95", "1.95.0") && check("1.95.1", "1.95.1"));
         assert!(!check("1.95", "1.96.0") && !check("1.95.1", "1.95.0") && !check("1.95", "stable"));
     }
-}
-
-#[cfg(test)]
-fn tree(files: &[(&str, &str)]) -> Tree {
-    files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
 }

@@ -72,7 +72,7 @@ fn properties(schema: &Value, root: &Value, table: &Map<String, Value>) -> Resul
             patterns.find(|(pattern, _)| matches(pattern, key)).map(|(_, schema)| schema)
         };
         let named = schema["properties"].get(key).or_else(by_pattern);
-        let property = named.unwrap_or(&schema["additionalProperties"]);
+        let property = named.unwrap_or_else(|| &schema["additionalProperties"]);
         if property == &Value::Bool(false) {
             return Err(format!("unknown key {key:?}"));
         }
