@@ -18,27 +18,8 @@ use tamarisk_control::{AdmissionLaw, Classes, GlobalLaw, Target, WorkersLaw};
 use toml::de::DeValue;
 
 use crate::section::{Fault, Section, Value, wrong_type};
-use crate::table::{Form, Key, key};
+use crate::table::{Form, Key, LawKind, key};
 use crate::values::{float, not_one_of, number, one_of, text};
-
-/// What a law decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LawKind {
-    /// Whether an event is admitted.
-    Admission,
-    /// Whether a queued event is dropped.
-    Dropping,
-    /// How many workers there are.
-    Workers,
-    /// How many events are handled together.
-    Batching,
-    /// At which quality events are handled.
-    Quality,
-    /// When a running event is ended.
-    Termination,
-    /// What the stages together do.
-    Global,
-}
 
 /// A law that a file may name.
 #[derive(Debug)]

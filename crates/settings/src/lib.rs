@@ -29,6 +29,7 @@
 
 mod error;
 pub mod laws;
+mod percentile;
 mod section;
 pub mod table;
 pub mod target;

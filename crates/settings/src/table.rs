@@ -1,8 +1,7 @@
 //! What a table of a file may say, declared once: a [`Section`](crate::Section) accepts these keys
 //! and no others, and the reference for users and editors is made of them.
 
-use crate::laws::LawKind;
-use crate::target::is_percentile;
+use crate::percentile::is_percentile;
 
 /// A table of a file.
 #[derive(Debug)]
@@ -78,6 +77,25 @@ pub enum Form {
         /// What to state instead.
         expected: &'static str,
     },
+}
+
+/// What a law decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LawKind {
+    /// Whether an event is admitted.
+    Admission,
+    /// Whether a queued event is dropped.
+    Dropping,
+    /// How many workers there are.
+    Workers,
+    /// How many events are handled together.
+    Batching,
+    /// At which quality events are handled.
+    Quality,
+    /// When a running event is ended.
+    Termination,
+    /// What the stages together do.
+    Global,
 }
 
 impl Table {

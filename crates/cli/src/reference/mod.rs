@@ -15,8 +15,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use serde_json::{Value, json};
-use tamarisk_settings::laws::LawKind;
-use tamarisk_settings::table::{Absent, Form, Table};
+use tamarisk_settings::table::{Absent, Form, LawKind, Table};
 
 use self::places::Place;
 use super::Tamarisk;

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use tamarisk_settings::laws::{LawChoice, LawKind};
-use tamarisk_settings::table::{Absent, Form, Key, Table};
+use tamarisk_settings::laws::LawChoice;
+use tamarisk_settings::table::{Absent, Form, Key, LawKind, Table};
 
 use super::File;
 use super::places::{self, Place};

@@ -1,8 +1,8 @@
 //! JSON schemas of the files, for editors.
 
 use serde_json::{Map, Value, json};
-use tamarisk_settings::laws::{LawChoice, LawKind};
-use tamarisk_settings::table::{Absent, Form, Key, Table};
+use tamarisk_settings::laws::LawChoice;
+use tamarisk_settings::table::{Absent, Form, Key, LawKind, Table};
 
 use super::places;
 

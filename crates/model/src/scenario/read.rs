@@ -2,8 +2,7 @@
 
 use tamarisk_control::catalogue::Laws;
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
-use tamarisk_settings::laws::LawKind;
-use tamarisk_settings::table::{Form, Table, key};
+use tamarisk_settings::table::{Form, LawKind, Table, key};
 use tamarisk_settings::target;
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 

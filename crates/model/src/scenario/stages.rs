@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_settings::laws::LawKind;
-use tamarisk_settings::table::{Form, Table, key};
+use tamarisk_settings::table::{Form, LawKind, Table, key};
 use tamarisk_settings::{Fault, Section, Value, values};
 
 use super::distributions::{self, KINDS, PARAMETERS, TIME};

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use tamarisk_control::catalogue::{Laws, Named};
 use tamarisk_control::{Classes, Target};
-use tamarisk_settings::laws::LawKind;
-use tamarisk_settings::table::{Form, Key, key};
+use tamarisk_settings::table::{Form, Key, LawKind, key};
 use tamarisk_settings::{Fault, Section, Value, laws};
 
 /// The law of an upstream for which none is chosen.
