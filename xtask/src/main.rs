@@ -40,7 +40,7 @@ enum Chore {
     Fmt,
     /// Clippy finds nothing, with warnings denied
     Lint,
-    /// Licenses, sources and versions of dependencies are those that deny.toml allows
+    /// Licenses, sources and versions of dependencies are those that deny.toml allows (needs cargo-deny)
     Deny,
     /// Each feature alone, and none, compiles
     Features,
@@ -94,7 +94,10 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Tidy { lower: true } => tidy::lower(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
         Chore::Lint => steps::run(&[steps::LINT]),
-        Chore::Deny => steps::run(&[steps::DENY]),
+        Chore::Deny => {
+            tools::need("cargo-deny", "cargo install --locked cargo-deny")?;
+            steps::run(&[steps::DENY])
+        }
         Chore::Features => features::check(),
         Chore::Units => steps::run(&[steps::UNITS]),
         Chore::Models => steps::run(&[steps::MODELS]),

@@ -18,7 +18,6 @@ pub(crate) struct Step {
 pub(crate) const FMT: Step = step("fmt", "fmt --all --check");
 pub(crate) const LINT: Step =
     step("lint", "clippy --workspace --all-targets --locked -- --deny warnings");
-/// Needs `cargo install --locked cargo-deny`.
 pub(crate) const DENY: Step = step("deny", "deny --workspace --locked check bans licenses sources");
 pub(crate) const UNITS: Step = step("units", "test --workspace --locked");
 /// Tests of TLS have certificates made by openssl.
