@@ -31,7 +31,7 @@ enum Chore {
     Quick,
     /// Install the outside tools that the tests need (Debian)
     Tools,
-    /// Circles of imports, sizes of folders, names of types given twice
+    /// Circles of imports, sizes of folders, names of types given twice, the version of Rust
     Tidy {
         /// Lower the numbers of xtask/tidy-allowed.txt to what there is
         #[arg(long)]
@@ -43,6 +43,8 @@ enum Chore {
     Fmt,
     /// Clippy finds nothing, with warnings denied
     Lint,
+    /// Licenses, sources and versions of dependencies are those that deny.toml allows (needs cargo-deny)
+    Deny,
     /// Each feature alone, and none, compiles
     Features,
     /// All tests, the documentation's examples included
@@ -53,6 +55,8 @@ enum Chore {
     Models,
     /// The documentation builds without a broken link
     Docs,
+    /// Write docs/CONFIG.md, docs/CLI.md and docs/schema anew
+    Config,
     /// Print the tables of docs/LAWS.md anew
     Tables,
     /// Draw the papers' figures in docs/figures anew
@@ -98,11 +102,16 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Map => map::write(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
         Chore::Lint => steps::run(&[steps::LINT]),
+        Chore::Deny => {
+            tools::need("cargo-deny", "cargo install --locked cargo-deny")?;
+            steps::run(&[steps::DENY])
+        }
         Chore::Features => features::check(),
         Chore::Units => steps::run(&[steps::UNITS]),
         Chore::Fuzz => steps::run(&[steps::FUZZ]),
         Chore::Models => steps::run(&[steps::MODELS]),
         Chore::Docs => steps::run(&[steps::DOCS]),
+        Chore::Config => steps::run(&[steps::CONFIG]),
         Chore::Tables => steps::run(&steps::TABLES),
         Chore::Figures => steps::run(&steps::FIGURES),
         Chore::Ablation { files } => ablation::run(workspace, &files),

@@ -18,6 +18,7 @@ pub(crate) struct Step {
 pub(crate) const FMT: Step = step("fmt", "fmt --all --check");
 pub(crate) const LINT: Step =
     step("lint", "clippy --workspace --all-targets --locked -- --deny warnings");
+pub(crate) const DENY: Step = step("deny", "deny --workspace --locked check bans licenses sources");
 pub(crate) const UNITS: Step = step("units", "test --workspace --locked");
 /// Tests of TLS have certificates made by openssl.
 pub(crate) const INSIDE: Step =
@@ -38,6 +39,12 @@ pub(crate) const DOCS: Step = Step {
     name: "docs",
     environment: &[("RUSTDOCFLAGS", "--deny warnings")],
     cargo: "doc --workspace --no-deps --document-private-items --locked",
+};
+/// The test that compares the pages writes them instead.
+pub(crate) const CONFIG: Step = Step {
+    name: "config",
+    environment: &[("TAMARISK_WRITE_REFERENCE", "1")],
+    cargo: "test --package tamarisk-cli --bin tamarisk --locked reference::the_pages_are_current",
 };
 pub(crate) const TABLES: [Step; 2] = [
     step("tables", "run --release --package tamarisk-model --example law_table"),

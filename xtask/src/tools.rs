@@ -71,6 +71,17 @@ pub(crate) fn install_missing() -> Result<()> {
     Ok(())
 }
 
+/// That `command` is there.
+///
+/// # Errors
+/// If it is not: what installs it.
+pub(crate) fn need(command: &str, install: &str) -> Result<()> {
+    if is_there(command) {
+        return Ok(());
+    }
+    bail!("{command} is missing; install it by\n\n    {install}\n")
+}
+
 /// What installs the tools that are not there.
 fn commands_for(is_there: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
     let needs_h2spec = !is_there("h2spec");

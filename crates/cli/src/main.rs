@@ -13,6 +13,8 @@ mod messages;
 mod model;
 mod output;
 mod protect;
+#[cfg(test)]
+mod reference;
 mod serve;
 mod serving;
 mod sim;

@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,10 +84,12 @@ fn sockets_of_a_service_manager_are_served_and_it_is_told() {
             .fd_mappings(mappings.collect())
             .unwrap();
     });
-    let mut state = [0; 100];
-    let length = manager.recv(&mut state).unwrap();
-    let expected = format!("READY=1\nMAINPID={}", site.process);
-    assert_eq!(std::str::from_utf8(&state[..length]).unwrap(), expected);
+    let is_told = || {
+        let mut state = [0; 100];
+        let length = manager.recv(&mut state).unwrap();
+        String::from_utf8(state[..length].to_vec()).unwrap()
+    };
+    assert_eq!(is_told(), format!("READY=1\nMAINPID={}\n", site.process));
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     for _ in 0..5 {
         for address in addresses {
@@ -94,7 +97,19 @@ fn sockets_of_a_service_manager_are_served_and_it_is_told() {
         }
     }
     assert_eq!(answered.load(Ordering::Relaxed), 10);
+    site.signal("-HUP");
+    assert!(is_told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(is_told(), "READY=1\n");
+    site.signal("-USR2");
+    let [successor, _, _] = site.says_all(["Started process ", site.greeting, "Drained: "]);
+    site.process = successor.split(',').next().unwrap().parse().unwrap();
+    assert_eq!(is_told(), format!("READY=1\nMAINPID={}\n", site.process));
+    manager.set_nonblocking(true).unwrap();
+    let more = manager.recv(&mut [0; 100]).map_err(|error| error.kind());
+    assert_eq!(more, Err(ErrorKind::WouldBlock), "the service goes on");
+    manager.set_nonblocking(false).unwrap();
     site.signal("-TERM");
+    assert_eq!(is_told(), "STOPPING=1\n");
     site.says("Drained: ");
     assert!(site.first.wait().unwrap().success());
     fs::remove_file(told).unwrap();

@@ -13,19 +13,13 @@ use tamarisk_model::sim::{
     Speed, Step,
 };
 
-/// The example of the module's own documentation.
-fn documented() -> String {
-    let source = include_str!("../src/scenario/mod.rs");
-    let example = source.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
-    let line = |line: &str| line.trim_start_matches("//!").to_owned() + "\n";
-    example.lines().map(line).collect()
-}
+const DOCUMENTED: &str = include_str!("../../../docs/examples/scenario.toml");
 
 #[test]
 fn the_documented_example_says_all_there_is_to_say() {
     let ms = Duration::from_millis;
     let s = Duration::from_secs;
-    let file = scenario::parse("example.toml", &documented()).unwrap();
+    let file = scenario::parse("example.toml", DOCUMENTED).unwrap();
     let scenario = &file.scenario;
     assert_eq!((scenario.warm_up, scenario.duration, scenario.batches), (s(10), s(60), 20));
     let classes: Vec<_> = scenario.classes.iter().map(|(_, class)| class).collect();

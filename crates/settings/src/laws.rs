@@ -18,11 +18,73 @@ use tamarisk_laws::catalogue::{
 use toml::de::DeValue;
 
 use crate::section::{Fault, Section, Value, wrong_type};
+use crate::table::{Form, Key, LawKind, key};
 use crate::values::{float, not_one_of, number, one_of, text};
 
-/// What laws can be chosen for.
-pub const KEYS: [&str; 6] =
-    ["admission", "dropping", "workers", "batching", "quality", "termination"];
+/// A law that a file may name.
+#[derive(Debug)]
+pub struct LawChoice {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub summary: &'static str,
+    /// Its constants.
+    pub knobs: &'static [Knob],
+}
+
+impl LawKind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::Admission,
+        Self::Dropping,
+        Self::Workers,
+        Self::Batching,
+        Self::Quality,
+        Self::Termination,
+        Self::Global,
+    ];
+
+    /// The key by which a law of this kind is chosen for a stage, or for all of them.
+    pub const fn key(self) -> Key {
+        let (name, summary) = match self {
+            Self::Admission => ("admission", "which events are admitted"),
+            Self::Dropping => ("dropping", "which queued events are dropped, besides"),
+            Self::Workers => ("workers", "how many events are handled at once: a number, or a law"),
+            Self::Batching => ("batching", "how many events are handled together"),
+            Self::Quality => ("quality", "how well events are handled under overload"),
+            Self::Termination => ("termination", "when a running event is ended"),
+            Self::Global => ("global", "a law over all stages together"),
+        };
+        let form = match self {
+            Self::Workers => Form::Either(&[Form::Whole(1, 32_768), Form::Law(Self::Workers)]),
+            _ => Form::Law(self),
+        };
+        key(name, form, summary)
+    }
+
+    /// The laws of this kind.
+    pub fn choices(self) -> Vec<LawChoice> {
+        match self {
+            Self::Admission => choices(ADMISSION),
+            Self::Dropping => {
+                let mut laws = choices(ADMISSION);
+                laws.retain(|law| DROPPING.contains(&law.name));
+                laws
+            }
+            Self::Workers => choices(WORKERS),
+            Self::Batching => choices(BATCHING),
+            Self::Quality => choices(QUALITY),
+            Self::Termination => choices(TERMINATION),
+            Self::Global => choices(GLOBAL),
+        }
+    }
+}
+
+fn choices<L: ?Sized>(entries: &'static [Entry<L>]) -> Vec<LawChoice> {
+    let choice =
+        |&Entry { name, summary, knobs, .. }: &Entry<L>| LawChoice { name, summary, knobs };
+    entries.iter().map(choice).collect()
+}
 
 /// The laws that are stated, where `value` finds what a key says.
 ///
@@ -102,7 +164,7 @@ fn law<L: ?Sized>(
     let entry = &entries[choose(name)?];
     let mut known = vec!["law"];
     known.extend(entry.knobs.iter().map(|knob| knob.name));
-    let section = Section::new(value, &known, |_| false)?;
+    let section = Section::of_law(value, known)?;
     let mut named = entry.named();
     for Knob { name, summary, least, greatest, .. } in entry.knobs {
         let Some(value) = section.value(name) else { continue };

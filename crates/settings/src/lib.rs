@@ -1,18 +1,24 @@
 //! TOML files whose mistakes are shown where they stand.
 //!
-//! A reader walks the [`Section`]s of a document and takes what it knows with the
-//! readers of [`values`]; what is wrong becomes a [`Fault`] with its place, what was
+//! A reader walks the [`Section`]s of a document, each declared as a [`Table`](table::Table), and
+//! takes what it knows with the readers of [`values`]; what is wrong becomes a [`Fault`] with its place, what was
 //! expected there and, for a misspelt name, the one that was probably meant. An
 //! unknown key is a mistake. [`load`] and [`parse`] make a [`ConfigError`] of it,
 //! which a [`miette::Report`] shows with the line of the file.
 //!
 //! # Examples
 //! ```
+//! use tamarisk_settings::table::{Form, Table, key};
 //! use tamarisk_settings::{Section, parse, values};
 //!
+//! static FILE: Table = Table {
+//!     heading: "pause.toml",
+//!     summary: "When to go on.",
+//!     groups: &[&[key("pause", Form::Time, "how long to wait").required()]],
+//! };
 //! let pause = |text| {
 //!     parse("pause.toml", text, |document| {
-//!         let file = Section::of(document.get_ref(), 0..0, &["pause"], |_| false)?;
+//!         let file = Section::of(document, &FILE)?;
 //!         file.require("pause", "\"1s\"", values::duration)
 //!     })
 //! };
@@ -23,7 +29,9 @@
 
 mod error;
 pub mod laws;
+mod percentile;
 mod section;
+pub mod table;
 pub mod target;
 pub mod values;
 

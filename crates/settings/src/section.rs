@@ -5,6 +5,9 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::Document;
+use crate::table::{Form, Key, Table};
+
 /// A mistake in the text.
 #[derive(Debug)]
 pub struct Fault {
@@ -49,41 +52,70 @@ pub type Value<'a> = Spanned<DeValue<'a>>;
 pub struct Section<'a> {
     table: &'a DeTable<'a>,
     span: Range<usize>,
+    keys: Keys,
+}
+
+/// The keys that a section may have.
+#[derive(Clone)]
+enum Keys {
+    Declared(&'static Table),
+    Names(Vec<&'static str>),
+}
+
+impl Keys {
+    fn contains(&self, key: &str) -> bool {
+        match self {
+            Self::Declared(table) => table.key(key).is_some(),
+            Self::Names(names) => names.contains(&key),
+        }
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        match self {
+            Self::Declared(table) => {
+                let keys = table.keys().filter(|key| !matches!(key.form, Form::Never { .. }));
+                keys.map(|key| key.name).collect()
+            }
+            Self::Names(names) => names.clone(),
+        }
+    }
 }
 
 impl<'a> Section<'a> {
-    /// The table `value`, unless it has a key that is neither `known` nor accepted by `also`.
+    /// The table `value`, unless it has a key that is not `declared`.
     ///
     /// # Errors
     /// A [`Fault`] at the key.
-    pub fn new(
-        value: &'a Value<'a>,
-        known: &[&str],
-        also: fn(&str) -> bool,
-    ) -> Result<Self, Fault> {
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(wrong_type(value, "a table"));
-        };
-        Self::of(table, value.span(), known, also)
+    pub fn new(value: &'a Value<'a>, declared: &'static Table) -> Result<Self, Fault> {
+        Self::known(table(value)?, value.span(), Keys::Declared(declared))
     }
 
-    /// The same of a `table` that begins at `span`.
+    /// A whole file, unless it has a key that is not `declared`.
     ///
     /// # Errors
     /// A [`Fault`] at the key.
-    pub fn of(
-        table: &'a DeTable<'a>,
-        span: Range<usize>,
-        known: &[&str],
-        also: fn(&str) -> bool,
-    ) -> Result<Self, Fault> {
-        for (key, _) in in_order(table) {
-            let name: &str = key.get_ref();
-            if !known.contains(&name) && !also(name) {
-                return Err(unknown_key(key, known));
+    pub fn of(document: &'a Document<'a>, declared: &'static Table) -> Result<Self, Fault> {
+        Self::known(document.get_ref(), 0..0, Keys::Declared(declared))
+    }
+
+    /// The table of a law, whose constants the catalogue declares.
+    pub(crate) fn of_law(value: &'a Value<'a>, names: Vec<&'static str>) -> Result<Self, Fault> {
+        Self::known(table(value)?, value.span(), Keys::Names(names))
+    }
+
+    fn known(table: &'a DeTable<'a>, span: Range<usize>, keys: Keys) -> Result<Self, Fault> {
+        for (key, value) in in_order(table) {
+            if !keys.contains(key.get_ref()) {
+                return Err(unknown_key(key, &keys.names()));
+            }
+            if let Keys::Declared(table) = keys
+                && let Some(Key { form: Form::Never { message, expected }, .. }) =
+                    table.key(key.get_ref())
+            {
+                return Err(Fault::new(value.span(), *message, *expected));
             }
         }
-        Ok(Self { table, span })
+        Ok(Self { table, span, keys })
     }
 
     /// Where the section begins.
@@ -97,7 +129,11 @@ impl<'a> Section<'a> {
     }
 
     /// The value of `key`, if it is there.
+    ///
+    /// # Panics
+    /// If the key is not declared, in builds with debug assertions.
     pub fn value(&self, key: &str) -> Option<&'a Value<'a>> {
+        debug_assert!(self.keys.contains(key), "{key:?} is read and not declared");
         self.table.get(key)
     }
 
@@ -145,11 +181,12 @@ impl<'a> Section<'a> {
     pub fn tables(
         value: &'a Value<'a>,
     ) -> Result<Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)>, Fault> {
-        match value.get_ref() {
-            DeValue::Table(table) => Ok(in_order(table)),
-            _ => Err(wrong_type(value, "a table")),
-        }
+        table(value).map(in_order)
     }
+}
+
+fn table<'a>(value: &'a Value<'a>) -> Result<&'a DeTable<'a>, Fault> {
+    value.get_ref().as_table().ok_or_else(|| wrong_type(value, "a table"))
 }
 
 fn in_order<'a>(table: &'a DeTable<'a>) -> Vec<(&'a Spanned<DeString<'a>>, &'a Value<'a>)> {

@@ -118,27 +118,26 @@ pub fn ratio(value: &Value<'_>) -> Result<Ratio, Fault> {
 
 /// A size in bytes such as `"8KiB"`.
 pub fn size(value: &Value<'_>) -> Result<u64, Fault> {
-    parsed(value, "a size such as \"8KiB\", \"10MiB\" or \"500B\"", |text| {
-        let (number, unit) = split_unit(text)?;
-        let bytes = match unit {
-            "B" => 1.0,
-            "KiB" => 1024.0,
-            "MiB" => 1024.0 * 1024.0,
-            "GiB" => 1024.0 * 1024.0 * 1024.0,
-            "kB" => 1e3,
-            "MB" => 1e6,
-            "GB" => 1e9,
-            _ => return None,
-        };
-        Some((number * bytes) as u64)
-    })
+    parsed(value, "a size such as \"8KiB\", \"10MiB\" or \"500B\"", parse_size)
 }
 
-/// `1.5s` is 1.5 and `s`; a space between them is allowed.
-fn split_unit(text: &str) -> Option<(f64, &str)> {
+/// The number of bytes that `text` denotes: a decimal number and a unit, perhaps with a space
+/// between them.
+pub fn parse_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
-    Some((number.parse().ok()?, unit.trim_start()))
+    let unit = match unit.trim_start() {
+        "B" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return None,
+    };
+    let bytes = number.parse::<f64>().ok()? * unit;
+    (bytes < u64::MAX as f64).then_some(bytes as u64)
 }
 
 /// Whether `text` can be a name that operators give: it appears in metrics and on the status page.

@@ -176,10 +176,8 @@ fn three_lines_are_enough() {
 
 #[test]
 fn the_example_of_the_documentation_is_valid() {
-    let source = include_str!("../src/config/mod.rs");
-    let example = source.split("//! ```toml\n").nth(1).unwrap().split("//! ```").next().unwrap();
-    let lines = example.lines().map(|line| line.trim_start_matches("//!").trim_start());
-    config::parse("example.toml", &lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let example = include_str!("../../../docs/examples/protect.toml");
+    config::parse("example.toml", example).unwrap();
 }
 
 fn shown(text: &str) -> String {

@@ -1,6 +1,8 @@
 //! The shape of the house: no circle of imports between the files of a crate, no folder of more
 //! files than a reader surveys, no type's name twice in a crate.
 //!
+//! And that `rust-toolchain.toml` has the version of Rust that `Cargo.toml` calls the oldest.
+//!
 //! What does not hold yet is counted in `xtask/tidy-allowed.txt`, whose numbers only fall.
 
 mod allowed;
@@ -40,8 +42,26 @@ pub(crate) fn run(workspace: &Path) -> Result<()> {
     if !faults.is_empty() {
         bail!("tidy failed:\n{}", faults.join("\n"));
     }
+    let file = |path: &str| std::fs::read_to_string(workspace.join(path)).context(path.to_owned());
+    same_rust(&file("Cargo.toml")?, &file("rust-toolchain.toml")?)?;
     eprintln!("xtask: tidy: passed");
     Ok(())
+}
+
+/// That the compiler in use is the oldest that is supported.
+fn same_rust(manifest: &str, toolchain: &str) -> Result<()> {
+    let stated = |text: &str, key: &str| -> Option<String> {
+        let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+        Some(value.trim_start_matches([' ', '=']).trim_matches('"').to_owned())
+    };
+    let oldest = stated(manifest, "rust-version");
+    let used = stated(toolchain, "channel");
+    match (&oldest, &used) {
+        (Some(oldest), Some(used)) if used == oldest || *used == format!("{oldest}.0") => Ok(()),
+        _ => bail!(
+            "rust-version of Cargo.toml is {oldest:?}, channel of rust-toolchain.toml {used:?}"
+        ),
+    }
 }
 
 /// Writes the list of what is allowed anew, with what there is where that is less.
@@ -95,4 +115,19 @@ pub(crate) fn read(workspace: &Path) -> Result<Tree> {
 #[cfg(test)]
 pub(crate) fn tree(files: &[(&str, &str)]) -> Tree {
     files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiler_in_use_is_the_oldest_supported() {
+        let check = |oldest: &str, used: &str| {
+            let manifest = format!("[workspace.package]\nrust-version = \"{oldest}\"\n");
+            same_rust(&manifest, &format!("[toolchain]\nchannel = \"{used}\"\n")).is_ok()
+        };
+        assert!(check("1.95", "1.95.0") && check("1.95.1", "1.95.1"));
+        assert!(!check("1.95", "1.96.0") && !check("1.95.1", "1.95.0") && !check("1.95", "stable"));
+    }
 }

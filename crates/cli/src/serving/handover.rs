@@ -8,20 +8,22 @@
 //! The new process ends the old one with SIGTERM once it serves. If it never does, the old one
 //! serves on.
 
+use std::cell::Cell;
 use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use command_fds::{CommandFdExt, FdMapping};
 use listenfd::ListenFd;
 use rustix::process::{Pid, Signal, getppid, kill_process};
+use sd_notify::NotifyState;
 use tokio::process::{Child, Command};
 
+use super::service_manager;
 use crate::interrupt::SignalWatch;
 
 /// The first descriptor that is passed on (`SD_LISTEN_FDS_START`).
@@ -39,27 +41,13 @@ pub(crate) fn inherited() -> io::Result<Vec<TcpListener>> {
 
 /// Tells the service manager and the predecessor, if there are any, that we serve.
 pub(crate) fn ready() {
-    // Who cannot be told does not wait for it.
-    let _ = notify(&format!("READY=1\nMAINPID={}", std::process::id()));
+    service_manager::tell(&[NotifyState::Ready, NotifyState::MainPid(std::process::id())]);
     let predecessor = env::var(PREDECESSOR).ok().and_then(|pid| pid.parse().ok());
     if let Some(predecessor) = predecessor.and_then(Pid::from_raw)
         && getppid() == Some(predecessor)
     {
         let _ = kill_process(predecessor, Signal::TERM);
     }
-}
-
-/// A datagram to the socket that systemd names (`sd_notify(3)`).
-fn notify(state: &str) -> io::Result<()> {
-    let Some(address) = env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
-    let socket = UnixDatagram::unbound()?;
-    #[cfg(target_os = "linux")]
-    if let Some(name) = address.to_str().and_then(|address| address.strip_prefix('@')) {
-        use std::os::linux::net::SocketAddrExt;
-        let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
-        return socket.send_to_addr(state.as_bytes(), &address).map(drop);
-    }
-    socket.send_to(state.as_bytes(), address).map(drop)
 }
 
 /// Watches for the order to hand over to a new process.
@@ -76,12 +64,14 @@ impl Handover {
     }
 
     /// Starts a new process when asked to, which gets `sockets`. Never ends: a new process that
-    /// serves sends SIGTERM.
-    pub(crate) async fn hand_over(&mut self, sockets: &[TcpListener]) {
+    /// serves sends SIGTERM. `has_successor` tells whether one has been started and runs.
+    pub(crate) async fn hand_over(&mut self, sockets: &[TcpListener], has_successor: &Cell<bool>) {
         loop {
+            has_successor.set(false);
             self.asked.asked().await;
             match self.start(sockets) {
                 Ok(mut started) => {
+                    has_successor.set(true);
                     let id = started.id().unwrap_or_default();
                     tracing::info!("Started process {id}, which is to take over.");
                     let ended = started.wait().await;

@@ -4,9 +4,11 @@ pub(crate) mod access_log;
 pub(crate) mod front_args;
 mod handover;
 mod reload;
+mod service_manager;
 pub(crate) mod tls;
 mod watch;
 
+use std::cell::Cell;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::pin::pin;
@@ -14,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
+use sd_notify::NotifyState;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_proxy::Upstream;
 use tamarisk_server::Listeners;
@@ -77,12 +80,13 @@ pub(crate) async fn run<S: RunningService>(
     let mut running = S::start(options, listeners).await?;
     announce(S::DOING, running.front());
     handover::ready();
+    let has_successor = Cell::new(false);
     {
         let passed_on: Arc<[TcpListener]> = running.front().sockets();
         let mut end = pin!(asked_to_end());
         let mut beside = pin!(beside);
         // Whoever connects after this is for the process that takes over.
-        let mut handed_over = pin!(handover.hand_over(&passed_on));
+        let mut handed_over = pin!(handover.hand_over(&passed_on, &has_successor));
         let mut watch_stages = Watch::default();
         let mut expiry = tokio::time::interval(tls::EXPIRY_EVERY);
         let mut looks = tokio::time::interval(watch::EVERY);
@@ -96,12 +100,17 @@ pub(crate) async fn run<S: RunningService>(
                     watch_stages.look(now, &running.observe(), &running.upstreams());
                 }
                 () = read_again.asked() => {
+                    service_manager::reloading();
                     running.before_reload();
                     reload(messages, read(), |options| running.reload(options));
                     tls::warn_of_expiry(front.tls.as_ref());
+                    service_manager::tell(&[NotifyState::Ready]);
                 }
             }
         }
+    }
+    if !has_successor.get() {
+        service_manager::tell(&[NotifyState::Stopping]);
     }
     tracing::info!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
     let cut = tokio::select! {

@@ -3,20 +3,96 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use tamarisk_settings::table::{Form, Table, key};
 use tamarisk_settings::{Fault, Section, Value, values};
 
-use super::distributions::distribution;
+use super::distributions::{TIME, distribution};
 use super::files::Files;
 use super::places::ClientPlace;
 use super::stages::whole;
 use crate::sim::{Client, Distribution, Heed, Load, Profile, Retry};
 
-const CLIENT: &[&str] = &[
-    "enter", "open", "closed", "sessions", "trace", "gaps", "changes", "stay", "think", "mix",
-    "flows", "greedy", "patience", "leaves", "retry",
-];
-const CHANGE: &[&str] = &["step", "ramp", "spike", "at", "from", "until"];
-const RETRY: &[&str] = &["attempts", "pause", "growth", "most", "heed"];
+pub(super) static CLIENT: Table = Table {
+    heading: "[clients.NAME]",
+    summary: "Who comes, and when: one of `open`, `closed`, `sessions` and `trace`.",
+    groups: &[&[
+        key("enter", Form::Text("name of a stage"), "the stage by which they enter")
+            .otherwise("the only stage; required if there are several"),
+        key("open", RATE, "they come at this rate, whether others are answered or not"),
+        key(
+            "closed",
+            Form::Whole(1, 1_000_000_000),
+            "so many, each of whom waits for the answer, thinks and comes again",
+        ),
+        key(
+            "sessions",
+            RATE,
+            "sessions begin at this rate; each of them is closed, and ends at some time",
+        ),
+        key("trace", Form::Text("path"), "they come as recorded by `tamarisk protect --record`"),
+        key("gaps", TIME, "shape of the times between arrivals, of `open` and `sessions`")
+            .otherwise("Poisson arrivals"),
+        key("changes", Form::List(&Form::Table(&CHANGE)), "how their rate or number changes")
+            .default("[]"),
+        key("stay", Form::Number(0.0, 1.0), "how likely a session goes on after an answer")
+            .otherwise("required with `sessions`"),
+        key("think", TIME, "time from an answer to the next request")
+            .otherwise("required with `closed` and `sessions`"),
+        key(
+            "mix",
+            Form::Map("class or kind", &Form::Number(0.0, 1.0)),
+            "shares of classes and kinds among the requests",
+        )
+        .otherwise("all of the first class"),
+        key("flows", Form::Whole(1, 1_000_000_000), "flows that the requests belong to")
+            .otherwise("1, or those of the trace"),
+        key("greedy", Form::Number(0.0, 1.0), "share of the first flow").otherwise("as the others"),
+        key(
+            "patience",
+            Form::Time,
+            "after this time a request is not started any more; laws know of it",
+        )
+        .otherwise("unlimited"),
+        key("leaves", TIME, "when the client leaves, of which nobody knows before")
+            .otherwise("never"),
+        key("retry", Form::Table(&RETRY), "whether rejected requests are sent again")
+            .otherwise("never"),
+    ]],
+};
+const RATE: Form = Form::Text("rate such as `\"100/s\"`, `\"30/min\"` or `\"5/h\"`");
+
+static CHANGE: Table = Table {
+    heading: "changes",
+    summary: "One of `step`, `ramp` and `spike`, each of which says which rate or number is reached.",
+    groups: &[&[
+        key("step", LEVEL, "level from `at` on"),
+        key("ramp", LEVEL, "level that is reached evenly, between `from` and `until`; rates alone"),
+        key("spike", LEVEL, "level between `from` and `until`, and the one before again after"),
+        key("at", Form::Time, "when a step comes").otherwise("required with `step`"),
+        key("from", Form::Time, "when it begins").otherwise("required with `ramp` and `spike`"),
+        key("until", Form::Time, "when it ends").otherwise("required with `ramp` and `spike`"),
+    ]],
+};
+const LEVEL: Form = Form::Either(&[RATE, Form::Whole(1, 1_000_000_000)]);
+
+static RETRY: Table = Table {
+    heading: "retry",
+    summary: "How rejected requests are sent again.",
+    groups: &[&[
+        key("attempts", Form::Whole(1, 1_000_000_000), "how often a request is sent at most")
+            .required(),
+        key("pause", TIME, "time before the second attempt").required(),
+        key(
+            "growth",
+            Form::Number(1.0, f64::INFINITY),
+            "by which factor each pause is longer than the last",
+        )
+        .default("1"),
+        key("most", Form::Time, "longest pause").otherwise("unlimited"),
+        key("heed", Form::Bool, "whether clients wait as long as `Retry-After` says")
+            .default("false"),
+    ]],
+};
 
 /// What a mix may name.
 #[derive(Clone, Copy)]
@@ -33,7 +109,7 @@ pub(super) fn client(
     names: Names<'_>,
     files: Files<'_>,
 ) -> Result<(Client, ClientPlace), Fault> {
-    let section = Section::new(value, CLIENT, |_| false)?;
+    let section = Section::new(value, &CLIENT)?;
     let span = |names: &[&str]| {
         let value = names.iter().find_map(|name| section.value(name));
         value.map_or_else(|| key.clone(), |value| value.span())
@@ -149,7 +225,7 @@ fn change<T>(
     value: &Value<'_>,
     read: fn(&Value<'_>) -> Result<T, Fault>,
 ) -> Result<(Change, T), Fault> {
-    let section = Section::new(value, CHANGE, |_| false)?;
+    let section = Section::new(value, &CHANGE)?;
     let time = |key| section.require(key, "\"10s\"", values::duration);
     let level = |key| section.require(key, "…", read);
     let said = |key| section.value(key).is_some();
@@ -208,7 +284,7 @@ fn mix(value: &Value<'_>, names: Names<'_>) -> Result<Vec<(String, f64)>, Fault>
 }
 
 fn retry(value: &Value<'_>, files: Files<'_>) -> Result<Retry, Fault> {
-    let section = Section::new(value, RETRY, |_| false)?;
+    let section = Section::new(value, &RETRY)?;
     let attempts = section.require("attempts", "3", whole)?;
     let time = |value: &Value<'_>| distribution(value, files);
     let pause = section.require("pause", "{ exponential = \"1s\" }", time)?;

@@ -2,45 +2,66 @@
 
 use std::time::Duration;
 
+use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::{Fault, Section, Value, values};
 
 use super::files::Files;
 use crate::sim::{Distribution, InvalidDistribution};
 
+/// A time: always the same, or drawn from a distribution.
+pub(super) const TIME: Form = Form::Either(&[Form::Time, Form::Table(&DISTRIBUTION)]);
+
 /// Each names a distribution; the value is its mean, or what else stands there.
-const KINDS: [&str; 9] = [
-    "constant",
-    "exponential",
-    "erlang",
-    "hyper_exponential",
-    "log_normal",
-    "pareto",
-    "uniform",
-    "mixture",
-    "measured",
+#[rustfmt::skip]
+pub(super) static KINDS: &[Key] = &[
+    key("constant", Form::Time, "always the same"),
+    key("exponential", Form::Time, "mean of an exponential distribution"),
+    key("erlang", Form::Time, "mean of as many exponential `stages`, one after the other"),
+    key("hyper_exponential", Form::Time, "mean of a mixture of two exponential distributions, with a `variation` of 1 or more"),
+    key("log_normal", Form::Time, "mean of a log-normal distribution, with a `variation`"),
+    key("pareto", Form::Time, "least time of a Pareto distribution, with a `shape`"),
+    key("uniform", Form::List(&Form::Time), "least and greatest of times that are equally likely"),
+    key("mixture", Form::List(&Form::Table(&PART)), "one of several distributions, by shares that add up to 1"),
+    key("measured", Form::Either(&[Form::Text("path"), Form::List(&Form::Time)]), "measured times, or a file with one on each line, or a trace"),
 ];
-const PARAMETERS: [&str; 3] = ["stages", "variation", "shape"];
+#[rustfmt::skip]
+pub(super) static PARAMETERS: &[Key] = &[
+    key("stages", Form::Whole(1, 1_000_000_000), "of `erlang`"),
+    key("variation", Form::Number(0.0, f64::INFINITY), "standard deviation ÷ mean, of `hyper_exponential` and `log_normal`"),
+    key("shape", Form::Number(1.0, f64::INFINITY), "of `pareto`, above 1: the tail falls with this power"),
+];
+
+pub(super) static DISTRIBUTION: Table = Table {
+    heading: "distribution",
+    summary: "Where a time may be drawn, it is a table with one distribution and its parameters.",
+    groups: &[KINDS, PARAMETERS],
+};
+
+static PART: Table = Table {
+    heading: "mixture",
+    summary: "A part of a mixture: a distribution, and how often it is drawn from.",
+    groups: &[
+        KINDS,
+        PARAMETERS,
+        &[key("share", Form::Number(0.0, 1.0), "how often it is drawn from").required()],
+    ],
+};
 
 /// A distribution that can be drawn from.
 pub(super) fn distribution(value: &Value<'_>, files: Files<'_>) -> Result<Distribution, Fault> {
     if value.get_ref().is_str() {
         return Ok(Distribution::Constant(values::duration(value)?));
     }
-    of(&section(value, &[])?, files)
-}
-
-/// The table of a distribution that may say more, in `besides`.
-pub(super) fn section<'a>(value: &'a Value<'a>, besides: &[&str]) -> Result<Section<'a>, Fault> {
-    let known: Vec<_> = [&KINDS[..], &PARAMETERS, besides].concat();
-    Section::new(value, &known, |_| false)
+    of(&Section::new(value, &DISTRIBUTION)?, files)
 }
 
 /// The distribution that a `section` names.
 pub(super) fn of(section: &Section<'_>, files: Files<'_>) -> Result<Distribution, Fault> {
-    let kinds: Vec<_> = KINDS.into_iter().filter(|kind| section.value(kind).is_some()).collect();
-    let &[kind] = kinds.as_slice() else {
+    let all: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+    let kinds: Vec<_> = all.iter().filter(|kind| section.value(kind).is_some()).collect();
+    let &[&kind] = kinds.as_slice() else {
         let message = format!("{} distributions where one is needed", kinds.len());
-        let expected = format!("expected one of: {}", KINDS.join(", "));
+        let expected = format!("expected one of: {}", all.join(", "));
         return Err(Fault::new(section.span(), message, expected));
     };
     let mean = || section.require(kind, "\"20ms\"", values::duration);
@@ -100,7 +121,7 @@ fn uniform(value: &Value<'_>) -> Result<Distribution, Fault> {
 }
 
 fn part(value: &Value<'_>, files: Files<'_>) -> Result<(f64, Distribution), Fault> {
-    let section = section(value, &["share"])?;
+    let section = Section::new(value, &PART)?;
     Ok((section.require("share", "0.5", values::ratio)?.get(), of(&section, files)?))
 }
 
@@ -112,7 +133,8 @@ fn only_its_own(section: &Section<'_>, kind: &str) -> Result<(), Fault> {
         "pareto" => "shape",
         _ => "",
     };
-    let strange = PARAMETERS.into_iter().find(|key| *key != own && section.value(key).is_some());
+    let mut parameters = PARAMETERS.iter().map(|key| key.name);
+    let strange = parameters.find(|key| *key != own && section.value(key).is_some());
     strange.map_or(Ok(()), |key| {
         Err(fault(section, key, format!("{kind} has no {key}"), "expected nothing of the kind"))
     })

@@ -2,30 +2,66 @@
 
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
 use tamarisk_laws::catalogue::Laws;
-use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::table::{Form, LawKind, Table, key};
+use tamarisk_settings::target;
 use tamarisk_settings::{Document, Fault, Section, Value, values};
 
-use super::clients::Names;
+use super::clients::{CLIENT, Names};
 use super::files::Files;
 use super::places::Places;
-use super::stages::Known;
+use super::stages::{Known, RESOURCE, STAGE};
 use super::{clients, stages};
 use crate::sim::{Kind, Scenario, Simulation};
 
-const FILE: &[&str] = &[
-    "duration",
-    "warm_up",
-    "batches",
-    "p90",
-    "classes",
-    "kinds",
-    "resources",
-    "global",
-    "stages",
-    "clients",
-];
-const KIND: &[&str] = &["class"];
-const CLASS: &[&str] = &["priority", "weight", "p90"];
+/// The file of a scenario.
+pub static FILE: Table = Table {
+    heading: "scenario.toml",
+    summary: "A scenario, for `tamarisk sim` and `tamarisk model`.",
+    groups: &[&[
+        key("duration", Form::Time, "how long is measured, after `warm_up`").required(),
+        key("warm_up", Form::Time, "how long runs before it is measured").otherwise("no time"),
+        key("batches", Form::Whole(1, 1_000_000_000), "parts of a run, for confidence intervals")
+            .default("20"),
+        key(
+            "p90",
+            Form::Target,
+            "response-time target of classes that state none, the whole way through",
+        )
+        .otherwise("required unless all classes state one"),
+        key("classes", Form::Named(&CLASS), "classes of requests")
+            .otherwise("one class, `default`"),
+        key(
+            "kinds",
+            Form::Named(&KIND),
+            "what laws tell apart besides: requests of a kind take about as long",
+        ),
+        key("resources", Form::Named(&RESOURCE), "what stages share"),
+        LawKind::Global.key(),
+        key("stages", Form::Named(&STAGE), "stages").required(),
+        key("clients", Form::Named(&CLIENT), "who comes").required(),
+    ]],
+};
+static KIND: Table = Table {
+    heading: "[kinds.NAME]",
+    summary: "A kind of requests within a class.",
+    groups: &[&[
+        key("class", Form::Text("name of a class"), "its class").otherwise("the first class")
+    ]],
+};
+static CLASS: Table = Table {
+    heading: "[classes.NAME]",
+    summary: "A class of requests.",
+    groups: &[&[
+        key("priority", Form::Whole(0, 255), "lower ones go first").default("1"),
+        key(
+            "weight",
+            Form::Whole(1, 100),
+            "its part among the classes of its priority when not all can be served",
+        )
+        .otherwise("1 if another class of its priority has a weight"),
+        key("p90", Form::Target, "its response-time target").otherwise("the file's"),
+    ]],
+};
 
 /// The priority of classes that state none: there is room before and behind.
 const MIDDLE: Priority = Priority(1);
@@ -36,7 +72,7 @@ pub(super) fn file(
     document: &Document<'_>,
     files: Files<'_>,
 ) -> Result<(Scenario, AllLaws, Places), Fault> {
-    let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
+    let file = Section::of(document, &FILE)?;
     let duration = file.require("duration", "\"60s\"", values::duration)?;
     let mut scenario = Scenario::new(classes(&file)?, duration);
     scenario.warm_up = file.read("warm_up", values::duration)?.unwrap_or_default();
@@ -100,7 +136,7 @@ pub(super) fn file(
 fn kinds(value: &Value<'_>, classes: &Classes) -> Result<Vec<Kind>, Fault> {
     let names: Vec<_> = classes.iter().map(|(_, class)| &*class.name).collect();
     let kinds = Section::tables(value)?.into_iter().map(|(key, value)| {
-        let section = Section::new(value, KIND, |_| false)?;
+        let section = Section::new(value, &KIND)?;
         let class = section.read("class", |value| values::one_of(value, "class", &names))?;
         Ok(Kind {
             name: values::key_name(key)?,
@@ -121,7 +157,7 @@ fn classes(file: &Section<'_>) -> Result<Classes, Fault> {
         return Ok(Classes::single(target.ok_or_else(|| missing("requests"))?));
     };
     let class = |name: String, value: &Value<'_>| -> Result<(Class, Option<Weight>), Fault> {
-        let section = Section::new(value, CLASS, is_percentile)?;
+        let section = Section::new(value, &CLASS)?;
         let own: Option<Target> = target::of(&section)?;
         let class = Class {
             target: own.or(target).ok_or_else(|| missing(&name))?,

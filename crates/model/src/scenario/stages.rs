@@ -3,56 +3,150 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_settings::{Fault, Section, Value, values};
-
 use tamarisk_control::{Classes, Ratio};
 use tamarisk_laws::catalogue::Laws;
+use tamarisk_settings::table::{Form, LawKind, Table, key};
+use tamarisk_settings::{Fault, Section, Value, values};
 
-use super::distributions;
+use super::distributions::{self, KINDS, PARAMETERS, TIME};
 use super::files::Files;
 use super::laws::laws;
 use super::places::StagePlace;
 use crate::sim::{Discipline, KindAt, Profile, Resource, Route, Speed, Stage, Step};
 
-const STAGE: &[&str] = &[
-    "workers",
-    "queue",
-    "discipline",
-    "service",
-    "cores",
-    "knee",
-    "penalty",
-    "slow",
-    "to",
-    "classes",
-    "admission",
-    "dropping",
-    "batching",
-    "batch_cost",
-    "quality",
-    "degradable",
-    "termination",
-    "clean_up",
-    "kinds",
-    "lost",
-    "outages",
-    "answer_time",
-    "pauses",
-];
-const OF_CLASS: &[&str] = &["service", "to"];
-const OF_KIND: &[&str] = &["service", "worker", "first_data", "lost"];
-const SPAN: &[&str] = &["from", "until"];
-const PENALTY: &[&str] = &["threads", "free", "loss"];
+pub(super) static STAGE: Table = Table {
+    heading: "[stages.NAME]",
+    summary: "A stage: a queue, workers, and the laws that govern them.",
+    groups: &[&[
+        key("workers", WORKERS, "how many workers it has, or the law that says so").required(),
+        key("queue", Form::Whole(1, 1_000_000_000), "places in its queue").default("1000000"),
+        key("discipline", Form::OneOf(&DISCIPLINE_NAMES), "which queued event is next")
+            .default("\"fifo\""),
+        key("service", STEPS, "time that a worker takes for an event, perhaps in several steps")
+            .required(),
+        key("cores", POSITIVE, "cores that its workers share in equal parts")
+            .otherwise("a core for each worker"),
+        key("knee", POSITIVE, "number of workers beyond which they contend for `cores`")
+            .otherwise("no contention"),
+        key("penalty", Form::Table(&PENALTY), "what threads cost that exist, with `cores`")
+            .otherwise("nothing"),
+        key("slow", Form::List(&Form::Table(&SLOW)), "when its service takes longer")
+            .otherwise("never"),
+        key("to", ROUTES, "how likely events go on to other stages; the rest leaves")
+            .otherwise("all leave"),
+        key("classes", Form::Named(&OF_CLASS), "what is different for a class")
+            .otherwise("nothing"),
+        key("kinds", Form::Named(&OF_KIND), "what is different for a kind").otherwise("nothing"),
+        key(
+            "lost",
+            Form::Number(0.0, 1.0),
+            "share of events of which no reply comes; they use no worker",
+        )
+        .default("0"),
+        key("answer_time", Form::Time, "time after which an event without a reply has failed")
+            .default("\"60s\""),
+        key("outages", Form::List(&Form::Table(&SPAN)), "when everything that is sent is lost")
+            .default("[]"),
+        key(
+            "pauses",
+            Form::List(&Form::Table(&SPAN)),
+            "when all its work stands still; it goes on after",
+        )
+        .default("[]"),
+        LawKind::Admission.key(),
+        LawKind::Dropping.key(),
+        LawKind::Batching.key(),
+        key("batch_cost", Form::Time, "time that each batch takes besides its events")
+            .otherwise("no time"),
+        LawKind::Quality.key(),
+        key("degradable", Form::Number(0.0, 1.0), "share of the work that falls with quality")
+            .default("1"),
+        LawKind::Termination.key(),
+        key("clean_up", Form::Time, "time that a worker takes after its event was ended")
+            .otherwise("no time"),
+    ]],
+};
+const WORKERS: Form = Form::Either(&[
+    Form::Whole(1, 1_000_000_000),
+    Form::OneOf(&[UNLIMITED]),
+    Form::Law(LawKind::Workers),
+]);
+const POSITIVE: Form = Form::Number(0.0, f64::INFINITY);
+const STEPS: Form = Form::Either(&[Form::Time, Form::Table(&STEP), Form::List(&STEP_FORM)]);
+static STEP_FORM: Form = Form::Either(&[Form::Time, Form::Table(&STEP)]);
+const ROUTES: Form = Form::Map("name of a stage", &Form::Number(0.0, 1.0));
+
+static STEP: Table = Table {
+    heading: "step",
+    summary: "A part of a service: a distribution, and what it is done on.",
+    groups: &[
+        KINDS,
+        PARAMETERS,
+        &[key("on", Form::Text("name of a resource"), "resource that it needs")
+            .otherwise("the worker alone")],
+    ],
+};
+static OF_CLASS: Table = Table {
+    heading: "[stages.NAME.classes.NAME]",
+    summary: "What is different for a class.",
+    groups: &[&[
+        key("service", STEPS, "its service").otherwise("the stage's"),
+        key("to", ROUTES, "where it goes").otherwise("as the stage says"),
+    ]],
+};
+static OF_KIND: Table = Table {
+    heading: "[stages.NAME.kinds.NAME]",
+    summary: "What is different for a kind.",
+    groups: &[&[
+        key("service", STEPS, "its service").otherwise("its class's"),
+        key("worker", Form::Bool, "whether it uses a worker").default("true"),
+        key("first_data", TIME, "time from its worker to its first data, which ends its response time; it keeps the worker for all its service").otherwise("its answer comes as a whole"),
+        key("lost", Form::Number(0.0, 1.0), "share of which no reply comes").otherwise("the stage's"),
+    ]],
+};
+static SPAN: Table = Table {
+    heading: "span",
+    summary: "A time of the run.",
+    groups: &[&[
+        key("from", Form::Time, "when it begins").required(),
+        key("until", Form::Time, "when it ends").required(),
+    ]],
+};
+static PENALTY: Table = Table {
+    heading: "penalty",
+    summary: "Threads beyond those that are free cost workers.",
+    groups: &[&[
+        key("threads", Form::Whole(1, 1_000_000_000), "threads that exist").required(),
+        key("free", Form::Whole(1, 1_000_000_000), "threads that cost nothing").required(),
+        key("loss", POSITIVE, "workers that each further thread costs").required(),
+    ]],
+};
+static SLOW: Table = Table {
+    heading: "slow",
+    summary: "When service takes longer.",
+    groups: &[&[
+        key("from", Form::Time, "when it begins").required(),
+        key("until", Form::Time, "when it ends").required(),
+        key("times", POSITIVE, "how many times as long").required(),
+    ]],
+};
+pub(super) static RESOURCE: Table = Table {
+    heading: "[resources.NAME]",
+    summary: "What stages share: either `cores` or `connections`.",
+    groups: &[&[
+        key("cores", POSITIVE, "cores, shared in equal parts by all that use them"),
+        key(
+            "connections",
+            Form::Whole(1, 1_000_000_000),
+            "connections, each used by one at a time",
+        ),
+    ]],
+};
 /// The keys of a speed; the first that is there stands for it.
 const SPEED: [&str; 3] = ["cores", "knee", "penalty"];
-const SLOW: &[&str] = &["from", "until", "times"];
-const RESOURCE: &[&str] = &["cores", "connections"];
-const DISCIPLINES: [(&str, Discipline); 4] = [
-    ("fifo", Discipline::Fifo),
-    ("priority", Discipline::Priority),
-    ("adaptive-lifo", Discipline::AdaptiveLifo),
-    ("earliest-due", Discipline::EarliestDue),
-];
+const DISCIPLINE_NAMES: [&str; 4] = ["fifo", "priority", "adaptive-lifo", "earliest-due"];
+const DISCIPLINES: [Discipline; 4] =
+    [Discipline::Fifo, Discipline::Priority, Discipline::AdaptiveLifo, Discipline::EarliestDue];
 
 /// The names that a stage may use.
 pub(super) struct Known<'a> {
@@ -73,7 +167,7 @@ pub(super) struct Read {
 }
 
 pub(super) fn resource(name: String, value: &Value<'_>) -> Result<Resource, Fault> {
-    let section = Section::new(value, RESOURCE, |_| false)?;
+    let section = Section::new(value, &RESOURCE)?;
     let cores = section.read("cores", positive)?;
     let connections = section.read("connections", whole)?;
     match (cores, connections) {
@@ -93,7 +187,7 @@ pub(super) fn stage(
     value: &Value<'_>,
     known: &Known<'_>,
 ) -> Result<Read, Fault> {
-    let section = Section::new(value, STAGE, |_| false)?;
+    let section = Section::new(value, &STAGE)?;
     let span = |name| section.value(name).map_or_else(|| key.clone(), |value| value.span());
     let mut place = StagePlace {
         name: name.clone(),
@@ -143,7 +237,7 @@ pub(super) fn stage(
             return Err(values::not_one_of(key.span(), "class", class, &known.classes));
         }
         let class = class.to_string();
-        let section = Section::new(value, OF_CLASS, |_| false)?;
+        let section = Section::new(value, &OF_CLASS)?;
         if let Some(own) = section.read("service", steps)? {
             stage.service_of.push((class.clone(), own));
         }
@@ -158,7 +252,7 @@ pub(super) fn stage(
         if !known.kinds.contains(&kind) {
             return Err(values::not_one_of(key.span(), "kind", kind, &known.kinds));
         }
-        let section = Section::new(value, OF_KIND, |_| false)?;
+        let section = Section::new(value, &OF_KIND)?;
         stage.kinds.push(KindAt {
             kind: kind.to_owned(),
             service: section.read("service", steps)?,
@@ -201,8 +295,7 @@ fn positive(value: &Value<'_>) -> Result<f64, Fault> {
 }
 
 fn discipline(value: &Value<'_>) -> Result<Discipline, Fault> {
-    let names = DISCIPLINES.map(|(name, _)| name);
-    Ok(DISCIPLINES[values::one_of(value, "discipline", &names)?].1)
+    Ok(DISCIPLINES[values::one_of(value, "discipline", &DISCIPLINE_NAMES)?])
 }
 
 fn speed(section: &Section<'_>) -> Result<Speed, Fault> {
@@ -234,7 +327,7 @@ struct Penalty {
 }
 
 fn penalty(value: &Value<'_>) -> Result<Penalty, Fault> {
-    let section = Section::new(value, PENALTY, |_| false)?;
+    let section = Section::new(value, &PENALTY)?;
     Ok(Penalty {
         threads: section.require("threads", "20", whole)?,
         free: section.require("free", "15", whole)?,
@@ -244,7 +337,7 @@ fn penalty(value: &Value<'_>) -> Result<Penalty, Fault> {
 
 fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
     let spans = values::list(value, |value| {
-        let section = Section::new(value, SLOW, |_| false)?;
+        let section = Section::new(value, &SLOW)?;
         let from = section.require("from", "\"20s\"", values::duration)?;
         let until = section.require("until", "\"30s\"", values::duration)?;
         Ok((from, until, section.require("times", "5", positive)?))
@@ -257,7 +350,7 @@ fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
 
 fn spans(value: &Value<'_>) -> Result<Vec<(Duration, Duration)>, Fault> {
     values::list(value, |value| {
-        let section = Section::new(value, SPAN, |_| false)?;
+        let section = Section::new(value, &SPAN)?;
         let time = |key| section.require(key, "\"20s\"", values::duration);
         Ok((time("from")?, time("until")?))
     })
@@ -274,7 +367,7 @@ fn step(value: &Value<'_>, known: &Known<'_>) -> Result<Step, Fault> {
     if value.get_ref().is_str() {
         return Ok(Step::own(distributions::distribution(value, known.files)?));
     }
-    let section = distributions::section(value, &["on"])?;
+    let section = Section::new(value, &STEP)?;
     let resources = &known.resources;
     let on = section.read("on", |value| values::one_of(value, "resource", resources))?;
     let work = distributions::of(&section, known.files)?;

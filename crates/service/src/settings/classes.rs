@@ -2,7 +2,8 @@
 
 use tamarisk_control::{Priority, Target, Weight};
 use tamarisk_proxy::classify::Condition;
-use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::table::{Form, Key, Table, key};
+use tamarisk_settings::target;
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::values;
@@ -13,8 +14,34 @@ pub(super) const MIDDLE: Priority = Priority(1);
 /// The class of requests that no other one takes.
 pub(super) const DEFAULT: &str = "default";
 
-const CLASS: &[&str] = &["any", "priority", "weight", "p90"];
-const CONDITION: &[&str] = &["header", "cookie", "value", "path", "address"];
+/// The table of a class; a class named `default` takes what no other one does.
+pub(super) static CLASS: Table = Table {
+    heading: "[classes.NAME]",
+    summary: "A kind of requests. Classes are tried from top to bottom; `[classes.default]`, which has no `any`, is for requests of no other class.",
+    groups: &[&[
+        key("any", Form::List(&Form::Table(&CONDITION)), "a request that meets one of these conditions is of this class")
+            .otherwise("required, except in `[classes.default]`"),
+        key("priority", Form::Whole(0, 255), "lower ones go first").default("1"),
+        key("weight", Form::Whole(1, 100), "its part among the classes of its priority when not all can be served; where none states a weight, they are not told apart")
+            .otherwise("1 if another class of its priority has a weight"),
+        key("p90", Form::Target, "its response-time target").otherwise("the file's"),
+    ]],
+};
+
+static CONDITION: Table = Table {
+    heading: "condition",
+    summary: "One of `header`, `cookie`, `path` and `address`.",
+    groups: &[&[
+        key("header", Form::Text("name of a header"), "the request has this header"),
+        key("cookie", Form::Text("name of a cookie"), "the request has this cookie"),
+        key("value", Form::Text("text"), "value of the header or cookie").otherwise("any"),
+        key("path", Form::Text("path"), "the request's path is this one, or below it"),
+        key("address", Form::Text("address or network"), "the client's address is in this network"),
+    ]],
+};
+
+/// Which classes there are.
+pub const CLASSES: Key = key("classes", Form::Named(&CLASS), "kinds of requests");
 
 /// A kind of requests, before it is known to which upstreams they go.
 #[derive(Clone, Debug)]
@@ -32,7 +59,7 @@ pub struct ClassDefinition {
 /// A [`Fault`] at what cannot be.
 pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
     let classes = Section::tables(value)?.into_iter().map(|(key, value)| {
-        let section = Section::new(value, CLASS, is_percentile)?;
+        let section = Section::new(value, &CLASS)?;
         let name = values::key_name(key)?;
         let any = section.read("any", |value| values::list(value, condition))?.unwrap_or_default();
         if any.is_empty() != (name == DEFAULT) {
@@ -55,7 +82,7 @@ pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
 }
 
 fn condition(value: &Value<'_>) -> Result<Condition, Fault> {
-    let section = Section::new(value, CONDITION, |_| false)?;
+    let section = Section::new(value, &CONDITION)?;
     let kinds: Vec<_> = ["header", "cookie", "path", "address"]
         .into_iter()
         .filter(|key| section.value(key).is_some())

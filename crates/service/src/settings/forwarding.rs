@@ -1,15 +1,26 @@
 //! From the tables about upstreams, classes and routes to options that hold together.
 
 use tamarisk_proxy::classify::Routes;
+use tamarisk_settings::table::{Form, Key, key};
 use tamarisk_settings::{Fault, Section, target};
 
-use super::classes::classes;
-use super::routes::{join, only_route, routes};
-use super::upstreams::{Upstream, stages, upstreams};
+use super::classes::{CLASSES, classes};
+use super::routes::{ROUTE, join, only_route, routes};
+use super::upstreams::{STAGE, UPSTREAM, Upstream, stages, upstreams};
 use crate::UpstreamOptions;
 
-/// The services behind and the routes to them, as `file` says by `upstreams`, `stage`, `classes`
-/// and `routes`; its own target is for what states none.
+/// The services behind, and which request goes where.
+#[rustfmt::skip]
+pub static FORWARDING_KEYS: [Key; 5] = [
+    key("p90", Form::Target, "response-time target of requests whose route and class state none").otherwise("required unless all of them state one"),
+    key("upstreams", Form::Named(&UPSTREAM), "services behind the proxy").required(),
+    key("stage", Form::Named(&STAGE), "more about upstreams: their laws"),
+    CLASSES,
+    key("routes", Form::List(&Form::Table(&ROUTE)), "which request goes where").otherwise("all go to the only upstream"),
+];
+
+/// The services behind and the routes to them, as `file` says by [`FORWARDING_KEYS`]; its own
+/// target is for what states none.
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.

@@ -2,16 +2,28 @@
 
 use std::path::Path;
 
+use tamarisk_settings::table::{Form, Key, key};
 use tamarisk_settings::values::{count, list};
 use tamarisk_settings::{Fault, Section};
 
-use super::tls::{Disk, tls};
-use super::{token, values};
+use super::tls::{Disk, TLS, tls};
+use super::token::{self, TOKEN};
+use super::values;
 use crate::FrontOptions;
 
-/// Where a service is served, as `file` says by `listen`, `status`, `status_token`,
-/// `status_hosts`, `cores` and `tls`, whose paths are relative to `folder`. `limits` are the
-/// service's to read: it knows how many connections it can take.
+/// Where a service is served.
+#[rustfmt::skip]
+pub static FRONT_KEYS: [Key; 6] = [
+    key("listen", Form::Text("address and port"), "where clients are served; `\":8080\"` is on all interfaces").required(),
+    key("status", Form::Text("address and port"), "where the status page and the metrics are served"),
+    key("status_token", Form::Table(&TOKEN), "token that allows changes on the status page").otherwise("no changes"),
+    key("status_hosts", Form::List(&Form::Text("host name")), "names that the status page answers to, besides `localhost` and addresses").default("[]"),
+    key("cores", Form::Whole(1, 1_000_000_000), "threads that serve").otherwise("one for each core"),
+    key("tls", Form::List(&Form::Table(&TLS)), "certificates; with any, clients are served over TLS alone").otherwise("clear text"),
+];
+
+/// Where a service is served, as `file` says by [`FRONT_KEYS`], whose paths are relative to
+/// `folder`. `limits` are the service's to read: it knows how many connections it can take.
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.

@@ -5,16 +5,30 @@ use std::time::Duration;
 
 use tamarisk_control::{Classes, Target};
 use tamarisk_laws::catalogue::{Laws, Named};
-use tamarisk_settings::laws::KEYS;
+use tamarisk_settings::table::{Form, Key, LawKind, key};
 use tamarisk_settings::{Fault, Section, Value, laws};
 
 /// The law of an upstream for which none is chosen.
 const DEFAULT: &str = "work-limit";
 
+/// The keys by which the laws of an upstream are chosen.
+#[rustfmt::skip]
+pub(super) static LAWS: [Key; 6] = [
+    LawKind::Admission.key().default("\"work-limit\""),
+    LawKind::Dropping.key(),
+    LawKind::Workers.key().otherwise("the admission law sets a limit; required if it does not"),
+    LawKind::Quality.key(),
+    LawKind::Termination.key(),
+    key("batching", Form::Never {
+        message: "requests to an upstream cannot be batched",
+        expected: "expected no batching: each request is sent by itself",
+    }, ""),
+];
+
 /// The laws that the sections about the stage `name` choose together.
 pub(super) fn read(name: &str, sections: &[&Section<'_>]) -> Result<Laws, Fault> {
     let stated = |key: &str, nth| sections.iter().filter_map(|section| section.value(key)).nth(nth);
-    for key in KEYS {
+    for Key { name: key, .. } in &LAWS {
         if let Some(again) = stated(key, 1) {
             let message = format!("{key} of {name:?} is stated twice");
             let expected = format!("expected in [upstreams.{name}] or in [stage.{name}]");
@@ -23,11 +37,6 @@ pub(super) fn read(name: &str, sections: &[&Section<'_>]) -> Result<Laws, Fault>
     }
     let value = |key: &str| stated(key, 0);
     let laws = laws::read(value)?;
-    if let Some(value) = value("batching") {
-        let message = "requests to an upstream cannot be batched";
-        let expected = "expected no batching: each request is sent by itself";
-        return Err(Fault::new(value.span(), message, expected));
-    }
     in_flight(&laws, value("admission").map(Value::span), value("workers").map(Value::span))?;
     Ok(laws)
 }

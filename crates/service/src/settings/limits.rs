@@ -4,27 +4,37 @@ use std::num::NonZeroU32;
 
 use tamarisk_server::Server;
 use tamarisk_server::guard::Limits;
+use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::values;
 
-const LIMITS: &[&str] = &[
-    "request_line",
-    "head",
-    "body",
-    "head_time",
-    "stall_time",
-    "rate_min",
-    "idle_time",
-    "connections",
-];
+static LIMITS: Table = Table {
+    heading: "[limits]",
+    summary: "What clients may send, and how long they may take.",
+    groups: &[&[
+        key("request_line", Form::Size, "longest request line; a longer one is answered with 414").default("\"8KiB\""),
+        key("head", Form::Size, "longest head, request line included, 48 KiB at most; a longer one is answered with 431").default("\"32KiB\""),
+        key("body", Form::Size, "longest body; a longer one is answered with 413").otherwise("any length"),
+        key("head_time", Form::Time, "longest time for a head, and for a TLS handshake").default("\"10s\""),
+        key("stall_time", Form::Time, "longest time in which a body or an answer stands still").default("\"60s\""),
+        key("rate_min", Form::Size, "least bytes a second of bodies and answers, over `stall_time`").default("\"500B\""),
+        key("idle_time", Form::Time, "longest time between requests on a connection").default("\"75s\""),
+        key("connections", Form::Whole(1, 1_000_000_000), "most connections at once").otherwise("by the process's open files: a proxy needs two for each"),
+    ]],
+};
+
+/// What clients may send.
+pub const LIMITS_KEY: Key =
+    key("limits", Form::Table(&LIMITS), "bounds of connections and requests")
+        .otherwise("the defaults");
 
 /// The table `[limits]`: how connections are served.
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.
 pub fn limits(value: &Value<'_>) -> Result<Server, Fault> {
-    let section = Section::new(value, LIMITS, |_| false)?;
+    let section = Section::new(value, &LIMITS)?;
     let mut limits = Limits::default();
     if let Some(bytes) = section.read("request_line", values::size)? {
         limits = limits.request_line(bytes as usize);

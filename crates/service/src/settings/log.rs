@@ -3,17 +3,34 @@
 use std::path::Path;
 
 use tamarisk_observe::access_log::{LogFormat, LogOptions, LogTarget};
+use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::values::{one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
-const LOG: &[&str] = &["file", "format"];
+static LOG: Table = Table {
+    heading: "[log]",
+    summary: "The access log.",
+    groups: &[&[
+        key(
+            "file",
+            Form::Text("path, or `\"-\"` for standard output"),
+            "where it is written, relative to this file",
+        )
+        .required(),
+        key("format", Form::OneOf(&["combined", "json"]), "form of its lines")
+            .default("\"combined\""),
+    ]],
+};
+
+/// Where requests are written down.
+pub const LOG_KEY: Key = key("log", Form::Table(&LOG), "access log");
 
 /// The table `log`, whose file is relative to `folder`; `-` is the standard output.
 ///
 /// # Errors
 /// A [`Fault`] at what cannot be.
 pub fn log(value: &Value<'_>, folder: &Path) -> Result<LogOptions, Fault> {
-    let section = Section::new(value, LOG, |_| false)?;
+    let section = Section::new(value, &LOG)?;
     let target = |text: &str| match text {
         "-" => Some(LogTarget::Stdout),
         text if text.is_empty() || text.contains('\0') => None,

@@ -15,12 +15,12 @@ mod token;
 mod upstreams;
 mod values;
 
-pub use classes::{ClassDefinition, classes};
+pub use classes::{CLASSES, ClassDefinition, classes};
 pub use errors::{error_pages, statuses};
-pub use forwarding::forwarding;
-pub use front::front;
-pub use limits::limits;
-pub use log::log;
+pub use forwarding::{FORWARDING_KEYS, forwarding};
+pub use front::{FRONT_KEYS, front};
+pub use limits::{LIMITS_KEY, limits};
+pub use log::{LOG_KEY, log};
 pub use proxied::{PROXIED_KEYS, Proxied};
 pub use tls::Disk;
 pub use values::{address, header_value, host_name, is_host_name, listen_address, network, path};

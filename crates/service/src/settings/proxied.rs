@@ -4,20 +4,18 @@ use std::ops::Range;
 
 use tamarisk_control::Target;
 use tamarisk_proxy::classify::{PathPrefix, Route};
+use tamarisk_settings::table::Key;
 use tamarisk_settings::{Fault, Section, target};
 
 use super::classes::ClassDefinition;
-use super::routes::{RouteDefinition, class_named, join};
-use super::upstreams::Upstream;
+use super::laws::LAWS;
+use super::routes::{ROUTED, RouteDefinition, class_named, join};
+use super::upstreams::{SERVICE, Upstream};
 use super::values;
 use crate::UpstreamOptions;
 
-/// What may be said of such a service, besides where it is and its target.
-#[rustfmt::skip]
-pub const PROXIED_KEYS: [&str; 13] = [
-    "host", "connect_time", "answer_time", "request_buffering", "client", "streams", "classes",
-    "admission", "dropping", "workers", "batching", "quality", "termination",
-];
+/// What may be said of such a service, besides where it is.
+pub static PROXIED_KEYS: [&[Key]; 3] = [&SERVICE, &ROUTED, &LAWS];
 
 /// Where a service and its route stand in a file, and what is known of them already.
 pub struct Proxied<'a> {

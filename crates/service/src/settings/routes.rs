@@ -4,15 +4,41 @@ use std::ops::Range;
 
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Target};
 use tamarisk_proxy::classify::{ClassRule, Route};
-use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::table::{Form, Key, Table, key};
+use tamarisk_settings::target;
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::classes::{ClassDefinition, DEFAULT, MIDDLE};
 use super::upstreams::Upstream;
 use super::values;
 
-const ROUTE: &[&str] =
-    &["name", "path", "host", "methods", "upstream", "classes", "streams", "p90"];
+pub(super) static ROUTE: Table = Table {
+    heading: "[[routes]]",
+    summary: "Which requests go where. Of all routes that fit, the one with the longest path takes a request.",
+    groups: &[
+        &[
+            key("name", Form::Text("name"), "what it is called in metrics and on the status page")
+                .required(),
+            key("path", Form::Text("path"), "path of its requests, and all below it")
+                .default("\"/\""),
+            key("host", Form::Text("host name, or `*.` and a domain"), "host of its requests")
+                .otherwise("any"),
+            key("methods", Form::List(&Form::Text("method")), "methods of its requests")
+                .otherwise("any"),
+            key("upstream", Form::Text("name of an upstream"), "where its requests go")
+                .otherwise("the only upstream; required if there are several"),
+        ],
+        &ROUTED,
+    ],
+};
+
+/// What may be said of any route to a service.
+#[rustfmt::skip]
+pub(super) static ROUTED: [Key; 3] = [
+    key("classes", Form::List(&Form::Text("name of a class")), "classes that its requests may be of").otherwise("all"),
+    key("streams", Form::Bool, "its answers are streams: they keep their places to their ends, and their first data is what is promised. Answers of the types `text/event-stream` and `application/grpc` always are").default("false"),
+    key("p90", Form::Target, "response-time target of all its requests").otherwise("that of the class, or the file's"),
+];
 
 /// A route, before its classes are those of its upstream.
 pub(super) struct RouteDefinition {
@@ -67,7 +93,7 @@ fn route(
     upstreams: &[Upstream],
     classes: &[ClassDefinition],
 ) -> Result<RouteDefinition, Fault> {
-    let section = Section::new(value, ROUTE, is_percentile)?;
+    let section = Section::new(value, &ROUTE)?;
     let upstream = match section.value("upstream") {
         Some(value) => upstream_named(value, upstreams)?,
         None if upstreams.len() == 1 => 0,

@@ -3,10 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use tamarisk_server::tls::{Identity, Tls};
+use tamarisk_settings::table::{Form, Table, key};
 use tamarisk_settings::values::{list, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
-const TLS: &[&str] = &["certificate", "key"];
+pub(super) static TLS: Table = Table {
+    heading: "[[tls]]",
+    summary: "A certificate and its key. The one whose names have the name that a client asks for is shown, else the first.",
+    groups: &[&[
+        key("certificate", Form::Text("path"), "certificate chain in PEM, relative to this file")
+            .required(),
+        key("key", Form::Text("path"), "private key in PEM").required(),
+    ]],
+};
 
 /// Whether what a file names must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +36,7 @@ pub(super) fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option
     };
     let file = |value: &Value<'_>| parsed(value, "a file such as \"chain.pem\"", path);
     let identities = list(value, |value| {
-        let section = Section::new(value, TLS, |_| false)?;
+        let section = Section::new(value, &TLS)?;
         Ok(Identity {
             certificate: section.require("certificate", "\"chain.pem\"", file)?,
             key: section.require("key", "\"key.pem\"", file)?,

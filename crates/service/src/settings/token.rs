@@ -3,17 +3,29 @@
 use std::path::PathBuf;
 
 use tamarisk_observe::status::TokenSource;
+use tamarisk_settings::table::{Form, Table, key};
 use tamarisk_settings::values::text;
 use tamarisk_settings::{Fault, Section, Value};
 
-const TOKEN: &[&str] = &["file", "env"];
+pub(super) static TOKEN: Table = Table {
+    heading: "status_token",
+    summary: "Where the token is found: in a file or in a variable of the environment.",
+    groups: &[&[
+        key("file", Form::Text("path"), "file that holds the token"),
+        key(
+            "env",
+            Form::Text("name of a variable"),
+            "variable of the environment that holds the token",
+        ),
+    ]],
+};
 
 /// Where the token stands that allows changes.
 ///
 /// # Errors
 /// A [`Fault`] if this does not say it.
 pub(super) fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
-    let section = Section::new(value, TOKEN, |_| false)?;
+    let section = Section::new(value, &TOKEN)?;
     let path = |value| text(value).map(PathBuf::from);
     let variable = |value| text(value).map(str::to_owned);
     match (section.read("file", path)?, section.read("env", variable)?) {

@@ -7,17 +7,44 @@ use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Weight};
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering};
+use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::values::{not_one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
-use super::{laws, values};
+use super::laws::{self, LAWS};
+use super::values;
 use crate::UpstreamOptions;
 
+/// What may be said of any service behind.
 #[rustfmt::skip]
-const UPSTREAM: &[&str] = &[
-    "url", "host", "connect_time", "answer_time", "request_buffering", "client",
-    "admission", "dropping", "workers", "batching", "quality", "termination",
+pub(super) static SERVICE: [Key; 5] = [
+    key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` that the service is told: the client's, its own, or this one").default("\"client\""),
+    key("connect_time", Form::Time, "longest wait for a connection").default("\"5s\""),
+    key("answer_time", Form::Time, "longest wait for the head of an answer").default("\"60s\""),
+    key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether request bodies are read before their requests are sent").default("\"memory-and-file\""),
+    key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are told apart where capacity is shared among them").default("\"address\""),
 ];
+
+pub(super) static UPSTREAM: Table = Table {
+    heading: "[upstreams.NAME]",
+    summary: "A service behind the proxy.",
+    groups: &[&[key("url", Form::Text("URL"), "where the service is").required()], &SERVICE, &LAWS],
+};
+
+pub(super) static STAGE: Table = Table {
+    heading: "[stage.NAME]",
+    summary: "The laws of the upstream of this name, which may be stated there as well.",
+    groups: &[&LAWS],
+};
+
+static CLIENT_TABLE: Table = Table {
+    heading: "client",
+    summary: "Either of them. A request without it counts by its client's address, of which an IPv6 network of 64 bits is one.",
+    groups: &[&[
+        key("header", Form::Text("name of a header"), "header that names the client"),
+        key("cookie", Form::Text("name of a cookie"), "cookie that names the client"),
+    ]],
+};
 
 const CLIENT: &str = "\"address\", { header = \"…\" } or { cookie = \"…\" }";
 
@@ -40,7 +67,7 @@ pub(super) type StageSection<'a> = (String, Range<usize>, Section<'a>);
 
 pub(super) fn stages<'a>(value: &'a Value<'a>) -> Result<Vec<StageSection<'a>>, Fault> {
     let stages = Section::tables(value)?.into_iter().map(|(key, value)| {
-        let section = Section::new(value, &tamarisk_settings::laws::KEYS, |_| false)?;
+        let section = Section::new(value, &STAGE)?;
         Ok((values::key_name(key)?, key.span(), section))
     });
     stages.collect()
@@ -58,7 +85,7 @@ pub(super) fn upstreams(
         }
     }
     let upstreams = tables.into_iter().map(|(key, value)| {
-        let section = Section::new(value, UPSTREAM, |_| false)?;
+        let section = Section::new(value, &UPSTREAM)?;
         let name = values::key_name(key)?;
         let about = stages.iter().filter(|(stage, ..)| *stage == name).map(|(.., stage)| stage);
         let sections: Vec<_> = std::iter::once(&section).chain(about).collect();
@@ -78,7 +105,7 @@ fn client(value: &Value<'_>) -> Result<Client, Fault> {
         let address = |text: &str| (text == "address").then_some(Client::Address);
         return parsed(value, CLIENT, address);
     }
-    let section = Section::new(value, &["header", "cookie"], |_| false)?;
+    let section = Section::new(value, &CLIENT_TABLE)?;
     let header = section.read("header", values::header_name)?;
     let cookie = section.read("cookie", values::name)?;
     match (header, cookie) {

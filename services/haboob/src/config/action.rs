@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tamarisk_control::Target;
 use tamarisk_service::settings::{self, ClassDefinition, PROXIED_KEYS, Proxied};
+use tamarisk_settings::table::{Absent, Form, Key, Table, key};
 use tamarisk_settings::target::{self, is_percentile};
 use tamarisk_settings::values::{list, name};
 use tamarisk_settings::{Fault, Section};
@@ -12,10 +13,52 @@ use super::values::{self, FileContext};
 use crate::site::options::{Action, FolderOptions, ProxyOptions};
 use crate::site::route::Redirect;
 
-/// The three kinds of routes, and what may be said of each.
-pub(super) const FOLDER: &[&str] = &["index", "listing", "hidden", "cache_control"];
-const REDIRECT: &[&str] = &["status"];
-const KINDS: [&str; 3] = ["root", "proxy", "redirect"];
+/// What may be said of a folder of files, and what holds without it.
+#[rustfmt::skip]
+const fn folder([index, listing, hidden, cache_control]: [Absent; 4]) -> [Key; 4] {
+    [
+        Key { absent: index, ..key("index", Form::List(&Form::Text("name of a file")), "which file stands for a folder: the first that it has") },
+        Key { absent: listing, ..key("listing", Form::Bool, "lists folders without an index") },
+        Key { absent: hidden, ..key("hidden", Form::Bool, "serves files whose names begin with a dot") },
+        Key { absent: cache_control, ..key("cache_control", Form::Text("value of a header"), "`Cache-Control` of its files") },
+    ]
+}
+
+/// What a host says of folders.
+pub(super) static FOLDER: [Key; 4] = folder([
+    Absent::Value("[\"index.html\"]"),
+    Absent::Value("false"),
+    Absent::Value("false"),
+    Absent::Means("none"),
+]);
+static FOLDER_OF_ROUTE: [Key; 4] = folder([Absent::Means("the host's"); 4]);
+static REDIRECT: &[Key] =
+    &[key("status", Form::Whole(301, 308), "301, 302, 307 or 308").default("302")];
+/// The three kinds of routes.
+#[rustfmt::skip]
+static KINDS: &[Key] = &[
+    key("root", Form::Text("path"), "folder of files, in which the rest of a request's path is looked for"),
+    key("proxy", Form::Text("URL"), "service behind, which is told the path as the client sent it"),
+    key("redirect", Form::Text("path or URL"), "where clients are sent; with a slash at its end, the rest of the path is kept"),
+];
+
+pub(super) static ROUTE: Table = Table {
+    heading: "[[host.route]]",
+    summary: "A route has one of `root`, `proxy` and `redirect`. `index`, `listing`, `hidden` and `cache_control` are for a `root`, and the host's by default; `status` is for a `redirect`; the others for a `proxy`. Of all routes that fit, the one with the longest path takes a request.",
+    groups: &[
+        &[
+            key("path", Form::Text("path"), "path of its requests, and all below it").required(),
+            key("name", Form::Text("name"), "what it is called in metrics and on the status page")
+                .otherwise("name of the host, and the path"),
+        ],
+        KINDS,
+        &FOLDER_OF_ROUTE,
+        REDIRECT,
+        PROXIED_KEYS[0],
+        PROXIED_KEYS[1],
+        PROXIED_KEYS[2],
+    ],
+};
 
 /// What is known of a route besides what it says itself.
 pub(super) struct Known<'a> {
@@ -30,15 +73,11 @@ pub(super) struct Known<'a> {
     pub(super) target: Target,
 }
 
-/// All keys that a route may have, of whatever kind.
-pub(super) fn keys() -> Vec<&'static str> {
-    [&["path", "name"], &KINDS[..], FOLDER, REDIRECT, &PROXIED_KEYS[..], &["p90"]].concat()
-}
-
 impl Known<'_> {
     /// What `route` says, and the name that it has.
     pub(super) fn read(self, route: &Section<'_>) -> Result<(String, Action), Fault> {
-        let stated: Vec<_> = KINDS.into_iter().filter(|kind| route.value(kind).is_some()).collect();
+        let kinds = KINDS.iter().map(|kind| kind.name);
+        let stated: Vec<_> = kinds.filter(|kind| route.value(kind).is_some()).collect();
         let &[kind] = stated.as_slice() else {
             let message = match stated.is_empty() {
                 true => "this route leads nowhere".to_owned(),
@@ -105,13 +144,16 @@ impl Known<'_> {
 fn fits(route: &Section<'_>, kind: &str) -> Result<(), Fault> {
     for (key, _) in route.entries() {
         let key_name: &str = key.get_ref();
-        let of = |keys: &[&str]| keys.contains(&key_name);
+        let of = |keys: &[Key]| keys.iter().any(|key| key.name == key_name);
         let (fits, only) = match kind {
-            "root" => (of(FOLDER) || is_percentile(key_name), "with `proxy` or `redirect`"),
-            "proxy" => (of(&PROXIED_KEYS) || is_percentile(key_name), "with `root` or `redirect`"),
+            "root" => (of(&FOLDER) || is_percentile(key_name), "with `proxy` or `redirect`"),
+            "proxy" => (
+                PROXIED_KEYS.into_iter().any(of) || is_percentile(key_name),
+                "with `root` or `redirect`",
+            ),
             _ => (of(REDIRECT), "with `root` or `proxy`"),
         };
-        if !fits && !of(&["path", "name", kind]) {
+        if !fits && !["path", "name", kind].contains(&key_name) {
             let message = format!("{key_name:?} says nothing about a route with {kind:?}");
             return Err(Fault::new(key.span(), message, format!("expected only {only}")));
         }

@@ -7,19 +7,47 @@ use http::StatusCode;
 use tamarisk_control::Target;
 use tamarisk_proxy::classify::PathPrefix;
 use tamarisk_service::settings::{self, ClassDefinition};
-use tamarisk_settings::target::is_percentile;
+use tamarisk_settings::table::{Form, Table, key};
 use tamarisk_settings::values::list;
 use tamarisk_settings::{Fault, Section, Value};
 
-use super::action::{Known, keys};
+use super::action::{FOLDER, Known, ROUTE};
 use super::values::{self, FileContext};
 use crate::disk::path::SitePath;
 use crate::site::host::HostName;
 use crate::site::options::{Action, HostOptions, RouteOptions};
 use crate::site::route::Redirect;
 
-const HOST: &[&str] =
-    &["names", "root", "index", "listing", "hidden", "cache_control", "errors", "route", "p90"];
+pub(super) static HOST: Table = Table {
+    heading: "[[host]]",
+    summary: "What is served under some names. Hosts are told apart by `Host` or `:authority`, without the port; a name goes before a pattern. A request for no host is answered with 421, unless one host has no names.",
+    groups: &[
+        &[
+            key(
+                "names",
+                Form::List(&Form::Text("host name, or `*.` and a domain")),
+                "its names; `*.` stands for one label, as in certificates",
+            )
+            .otherwise("whatever no other host has"),
+            key(
+                "root",
+                Form::Text("path"),
+                "folder of its files, relative to this file: its route `/`",
+            )
+            .otherwise("only its routes are served"),
+        ],
+        &FOLDER,
+        &[
+            key(
+                "errors",
+                Form::Map("status from 400 to 599", &Form::Text("path")),
+                "pages in the root, in place of the built-in ones; answers of services behind are passed on as they are",
+            ),
+            key("route", Form::List(&Form::Table(&ROUTE)), "what else is served"),
+            key("p90", Form::Target, "response-time target").otherwise("the file's"),
+        ],
+    ],
+};
 
 /// What a file says for all hosts.
 #[derive(Clone, Copy)]
@@ -33,7 +61,7 @@ pub(super) struct Common<'a> {
 pub(super) fn hosts(value: &Value<'_>, common: Common<'_>) -> Result<Vec<HostOptions>, Fault> {
     let mut taken: Vec<Option<HostName>> = Vec::new();
     let hosts = list(value, |value| {
-        let section = Section::new(value, HOST, is_percentile)?;
+        let section = Section::new(value, &HOST)?;
         Ok((host(&section, common)?, section))
     })?;
     let mut all = Vec::new();
@@ -85,7 +113,7 @@ fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault>
         spans.push(section.span());
     }
     for value in section.read("route", |value| list(value, Ok))?.unwrap_or_default() {
-        let route = Section::new(value, &keys(), is_percentile)?;
+        let route = Section::new(value, &ROUTE)?;
         let path = route.require("path", "\"/docs\"", settings::path)?;
         let prefix = PathPrefix::new(&path);
         if let Some(other) = routes.iter().find(|other| PathPrefix::new(&other.path) == prefix) {

@@ -5,26 +5,57 @@ use std::time::Duration;
 
 use tamarisk_control::{CLASSES_MAX, Target};
 use tamarisk_service::settings;
-use tamarisk_settings::target::{self, is_percentile};
+use tamarisk_settings::table::{Form, Table, key};
+use tamarisk_settings::target;
 use tamarisk_settings::values::{list, size};
 use tamarisk_settings::{Document, Fault, Section, Value};
 
-use super::host::{Common, hosts};
+use super::host::{Common, HOST, hosts};
 use super::values::FileContext;
 use crate::serve::Options;
 use crate::site::options::{Action, HostOptions, SiteOptions};
 
-#[rustfmt::skip]
-const FILE: &[&str] = &[
-    "listen", "status", "status_token", "status_hosts", "cores", "trusted_proxies", "p90", "cache", "held", "file_threads",
-    "limits", "log", "tls", "classes", "host",
-];
+/// The file of a site.
+pub static FILE: Table = Table {
+    heading: "site.toml",
+    summary: "The file of `tamarisk serve`, which reads it again at SIGHUP.",
+    groups: &[
+        &settings::FRONT_KEYS,
+        &[
+            key("p90", Form::Target, "response-time target").default("\"1s\""),
+            key("cache", Form::Size, "memory for pages").default("\"64MiB\""),
+            key(
+                "held",
+                Form::Size,
+                "longest file that is kept in memory; longer ones are read as they are sent",
+            )
+            .default("\"1MiB\""),
+            key(
+                "file_threads",
+                Form::Whole(1, 1024),
+                "threads that find and read files, and as many that read on in long ones",
+            )
+            .default("4"),
+            settings::LIMITS_KEY,
+            key(
+                "trusted_proxies",
+                Form::List(&Form::Text("address or network")),
+                "proxies in front, whose `X-Forwarded-For` is believed",
+            )
+            .default("[]"),
+            settings::LOG_KEY,
+            settings::CLASSES,
+            key("host", Form::List(&Form::Table(&HOST)), "what is served under which names")
+                .required(),
+        ],
+    ],
+};
 
 /// What is promised where a file says nothing.
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
 
 pub(super) fn read(document: &Document<'_>, place: FileContext<'_>) -> Result<Options, Fault> {
-    let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
+    let file = Section::of(document, &FILE)?;
     let front = settings::front(&file, place.folder, place.disk)?;
     let default = || Target::p90(DEFAULT_TARGET).expect("a second is a target");
     let target = target::of(&file)?.unwrap_or_else(default);

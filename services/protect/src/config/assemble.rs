@@ -3,24 +3,43 @@
 use std::path::Path;
 
 use tamarisk_service::settings::{self, Disk};
-use tamarisk_settings::target::is_percentile;
+use tamarisk_settings::table::{Form, Table, key};
 use tamarisk_settings::values::list;
 use tamarisk_settings::{Document, Fault, Section};
 
 use crate::Options;
 
-#[rustfmt::skip]
-const FILE: &[&str] = &[
-    "listen", "status", "status_token", "status_hosts", "cores", "trusted_proxies", "p90", "limits", "upstreams",
-    "stage", "classes", "routes", "tls", "log", "errors",
-];
+/// The file of `protect`.
+pub static FILE: Table = Table {
+    heading: "protect.toml",
+    summary: "The file of `tamarisk protect --config`.\n\nA route's own target comes before its classes' targets, and those before the file's. With a quality law each request carries its factor to the upstream, as `X-Quality: 0.42`; at 1 everything is wanted.",
+    groups: &[
+        &settings::FRONT_KEYS,
+        &settings::FORWARDING_KEYS,
+        &[
+            settings::LIMITS_KEY,
+            key(
+                "trusted_proxies",
+                Form::List(&Form::Text("address or network")),
+                "proxies in front, whose `X-Forwarded-For` is believed",
+            )
+            .default("[]"),
+            settings::LOG_KEY,
+            key(
+                "errors",
+                Form::Map("status from 400 to 599", &Form::Text("path")),
+                "pages in place of the built-in ones, relative to this file; `{{status}}`, `{{reason}}`, `{{request_id}}` and `{{retry_after}}` in them are filled in",
+            ),
+        ],
+    ],
+};
 
 pub(super) fn options(
     document: &Document<'_>,
     folder: &Path,
     disk: Disk,
 ) -> Result<Options, Fault> {
-    let file = Section::of(document.get_ref(), 0..0, FILE, is_percentile)?;
+    let file = Section::of(document, &FILE)?;
     let mut front = settings::front(&file, folder, disk)?;
     front.server = file.read("limits", settings::limits)?.unwrap_or_default();
     let (routes, upstreams) = settings::forwarding(&file)?;

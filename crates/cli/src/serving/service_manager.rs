@@ -1,0 +1,18 @@
+//! What the service manager is told (`sd_notify(3)`): that we serve, read our files again, or end.
+//! Without one, nobody is.
+
+use sd_notify::NotifyState;
+
+/// Tells it our state.
+pub(crate) fn tell(state: &[NotifyState<'_>]) {
+    // Who cannot be told does not wait for it.
+    let _ = sd_notify::notify(state);
+}
+
+/// Tells it that we read our files again; `ready` says when it is done.
+pub(crate) fn reloading() {
+    // It compares this time with that of its own signal.
+    if let Ok(now) = NotifyState::monotonic_usec_now() {
+        tell(&[NotifyState::Reloading, now]);
+    }
+}
