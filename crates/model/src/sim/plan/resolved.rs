@@ -7,9 +7,7 @@ use std::time::Duration;
 use tamarisk_control::{ClassId, Classes, Concurrency, GlobalLaw, Ratio};
 use tamarisk_laws::catalogue::Named;
 
-use super::calendar::NANOS_MAX;
 use super::distribution::{Distribution, InvalidDistribution, Sampler, Shares, add_up};
-use super::global::GlobalRun;
 use super::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 use super::profile::{Curve, Profile};
 use super::scenario::{
@@ -17,7 +15,9 @@ use super::scenario::{
     Scenario, Stage, Step, TraceArrival,
 };
 use super::speed::Speed;
-use super::upstream::{SortPlan, Spans, UpstreamPlan};
+use crate::sim::run::calendar::NANOS_MAX;
+use crate::sim::run::global::GlobalRun;
+use crate::sim::run::upstream::{SortPlan, Spans, UpstreamPlan};
 
 /// Stages, resources or groups of clients: more than any service has.
 const PARTS_MAX: usize = 1000;
@@ -29,58 +29,58 @@ const STEPS_MAX: usize = 100;
 const ATTEMPTS_MAX: u32 = 1000;
 
 /// Out of the network.
-pub(super) const EXIT: u32 = u32::MAX;
+pub(in crate::sim) const EXIT: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) classes: Classes,
-    pub(super) stages: Box<[StagePlan]>,
+pub(in crate::sim) struct Plan {
+    pub(in crate::sim) classes: Classes,
+    pub(in crate::sim) stages: Box<[StagePlan]>,
     /// Of all stages and classes, in one list.
-    pub(super) steps: Box<[StepPlan]>,
-    pub(super) resources: Box<[ResourcePlan]>,
-    pub(super) clients: Box<[ClientPlan]>,
-    pub(super) flows: u32,
+    pub(in crate::sim) steps: Box<[StepPlan]>,
+    pub(in crate::sim) resources: Box<[ResourcePlan]>,
+    pub(in crate::sim) clients: Box<[ClientPlan]>,
+    pub(in crate::sim) flows: u32,
     /// Nanoseconds, as all times here.
-    pub(super) warm_up: u64,
-    pub(super) end: u64,
-    pub(super) batches: u32,
-    pub(super) tick: u64,
+    pub(in crate::sim) warm_up: u64,
+    pub(in crate::sim) end: u64,
+    pub(in crate::sim) batches: u32,
+    pub(in crate::sim) tick: u64,
     global: Option<Named<dyn GlobalLaw>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct StagePlan {
-    pub(super) name: String,
-    pub(super) workers: Concurrency,
-    pub(super) capacity: u32,
-    pub(super) next_is: NextIs,
+pub(in crate::sim) struct StagePlan {
+    pub(in crate::sim) name: String,
+    pub(in crate::sim) workers: Concurrency,
+    pub(in crate::sim) capacity: u32,
+    pub(in crate::sim) next_is: NextIs,
     /// In which line events of each sort wait.
-    pub(super) line_of_sort: Box<[usize]>,
+    pub(in crate::sim) line_of_sort: Box<[usize]>,
     /// The priority of each line, most important first.
-    pub(super) level_of_line: Box<[usize]>,
-    pub(super) stretch: Option<Curve>,
+    pub(in crate::sim) level_of_line: Box<[usize]>,
+    pub(in crate::sim) stretch: Option<Curve>,
     /// While these last, its work stands still.
-    pub(super) pauses: Spans,
+    pub(in crate::sim) pauses: Spans,
     /// What is special about what stands behind it.
-    pub(super) upstream: Option<UpstreamPlan>,
+    pub(in crate::sim) upstream: Option<UpstreamPlan>,
     /// For each sort of events, the first of its steps in [`Plan::steps`]. If a batch costs something,
     /// that is the step before it.
-    pub(super) first_step: Box<[u32]>,
+    pub(in crate::sim) first_step: Box<[u32]>,
     /// How many steps before that the first event of a batch begins: one or none.
-    pub(super) steps_of_batch: u32,
+    pub(in crate::sim) steps_of_batch: u32,
     /// The share of its steps that falls with the quality.
-    pub(super) degradable: f64,
+    pub(in crate::sim) degradable: f64,
     /// Nanoseconds.
-    pub(super) clean_up: u64,
+    pub(in crate::sim) clean_up: u64,
     /// Whether the stage can tell clients apart.
-    pub(super) tells_flows: bool,
+    pub(in crate::sim) tells_flows: bool,
     /// For each class, where it goes next.
-    pub(super) next: Box<[Shares<u32>]>,
+    pub(in crate::sim) next: Box<[Shares<u32>]>,
 }
 
 /// Which of a stage's queued events is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NextIs {
+pub(in crate::sim) enum NextIs {
     /// The oldest of the first priority that has any.
     Oldest,
     /// The oldest or the newest of the first priority that has any.
@@ -91,52 +91,52 @@ pub(super) enum NextIs {
 
 /// What requests are told apart by: their class alone, or their kind too.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sort {
-    pub(super) class: ClassId,
+pub(in crate::sim) struct Sort {
+    pub(in crate::sim) class: ClassId,
     /// As laws see it.
-    pub(super) kind: u32,
+    pub(in crate::sim) kind: u32,
     /// Its place: classes come first, then kinds.
-    pub(super) index: u32,
+    pub(in crate::sim) index: u32,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct ResourcePlan {
-    pub(super) kind: ResourceKind,
+pub(in crate::sim) struct ResourcePlan {
+    pub(in crate::sim) kind: ResourceKind,
     /// While these last, nothing is done.
-    pub(super) pauses: Spans,
+    pub(in crate::sim) pauses: Spans,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct StepPlan {
-    pub(super) place: Place,
-    pub(super) work: Sampler,
+pub(in crate::sim) struct StepPlan {
+    pub(in crate::sim) place: Place,
+    pub(in crate::sim) work: Sampler,
     /// Whether the service ends with it; if not, the next in the list follows.
-    pub(super) is_last: bool,
+    pub(in crate::sim) is_last: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(in crate::sim) enum Place {
     Own,
     Shared(u32),
     Pool(u32),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct ClientPlan {
-    pub(super) entry: u32,
-    pub(super) mix: Shares<Sort>,
-    pub(super) load: LoadPlan,
-    pub(super) flow_first: u32,
-    pub(super) flows: u32,
+pub(in crate::sim) struct ClientPlan {
+    pub(in crate::sim) entry: u32,
+    pub(in crate::sim) mix: Shares<Sort>,
+    pub(in crate::sim) load: LoadPlan,
+    pub(in crate::sim) flow_first: u32,
+    pub(in crate::sim) flows: u32,
     /// The share of the first flow, if it is not as the others.
-    pub(super) greedy: Option<f64>,
-    pub(super) retry: RetryPlan,
-    pub(super) patience: Option<u64>,
-    pub(super) leaves: Option<Sampler>,
+    pub(in crate::sim) greedy: Option<f64>,
+    pub(in crate::sim) retry: RetryPlan,
+    pub(in crate::sim) patience: Option<u64>,
+    pub(in crate::sim) leaves: Option<Sampler>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum LoadPlan {
+pub(in crate::sim) enum LoadPlan {
     Open(Renewal),
     Sessions { starts: Renewal, stay: f64, think: Sampler },
     Closed { users: Box<[(u64, u32)]>, think: Sampler },
@@ -145,26 +145,26 @@ pub(super) enum LoadPlan {
 
 /// A renewal process on a clock that runs as fast as the rate says.
 #[derive(Clone, Debug)]
-pub(super) struct Renewal {
-    pub(super) rate: Curve,
-    pub(super) gaps: Sampler,
+pub(in crate::sim) struct Renewal {
+    pub(in crate::sim) rate: Curve,
+    pub(in crate::sim) gaps: Sampler,
     /// One over the mean of the gaps.
-    pub(super) per_gap: f64,
+    pub(in crate::sim) per_gap: f64,
     /// How many times as long as drawn gaps are at a rate that never changes.
-    pub(super) steady: Option<f64>,
+    pub(in crate::sim) steady: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct RetryPlan {
-    pub(super) attempts_max: u32,
-    pub(super) pause: Sampler,
-    pub(super) growth: f64,
-    pub(super) pause_max: u64,
-    pub(super) heed: Heed,
+pub(in crate::sim) struct RetryPlan {
+    pub(in crate::sim) attempts_max: u32,
+    pub(in crate::sim) pause: Sampler,
+    pub(in crate::sim) growth: f64,
+    pub(in crate::sim) pause_max: u64,
+    pub(in crate::sim) heed: Heed,
 }
 
 impl Plan {
-    pub(super) fn new(scenario: &Scenario) -> Result<Self, InvalidScenario> {
+    pub(in crate::sim) fn new(scenario: &Scenario) -> Result<Self, InvalidScenario> {
         check_sizes(scenario)?;
         check_names("stage", scenario.stages.iter().map(|stage| &stage.name))?;
         check_names("resource", scenario.resources.iter().map(|resource| &resource.name))?;
@@ -220,7 +220,7 @@ impl Plan {
     }
 
     /// The global law, about to begin.
-    pub(super) fn global_run(&self) -> Result<Option<GlobalRun>, InvalidScenario> {
+    pub(in crate::sim) fn global_run(&self) -> Result<Option<GlobalRun>, InvalidScenario> {
         let impossible = |reason: &dyn ToString| InvalidScenario::Global(reason.to_string());
         let Some(named) = &self.global else { return Ok(None) };
         let law = named.make(&self.classes).map_err(|reason| impossible(&reason))?;

@@ -1,5 +1,22 @@
 //! The simulation itself: takes what happens next from the calendar, and lets it happen.
 
+mod batch;
+pub(in crate::sim) mod calendar;
+mod clients;
+pub(in crate::sim) mod global;
+mod governor;
+mod job;
+pub(in crate::sim) mod ledger;
+mod occupancy;
+mod queue;
+mod resource;
+mod ruling;
+pub(in crate::sim) mod stage;
+pub(in crate::sim) mod tally;
+mod termination;
+pub(in crate::sim) mod upstream;
+pub(in crate::sim) mod watch;
+
 use std::time::Duration;
 
 use tamarisk_control::{AdmissionLaw, GlobalLaw, Rejection, Timestamp};
@@ -7,21 +24,21 @@ use tamarisk_laws::Open;
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::fair::InvalidStageCount;
 
-use super::calendar::Calendar;
-use super::clients::ClientRun;
-use super::global::GlobalRun;
-use super::governor::Moves;
-use super::invalid::InvalidScenario;
-use super::job::{Job, Jobs, NOBODY, Phase};
-use super::ledger::Ledger;
-use super::plan::{EXIT, Place, Plan};
-use super::random::Stream;
-use super::report::Report;
-use super::resource::ResourceRun;
-use super::ruling::Ruled;
-use super::scenario::Scenario;
-use super::stage::{Entered, Next, StageRun};
-use super::watch::{Outcome, Seen, Watch, What};
+use self::calendar::Calendar;
+use self::clients::ClientRun;
+use self::global::GlobalRun;
+use self::governor::Moves;
+use self::job::{Job, Jobs, NOBODY, Phase};
+use self::ledger::Ledger;
+use self::resource::ResourceRun;
+use self::ruling::Ruled;
+use self::stage::{Entered, Next, StageRun};
+use self::watch::{Outcome, Seen, Watch, What};
+use crate::sim::plan::invalid::InvalidScenario;
+use crate::sim::plan::random::Stream;
+use crate::sim::plan::resolved::{EXIT, Place, Plan};
+use crate::sim::plan::scenario::Scenario;
+use crate::sim::report::Report;
 
 /// A scenario that was found sound, to be run any number of times.
 #[derive(Clone, Debug)]
@@ -88,19 +105,19 @@ impl Simulation {
 
 /// One run of a simulation.
 pub struct Run<'a, W> {
-    pub(super) plan: &'a Plan,
-    pub(super) seed: u64,
+    pub(in crate::sim) plan: &'a Plan,
+    pub(in crate::sim) seed: u64,
     /// Nanoseconds since the beginning, as all times here.
-    pub(super) now: u64,
-    pub(super) calendar: Calendar,
-    pub(super) jobs: Jobs,
+    now: u64,
+    calendar: Calendar,
+    jobs: Jobs,
     /// Attempts so far.
-    pub(super) offered: u64,
-    pub(super) stages: Box<[StageRun]>,
-    pub(super) resources: Box<[ResourceRun]>,
-    pub(super) clients: Box<[ClientRun]>,
-    pub(super) ledger: Ledger,
-    pub(super) global: Option<GlobalRun>,
+    offered: u64,
+    pub(in crate::sim) stages: Box<[StageRun]>,
+    resources: Box<[ResourceRun]>,
+    clients: Box<[ClientRun]>,
+    pub(in crate::sim) ledger: Ledger,
+    pub(in crate::sim) global: Option<GlobalRun>,
     /// Stays of requests at stages so far.
     visits: u64,
     moves: Moves,
@@ -109,7 +126,7 @@ pub struct Run<'a, W> {
 
 /// What can happen, as the calendar holds it: four bits of kind, and of whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+enum Event {
     /// The present step of a job is done.
     StepDone(u32),
     /// Somebody's work at a shared resource may be done.
@@ -307,14 +324,14 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// Enters into the calendar what happens before the end.
     #[inline]
-    pub(super) fn at(&mut self, nanos: u64, event: Event) {
+    fn at(&mut self, nanos: u64, event: Event) {
         if nanos < self.plan.end {
             self.calendar.push(nanos, event.pack());
         }
     }
 
     #[inline]
-    pub(super) fn see(&mut self, id: u32, what: What) {
+    fn see(&mut self, id: u32, what: What) {
         let job = &self.jobs[id];
         self.watch.see(&Seen {
             at: Timestamp::from_nanos(self.now),
@@ -329,7 +346,7 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// A request, or one more attempt at it, comes to the network.
     #[inline]
-    pub(super) fn offer(&mut self, id: u32) {
+    fn offer(&mut self, id: u32) {
         let plan = self.plan;
         let job = &mut self.jobs[id];
         let client = &plan.clients[job.client as usize];
@@ -408,7 +425,7 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     #[inline]
-    pub(super) fn note_start(&mut self, id: u32) {
+    fn note_start(&mut self, id: u32) {
         let job = &mut self.jobs[id];
         job.started = self.now;
         job.phase = Phase::Running;
@@ -428,7 +445,7 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     #[inline]
-    pub(super) fn begin_service(&mut self, id: u32) {
+    fn begin_service(&mut self, id: u32) {
         if self.plan.stages[self.jobs[id].stage as usize].upstream.is_some() {
             self.expect_first_data(id);
         }
@@ -459,7 +476,7 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     #[inline]
-    pub(super) fn begin_alone(&mut self, id: u32) {
+    fn begin_alone(&mut self, id: u32) {
         let work = self.work(id);
         let pauses = &self.plan.stages[self.jobs[id].stage as usize].pauses;
         let due = pauses.after(self.now, round(work));
@@ -495,7 +512,7 @@ impl<'a, W: Watch> Run<'a, W> {
         at_entry && step == self.plan.stages[stage as usize].first_step[sort as usize]
     }
 
-    pub(super) fn schedule(&mut self, resource: u32) {
+    fn schedule(&mut self, resource: u32) {
         if let ResourceRun::Shared(shared) = &mut self.resources[resource as usize]
             && let Some(at) = shared.schedule(self.now)
         {
@@ -562,14 +579,14 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// An event is ended while it runs.
     #[cold]
-    pub(super) fn end_early(&mut self, id: u32) {
+    fn end_early(&mut self, id: u32) {
         self.end_at_stage(id, Outcome::Terminated);
         self.leave(id, Outcome::Terminated, None);
     }
 
     /// An event that ran has ended at its stage.
     #[inline(always)]
-    pub(super) fn end_at_stage(&mut self, id: u32, outcome: Outcome) {
+    fn end_at_stage(&mut self, id: u32, outcome: Outcome) {
         let job = &mut self.jobs[id];
         let stage = job.stage;
         job.at_entry = false;
@@ -590,7 +607,7 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     #[inline]
-    pub(super) fn begin_behind(&mut self, stage: u32) {
+    fn begin_behind(&mut self, stage: u32) {
         while let Some(next) = self.stages[stage as usize].take_behind() {
             self.begin_with_worker(next);
         }
@@ -598,7 +615,7 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// Lets as many run as there are places.
     #[inline]
-    pub(super) fn dispatch(&mut self, stage: u32) {
+    fn dispatch(&mut self, stage: u32) {
         let plan = &self.plan.stages[stage as usize];
         while let Some(next) = self.stages[stage as usize].next(self.now, &self.jobs, plan) {
             match next {
@@ -611,7 +628,7 @@ impl<'a, W: Watch> Run<'a, W> {
         }
     }
 
-    pub(super) fn drop_queued(&mut self, id: u32) {
+    fn drop_queued(&mut self, id: u32) {
         self.jobs[id].phase = Phase::Away;
         self.see(id, What::Ended(Outcome::Dropped));
         self.leave(id, Outcome::Dropped, None);
@@ -647,7 +664,7 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// A request has ended altogether, and its client does what it does then.
     #[inline]
-    pub(super) fn leave(&mut self, id: u32, outcome: Outcome, rejection: Option<Rejection>) {
+    fn leave(&mut self, id: u32, outcome: Outcome, rejection: Option<Rejection>) {
         self.see(id, What::Left(outcome));
         let job = &mut self.jobs[id];
         job.leaves = u64::MAX;
@@ -672,13 +689,13 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// A slot for a new client or request; `None` if there are too many.
     #[inline]
-    pub(super) fn insert(&mut self, job: Job) -> Option<u32> {
+    fn insert(&mut self, job: Job) -> Option<u32> {
         self.jobs.insert(job)
     }
 }
 
 /// Of nanoseconds that are not negative; what is too long saturates.
 #[inline]
-pub(super) fn round(nanos: f64) -> u64 {
+fn round(nanos: f64) -> u64 {
     (nanos + 0.5) as u64
 }

@@ -1,17 +1,19 @@
 //! What a run came to.
 
+pub(in crate::sim) mod confidence;
+
 use std::time::Duration;
 
 use tamarisk_control::global::Share;
 use tamarisk_control::{Reason, Target};
 
-use super::confidence::Estimate;
-use super::engine::Run;
-use super::global::GlobalRun;
-use super::ledger::{ClassTally, FlowCounts, StageBase};
-use super::plan::Plan;
-use super::stage::StageRun;
-use super::tally::{Counts, Times};
+use self::confidence::Estimate;
+use crate::sim::plan::resolved::Plan;
+use crate::sim::run::Run;
+use crate::sim::run::global::GlobalRun;
+use crate::sim::run::ledger::{ClassTally, FlowCounts, StageBase};
+use crate::sim::run::stage::StageRun;
+use crate::sim::run::tally::{Counts, Times};
 
 /// All that is known of the measured time of one run. The same scenario, laws and seed
 /// give an equal report.
@@ -170,7 +172,7 @@ impl ClassReport {
 }
 
 impl Report {
-    pub(super) fn new<W>(run: &Run<'_, W>) -> Self {
+    pub(in crate::sim) fn new<W>(run: &Run<'_, W>) -> Self {
         let Plan { end, warm_up, .. } = *run.plan;
         let counted = run.stages.iter().flat_map(|stage| &stage.classes);
         Self {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::engine::{Event, Run, round};
 use super::job::{Job, NOBODY, Phase};
-use super::plan::{ClientPlan, LoadPlan, Renewal, Sort};
-use super::random::Stream;
-use super::scenario::Heed;
 use super::watch::{Outcome, Watch};
+use super::{Event, Run, round};
+use crate::sim::plan::random::Stream;
+use crate::sim::plan::resolved::{ClientPlan, LoadPlan, Renewal, Sort};
+use crate::sim::plan::scenario::Heed;
 
 /// A group of clients.
 #[derive(Debug)]

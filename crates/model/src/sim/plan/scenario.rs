@@ -11,7 +11,7 @@ use super::profile::Profile;
 use super::speed::Speed;
 
 /// Everything that a simulation is made of, except the stages' laws and the seed. Plain
-/// data: [`Simulation::new`](super::Simulation::new) says what is wrong with it.
+/// data: [`Simulation::new`](crate::sim::Simulation::new) says what is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// What requests are told apart by; their targets are for the whole way through.

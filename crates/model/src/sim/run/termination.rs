@@ -1,9 +1,9 @@
 //! Ending running events early.
 
-use super::engine::{Event, Run};
-use super::plan::Place;
 use super::resource::ResourceRun;
 use super::watch::Watch;
+use super::{Event, Run};
+use crate::sim::plan::resolved::Place;
 
 impl<W: Watch> Run<'_, W> {
     /// Somebody's limit may have come.

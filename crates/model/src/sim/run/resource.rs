@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::plan::ResourcePlan;
-use super::scenario::ResourceKind;
-use super::speed::Speed;
 use super::upstream::Spans;
+use crate::sim::plan::resolved::ResourcePlan;
+use crate::sim::plan::scenario::ResourceKind;
+use crate::sim::plan::speed::Speed;
 
 #[derive(Debug)]
 pub(super) enum ResourceRun {

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use tamarisk_control::ClassId;
 
-use super::random::Stream;
+use crate::sim::plan::random::Stream;
 
 /// A request on its way, or a client between two of its requests or attempts.
 #[derive(Clone, Debug)]

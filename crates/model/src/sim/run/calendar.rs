@@ -9,7 +9,7 @@
 /// An instant in nanoseconds must be below this, some 833 days; the count gets the
 /// next 40 bits (it wraps after a thousand thousand million entries, which only
 /// blurs the order within an instant), what happens the last 32.
-pub(super) const NANOS_MAX: u64 = (1 << TIME_BITS) - 1;
+pub(in crate::sim) const NANOS_MAX: u64 = (1 << TIME_BITS) - 1;
 
 const TIME_BITS: u32 = 56;
 const COUNT_BITS: u32 = 40;

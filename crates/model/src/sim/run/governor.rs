@@ -5,9 +5,9 @@ use std::time::Duration;
 use tamarisk_control::{Activity, Change, ClassId, Dequeue, Ratio, Timestamp};
 
 use super::job::Jobs;
-use super::plan::StagePlan;
 use super::stage::{StageRun, waiting};
 use super::tally::Counts;
+use crate::sim::plan::resolved::StagePlan;
 
 /// Those whose place a tick has changed. Kept for its memory.
 #[derive(Default)]

@@ -12,13 +12,13 @@ use tamarisk_control::{ClassId, Classes, Decision, Ratio, Rejection, Target, Tim
 use tamarisk_laws::fair::InvalidStageCount;
 
 use super::job::Job;
-use super::plan::Plan;
-use super::report::{GlobalReport, GlobalStageReport};
 use super::stage::StageRun;
 use super::tally;
+use crate::sim::plan::resolved::Plan;
+use crate::sim::report::{GlobalReport, GlobalStageReport};
 
 /// A global law at work.
-pub(super) struct GlobalRun {
+pub(in crate::sim) struct GlobalRun {
     law: Box<dyn GlobalLaw>,
     sample: Sample,
     /// The strictest percentile that is promised.
@@ -43,7 +43,10 @@ struct StageTally {
 }
 
 impl GlobalRun {
-    pub(super) fn new(law: Box<dyn GlobalLaw>, plan: &Plan) -> Result<Self, InvalidStageCount> {
+    pub(in crate::sim) fn new(
+        law: Box<dyn GlobalLaw>,
+        plan: &Plan,
+    ) -> Result<Self, InvalidStageCount> {
         let count = plan.stages.len();
         InvalidStageCount::check(count)?;
         let percentiles = plan.classes.iter().map(|(_, class)| class.target.at().get());
@@ -125,7 +128,7 @@ impl GlobalRun {
         }
     }
 
-    pub(super) fn report(&self) -> GlobalReport {
+    pub(in crate::sim) fn report(&self) -> GlobalReport {
         let stage = |(index, promised): (usize, &Classes)| {
             let share: Option<Share> = self.law.share(index);
             let target =
