@@ -94,19 +94,20 @@ mod plan;
 mod report;
 mod run;
 
+pub use plan::client::{Client, Heed, Load, Retry, TraceArrival};
 pub use plan::distribution::{Distribution, ERLANG_STAGES_MAX, InvalidDistribution};
 pub use plan::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 pub use plan::profile::{InvalidProfile, Profile};
-pub use plan::scenario::{
-    BATCHES_MAX, Client, Discipline, Heed, Kind, KindAt, Load, Resource, ResourceKind, Retry,
-    Route, Scenario, Stage, Step, TraceArrival,
-};
+pub use plan::resource::{Resource, ResourceKind};
+pub use plan::scenario::{BATCHES_MAX, Kind, Scenario};
 pub use plan::speed::{InvalidSpeed, Speed};
+pub use plan::stage::{Discipline, KindAt, Route, Stage, Step};
 pub use report::confidence::Estimate;
 pub use report::{
     ClassReport, Durations, GlobalReport, GlobalStageReport, Report, StageClassReport, StageReport,
 };
+pub use run::Run;
 pub use run::ledger::FlowCounts;
+pub use run::simulation::{Simulation, UnknownStage, UnsuitableLaws};
 pub use run::tally::Counts;
 pub use run::watch::{Outcome, Seen, TraceWriter, Watch, What};
-pub use run::{Run, Simulation, UnknownStage, UnsuitableLaws};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::distribution::InvalidDistribution;
 use super::profile::InvalidProfile;
 use super::speed::InvalidSpeed;
-use crate::sim::run::calendar::NANOS_MAX;
+use super::time::NANOS_MAX;
 
 const DAYS_MAX: u64 = NANOS_MAX / (24 * 3600 * 1_000_000_000);
 

@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, Moved, Reason, Rejection,
-    Timestamp, Waiting,
+    Timestamp,
 };
 use tamarisk_laws::{Knobs, Ruling};
 
-use super::job::{Job, Jobs, Phase};
+use super::job::{Job, Jobs, Phase, deadline, waiting};
 use super::occupancy::Inside;
 use super::queue::Lines;
 use super::ruling::Ruled;
 use super::tally::{Counts, Course, Times};
 use super::watch::Outcome;
-use crate::sim::plan::resolved::{NextIs, StagePlan};
+use crate::sim::plan::resolved::stage::{NextIs, StagePlan};
 
 /// As many events may be parked at a time as in a live stage.
 const PARKED_MAX: u32 = 1_024;
@@ -426,15 +426,4 @@ impl StageRun {
 pub(super) enum Next {
     Run(u32),
     Drop(u32),
-}
-
-#[inline]
-fn deadline(job: &Job) -> Option<Timestamp> {
-    (job.deadline != u64::MAX).then_some(Timestamp::from_nanos(job.deadline))
-}
-
-#[inline]
-pub(super) fn waiting(job: &Job) -> Waiting {
-    let entered = Timestamp::from_nanos(job.entered);
-    Waiting { class: job.class, entered, deadline: deadline(job), kind: u64::from(job.kind) }
 }
