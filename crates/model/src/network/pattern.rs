@@ -18,7 +18,7 @@ use super::{
     InvalidNetwork, Limit, Network, Overloaded, STAGES_MAX, Solution, Stage, Workers, position,
 };
 use crate::matrix::Matrix;
-use crate::queueing::{PhaseType, STEPS_MAX, Steps};
+use crate::queueing::{PhaseType, STEPS_MAX};
 
 /// A change of a network's structure.
 #[derive(Clone, Debug, PartialEq)]
@@ -345,7 +345,7 @@ impl Network {
         }
         let union = Stage {
             name: name.to_owned(),
-            service: joined(&services, &entry, &routes, &exits),
+            service: PhaseType::joined(&services, &entry, &routes, &exits),
             workers: Workers::Bounded(workers),
             ..self.stages[members[0]].clone()
         };
@@ -391,45 +391,6 @@ fn distinct(stages: &[Stage]) -> Result<(), InvalidNetwork> {
         }
     }
     Ok(())
-}
-
-/// One walk over the steps of all `parts`; `entry`, `routes` and `exits` say how
-/// it goes from part to part.
-pub(super) fn joined(
-    parts: &[PhaseType],
-    entry: &[f64],
-    routes: &Matrix,
-    exits: &[f64],
-) -> PhaseType {
-    let mut firsts = Vec::with_capacity(parts.len());
-    let mut size = 0;
-    for part in parts {
-        firsts.push(size);
-        size += part.steps();
-    }
-    let mut steps = Steps {
-        entry: Vec::with_capacity(size),
-        rates: Vec::with_capacity(size),
-        routes: Matrix::zeros(size, size),
-        exits: Vec::with_capacity(size),
-    };
-    for (p, part) in parts.iter().enumerate() {
-        steps.entry.extend(part.entry().iter().map(|e| e * entry[p]));
-        steps.rates.extend(part.rates());
-        steps.exits.extend(part.exits().iter().map(|e| e * exits[p]));
-        for (i, exit) in part.exits().iter().enumerate() {
-            let from = firsts[p] + i;
-            for j in 0..part.steps() {
-                steps.routes[(from, firsts[p] + j)] += part.routes()[(i, j)];
-            }
-            for (q, next) in parts.iter().enumerate() {
-                for (j, begins) in next.entry().iter().enumerate() {
-                    steps.routes[(from, firsts[q] + j)] += exit * routes[(p, q)] * begins;
-                }
-            }
-        }
-    }
-    PhaseType::from_steps(steps)
 }
 
 fn is_sequence(service: &PhaseType) -> bool {

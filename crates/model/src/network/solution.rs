@@ -2,7 +2,6 @@
 
 use tamarisk_control::{Concurrency, PerSecond};
 
-use super::pattern::joined;
 use super::{Network, Stage, Workers};
 use crate::queueing::{
     Accuracy, Equilibrium, LoadDependent, MultiServer, PhaseServer, PhaseType, ResponseTime,
@@ -232,6 +231,6 @@ impl Network {
         let walks: Vec<PhaseType> = stages.iter().map(|s| s.equilibrium.response.walk()).collect();
         let total = self.arrivals().get();
         let entry: Vec<f64> = self.external.iter().map(|rate| rate / total).collect();
-        ResponseTime::phases(joined(&walks, &entry, &self.routes, &self.exits))
+        ResponseTime::phases(PhaseType::joined(&walks, &entry, &self.routes, &self.exits))
     }
 }

@@ -144,6 +144,40 @@ impl PhaseType {
         Self { entry, rates, routes, exits }
     }
 
+    /// One walk over the steps of all `parts`; `entry`, `routes` and `exits` say how
+    /// it goes from part to part.
+    pub(crate) fn joined(parts: &[Self], entry: &[f64], routes: &Matrix, exits: &[f64]) -> Self {
+        let mut firsts = Vec::with_capacity(parts.len());
+        let mut size = 0;
+        for part in parts {
+            firsts.push(size);
+            size += part.steps();
+        }
+        let mut steps = Steps {
+            entry: Vec::with_capacity(size),
+            rates: Vec::with_capacity(size),
+            routes: Matrix::zeros(size, size),
+            exits: Vec::with_capacity(size),
+        };
+        for (p, part) in parts.iter().enumerate() {
+            steps.entry.extend(part.entry().iter().map(|e| e * entry[p]));
+            steps.rates.extend(part.rates());
+            steps.exits.extend(part.exits().iter().map(|e| e * exits[p]));
+            for (i, exit) in part.exits().iter().enumerate() {
+                let from = firsts[p] + i;
+                for j in 0..part.steps() {
+                    steps.routes[(from, firsts[p] + j)] += part.routes()[(i, j)];
+                }
+                for (q, next) in parts.iter().enumerate() {
+                    for (j, begins) in next.entry().iter().enumerate() {
+                        steps.routes[(from, firsts[q] + j)] += exit * routes[(p, q)] * begins;
+                    }
+                }
+            }
+        }
+        Self::from_steps(steps)
+    }
+
     /// One step of a rate that a valid service has.
     pub(crate) fn step(rate: f64) -> Self {
         Self { entry: vec![1.0], rates: vec![rate], routes: Matrix::zeros(1, 1), exits: vec![1.0] }

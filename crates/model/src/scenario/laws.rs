@@ -4,7 +4,8 @@ use tamarisk_control::{Classes, Strain};
 use tamarisk_laws::catalogue::{Laws, Named};
 use tamarisk_settings::{Fault, Section, laws};
 
-use super::stages::UNLIMITED;
+/// The value of `workers` at a stage where no request waits for a worker.
+pub(super) const UNLIMITED: &str = "unlimited";
 
 /// The laws that the section of a stage names. A mere number of workers is none.
 pub(super) fn laws(section: &Section<'_>, classes: &Classes) -> Result<Laws, Fault> {

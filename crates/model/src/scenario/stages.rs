@@ -10,7 +10,7 @@ use tamarisk_settings::{Fault, Section, Value, values};
 
 use super::distributions::{self, KINDS, PARAMETERS, TIME};
 use super::files::Files;
-use super::laws::laws;
+use super::laws::{UNLIMITED, laws};
 use super::places::StagePlace;
 use crate::sim::{Discipline, KindAt, Profile, Resource, Route, Speed, Stage, Step};
 
@@ -275,9 +275,6 @@ fn workers(section: &Section<'_>, laws: &Laws, classes: &Classes) -> Result<u32,
         }),
     }
 }
-
-/// How a stage says that nobody waits for a worker there.
-pub(super) const UNLIMITED: &str = "unlimited";
 
 /// A whole number from 1 to a billion.
 pub(super) fn whole(value: &Value<'_>) -> Result<u32, Fault> {

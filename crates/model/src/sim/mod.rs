@@ -87,52 +87,28 @@
 //! [`GlobalLaw`]: tamarisk_control::GlobalLaw
 //!
 //! # Modules, in reading order
-//! `scenario`, `distribution`, `profile`, `speed`: what is simulated. `plan`,
-//! `invalid`: whether it can be. `engine`, `batch`, `upstream`, `termination`: what happens.
-//! `stage`, `lines`, `inside`, `ruling`, `governor`, `resource`, `clients`, `global`: to whom. `calendar`, `job`, `random`: what it is made of. `ledger`,
-//! `tally`, `confidence`, `report`, `watch`: what is seen of it.
+//! `plan`: what is stated, and whether it can be simulated. `run`: what happens. `report`: what
+//! was seen. Each knows those before it.
 
-mod batch;
-mod calendar;
-mod clients;
-mod confidence;
-mod distribution;
-mod engine;
-mod global;
-mod governor;
-mod inside;
-mod invalid;
-mod job;
-mod ledger;
-mod lines;
 mod plan;
-mod profile;
-mod random;
 mod report;
-mod resource;
-mod ruling;
-mod scenario;
-mod speed;
-mod stage;
-mod tally;
-mod termination;
-mod upstream;
-mod watch;
+mod run;
 
-pub use confidence::Estimate;
-pub use distribution::{Distribution, ERLANG_STAGES_MAX, InvalidDistribution};
-pub use engine::{Run, Simulation, UnknownStage, UnsuitableLaws};
-pub use invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
-pub use ledger::FlowCounts;
-pub use profile::{InvalidProfile, Profile};
+pub use plan::client::{Client, Heed, Load, Retry, TraceArrival};
+pub use plan::distribution::{Distribution, ERLANG_STAGES_MAX, InvalidDistribution};
+pub use plan::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
+pub use plan::profile::{InvalidProfile, Profile};
+pub use plan::resource::{Resource, ResourceKind};
+pub use plan::scenario::{BATCHES_MAX, Kind, Scenario};
+pub use plan::speed::{InvalidSpeed, Speed};
+pub use plan::stage::{Discipline, KindAt, Route, Stage, Step};
+pub use report::confidence::Estimate;
 pub use report::{
     ClassReport, Durations, GlobalReport, GlobalStageReport, Report, StageClassReport, StageReport,
 };
-pub use ruling::Governor;
-pub use scenario::{
-    BATCHES_MAX, Client, Discipline, Heed, Kind, KindAt, Load, Resource, ResourceKind, Retry,
-    Route, Scenario, Stage, Step, TraceArrival,
-};
-pub use speed::{InvalidSpeed, Speed};
-pub use tally::Counts;
-pub use watch::{Outcome, Seen, TraceWriter, Watch, What};
+pub use run::Run;
+pub use run::ledger::FlowCounts;
+pub use run::ruling::Governor;
+pub use run::simulation::{Simulation, UnknownStage, UnsuitableLaws};
+pub use run::tally::Counts;
+pub use run::watch::{Outcome, Seen, TraceWriter, Watch, What};

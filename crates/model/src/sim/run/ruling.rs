@@ -33,14 +33,14 @@ pub trait Governor: Send {
 }
 
 /// Who rules a stage.
-pub(super) enum Ruler {
+pub(in crate::sim) enum Ruler {
     Laws(Ruling),
     Governor(Box<dyn Governor>),
 }
 
 impl Ruler {
     #[inline]
-    pub(super) fn admission(&self) -> &dyn AdmissionLaw {
+    pub(in crate::sim) fn admission(&self) -> &dyn AdmissionLaw {
         match self {
             Self::Laws(ruling) => ruling.admission(),
             Self::Governor(governor) => governor.admission(),
@@ -82,7 +82,7 @@ impl Ruler {
         }
     }
 
-    pub(super) fn slow_names(&self) -> Vec<(&'static str, &'static str)> {
+    pub(in crate::sim) fn slow_names(&self) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Laws(ruling) => ruling.slow_names(),
             Self::Governor(_) => Vec::new(),

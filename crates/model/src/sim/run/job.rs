@@ -3,9 +3,9 @@
 
 use std::ops::{Index, IndexMut};
 
-use tamarisk_control::ClassId;
+use tamarisk_control::{ClassId, Timestamp, Waiting};
 
-use super::random::Stream;
+use crate::sim::plan::random::Stream;
 
 /// A request on its way, or a client between two of its requests or attempts.
 #[derive(Clone, Debug)]
@@ -125,4 +125,15 @@ impl IndexMut<u32> for Jobs {
     fn index_mut(&mut self, id: u32) -> &mut Job {
         &mut self.slots[id as usize]
     }
+}
+
+#[inline]
+pub(super) fn deadline(job: &Job) -> Option<Timestamp> {
+    (job.deadline != u64::MAX).then_some(Timestamp::from_nanos(job.deadline))
+}
+
+#[inline]
+pub(super) fn waiting(job: &Job) -> Waiting {
+    let entered = Timestamp::from_nanos(job.entered);
+    Waiting { class: job.class, entered, deadline: deadline(job), kind: u64::from(job.kind) }
 }

@@ -1,17 +1,21 @@
 //! What a run came to.
 
+pub(in crate::sim) mod confidence;
+
 use std::time::Duration;
 
 use tamarisk_control::global::Share;
-use tamarisk_control::{AdmissionLaw, ClassId, Reason, Target};
+use tamarisk_control::{AdmissionLaw, ClassId, Classes, Reason, Target};
 
-use super::confidence::Estimate;
-use super::engine::Run;
-use super::global::GlobalRun;
-use super::ledger::{ClassTally, FlowCounts, StageBase};
-use super::plan::Plan;
-use super::stage::StageRun;
-use super::tally::{Counts, Times};
+use self::confidence::Estimate;
+use crate::sim::plan::resolved::Plan;
+use crate::sim::run::Run;
+use crate::sim::run::global::GlobalRun;
+use crate::sim::run::ledger::{ClassTally, FlowCounts, StageBase};
+use crate::sim::run::simulation::Simulation;
+use crate::sim::run::stage::StageRun;
+use crate::sim::run::tally::{Counts, Times};
+use crate::sim::run::watch::Watch;
 
 /// All that is known of the measured time of one run. The same scenario, laws and seed
 /// give an equal report.
@@ -172,8 +176,23 @@ impl ClassReport {
     }
 }
 
+impl Simulation {
+    /// Runs it with no law at any stage.
+    pub fn run(&self, seed: u64) -> Report {
+        self.start(seed).finish()
+    }
+}
+
+impl<W: Watch> Run<'_, W> {
+    /// Runs to the end of the scenario's time.
+    pub fn finish(mut self) -> Report {
+        self.run_to_end();
+        Report::new(&self)
+    }
+}
+
 impl Report {
-    pub(super) fn new<W>(run: &Run<'_, W>) -> Self {
+    pub(in crate::sim) fn new<W>(run: &Run<'_, W>) -> Self {
         let Plan { end, warm_up, .. } = *run.plan;
         let counted = run.stages.iter().flat_map(|stage| &stage.classes);
         Self {
@@ -183,7 +202,7 @@ impl Report {
             classes: class_reports(run),
             stages: stage_reports(run),
             flows: run.ledger.flows.to_vec(),
-            global: run.global.as_ref().map(GlobalRun::report),
+            global: run.global.as_ref().map(global_report),
         }
     }
 
@@ -194,6 +213,15 @@ impl Report {
         let squares: f64 = flows.iter().map(|flow| (flow.in_time as f64).powi(2)).sum();
         if squares == 0.0 { 1.0 } else { sum * sum / (squares * flows.len() as f64) }
     }
+}
+
+fn global_report(global: &GlobalRun) -> GlobalReport {
+    let stage = |(index, promised): (usize, &Classes)| GlobalStageReport {
+        share: global.law.share(index),
+        targets: promised.iter().map(|(_, class)| class.target).collect(),
+    };
+    let stages = global.promised.iter().enumerate().map(stage).collect();
+    GlobalReport { law: global.law.name(), stages }
 }
 
 fn class_reports<W>(run: &Run<'_, W>) -> Vec<ClassReport> {

@@ -85,7 +85,7 @@ impl Profile {
         self.points.last().map_or(0.0, |point| point.1)
     }
 
-    pub(super) fn curve(&self) -> Result<Curve, InvalidProfile> {
+    pub(in crate::sim) fn curve(&self) -> Result<Curve, InvalidProfile> {
         for &(_, value) in &self.points {
             if !value.is_finite() || value < 0.0 {
                 return Err(InvalidProfile::Value(value));
@@ -109,7 +109,7 @@ impl Profile {
 
 /// A profile made ready to be followed. Time is in nanoseconds, values as they are.
 #[derive(Clone, Debug)]
-pub(super) struct Curve {
+pub(in crate::sim) struct Curve {
     lines: Box<[Line]>,
     last: f64,
 }
@@ -125,12 +125,12 @@ struct Line {
 impl Curve {
     /// The value, if it never changes.
     #[inline]
-    pub(super) fn constant(&self) -> Option<f64> {
+    pub(in crate::sim) fn constant(&self) -> Option<f64> {
         self.lines.is_empty().then_some(self.last)
     }
 
     /// The value at `at`.
-    pub(super) fn value(&self, at: u64) -> f64 {
+    pub(in crate::sim) fn value(&self, at: u64) -> f64 {
         let at = at as f64;
         match self.lines_from(at).first() {
             Some(line) => line.value + line.slope * (at - line.from).max(0.0),
@@ -145,7 +145,7 @@ impl Curve {
 
     /// When, from `at` on, `area` (value × seconds) has come together; `None` if never.
     /// The inverse of the integrated rate: unit-mean gaps go in, arrivals come out.
-    pub(super) fn reach(&self, at: u64, area: f64) -> Option<u64> {
+    pub(in crate::sim) fn reach(&self, at: u64, area: f64) -> Option<u64> {
         let mut at = at as f64;
         let mut left = area * 1e9;
         for line in self.lines_from(at) {

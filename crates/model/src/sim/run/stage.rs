@@ -11,27 +11,27 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, Moved, Reason, Rejection,
-    Timestamp, Waiting,
+    Timestamp,
 };
 use tamarisk_laws::Knobs;
 
-use super::inside::Inside;
-use super::job::{Job, Jobs, Phase};
-use super::lines::Lines;
-use super::plan::{NextIs, StagePlan};
+use super::job::{Job, Jobs, Phase, deadline, waiting};
+use super::occupancy::Inside;
+use super::queue::Lines;
 use super::ruling::{Ruled, Ruler};
 use super::tally::{Counts, Course, Times};
 use super::watch::Outcome;
+use crate::sim::plan::resolved::stage::{NextIs, StagePlan};
 
 /// As many events may be parked at a time as in a live stage.
 const PARKED_MAX: u32 = 1_024;
 
-pub(super) struct StageRun {
-    pub(super) ruling: Ruler,
-    pub(super) inside: Inside,
+pub(in crate::sim) struct StageRun {
+    pub(in crate::sim) ruling: Ruler,
+    pub(in crate::sim) inside: Inside,
     /// As the slow laws have set them last, or as the stage is built.
     pub(super) knobs: Knobs,
-    pub(super) courses: Courses,
+    pub(in crate::sim) courses: Courses,
     /// How many times as long as at full quality its work takes.
     pub(super) times: f64,
     /// How long events of each class may run, in nanoseconds; empty if nobody ends them.
@@ -45,18 +45,18 @@ pub(super) struct StageRun {
     busy: u32,
     /// Let through by a law with a limit of its own, and waiting for a worker.
     behind: VecDeque<u32>,
-    pub(super) classes: Box<[StageTally]>,
-    pub(super) reasons: Vec<(Reason, u64)>,
+    pub(in crate::sim) classes: Box<[StageTally]>,
+    pub(in crate::sim) reasons: Vec<(Reason, u64)>,
     /// When it was told how busy the processors are, and the area under the number running
     /// until then.
     pub(super) cpu_told: (u64, i128),
 }
 
 /// The knobs in time.
-pub(super) struct Courses {
-    pub(super) workers: Course,
-    pub(super) batch: Course,
-    pub(super) quality: Course,
+pub(in crate::sim) struct Courses {
+    pub(in crate::sim) workers: Course,
+    pub(in crate::sim) batch: Course,
+    pub(in crate::sim) quality: Course,
 }
 
 impl Courses {
@@ -68,14 +68,14 @@ impl Courses {
 
 /// What a stage did for one class.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StageTally {
-    pub(super) counts: Counts,
+pub(in crate::sim) struct StageTally {
+    pub(in crate::sim) counts: Counts,
     /// Of those rejected, how many found a place free.
-    pub(super) rejected_idle: u64,
+    pub(in crate::sim) rejected_idle: u64,
     /// In the queue, of all that were started.
-    pub(super) wait: Times,
+    pub(in crate::sim) wait: Times,
     /// From entering to the end, of all that were completed.
-    pub(super) response: Times,
+    pub(in crate::sim) response: Times,
 }
 
 /// What became of an event at the door.
@@ -426,15 +426,4 @@ impl StageRun {
 pub(super) enum Next {
     Run(u32),
     Drop(u32),
-}
-
-#[inline]
-fn deadline(job: &Job) -> Option<Timestamp> {
-    (job.deadline != u64::MAX).then_some(Timestamp::from_nanos(job.deadline))
-}
-
-#[inline]
-pub(super) fn waiting(job: &Job) -> Waiting {
-    let entered = Timestamp::from_nanos(job.entered);
-    Waiting { class: job.class, entered, deadline: deadline(job), kind: u64::from(job.kind) }
 }

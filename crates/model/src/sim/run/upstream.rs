@@ -1,71 +1,11 @@
 //! What stands behind a stage, where that is more than its workers: work without a worker,
 //! replies that never come, streams, and times in which nothing moves.
 
-use super::distribution::Sampler;
-use super::engine::{Event, Run, round};
+use super::calendar::Event;
 use super::job::Phase;
-use super::random::Stream;
 use super::watch::{Outcome, Watch, What};
-
-/// Spans of time, in order, none of which touch.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Spans(Box<[(u64, u64)]>);
-
-impl Spans {
-    /// `None` if they are empty, or out of order.
-    pub(super) fn new(spans: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
-        let spans: Box<[_]> = spans.into_iter().collect();
-        let ordered = spans.windows(2).all(|pair| pair[0].1 < pair[1].0);
-        (ordered && spans.iter().all(|span| span.0 < span.1)).then_some(Self(spans))
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn contain(&self, at: u64) -> bool {
-        self.0.iter().any(|&(from, until)| from <= at && at < until)
-    }
-
-    /// When, from `at` on, so much time has passed that is in none of them.
-    #[inline]
-    pub(super) fn after(&self, at: u64, time: u64) -> u64 {
-        let mut end = at.saturating_add(time);
-        for &(from, until) in &self.0 {
-            if until > at && from <= end {
-                end = end.saturating_add(until - from.max(at));
-            }
-        }
-        end
-    }
-
-    /// How much of the time from `from` until `until` is in none of them.
-    #[inline]
-    pub(super) fn outside(&self, from: u64, until: u64) -> u64 {
-        let within = self.0.iter().map(|span| span.1.min(until).saturating_sub(span.0.max(from)));
-        until - from - within.sum::<u64>()
-    }
-}
-
-/// What a stage has behind it besides workers.
-#[derive(Clone, Debug)]
-pub(super) struct UpstreamPlan {
-    /// For each sort of events.
-    pub(super) sorts: Box<[SortPlan]>,
-    /// What is sent in these is lost.
-    pub(super) outages: Spans,
-    /// After so long a reply that never comes is given up, in nanoseconds.
-    pub(super) answer_time: u64,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct SortPlan {
-    pub(super) needs_worker: bool,
-    /// From having a worker to the first data of a stream; `None` of what is no stream.
-    pub(super) first_data: Option<Sampler>,
-    /// The share of which no reply comes.
-    pub(super) lost: f64,
-}
+use super::{Run, round};
+use crate::sim::plan::random::Stream;
 
 /// Where the draws begin that decide which requests are lost: retries draw below it.
 const LOSSES: u64 = 1 << 32;
@@ -154,29 +94,5 @@ impl<W: Watch> Run<'_, W> {
             // The stage goes on to its end.
             Phase::Running | Phase::Parked | Phase::Away => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_stands_still_in_a_pause_and_goes_on_after() {
-        let pauses = Spans::new([(10, 20), (30, 35)]).unwrap();
-        for (at, time, end) in
-            [(0, 9, 9), (0, 11, 21), (5, 5, 20), (12, 3, 23), (0, 25, 40), (20, 5, 25), (40, 7, 47)]
-        {
-            assert_eq!(pauses.after(at, time), end, "{time} from {at}");
-            assert_eq!(pauses.outside(at, end), time, "from {at} to {end}");
-        }
-    }
-
-    #[test]
-    fn spans_that_touch_or_end_before_they_begin_are_refused() {
-        assert!(Spans::new([(10, 20), (20, 30)]).is_none());
-        assert!(Spans::new([(10, 10)]).is_none());
-        assert!(Spans::new([(10, 20), (5, 6)]).is_none());
-        assert!(Spans::new([]).is_some_and(|spans| spans.is_empty()));
     }
 }

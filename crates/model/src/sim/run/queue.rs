@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use tamarisk_control::{AdmissionLaw, Backlog, Order};
 
-use super::job::{Job, Jobs};
-use super::plan::{NextIs, StagePlan};
-use super::stage::waiting;
+use super::job::{Job, Jobs, waiting};
+use crate::sim::plan::resolved::stage::{NextIs, StagePlan};
 
 /// Lines in which events wait, of more important classes before others.
 pub(super) struct Lines(Box<[VecDeque<u32>]>);

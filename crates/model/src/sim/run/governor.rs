@@ -1,13 +1,12 @@
 //! The governor of a stage: gives the laws the time, and the stage what they set.
 
-use std::time::Duration;
-
 use tamarisk_control::{Activity, Change, ClassId, Dequeue, Ratio, Timestamp};
 
-use super::job::Jobs;
-use super::plan::StagePlan;
-use super::stage::{StageRun, waiting};
+use super::job::{Jobs, waiting};
+use super::stage::StageRun;
 use super::tally::Counts;
+use crate::sim::plan::resolved::stage::StagePlan;
+use crate::sim::plan::time::nanos;
 
 /// Those whose place a tick has changed. Kept for its memory.
 #[derive(Default)]
@@ -98,8 +97,4 @@ impl StageRun {
             self.drop_event(now, job, Change::Dropped);
         }
     }
-}
-
-fn nanos(limit: Duration) -> u64 {
-    u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)
 }

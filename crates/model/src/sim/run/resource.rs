@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::plan::ResourcePlan;
-use super::scenario::ResourceKind;
-use super::speed::Speed;
-use super::upstream::Spans;
+use crate::sim::plan::intervals::Intervals;
+use crate::sim::plan::resolved::ResourcePlan;
+use crate::sim::plan::resource::ResourceKind;
+use crate::sim::plan::speed::Speed;
 
 #[derive(Debug)]
 pub(super) enum ResourceRun {
@@ -35,7 +35,7 @@ impl ResourceRun {
 pub(super) struct Shared {
     speed: Speed,
     /// Nothing is done in these.
-    pauses: Spans,
+    pauses: Intervals,
     /// What each has got, in nanoseconds of work; and when that was.
     served: f64,
     at: u64,
@@ -48,7 +48,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn new(speed: Speed, pauses: Spans) -> Self {
+    fn new(speed: Speed, pauses: Intervals) -> Self {
         let jobs = BinaryHeap::new();
         Self { speed, pauses, served: 0.0, at: 0, jobs, came: 0, scheduled: u64::MAX }
     }
@@ -163,7 +163,7 @@ mod tests {
 
     /// Runs jobs of (coming, work) through one resource; when each ends.
     fn ends(speed: Speed, jobs: &[(u64, f64)]) -> Vec<u64> {
-        let mut shared = Shared::new(speed, Spans::default());
+        let mut shared = Shared::new(speed, Intervals::default());
         let mut ends = vec![0; jobs.len()];
         let mut coming = jobs.iter().enumerate().peekable();
         let mut calendar = std::collections::BTreeSet::new();

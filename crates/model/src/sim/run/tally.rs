@@ -5,7 +5,7 @@ use super::watch::Outcome;
 
 /// Durations in buckets that are at most 1/64 of their value wide.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Histogram {
+pub(in crate::sim) struct Histogram {
     /// Grown on demand; a duration of an hour needs 2400 buckets.
     counts: Vec<u64>,
 }
@@ -32,7 +32,7 @@ impl Histogram {
 
     /// The middle of the bucket in which the value of nearest rank lies, in
     /// nanoseconds; `None` of nothing.
-    pub(super) fn quantile(&self, share: f64) -> Option<f64> {
+    pub(in crate::sim) fn quantile(&self, share: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let rank = ((share * total as f64).ceil() as u64).clamp(1, total.max(1));
         let mut seen = 0;
@@ -58,23 +58,23 @@ fn lower_bound(bucket: usize) -> f64 {
 
 /// Durations of one kind: how many, how long together, how they spread.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Times {
-    pub(super) count: u64,
+pub(in crate::sim) struct Times {
+    pub(in crate::sim) count: u64,
     /// Exact, in nanoseconds.
-    pub(super) sum: u128,
-    pub(super) histogram: Histogram,
+    pub(in crate::sim) sum: u128,
+    pub(in crate::sim) histogram: Histogram,
     /// `count` and `sum` at the beginning of each part of the measured time, and at
     /// the end of the last.
     marks: Vec<(u64, u128)>,
 }
 
 impl Times {
-    pub(super) fn mark(&mut self) {
+    pub(in crate::sim) fn mark(&mut self) {
         self.marks.push((self.count, self.sum));
     }
 
     /// The mean of each part, in seconds; of one without any, none.
-    pub(super) fn batch_means(&self) -> impl Iterator<Item = f64> {
+    pub(in crate::sim) fn batch_means(&self) -> impl Iterator<Item = f64> {
         self.marks.windows(2).filter(|pair| pair[0].0 < pair[1].0).map(|pair| {
             let count = (pair[1].0 - pair[0].0) as f64;
             (pair[1].1 - pair[0].1) as f64 / count / 1e9
@@ -82,7 +82,7 @@ impl Times {
     }
 
     #[inline]
-    pub(super) fn record(&mut self, nanos: u64) {
+    pub(in crate::sim) fn record(&mut self, nanos: u64) {
         self.count += 1;
         self.sum += u128::from(nanos);
         self.histogram.record(nanos);
@@ -114,7 +114,7 @@ impl Counts {
     }
 
     #[inline]
-    pub(super) fn end(&mut self, outcome: Outcome) {
+    pub(in crate::sim) fn end(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Completed => self.completed += 1,
             Outcome::Rejected(_) => self.rejected += 1,
@@ -125,7 +125,7 @@ impl Counts {
     }
 
     /// What came after `earlier`.
-    pub(super) fn since(&self, earlier: &Self) -> Self {
+    pub(in crate::sim) fn since(&self, earlier: &Self) -> Self {
         Self {
             offered: self.offered - earlier.offered,
             rejected: self.rejected - earlier.rejected,
@@ -139,34 +139,34 @@ impl Counts {
 
 /// A number in time, and its integral.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Level {
-    pub(super) now: u32,
+pub(in crate::sim) struct Level {
+    pub(in crate::sim) now: u32,
     /// The integral up to an instant `t` is `now·t − owed`, exact in nanoseconds.
     owed: i128,
 }
 
 impl Level {
     #[inline]
-    pub(super) fn up(&mut self, at: u64) {
+    pub(in crate::sim) fn up(&mut self, at: u64) {
         self.now += 1;
         self.owed += i128::from(at);
     }
 
     #[inline]
-    pub(super) fn down(&mut self, at: u64) {
+    pub(in crate::sim) fn down(&mut self, at: u64) {
         self.now -= 1;
         self.owed -= i128::from(at);
     }
 
     /// The integral from the beginning until `at`.
-    pub(super) fn area(&self, at: u64) -> i128 {
+    pub(in crate::sim) fn area(&self, at: u64) -> i128 {
         i128::from(self.now) * i128::from(at) - self.owed
     }
 }
 
 /// What a law sets, in time, and its integral.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Course {
+pub(in crate::sim) struct Course {
     value: f64,
     /// The integral until `since`, in nanoseconds.
     area: f64,
@@ -175,16 +175,16 @@ pub(super) struct Course {
 
 impl Course {
     /// `value` from the beginning on.
-    pub(super) const fn new(value: f64) -> Self {
+    pub(in crate::sim) const fn new(value: f64) -> Self {
         Self { value, area: 0.0, since: 0 }
     }
 
-    pub(super) fn set(&mut self, at: u64, value: f64) {
+    pub(in crate::sim) fn set(&mut self, at: u64, value: f64) {
         *self = Self { value, area: self.area(at), since: at };
     }
 
     /// The integral from the beginning until `at`.
-    pub(super) fn area(&self, at: u64) -> f64 {
+    pub(in crate::sim) fn area(&self, at: u64) -> f64 {
         self.area + self.value * (at - self.since) as f64
     }
 }

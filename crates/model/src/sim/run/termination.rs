@@ -1,9 +1,10 @@
 //! Ending running events early.
 
-use super::engine::{Event, Run};
-use super::plan::Place;
+use super::Run;
+use super::calendar::Event;
 use super::resource::ResourceRun;
 use super::watch::Watch;
+use crate::sim::plan::resolved::stage::Place;
 
 impl<W: Watch> Run<'_, W> {
     /// Somebody's limit may have come.

@@ -131,7 +131,7 @@ impl Distribution {
         Ok(if mean > 0.0 { (square / (mean * mean) - 1.0).max(0.0) } else { 0.0 })
     }
 
-    pub(super) fn sampler(&self) -> Result<Sampler, InvalidDistribution> {
+    pub(in crate::sim) fn sampler(&self) -> Result<Sampler, InvalidDistribution> {
         self.check(0)?;
         Ok(self.checked_sampler())
     }
@@ -282,7 +282,7 @@ fn check_probabilities(shares: impl Iterator<Item = f64>) -> Result<(), InvalidD
 }
 
 /// Whether these are probabilities of which exactly one comes true; if not, their sum.
-pub(super) fn add_up(shares: &[f64]) -> Result<(), f64> {
+pub(in crate::sim) fn add_up(shares: &[f64]) -> Result<(), f64> {
     /// Enough for a third written with ten digits.
     const SLACK: f64 = 1e-9;
     let sum: f64 = shares.iter().sum();
@@ -292,11 +292,11 @@ pub(super) fn add_up(shares: &[f64]) -> Result<(), f64> {
 
 /// A choice with given probabilities.
 #[derive(Clone, Debug)]
-pub(super) struct Shares<T>(Box<[(f64, T)]>);
+pub(in crate::sim) struct Shares<T>(Box<[(f64, T)]>);
 
 impl<T> Shares<T> {
     /// Of at least one.
-    pub(super) fn new(parts: impl IntoIterator<Item = (f64, T)>) -> Self {
+    pub(in crate::sim) fn new(parts: impl IntoIterator<Item = (f64, T)>) -> Self {
         let mut sum = 0.0;
         let cumulated = parts.into_iter().filter(|(share, _)| *share > 0.0).map(|(share, part)| {
             sum += share;
@@ -309,7 +309,7 @@ impl<T> Shares<T> {
 
     /// Draws one; a choice of one draws no number.
     #[inline]
-    pub(super) fn draw(&self, random: &mut Stream) -> &T {
+    pub(in crate::sim) fn draw(&self, random: &mut Stream) -> &T {
         let (last, others) = self.0.split_last().expect("there is at least one");
         if others.is_empty() {
             return &last.1;
@@ -318,14 +318,14 @@ impl<T> Shares<T> {
         others.iter().find(|(below, _)| at < *below).map_or(&last.1, |(_, part)| part)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(in crate::sim) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|(_, part)| part)
     }
 }
 
 /// A distribution made ready to draw from; in nanoseconds.
 #[derive(Clone, Debug)]
-pub(super) enum Sampler {
+pub(in crate::sim) enum Sampler {
     Constant(f64),
     Exponential(f64),
     Erlang { stages: u32, mean_of_each: f64 },
@@ -339,7 +339,7 @@ pub(super) enum Sampler {
 
 impl Sampler {
     #[inline]
-    pub(super) fn sample(&self, random: &mut Stream) -> f64 {
+    pub(in crate::sim) fn sample(&self, random: &mut Stream) -> f64 {
         if let Self::Exponential(mean) = self {
             return exponential(random) * mean;
         }
@@ -374,7 +374,7 @@ impl Sampler {
 }
 
 #[inline]
-pub(super) fn exponential(random: &mut Stream) -> f64 {
+pub(in crate::sim) fn exponential(random: &mut Stream) -> f64 {
     Exp1.sample(random)
 }
 

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use super::engine::{Event, Run, round};
+use super::calendar::Event;
 use super::job::{Job, NOBODY, Phase};
-use super::plan::{ClientPlan, LoadPlan, Renewal, Sort};
-use super::random::Stream;
-use super::scenario::Heed;
 use super::watch::{Outcome, Watch};
+use super::{Run, round};
+use crate::sim::plan::client::Heed;
+use crate::sim::plan::random::Stream;
+use crate::sim::plan::resolved::client::{ClientPlan, LoadPlan, Renewal};
+use crate::sim::plan::resolved::sort::Sort;
+use crate::sim::plan::time::nanos;
 
 /// A group of clients.
 #[derive(Debug)]
@@ -264,8 +267,4 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         is_lost: false,
         is_left: false,
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

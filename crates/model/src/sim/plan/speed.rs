@@ -81,12 +81,12 @@ impl Speed {
 
     /// What each of `running` gets; zero of none.
     #[inline]
-    pub(super) fn of_each(&self, running: u32) -> f64 {
+    pub(in crate::sim) fn of_each(&self, running: u32) -> f64 {
         if running == 0 { 0.0 } else { self.total(running) / f64::from(running) }
     }
 
     /// Whether this may be the speed of something that runs up to `running` at once.
-    pub(super) fn check(&self, running: u32) -> Result<(), InvalidSpeed> {
+    pub(in crate::sim) fn check(&self, running: u32) -> Result<(), InvalidSpeed> {
         let positive = |value: f64| {
             if value.is_finite() && value > 0.0 { Ok(()) } else { Err(InvalidSpeed::Value(value)) }
         };

@@ -14,7 +14,7 @@ use rand::{Rng, TryRng};
 /// SplitMix64, of Steele14: one word of state, so that a request can carry it;
 /// the same numbers on every machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stream(u64);
+pub(in crate::sim) struct Stream(u64);
 
 /// 2⁶⁴ divided by the golden ratio, made odd.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -22,31 +22,31 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 impl Stream {
     /// The stream that goes on from `state`.
     #[inline]
-    pub(super) const fn from_state(state: u64) -> Self {
+    pub(in crate::sim) const fn from_state(state: u64) -> Self {
         Self(state)
     }
 
     /// The stream number `index` of those that `seed` stands for.
-    pub(super) const fn derived(seed: u64, index: u64) -> Self {
+    pub(in crate::sim) const fn derived(seed: u64, index: u64) -> Self {
         Self(mix(mix(seed.wrapping_add(GAMMA)) ^ mix(index.wrapping_mul(GAMMA).wrapping_add(1))))
     }
 
     #[inline]
-    pub(super) const fn next(&mut self) -> u64 {
+    pub(in crate::sim) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GAMMA);
         mix(self.0)
     }
 
     /// Uniform in `0.0..1.0`.
     #[inline]
-    pub(super) const fn uniform(&mut self) -> f64 {
+    pub(in crate::sim) const fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// Uniform in `0..count`, which must not be zero. The bias of the
     /// multiplication is below 2⁻³² for any count that fits.
     #[inline]
-    pub(super) const fn below(&mut self, count: u32) -> u32 {
+    pub(in crate::sim) const fn below(&mut self, count: u32) -> u32 {
         (((self.next() >> 32) * count as u64) >> 32) as u32
     }
 }

@@ -4,7 +4,7 @@ use tamarisk_control::{Backlog, ClassId, Concurrency};
 
 use super::tally::Level;
 
-pub(super) struct Inside {
+pub(in crate::sim) struct Inside {
     /// How many may be let through: the limit of the law, or the workers.
     pub(super) workers: Concurrency,
     queued_of: Box<[u32]>,
@@ -12,10 +12,10 @@ pub(super) struct Inside {
     running_of: Box<[u32]>,
     /// Running without a place.
     parked_of: Box<[u32]>,
-    pub(super) queued: Level,
+    pub(in crate::sim) queued: Level,
     /// Begun.
-    pub(super) running: Level,
-    pub(super) parked: Level,
+    pub(in crate::sim) running: Level,
+    pub(in crate::sim) parked: Level,
     /// In a worker's batch, and not begun.
     to_begin: u32,
     /// The most that ran at once since the laws were asked last.
@@ -128,9 +128,9 @@ impl Inside {
     /// Totals are those of the classes.
     pub(super) fn balances(&self) -> bool {
         let Self { queued, running, parked, to_begin, .. } = self;
-        queued.now == self.queued_of.iter().sum()
-            && running.now + to_begin == self.running_of.iter().sum()
-            && parked.now == self.parked_of.iter().sum()
+        queued.now == self.queued_of.iter().sum::<u32>()
+            && running.now + to_begin == self.running_of.iter().sum::<u32>()
+            && parked.now == self.parked_of.iter().sum::<u32>()
     }
 
     /// Whether a queued event could have a place.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::calendar::NANOS_MAX;
 use super::distribution::InvalidDistribution;
 use super::profile::InvalidProfile;
 use super::speed::InvalidSpeed;
+use super::time::NANOS_MAX;
 
 const DAYS_MAX: u64 = NANOS_MAX / (24 * 3600 * 1_000_000_000);
 

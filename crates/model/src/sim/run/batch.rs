@@ -1,6 +1,6 @@
 //! Batches: what a worker takes at once, and how it comes from one event to the next.
 
-use super::engine::Run;
+use super::Run;
 use super::job::{NOBODY, Phase};
 use super::stage::Next;
 use super::watch::Watch;

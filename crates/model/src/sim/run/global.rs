@@ -7,24 +7,22 @@
 
 use std::time::Duration;
 
-use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample, Times};
-use tamarisk_control::{ClassId, Classes, Decision, Ratio, Rejection, Target, Timestamp};
-use tamarisk_laws::fair::InvalidStageCount;
+use tamarisk_control::global::{GlobalLaw, GraphSample, StageSample, Times};
+use tamarisk_control::{Classes, Decision, Ratio, Rejection, Timestamp};
 
 use super::job::Job;
-use super::plan::Plan;
-use super::report::{GlobalReport, GlobalStageReport};
 use super::stage::StageRun;
 use super::tally;
+use crate::sim::plan::resolved::Plan;
 
 /// A global law at work.
-pub(super) struct GlobalRun {
-    law: Box<dyn GlobalLaw>,
+pub(in crate::sim) struct GlobalRun {
+    pub(in crate::sim) law: Box<dyn GlobalLaw>,
     sample: Sample,
     /// The strictest percentile that is promised.
     percentile: Ratio,
     /// What each stage promises now.
-    promised: Box<[Classes]>,
+    pub(in crate::sim) promised: Box<[Classes]>,
 }
 
 /// What has happened since the last sample.
@@ -43,16 +41,15 @@ struct StageTally {
 }
 
 impl GlobalRun {
-    pub(super) fn new(law: Box<dyn GlobalLaw>, plan: &Plan) -> Result<Self, InvalidStageCount> {
+    pub(super) fn new(law: Box<dyn GlobalLaw>, plan: &Plan) -> Self {
         let count = plan.stages.len();
-        InvalidStageCount::check(count)?;
         let percentiles = plan.classes.iter().map(|(_, class)| class.target.at().get());
-        Ok(Self {
+        Self {
             law,
             sample: Sample::new(0, count),
             percentile: Ratio::saturating(percentiles.fold(0.0, f64::max)),
             promised: vec![plan.classes.clone(); count].into(),
-        })
+        }
     }
 
     /// A request asks to enter the network.
@@ -123,17 +120,6 @@ impl GlobalRun {
                 *promised = classes;
             }
         }
-    }
-
-    pub(super) fn report(&self) -> GlobalReport {
-        let stage = |(index, promised): (usize, &Classes)| {
-            let share: Option<Share> = self.law.share(index);
-            let target =
-                |(_, class): (ClassId, &tamarisk_control::Class)| -> Target { class.target };
-            GlobalStageReport { share, targets: promised.iter().map(target).collect() }
-        };
-        let stages = self.promised.iter().enumerate().map(stage).collect();
-        GlobalReport { law: self.law.name(), stages }
     }
 }
 

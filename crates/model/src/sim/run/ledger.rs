@@ -2,43 +2,43 @@
 
 use tamarisk_control::ClassId;
 
-use super::plan::Plan;
 use super::stage::{StageRun, StageTally};
 use super::tally::{Counts, Level, Times};
 use super::watch::Outcome;
+use crate::sim::plan::resolved::Plan;
 
-pub(super) struct Ledger {
-    pub(super) classes: Box<[ClassTally]>,
-    pub(super) flows: Box<[FlowCounts]>,
+pub(in crate::sim) struct Ledger {
+    pub(in crate::sim) classes: Box<[ClassTally]>,
+    pub(in crate::sim) flows: Box<[FlowCounts]>,
     /// One more than the parts of the measured time that are over.
-    pub(super) batches_begun: u32,
+    pub(in crate::sim) batches_begun: u32,
     /// Everything as it stood when measuring began.
-    pub(super) base: Base,
+    pub(in crate::sim) base: Base,
 }
 
 /// What became of one class.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ClassTally {
+pub(in crate::sim) struct ClassTally {
     /// Since the beginning of all, the warm-up included.
-    pub(super) counts: Counts,
+    pub(in crate::sim) counts: Counts,
     /// Response time to be met, in nanoseconds, and by which share.
     target: u64,
     percentile: f64,
     /// Of those completed since measuring began, how many kept it, and by how much the
     /// others together missed it.
-    pub(super) in_time: u64,
-    pub(super) late: u128,
-    pub(super) retried: u64,
-    pub(super) given_up: u64,
-    pub(super) response: Times,
+    pub(in crate::sim) in_time: u64,
+    pub(in crate::sim) late: u128,
+    pub(in crate::sim) retried: u64,
+    pub(in crate::sim) given_up: u64,
+    pub(in crate::sim) response: Times,
     /// In the present second.
     completed_now: u64,
     in_time_now: u64,
     /// Whether the promise was broken in the last second that could tell.
     is_over: bool,
-    pub(super) seconds_over: u64,
+    pub(in crate::sim) seconds_over: u64,
     /// `in_time` at the end of each part.
-    pub(super) in_time_marks: Vec<u64>,
+    pub(in crate::sim) in_time_marks: Vec<u64>,
 }
 
 /// What came of the requests of one flow, in the measured time.
@@ -53,23 +53,23 @@ pub struct FlowCounts {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Base {
-    pub(super) classes: Vec<Counts>,
-    pub(super) stages: Vec<StageBase>,
+pub(in crate::sim) struct Base {
+    pub(in crate::sim) classes: Vec<Counts>,
+    pub(in crate::sim) stages: Vec<StageBase>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct StageBase {
-    pub(super) classes: Vec<Counts>,
-    pub(super) queued: i128,
-    pub(super) running: i128,
-    pub(super) parked: i128,
+pub(in crate::sim) struct StageBase {
+    pub(in crate::sim) classes: Vec<Counts>,
+    pub(in crate::sim) queued: i128,
+    pub(in crate::sim) running: i128,
+    pub(in crate::sim) parked: i128,
     /// Of workers, batch and quality.
-    pub(super) knobs: [f64; 3],
+    pub(in crate::sim) knobs: [f64; 3],
 }
 
 impl Ledger {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(in crate::sim) fn new(plan: &Plan) -> Self {
         let tally = |target: tamarisk_control::Target| ClassTally {
             target: target.response_time().as_nanos() as u64,
             percentile: target.at().get(),
@@ -84,13 +84,19 @@ impl Ledger {
     }
 
     #[inline]
-    pub(super) fn offer(&mut self, class: ClassId, flow: u32) {
+    pub(in crate::sim) fn offer(&mut self, class: ClassId, flow: u32) {
         self.classes[class.index()].counts.offered += 1;
         self.flows[flow as usize].offered += 1;
     }
 
     #[inline]
-    pub(super) fn leave(&mut self, class: ClassId, flow: u32, outcome: Outcome, response: u64) {
+    pub(in crate::sim) fn leave(
+        &mut self,
+        class: ClassId,
+        flow: u32,
+        outcome: Outcome,
+        response: u64,
+    ) {
         let tally = &mut self.classes[class.index()];
         tally.counts.end(outcome);
         if outcome != Outcome::Completed {
@@ -111,23 +117,23 @@ impl Ledger {
     }
 
     /// A request came when there was no memory for more.
-    pub(super) fn turn_away(&mut self, class: ClassId, flow: u32) {
+    pub(in crate::sim) fn turn_away(&mut self, class: ClassId, flow: u32) {
         self.offer(class, flow);
         self.classes[class.index()].counts.rejected += 1;
     }
 
-    pub(super) fn retry(&mut self, class: ClassId) {
+    pub(in crate::sim) fn retry(&mut self, class: ClassId) {
         self.classes[class.index()].retried += 1;
     }
 
-    pub(super) fn give_up(&mut self, class: ClassId) {
+    pub(in crate::sim) fn give_up(&mut self, class: ClassId) {
         self.classes[class.index()].given_up += 1;
     }
 
     /// A second has passed. Its percentile of response times was over the target if
     /// fewer than that share of its answers were in time; a second without answers
     /// is as the one before, as long as somebody waits for one.
-    pub(super) fn second(&mut self) {
+    pub(in crate::sim) fn second(&mut self) {
         for tally in &mut self.classes {
             let inside = tally.counts.offered - tally.counts.ended();
             if tally.completed_now > 0 {
@@ -143,7 +149,7 @@ impl Ledger {
     }
 
     /// A part of the measured time begins at `now`, or the last one ends.
-    pub(super) fn mark(&mut self, now: u64, stages: &mut [StageRun]) {
+    pub(in crate::sim) fn mark(&mut self, now: u64, stages: &mut [StageRun]) {
         if self.batches_begun == 0 {
             self.begin(now, stages);
         }

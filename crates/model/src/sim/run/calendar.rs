@@ -6,15 +6,14 @@
 //! then what happens. Most events make one successor (an arrival the next one, a
 //! completion the next start), which takes the root's place: one walk, not two.
 
-/// An instant in nanoseconds must be below this, some 833 days; the count gets the
-/// next 40 bits (it wraps after a thousand thousand million entries, which only
-/// blurs the order within an instant), what happens the last 32.
-pub(super) const NANOS_MAX: u64 = (1 << TIME_BITS) - 1;
+use crate::sim::plan::time::{NANOS_MAX, TIME_BITS};
 
-const TIME_BITS: u32 = 56;
+/// It wraps after a million million entries, which only blurs the order within an instant.
 const COUNT_BITS: u32 = 40;
 const WHAT_BITS: u32 = 32;
 const ARITY: usize = 4;
+
+const _: () = assert!(TIME_BITS + COUNT_BITS + WHAT_BITS == u128::BITS);
 
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
@@ -97,6 +96,82 @@ impl Calendar {
             hole = parent;
         }
         entries[hole] = entry;
+    }
+}
+
+/// What can happen, as the calendar holds it: four bits of kind, and of whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The present step of a job is done.
+    StepDone(u32),
+    /// Somebody's work at a shared resource may be done.
+    Resource(u32),
+    /// A client that waited comes (again).
+    Wake(u32),
+    /// An open client's next request or session comes.
+    Arrival(u32),
+    /// The number of a closed client's users changes.
+    Users(u32),
+    /// A running event may have come to its limit.
+    Limit(u32),
+    /// A worker is done with an event that was ended early.
+    CleanedUp(u32),
+    /// A reply that never comes may be given up.
+    AnswerTime(u32),
+    /// The first data of a stream may be out.
+    FirstData(u32),
+    /// A client may leave.
+    Leave(u32),
+    /// The governors tick.
+    Tick,
+    /// A second has passed.
+    Second,
+    /// A part of the measured time begins.
+    Mark,
+}
+
+const OF_WHOM_BITS: u32 = 28;
+
+impl Event {
+    #[inline]
+    pub(super) fn pack(self) -> u32 {
+        let (kind, of_whom) = match self {
+            Self::StepDone(job) => (0, job),
+            Self::Resource(resource) => (1, resource),
+            Self::Wake(job) => (2, job),
+            Self::Arrival(client) => (3, client),
+            Self::Users(client) => (4, client),
+            Self::Tick => (5, 0),
+            Self::Second => (6, 0),
+            Self::Mark => (7, 0),
+            Self::Limit(job) => (8, job),
+            Self::CleanedUp(job) => (9, job),
+            Self::AnswerTime(job) => (10, job),
+            Self::FirstData(job) => (11, job),
+            Self::Leave(job) => (12, job),
+        };
+        debug_assert!(of_whom >> OF_WHOM_BITS == 0, "jobs and parts are bounded");
+        kind << OF_WHOM_BITS | of_whom
+    }
+
+    #[inline]
+    pub(super) fn unpack(packed: u32) -> Self {
+        let of_whom = packed & ((1 << OF_WHOM_BITS) - 1);
+        match packed >> OF_WHOM_BITS {
+            0 => Self::StepDone(of_whom),
+            1 => Self::Resource(of_whom),
+            2 => Self::Wake(of_whom),
+            3 => Self::Arrival(of_whom),
+            4 => Self::Users(of_whom),
+            5 => Self::Tick,
+            6 => Self::Second,
+            7 => Self::Mark,
+            8 => Self::Limit(of_whom),
+            9 => Self::CleanedUp(of_whom),
+            10 => Self::AnswerTime(of_whom),
+            11 => Self::FirstData(of_whom),
+            _ => Self::Leave(of_whom),
+        }
     }
 }
 

@@ -1,0 +1,37 @@
+//! What requests are told apart by: their class and kind together.
+
+use tamarisk_control::ClassId;
+
+use super::{check_names, class_named};
+use crate::sim::plan::invalid::InvalidScenario;
+use crate::sim::plan::scenario::Scenario;
+
+/// What requests are told apart by: their class alone, or their kind too.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sim) struct Sort {
+    pub(in crate::sim) class: ClassId,
+    /// As laws see it.
+    pub(in crate::sim) kind: u32,
+    /// Its place: classes come first, then kinds.
+    pub(in crate::sim) index: u32,
+}
+
+/// Classes, and then kinds.
+pub(super) fn sorts(scenario: &Scenario) -> Result<Vec<Sort>, InvalidScenario> {
+    check_names("kind", scenario.kinds.iter().map(|kind| &kind.name))?;
+    let classes = scenario.classes.iter().map(|(class, _)| (class, 0));
+    let mut sorts: Vec<_> = classes.collect();
+    for (index, kind) in scenario.kinds.iter().enumerate() {
+        if class_named(&kind.name, &scenario.classes).is_some() {
+            return Err(InvalidScenario::SameName(kind.name.clone()));
+        }
+        let class = class_named(&kind.class, &scenario.classes);
+        let unknown = || InvalidScenario::KindOfUnknownClass {
+            kind: kind.name.clone(),
+            class: kind.class.clone(),
+        };
+        sorts.push((class.ok_or_else(unknown)?, index as u32 + 1));
+    }
+    let sort = |(index, (class, kind))| Sort { class, kind, index };
+    Ok((0u32..).zip(sorts).map(sort).collect())
+}

@@ -1,0 +1,187 @@
+//! The simulation itself: takes what happens next from the calendar, and lets it happen.
+
+mod batch;
+mod calendar;
+mod clients;
+pub(in crate::sim) mod global;
+mod governor;
+mod job;
+pub(in crate::sim) mod ledger;
+mod occupancy;
+mod queue;
+mod resource;
+pub(in crate::sim) mod ruling;
+mod service;
+pub(in crate::sim) mod simulation;
+pub(in crate::sim) mod stage;
+pub(in crate::sim) mod tally;
+mod termination;
+mod upstream;
+mod visit;
+pub(in crate::sim) mod watch;
+
+use tamarisk_control::Timestamp;
+
+use self::calendar::{Calendar, Event};
+use self::clients::ClientRun;
+use self::global::GlobalRun;
+use self::governor::Moves;
+use self::job::{Job, Jobs};
+use self::ledger::Ledger;
+use self::resource::ResourceRun;
+use self::stage::StageRun;
+use self::watch::{Seen, Watch, What};
+use super::plan::resolved::Plan;
+
+/// One run of a simulation.
+pub struct Run<'a, W> {
+    pub(in crate::sim) plan: &'a Plan,
+    pub(in crate::sim) seed: u64,
+    /// Nanoseconds since the beginning, as all times here.
+    now: u64,
+    calendar: Calendar,
+    jobs: Jobs,
+    /// Attempts so far.
+    offered: u64,
+    pub(in crate::sim) stages: Box<[StageRun]>,
+    resources: Box<[ResourceRun]>,
+    clients: Box<[ClientRun]>,
+    pub(in crate::sim) ledger: Ledger,
+    pub(in crate::sim) global: Option<GlobalRun>,
+    /// Stays of requests at stages so far.
+    visits: u64,
+    moves: Moves,
+    watch: W,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl<W: Watch> Run<'_, W> {
+    /// Runs to the end of the scenario's time.
+    pub(in crate::sim) fn run_to_end(&mut self) {
+        for stage in 0..self.stages.len() {
+            if self.stages[stage].ruling.has_slow_laws() {
+                self.tell_knobs(stage);
+            }
+        }
+        self.at(0, Event::Tick);
+        self.at(self.plan.warm_up, Event::Mark);
+        self.at(self.plan.warm_up.saturating_add(SECOND), Event::Second);
+        for client in 0..self.clients.len() {
+            self.begin_client(client as u32);
+        }
+        while let Some((at, event)) = self.calendar.pop() {
+            self.now = at;
+            self.happen(Event::unpack(event));
+            debug_assert!(self.balances(), "the accounts do not balance at {at} ns");
+        }
+        let Plan { warm_up, end, .. } = *self.plan;
+        self.now = end;
+        if (end - warm_up).is_multiple_of(SECOND) {
+            self.ledger.second();
+        }
+        self.mark();
+    }
+
+    #[inline]
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::StepDone(id) => self.step_done(id),
+            Event::Arrival(client) => self.arrive(client),
+            Event::Resource(resource) => self.resource_due(resource),
+            Event::Wake(id) => self.wake(id),
+            Event::Users(client) => self.change_users(client),
+            Event::Limit(id) => self.limit_reached(id),
+            Event::CleanedUp(id) => self.end_early(id),
+            Event::AnswerTime(id) => self.answer_time_over(id),
+            Event::FirstData(id) => self.first_data_due(id),
+            Event::Leave(id) => self.client_leaves(id),
+            Event::Tick => self.tick(),
+            Event::Second => {
+                self.ledger.second();
+                self.at(self.now + SECOND, Event::Second);
+            }
+            Event::Mark => {
+                self.mark();
+                let Plan { warm_up, end, batches, .. } = self.plan;
+                let next = u128::from(end - warm_up) * self.ledger.batches_begun as u128;
+                self.at(warm_up + (next / u128::from(*batches)) as u64, Event::Mark);
+            }
+        }
+    }
+
+    /// Enters into the calendar what happens before the end.
+    #[inline]
+    fn at(&mut self, nanos: u64, event: Event) {
+        if nanos < self.plan.end {
+            self.calendar.push(nanos, event.pack());
+        }
+    }
+
+    #[inline]
+    fn see(&mut self, id: u32, what: What) {
+        let job = &self.jobs[id];
+        self.watch.see(&Seen {
+            at: Timestamp::from_nanos(self.now),
+            number: job.number,
+            stage: job.stage,
+            class: job.class,
+            kind: u64::from(job.kind),
+            flow: job.flow,
+            what,
+        });
+    }
+
+    fn tick(&mut self) {
+        self.at(self.now + self.plan.tick, Event::Tick);
+        for stage in 0..self.stages.len() {
+            let mut moves = std::mem::take(&mut self.moves);
+            let plan = &self.plan.stages[stage];
+            if self.stages[stage].tick(self.now, &mut self.jobs, plan, &mut moves) {
+                self.tell_knobs(stage);
+            }
+            for id in moves.parked.drain(..) {
+                self.see(id, What::Parked);
+            }
+            self.begin_behind(stage as u32);
+            self.dispatch(stage as u32);
+            for id in moves.overdue.drain(..) {
+                self.drop_queued(id);
+            }
+            self.moves = moves;
+        }
+        if let Some(global) = &mut self.global {
+            global.tick(self.now, &mut self.stages);
+        }
+    }
+
+    fn tell_knobs(&mut self, stage: usize) {
+        let now = Timestamp::from_nanos(self.now);
+        self.watch.set(now, stage as u32, &self.stages[stage].knobs);
+    }
+
+    fn mark(&mut self) {
+        self.ledger.mark(self.now, &mut self.stages);
+    }
+
+    /// Every request is in exactly one place.
+    fn balances(&self) -> bool {
+        self.stages.iter().zip(&self.plan.stages).all(|(stage, plan)| stage.balances(plan))
+            && self.ledger.classes.iter().enumerate().all(|(class, tally)| {
+                let inside: u64 = self.stages.iter().map(|stage| stage.inside.of(class)).sum();
+                tally.counts.offered == tally.counts.ended() + inside
+            })
+    }
+
+    /// A slot for a new client or request; `None` if there are too many.
+    #[inline]
+    fn insert(&mut self, job: Job) -> Option<u32> {
+        self.jobs.insert(job)
+    }
+}
+
+/// Of nanoseconds that are not negative; what is too long saturates.
+#[inline]
+fn round(nanos: f64) -> u64 {
+    (nanos + 0.5) as u64
+}
