@@ -39,7 +39,7 @@ impl CoreShare {
         let group = Self(folder);
         for (file, limit) in limits {
             let path = group.0.join(file);
-            fs::write(&path, limit).with_context(|| format!("{} is refused", path.display()))?;
+            fs::write(&path, limit).with_context(|| format!("{} is rejected", path.display()))?;
         }
         Ok(group)
     }
@@ -51,7 +51,7 @@ impl CoreShare {
     pub fn add(&self, process: u32) -> Result<()> {
         let path = self.0.join("cgroup.procs");
         fs::write(&path, process.to_string())
-            .with_context(|| format!("{} is refused", path.display()))
+            .with_context(|| format!("{} is rejected", path.display()))
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Load {
     /// All requests that were answered.
     pub requests: f64,
     /// Those answered with something else than success.
-    pub refused: f64,
+    pub rejected: f64,
 }
 
 impl Wrk {
@@ -42,10 +42,10 @@ impl Wrk {
         ensure!(!text.contains("Socket errors"), "connections failed:\n{text}");
         let line = |part: &str| text.lines().find(|line| line.contains(part));
         let requests = line(" requests in ").and_then(|line| line.split_whitespace().next());
-        let refused = line("Non-2xx").and_then(|line| line.split_whitespace().last());
+        let rejected = line("Non-2xx").and_then(|line| line.split_whitespace().last());
         Ok(Load {
             requests: requests.with_context(|| format!("wrk counted nothing:\n{text}"))?.parse()?,
-            refused: refused.unwrap_or("0").parse()?,
+            rejected: rejected.unwrap_or("0").parse()?,
         })
     }
 

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     for repetition in 0..REPETITIONS {
         for (costs, server) in costs.iter_mut().zip([&crowded, &alone]) {
             let (micros, load) = WRK.cost(server, PATH, SECONDS)?;
-            ensure!(load.refused == 0.0, "{} requests were refused", load.refused);
+            ensure!(load.rejected == 0.0, "{} requests were rejected", load.rejected);
             costs.push(micros);
         }
         eprintln!("{}/{REPETITIONS}", repetition + 1);

@@ -211,7 +211,7 @@ struct Turn {
     fairness: f64,
     /// Response times in milliseconds: the median, the 90th and the 99th percentile, the longest.
     times: [f64; 4],
-    /// Requests that failed or were refused.
+    /// Requests that failed or were rejected.
     errors: f64,
     /// CPU time of the server, microseconds an answer.
     cost: f64,

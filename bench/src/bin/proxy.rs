@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     for repetition in 0..REPETITIONS {
         for (index, (name, proxy)) in proxies.iter().enumerate() {
             let (micros, load) = cost(proxy)?;
-            anyhow::ensure!(load.refused == 0.0, "{name} refused {} requests", load.refused);
+            anyhow::ensure!(load.rejected == 0.0, "{name} rejected {} requests", load.rejected);
             eprintln!("{}/{REPETITIONS} {name}: {micros:.2} µs", repetition + 1);
             costs[index].push(micros);
         }
@@ -51,30 +51,30 @@ fn main() -> Result<()> {
         per_run(0).map(|((ours, haproxy), nginx)| ours / haproxy.min(*nginx)).collect();
     let Spread { median, least, greatest } = spread(ratios);
     println!("tamarisk ÷ the better of the two, paired: {median:.2}  ({least:.2} … {greatest:.2})");
-    refusing(&proxies[0].1)
+    rejecting(&proxies[0].1)
 }
 
-/// The same proxy with nearly everything refused, beside it with everything passed on.
-fn refusing(passing: &Server) -> Result<()> {
+/// The same proxy with nearly everything rejected, beside it with everything passed on.
+fn rejecting(passing: &Server) -> Result<()> {
     let slow = demo_service()?;
     // With all connections waiting for it, its answers would take 160 ms.
-    let refusing = protect(slow.address, "100ms")?;
+    let rejecting = protect(slow.address, "100ms")?;
     let mut ratios = Vec::new();
     let mut costs = Vec::new();
-    load(&refusing, 2)?;
+    load(&rejecting, 2)?;
     for _ in 0..REPETITIONS {
         let (passed, _) = cost(passing)?;
-        let before = refusing.cpu_time();
-        let load = load(&refusing, SECONDS)?;
-        let micros = (refusing.cpu_time() - before).as_secs_f64() * 1e6;
+        let before = rejecting.cpu_time();
+        let load = load(&rejecting, SECONDS)?;
+        let micros = (rejecting.cpu_time() - before).as_secs_f64() * 1e6;
         // What was passed on in the meantime is not what is measured here.
-        let refused = (micros - passed * (load.requests - load.refused)) / load.refused;
-        costs.push(refused);
-        ratios.push(refused / passed);
+        let rejected = (micros - passed * (load.requests - load.rejected)) / load.rejected;
+        costs.push(rejected);
+        ratios.push(rejected / passed);
     }
-    println!("  refusing  {}", spread(costs));
+    println!("  rejecting  {}", spread(costs));
     let Spread { median, least, greatest } = spread(ratios);
-    println!("refusing ÷ passing on, paired: {median:.2}  ({least:.2} … {greatest:.2})");
+    println!("rejecting ÷ passing on, paired: {median:.2}  ({least:.2} … {greatest:.2})");
     Ok(())
 }
 

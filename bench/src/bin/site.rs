@@ -52,7 +52,7 @@ fn compare(servers: &[(&str, Server); 4], what: &str, path: &str) -> Result<()> 
     for repetition in 0..REPETITIONS {
         for (index, (name, server)) in servers.iter().enumerate() {
             let (micros, load) = WRK.cost(server, path, SECONDS)?;
-            anyhow::ensure!(load.refused == 0.0, "{name} refused {} requests", load.refused);
+            anyhow::ensure!(load.rejected == 0.0, "{name} rejected {} requests", load.rejected);
             eprintln!("{what}: {}/{REPETITIONS} {name}: {micros:.2} µs", repetition + 1);
             costs[index].push(micros);
         }

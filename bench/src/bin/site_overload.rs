@@ -6,11 +6,11 @@
 //! the same machine. What is asked for here are long texts that are not in the page cache: each
 //! has to be found, read and compressed by the stage for files, for milliseconds of a core, and
 //! that stage is what says no. Its threads and the one that talks to the clients share core 0,
-//! so that every refusal takes from what is left for the work; the load generator has core 1.
+//! so that every rejection takes from what is left for the work; the load generator has core 1.
 //!
 //! The pages are links to one file on disk, each of which is a page of its own to the server, and
 //! so many that hardly any is asked for twice while it is remembered. The capacity is that of a
-//! second server beside, which promises nothing and so refuses nobody; it is measured before and
+//! second server beside, which promises nothing and so rejects nobody; it is measured before and
 //! after each overload, for a shared machine is not equally fast all the time.
 
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ use tamarisk_bench::{cpu_time_of_threads, spread};
 const SERVER_CORE: usize = 0;
 const CLIENT_CORE: usize = 1;
 const PAGES: usize = 20_000;
-/// So long that serving one takes twenty times what refusing twenty does, and so short that a
+/// So long that serving one takes twenty times what rejecting twenty does, and so short that a
 /// second has some tens of them.
 const PAGE_BYTES: usize = 512 * 1024;
 const TARGET: &str = "1s";
@@ -88,12 +88,12 @@ fn main() -> Result<()> {
     println!("  goodput ÷ capacity (≥ 0.95)   {}", all(|turn| turn.goodput));
     println!("  … of a second of CPU time     {}", all(|turn| turn.goodput_of_cpu));
     println!("  p90 of the admitted ÷ target  {}", all(|turn| turn.p90));
-    println!("  refused, %                    {}", all(|turn| 100.0 * turn.refused));
-    println!("  p90 of refusals, ms           {}", all(|turn| turn.refusal_ms));
+    println!("  rejected, %                    {}", all(|turn| 100.0 * turn.rejected));
+    println!("  p90 of rejections, ms           {}", all(|turn| turn.rejection_ms));
     println!("  failed, %                     {}", all(|turn| 100.0 * turn.failed));
     println!("  CPU time a page, µs           {}", all(|turn| turn.page_micros));
-    println!("  CPU time a refusal, µs        {}", all(|turn| turn.refusal_micros));
-    println!("a refusal: {}", turns[turns.len() - 1].words);
+    println!("  CPU time a rejection, µs        {}", all(|turn| turn.rejection_micros));
+    println!("a rejection: {}", turns[turns.len() - 1].words);
     Ok(())
 }
 
@@ -129,7 +129,7 @@ impl Site {
 struct Run {
     report: Value,
     all: f64,
-    /// That of the thread that talks to clients, which also refuses them.
+    /// That of the thread that talks to clients, which also rejects them.
     talking: f64,
 }
 
@@ -150,16 +150,16 @@ struct Calm {
 impl Calm {
     fn of(patient: &Site, options: &Options) -> Result<Self> {
         let run = patient.under("--users", CAPACITY_USERS, options.seconds)?;
-        ensure!(run.total("rejected")? == 0.0, "refused without a promise");
+        ensure!(run.total("rejected")? == 0.0, "rejected without a promise");
         let capacity = number(&run.report["phases"][1]["throughput"])?;
         Ok(Self { capacity, pages: run.total("completed")?, run })
     }
 }
 
-/// An overload, and the head of a refusal.
+/// An overload, and the head of a rejection.
 fn storm(site: &Site, capacity: f64, options: &Options) -> Result<(Run, String)> {
     let rate = format!("{:.0}", options.times * capacity);
-    let asking = refusal_of(site.server.address);
+    let asking = rejection_of(site.server.address);
     let storm = site.under("--rate", &rate, options.seconds)?;
     let words = asking.join().expect("the asking thread does not panic")?;
     Ok((storm, words))
@@ -178,14 +178,14 @@ struct Turn {
     goodput_of_cpu: f64,
     /// Of the admitted, ratio to the target.
     p90: f64,
-    /// Share of the requests that were refused.
-    refused: f64,
-    refusal_ms: f64,
+    /// Share of the requests that were rejected.
+    rejected: f64,
+    rejection_ms: f64,
     /// Share of the requests that failed otherwise.
     failed: f64,
     page_micros: f64,
-    refusal_micros: f64,
-    /// The head of a refusal.
+    rejection_micros: f64,
+    /// The head of a rejection.
     words: String,
 }
 
@@ -203,19 +203,19 @@ impl Turn {
             goodput: number(&settled["goodput"])? / capacity,
             goodput_of_cpu: (storm.total("good")? / storm.all) / (pages / all),
             p90: number(&settled["latency"]["p90"])? / TARGET_SECONDS,
-            refused: number(&settled["rejected"])? / offered,
-            refusal_ms: 1e3 * number(&settled["rejection"]["p90"])?,
+            rejected: number(&settled["rejected"])? / offered,
+            rejection_ms: 1e3 * number(&settled["rejection"]["p90"])?,
             failed: number(&settled["failed"])? / offered,
             page_micros: all / pages,
-            refusal_micros: (storm.talking - talking_of_pages) / storm.total("rejected")?,
+            rejection_micros: (storm.talking - talking_of_pages) / storm.total("rejected")?,
             words,
         })
     }
 }
 
-/// Asks for pages while the load is on until one is refused; how that was said. An answer may
+/// Asks for pages while the load is on until one is rejected; how that was said. An answer may
 /// take its time.
-fn refusal_of(server: SocketAddr) -> std::thread::JoinHandle<Result<String>> {
+fn rejection_of(server: SocketAddr) -> std::thread::JoinHandle<Result<String>> {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs_f64(SETTLED_SECONDS));
         for number in 0..100 {

@@ -107,8 +107,8 @@ struct ForwardWhole(Sink<Event>);
 
 impl Handler<Event> for ForwardWhole {
     async fn handle(&mut self, batch: &mut Batch<Event>) -> Result<(), BoxError> {
-        let refused = self.0.send_many(batch.drain());
-        assert!(refused.is_empty(), "refused: {:?}", refused[0].rejection);
+        let rejected = self.0.send_many(batch.drain());
+        assert!(rejected.is_empty(), "rejected: {:?}", rejected[0].rejection);
         Ok(())
     }
 }
@@ -142,8 +142,8 @@ fn pipeline(runtime: &tokio::runtime::Runtime, forward: Forward) -> Spread {
             let mut left = events;
             while left > 0 || in_flight > 0 {
                 let more = (most_in_flight - in_flight).min(left);
-                let refused = first.send_many((0..more).map(|_| [0; 6]));
-                assert!(refused.is_empty(), "refused: {:?}", refused[0].rejection);
+                let rejected = first.send_many((0..more).map(|_| [0; 6]));
+                assert!(rejected.is_empty(), "rejected: {:?}", rejected[0].rejection);
                 left -= more;
                 in_flight += more;
                 in_flight -= finished.recv().await.expect("the last stage lives");

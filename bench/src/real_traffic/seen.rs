@@ -83,8 +83,8 @@ impl Part {
         Self { requests: requests.copied().collect(), seconds: seconds.clone() }
     }
 
-    /// Share that was refused, with 503.
-    pub fn refused(&self) -> f64 {
+    /// Share that was rejected, with 503.
+    pub fn rejected(&self) -> f64 {
         self.with_status(503)
     }
 

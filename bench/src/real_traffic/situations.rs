@@ -128,9 +128,9 @@ fn at_most(bound: f64, what: &'static str, measure: impl Fn(&Seen) -> f64 + 'sta
     Bar { what, bound: Bound::AtMost(bound), measure: Box::new(measure) }
 }
 
-/// The first stream is refused no more than this.
-fn refused_at_most(bound: f64) -> Bar {
-    at_most(bound, "refused", |seen| seen.of(&[0]).refused())
+/// The first stream is rejected no more than this.
+fn rejected_at_most(bound: f64) -> Bar {
+    at_most(bound, "rejected", |seen| seen.of(&[0]).rejected())
 }
 
 /// The first stream gets its answers, at whatever time.
@@ -143,7 +143,7 @@ fn idle_app(name: &'static str, reports: f64) -> Situation {
     Situation {
         upstream: Upstream::new(None, &[("/app", constant(0.02)), ("/report", constant(0.8))]),
         streams: vec![Stream::new("/app", 100.0), Stream::new("/report", reports)],
-        bars: vec![at_most(0.001, "refused of all", |seen| seen.of(&[0, 1]).refused())],
+        bars: vec![at_most(0.001, "rejected of all", |seen| seen.of(&[0, 1]).rejected())],
         ..usual(name, 0.0)
     }
 }
@@ -154,7 +154,7 @@ fn uploads(name: &'static str, count: usize, bytes: usize, rate: usize) -> Situa
         // An upload takes 20 s, and what is learned from it comes after.
         seconds: 60.0,
         can_be_shorter: false,
-        bars: vec![refused_at_most(0.005)],
+        bars: vec![rejected_at_most(0.005)],
         ..usual(name, 0.5)
     }
 }
@@ -182,7 +182,7 @@ fn polls() -> Situation {
     situation.upstream.paths.push(("/poll", Work::Poll(25.0)));
     situation.streams.push(Stream::new("/poll", 0.01 * 0.7 * CAPACITY));
     situation.seconds = 60.0;
-    situation.bars = vec![refused_at_most(0.005)];
+    situation.bars = vec![rejected_at_most(0.005)];
     situation
 }
 
@@ -190,7 +190,7 @@ fn lost() -> Situation {
     let mut situation = usual("lost", 0.7);
     situation.upstream.lost = 0.005;
     situation.seconds = 60.0;
-    situation.bars = vec![refused_at_most(0.005)];
+    situation.bars = vec![rejected_at_most(0.005)];
     situation
 }
 
@@ -263,8 +263,8 @@ fn below_target() -> Situation {
             at_least(0.9, "answered at 3 × ÷ capacity", |seen| {
                 seen.of(&[0]).served_in(5.0..25.0) / CAPACITY
             }),
-            at_most(0.001, "then refused at 0.5 ×", |seen| {
-                seen.of(&[0]).due_in(27.0..seen.seconds()).refused()
+            at_most(0.001, "then rejected at 0.5 ×", |seen| {
+                seen.of(&[0]).due_in(27.0..seen.seconds()).rejected()
             }),
         ],
         ..situation
@@ -377,7 +377,7 @@ fn greedy_client() -> Situation {
 }
 
 fn tight() -> Situation {
-    Situation { p90: "100ms", bars: vec![refused_at_most(0.003)], ..usual("tight", 0.45) }
+    Situation { p90: "100ms", bars: vec![rejected_at_most(0.003)], ..usual("tight", 0.45) }
 }
 
 fn leavers() -> Situation {

@@ -38,14 +38,14 @@ pub struct StageError(#[from] CallError);
 
 impl StageError {
     pub(crate) fn response(&self, form: Form) -> Response {
-        let refused = match self.0.cause() {
+        let rejected = match self.0.cause() {
             CallError::Rejected(rejection) => EnterError::Rejected(*rejection),
             CallError::Dropped => EnterError::Dropped,
             CallError::Closed => EnterError::Closed,
             CallError::Terminated => return OVERDUE.answer(form),
             _ => return FAILED.answer(form),
         };
-        tamarisk_http_gate::refused(&refused, form, Details::default())
+        tamarisk_http_gate::rejected(&rejected, form, Details::default())
     }
 }
 

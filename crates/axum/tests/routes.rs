@@ -143,6 +143,6 @@ async fn a_service_serves_until_it_is_told_to_stop_and_drains() {
     stop.send(()).unwrap();
     let reports = serving.await.unwrap().unwrap();
     assert!(reports.len() == 1 && reports[0].is_clean(), "{reports:?}");
-    let refused = stage.call(Json(4)).await.unwrap_err();
-    assert!(refused.rejection().is_some(), "{refused}");
+    let rejected = stage.call(Json(4)).await.unwrap_err();
+    assert!(rejected.rejection().is_some(), "{rejected}");
 }

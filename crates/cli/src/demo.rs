@@ -36,7 +36,7 @@ By hand, each in a terminal of its own:
 const STORY: &str = "\
 A service has 8 workers, needs 20 ms for a request, and so answers 400 a second at best.
 3 users become 1,000 in one instant, and 3 again. Each waits for an answer, thinks for 20 ms,
-and asks again; whoever is refused comes back after about a second.
+and asks again; whoever is rejected comes back after about a second.
 What counts is an answer within 200 ms.";
 
 /// The promise to clients: the service itself takes 20 ms at the mean, and 46 ms
@@ -45,7 +45,7 @@ const TARGET: Duration = Duration::from_millis(200);
 const CALM_USERS: f64 = 3.0;
 const CROWD_USERS: f64 = 1000.0;
 const THINK: Duration = Duration::from_millis(20);
-/// About; a refused user is back soon, so that 1000 of them ask for several times
+/// About; a rejected user is back soon, so that 1000 of them ask for several times
 /// what the service can do.
 const AFTER_REJECT: Duration = Duration::from_secs(1);
 

@@ -28,7 +28,7 @@ pub(crate) struct MessageOptions {
     /// How messages on standard error look
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "human")]
     message_format: Format,
-    /// Also say which requests are refused or fail, and why
+    /// Also say which requests are rejected or fail, and why
     #[arg(long, short)]
     verbose: bool,
 }

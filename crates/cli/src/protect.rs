@@ -47,7 +47,7 @@ Examples:
     curl -X PATCH -H \"Authorization: Bearer $(cat token)\" http://127.0.0.1:9090/targets \\
       -d '{\"upstream\": {\"default\": {\"p90\": \"100ms\"}}}'
 
-Requests that could not be answered in time are refused at once, with 503 and Retry-After.
+Requests that could not be answered in time are rejected at once, with 503 and Retry-After.
 SIGHUP reads the file and certificates again: targets, laws and certificates change without losing a
 request, the rest is said to need a restart; a file with a mistake changes nothing.
 SIGUSR2 starts the program anew with the same arguments: the new process takes the sockets over, and
@@ -57,7 +57,7 @@ SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
 /// Put any HTTP service under overload control
 ///
 /// State what its clients are promised; how many requests it can take, when to let them wait and
-/// when to refuse is found by control.
+/// when to reject is found by control.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Protect {

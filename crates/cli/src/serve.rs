@@ -65,7 +65,7 @@ A folder is answered with its index.html. Files that begin with a dot are not se
 stands a newer NAME.br, NAME.zst or NAME.gz is sent in that form to who can read it; texts without
 one are compressed once. Changes on disk are noticed within a second or two.
 
-Requests for files that could not be read in time are refused at once, with 503 and Retry-After; so
+Requests for files that could not be read in time are rejected at once, with 503 and Retry-After; so
 are those that the service behind a route could not answer in time.
 SIGHUP reads the file again, with all that it names: what is served changes, and no request and no
 connection is lost; what needs a restart is named and stays; a file with a mistake changes nothing.

@@ -186,7 +186,7 @@ fn a_protected_service_is_told_of_tls_whatever_the_protocol() {
     }
 }
 
-fn check_sighup(mut site: Site, refused: &str) {
+fn check_sighup(mut site: Site, rejected: &str) {
     let file = site.folder.join("a.pem");
     let first = fingerprint(&file);
     assert_eq!(site.shows(), first);
@@ -201,7 +201,7 @@ fn check_sighup(mut site: Site, refused: &str) {
 
     fs::write(&file, "nonsense").unwrap();
     site.hang_up();
-    assert_eq!(site.says("Nothing has changed: "), refused);
+    assert_eq!(site.says("Nothing has changed: "), rejected);
     assert_eq!(site.shows(), second);
 }
 

@@ -125,7 +125,7 @@ fn an_overload_is_told_in_one_line_when_it_begins_and_in_one_when_it_ends() {
     assert_eq!((&begins["level"], &begins["stage"]), (&"WARN".into(), &"upstream".into()));
     assert_eq!(begins["count"], 1);
     let message = begins["message"].as_str().unwrap();
-    assert!(message.contains("were refused in the last second (predicted_late 1)."), "{message}");
+    assert!(message.contains("were rejected in the last second (predicted_late 1)."), "{message}");
     let line = protect.said.recv_timeout(STUCK).unwrap();
     let ends: serde_json::Value = serde_json::from_str(&line).unwrap();
     let message = ends["message"].as_str().unwrap();
@@ -139,7 +139,7 @@ fn requests_are_not_told_unless_asked() {
     serve(listener);
     let protect = Protect::start(upstream, &["--verbose"]);
     assert!(protect.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
-    let line = protect.says("DEBUG Refused");
+    let line = protect.says("DEBUG Rejected");
     assert!(line.contains("predicted_late") && line.contains("127.0.0.1"), "{line}");
 }
 

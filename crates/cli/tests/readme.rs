@@ -141,9 +141,8 @@ fn each_command_of_readme_does_what_it_says() {
 
 #[test]
 fn no_command_of_readme_is_left_out() {
-    let tested = [
-        "demo ", "demo --serve", "protect ", "serve ", "load ", "model ", "sim ", "completions ",
-    ];
+    let tested =
+        ["demo ", "demo --serve", "protect ", "serve ", "load ", "model ", "sim ", "completions "];
     let text = README.split(PREFIX).skip(1);
     for command in text {
         assert!(tested.iter().any(|start| command.starts_with(start)), "{command:.60}");

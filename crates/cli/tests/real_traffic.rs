@@ -6,9 +6,9 @@ use tamarisk_bench::real_traffic::front::Front;
 use tamarisk_bench::real_traffic::run::run;
 use tamarisk_bench::real_traffic::situations::{Bound, all};
 
-/// What is refused here is refused for no reason; before the law that is the default now,
+/// What is rejected here is rejected for no reason; before the law that is the default now,
 /// it was a half and more.
-const REFUSED_MAX: f64 = 0.05;
+const REJECTED_MAX: f64 = 0.05;
 /// So much of a bar is reached from a cold start within the time that there is.
 const SHARE_MIN: f64 = 0.8;
 
@@ -34,7 +34,7 @@ fn places_are_held_by_the_work_of_the_upstream_only() {
         let measured = run(&situation, &front, 1).unwrap();
         for (bar, measured) in situation.bars.iter().zip(measured) {
             let bound = match bar.bound {
-                Bound::AtMost(bound) => Bound::AtMost(bound.max(REFUSED_MAX)),
+                Bound::AtMost(bound) => Bound::AtMost(bound.max(REJECTED_MAX)),
                 Bound::AtLeast(bound) => Bound::AtLeast(bound * SHARE_MIN),
             };
             if !bound.is_kept(measured) {

@@ -202,8 +202,8 @@ fn mistakes_are_shown_where_they_stand() {
         assert_eq!(output.status.code(), Some(code), "{args:?}");
         assert!(stderr(&output).contains(expected), "{args:?}: {}", stderr(&output));
     };
-    let refused = |name: &str| format!("crates/model/tests/refused/{name}.toml");
-    check(&["sim", "run", &refused("no-such-stage")], 1, "no-such-stage.toml:7:8");
+    let rejected = |name: &str| format!("crates/model/tests/rejected/{name}.toml");
+    check(&["sim", "run", &rejected("no-such-stage")], 1, "no-such-stage.toml:7:8");
     check(&["sim", "run", "scenarios/none.toml"], 1, "cannot read scenarios/none.toml");
     check(&["model", "scenarios/ten-fold.toml"], 1, "expected at least 81 workers");
     check(&["model", "scenarios/spike.toml"], 1, "ask at a rate");

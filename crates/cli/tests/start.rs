@@ -18,7 +18,7 @@ use support::{STUCK, connection};
 const UPSTREAM: &str = "http://127.0.0.1:9";
 
 /// The command ends at once with exit code 1, and says this.
-fn refused(args: &[&str], expected: &str) {
+fn rejected(args: &[&str], expected: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_tamarisk")).args(args).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
@@ -50,29 +50,29 @@ fn a_second_process_on_the_same_address_is_an_error() {
     let address = first.serves();
     let (listen, folder) = (address.to_string(), first.folder.join("public"));
     let expected = format!("cannot listen on {listen}");
-    refused(&["protect", UPSTREAM, "--listen", &listen], &expected);
-    refused(&["serve", folder.to_str().unwrap(), "--listen", &listen], &expected);
-    refused(&["protect", UPSTREAM, "--listen", "127.0.0.1:0", "--status", &listen], &expected);
+    rejected(&["protect", UPSTREAM, "--listen", &listen], &expected);
+    rejected(&["serve", folder.to_str().unwrap(), "--listen", &listen], &expected);
+    rejected(&["protect", UPSTREAM, "--listen", "127.0.0.1:0", "--status", &listen], &expected);
     is_served(address);
     let first = Site::protect("second-protect", UPSTREAM, &[]);
     let listen = first.serves().to_string();
-    refused(&["protect", UPSTREAM, "--listen", &listen], &format!("cannot listen on {listen}"));
+    rejected(&["protect", UPSTREAM, "--listen", &listen], &format!("cannot listen on {listen}"));
 }
 
 #[test]
 fn clients_and_status_need_different_addresses() {
     let address = format!("127.0.0.1:{}", free_port());
     let expected = format!("cannot listen on {address}");
-    refused(&["protect", UPSTREAM, "--listen", &address, "--status", &address], &expected);
+    rejected(&["protect", UPSTREAM, "--listen", &address, "--status", &address], &expected);
     let folder = std::env::temp_dir();
     let folder = folder.to_str().unwrap();
-    refused(&["serve", folder, "--listen", &address, "--status", &address], &expected);
+    rejected(&["serve", folder, "--listen", &address, "--status", &address], &expected);
 }
 
 #[test]
 fn an_upstream_whose_host_has_no_address_is_an_error() {
     let args = ["protect", "http://no-such-host.invalid:80", "--listen", "127.0.0.1:0"];
-    refused(&args, "cannot find the address of \"no-such-host.invalid\"");
+    rejected(&args, "cannot find the address of \"no-such-host.invalid\"");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_percentile_of_one_hundred_is_an_error() {
     let text =
         format!("listen = \"127.0.0.1:0\"\np100 = \"1s\"\n[upstreams.app]\nurl = \"{UPSTREAM}\"\n");
     fs::write(&file, text).unwrap();
-    refused(&["protect", "--config", file.to_str().unwrap()], "\"p100\"");
+    rejected(&["protect", "--config", file.to_str().unwrap()], "\"p100\"");
     fs::remove_file(file).unwrap();
 }
 
@@ -118,8 +118,8 @@ fn the_token_from_a_file_changes_the_target_of_the_default_stage() {
         let fields = format!("host: {status}\r\nconnection: close\r\n{head}");
         exchange(status, &format!("PATCH /targets HTTP/1.1\r\n{fields}\r\n\r\n{body}"))
     };
-    let refused = change("another one, which is as long as it");
-    assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
+    let rejected = change("another one, which is as long as it");
+    assert!(rejected.starts_with("HTTP/1.1 401 "), "{rejected}");
     let changed = change(TOKEN);
     assert!(
         changed.starts_with("HTTP/1.1 200 ") && changed.contains(r#""p90":"0.1s""#),

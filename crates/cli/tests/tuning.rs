@@ -106,20 +106,20 @@ fn a_law_that_is_not_at_the_door_is_tuned_beside_the_one_that_is() {
 }
 
 #[test]
-fn what_cannot_be_tuned_is_refused_with_what_can() {
-    let file = scenario("refused.toml", "'open'");
-    let refused = |args: &[&str], expected: &str| {
+fn what_cannot_be_tuned_is_rejected_with_what_can() {
+    let file = scenario("rejected.toml", "'open'");
+    let rejected = |args: &[&str], expected: &str| {
         let output = command(&[&[&*file], args].concat()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     };
-    refused(&["--law", "codel"], "codel has no constants that could be tuned; these laws have: ");
-    refused(&["--law", "red", "--knobs", "weight"], "it has queue_min_count, ");
-    refused(&["--law", "nobody"], "there is no such law");
-    refused(&["--law", "red", "--rules", "quality"], "for quality; there are: ");
-    refused(&["--law", "red", "--rules", "all"], "possible values: admission, dropping, ");
-    refused(&["--law", "red", "--maximise", "speed"], "`speed` is no term of an objective");
-    refused(&["--law", "red", "--maximise", "goodput", "--minimise", "over-target"], "cannot be");
+    rejected(&["--law", "codel"], "codel has no constants that could be tuned; these laws have: ");
+    rejected(&["--law", "red", "--knobs", "weight"], "it has queue_min_count, ");
+    rejected(&["--law", "nobody"], "there is no such law");
+    rejected(&["--law", "red", "--rules", "quality"], "for quality; there are: ");
+    rejected(&["--law", "red", "--rules", "all"], "possible values: admission, dropping, ");
+    rejected(&["--law", "red", "--maximise", "speed"], "`speed` is no term of an objective");
+    rejected(&["--law", "red", "--maximise", "goodput", "--minimise", "over-target"], "cannot be");
 }
 
 #[test]

@@ -285,12 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn a_target_of_zero_is_refused() {
+    fn a_target_of_zero_is_rejected() {
         assert!(Target::p90(Duration::ZERO).is_err());
     }
 
     #[test]
-    fn the_hundredth_percentile_is_refused() {
+    fn the_hundredth_percentile_is_rejected() {
         assert!(Target::percentile(Ratio::ONE, Duration::from_secs(1)).is_err());
     }
 
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn two_classes_of_one_name_are_refused() {
+    fn two_classes_of_one_name_are_rejected() {
         let class = Class { name: "gold".into(), target: target(), priority: Priority(0) };
         assert_eq!(
             Classes::new(vec![class.clone(), class]),

@@ -2,7 +2,7 @@
 //!
 //! The laws of a stage know their own queue and nothing of the stages behind. A
 //! global law sees the whole: it decides who may enter the graph at all, so that nothing
-//! is begun that a later stage would have to refuse, and what each stage is to promise
+//! is begun that a later stage would have to reject, and what each stage is to promise
 //! for the whole to keep its own promise.
 //!
 //! The runtime asks it about each event that comes from outside, tells it a few times a
@@ -20,7 +20,7 @@ pub trait GlobalLaw: Send + fmt::Debug {
     fn name(&self) -> &'static str;
 
     /// An event asks to enter the graph from outside. Whom it lets in, the law of the
-    /// stage may still refuse.
+    /// stage may still reject.
     fn on_entry(&mut self, now: Timestamp) -> Decision;
 
     /// Time has passed, and `inside` events are in all stages together. Called at least
@@ -54,7 +54,7 @@ pub struct GraphSample<'a> {
     /// Each stage, by its position.
     pub stages: &'a [StageSample],
     /// From which stage to which how many events were sent, those included that the
-    /// receiver refused: they were asked for. Two entries of one edge add up.
+    /// receiver rejected: they were asked for. Two entries of one edge add up.
     pub edges: &'a [(usize, usize, f64)],
 }
 

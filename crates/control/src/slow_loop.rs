@@ -26,7 +26,7 @@ pub struct Activity<'a> {
     pub backlog: Backlog<'a>,
     /// Events that have asked to enter since the stage was made.
     pub offered: u64,
-    /// Of these, the ones that were refused, dropped or terminated.
+    /// Of these, the ones that were rejected, dropped or terminated.
     pub lost: u64,
     /// Of these, the ones whose work is done.
     pub completed: u64,

@@ -175,7 +175,7 @@ mod tests {
         Ok((data, trailers, None))
     }
 
-    fn refused(bytes: &[u8]) -> Option<Violation> {
+    fn rejected(bytes: &[u8]) -> Option<Violation> {
         read(bytes).err()
     }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_strict_framing_is_refused() {
+    fn anything_but_strict_framing_is_rejected() {
         for body in [
             &b"\r\n"[..],
             b"g\r\n",
@@ -223,7 +223,7 @@ mod tests {
             b"0\r\nname: 1\n",
         ] {
             assert_eq!(
-                refused(body),
+                rejected(body),
                 Some(Violation::Chunk),
                 "{:?}",
                 String::from_utf8_lossy(body)
@@ -236,17 +236,17 @@ mod tests {
         let chunk = |size: usize| format!("{size:x}\r\n{}\r\n", "x".repeat(size));
         let fits = [chunk(32), chunk(32)].concat();
         let over = [chunk(32), chunk(33)].concat();
-        assert_eq!(refused(fits.as_bytes()), None);
-        assert_eq!(refused(over.as_bytes()), Some(Violation::BodyTooLarge));
+        assert_eq!(rejected(fits.as_bytes()), None);
+        assert_eq!(rejected(over.as_bytes()), Some(Violation::BodyTooLarge));
     }
 
     #[test]
-    fn long_extensions_and_long_trailers_are_refused() {
+    fn long_extensions_and_long_trailers_are_rejected() {
         let extension = format!("1;{}\r\n", "x".repeat(256));
-        assert_eq!(refused(extension.as_bytes()), Some(Violation::Chunk));
+        assert_eq!(rejected(extension.as_bytes()), Some(Violation::Chunk));
         let trailer = format!("0\r\nname: {}\r\n", "x".repeat(32 * 1024));
-        assert_eq!(refused(trailer.as_bytes()), Some(Violation::HeadTooLarge));
+        assert_eq!(rejected(trailer.as_bytes()), Some(Violation::HeadTooLarge));
         let many = format!("0\r\n{}", "a:1\r\n".repeat(101));
-        assert_eq!(refused(many.as_bytes()), Some(Violation::TooManyFields));
+        assert_eq!(rejected(many.as_bytes()), Some(Violation::TooManyFields));
     }
 }

@@ -165,7 +165,7 @@ impl HeadScan {
     }
 
     /// Whether the start of a line, or all of it up to its LF, breaks a rule already; the head has
-    /// come to `len` bytes with it. What is refused here is refused however much of the line has
+    /// come to `len` bytes with it. What is rejected here is rejected however much of the line has
     /// come.
     fn check_start<F: FirstLine>(
         &self,

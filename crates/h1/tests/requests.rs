@@ -1,4 +1,4 @@
-//! Requests: what is read, and what is refused with which violation.
+//! Requests: what is read, and what is rejected with which violation.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use tamarisk_h1::{Event, Limits, RequestReader, Violation};
@@ -18,7 +18,7 @@ fn show(bytes: &[u8]) -> (usize, Option<Violation>, RequestReader) {
     }
 }
 
-fn refuses(expected: Violation, bytes: &str) {
+fn rejects(expected: Violation, bytes: &str) {
     let (used, violation, _) = show(bytes.as_bytes());
     assert_eq!((used, violation), (0, Some(expected)), "{bytes:?}");
 }
@@ -45,7 +45,7 @@ fn well_formed_requests_pass_untouched() {
 }
 
 #[test]
-fn malformed_request_lines_are_refused() {
+fn malformed_request_lines_are_rejected() {
     for line in [
         "GET /",
         "GET  / HTTP/1.1",
@@ -60,16 +60,16 @@ fn malformed_request_lines_are_refused() {
         "\u{16}\u{3}\u{1}",
         "\r\n\r\nGET / HTTP/1.1",
     ] {
-        refuses(Violation::RequestLine, &format!("{line}\r\nHost: a\r\n\r\n"));
+        rejects(Violation::RequestLine, &format!("{line}\r\nHost: a\r\n\r\n"));
     }
     for line in ["INVALID CONNECTION PREFACE", "SSH-2.0-OpenSSH_10.0", "get / http/1.1", "a"] {
-        refuses(Violation::NotHttp, &format!("{line}\r\n\r\n"));
+        rejects(Violation::NotHttp, &format!("{line}\r\n\r\n"));
     }
     for line in ["GET / HTP/1.1", "PATCH", "FETCH HTTP/1.1", "a\tHTTP/2"] {
-        refuses(Violation::RequestLine, &format!("{line}\r\n\r\n"));
+        rejects(Violation::RequestLine, &format!("{line}\r\n\r\n"));
     }
-    refuses(Violation::Version, "GET / HTTP/1.2\r\nHost: a\r\n\r\n");
-    refuses(Violation::Version, "GET / HTTP/2.0\r\nHost: a\r\n\r\n");
+    rejects(Violation::Version, "GET / HTTP/1.2\r\nHost: a\r\n\r\n");
+    rejects(Violation::Version, "GET / HTTP/2.0\r\nHost: a\r\n\r\n");
     for target in [
         "",
         "a",
@@ -83,55 +83,55 @@ fn malformed_request_lines_are_refused() {
         "/<",
         "/\u{7f}",
     ] {
-        refuses(Violation::Target, &format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        rejects(Violation::Target, &format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
     for target in ["/", "a", "u@a:1", "http://a:1/"] {
-        refuses(Violation::Target, &format!("CONNECT {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        rejects(Violation::Target, &format!("CONNECT {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
 }
 
 #[test]
-fn bare_line_ends_and_folding_are_refused() {
-    refuses(Violation::LineEnd, "GET / HTTP/1.1\nHost: a\r\n\r\n");
-    refuses(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\n\r\n");
-    refuses(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\r\n\n");
-    refuses(Violation::LineEnd, "GET / HTTP/1.1\rHost: a\r\n\r\n");
-    refuses(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n");
-    refuses(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\r\r\n\r\n");
-    refuses(Violation::LineEnd, "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    refuses(Violation::Folding, "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n");
-    refuses(Violation::Folding, "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n\tc\r\n\r\n");
-    refuses(Violation::Folding, "GET / HTTP/1.1\r\n Host: a\r\n\r\n");
+fn bare_line_ends_and_folding_are_rejected() {
+    rejects(Violation::LineEnd, "GET / HTTP/1.1\nHost: a\r\n\r\n");
+    rejects(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\n\r\n");
+    rejects(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\r\n\n");
+    rejects(Violation::LineEnd, "GET / HTTP/1.1\rHost: a\r\n\r\n");
+    rejects(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n");
+    rejects(Violation::LineEnd, "GET / HTTP/1.1\r\nHost: a\r\r\n\r\n");
+    rejects(Violation::LineEnd, "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    rejects(Violation::Folding, "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n");
+    rejects(Violation::Folding, "GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n\tc\r\n\r\n");
+    rejects(Violation::Folding, "GET / HTTP/1.1\r\n Host: a\r\n\r\n");
 }
 
 #[test]
-fn malformed_fields_are_refused() {
+fn malformed_fields_are_rejected() {
     for field in
         ["Name : b", "Na me: b", "Name\t: b", ": b", "Name", "N\0me: b", "N(me: b", "\u{e9}: b"]
     {
-        refuses(Violation::FieldName, &format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n"));
+        rejects(Violation::FieldName, &format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n"));
     }
     for value in ["\0", "a\0b", "\u{1b}", "\u{7f}"] {
-        refuses(Violation::FieldValue, &format!("GET / HTTP/1.1\r\nHost: a\r\nX: {value}\r\n\r\n"));
+        rejects(Violation::FieldValue, &format!("GET / HTTP/1.1\r\nHost: a\r\nX: {value}\r\n\r\n"));
     }
     for host in ["", "Host: a\r\nHost: a\r\n", "Host: a b\r\n", "Host: a/b\r\n", "Host: u@a\r\n"] {
-        refuses(Violation::Host, &format!("GET / HTTP/1.1\r\n{host}\r\n"));
+        rejects(Violation::Host, &format!("GET / HTTP/1.1\r\n{host}\r\n"));
     }
-    refuses(Violation::Host, "GET / HTTP/1.0\r\nHost: a\r\nhost: b\r\n\r\n");
+    rejects(Violation::Host, "GET / HTTP/1.0\r\nHost: a\r\nhost: b\r\n\r\n");
 }
 
 #[test]
-fn ambiguous_lengths_are_refused() {
+fn ambiguous_lengths_are_rejected() {
     for length in
         ["", "+1", "-1", "1,1", "1, 1", "0x1", "1 1", "1;", "18446744073709551616", "1\u{b2}"]
     {
-        refuses(
+        rejects(
             Violation::ContentLength,
             &format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"),
         );
     }
     for second in ["1", "2"] {
-        refuses(
+        rejects(
             Violation::ContentLength,
             &format!(
                 "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\ncontent-length: {second}\r\n\r\n"
@@ -155,16 +155,16 @@ fn ambiguous_lengths_are_refused() {
         } else {
             Violation::TransferEncoding
         };
-        refuses(
+        rejects(
             expected,
             &format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {coding}\r\n\r\n"),
         );
     }
     let te = "Transfer-Encoding: chunked\r\n";
-    refuses(Violation::TransferEncoding, &format!("POST / HTTP/1.1\r\nHost: a\r\n{te}{te}\r\n"));
-    refuses(Violation::TransferEncoding, &format!("POST / HTTP/1.0\r\nHost: a\r\n{te}\r\n"));
+    rejects(Violation::TransferEncoding, &format!("POST / HTTP/1.1\r\nHost: a\r\n{te}{te}\r\n"));
+    rejects(Violation::TransferEncoding, &format!("POST / HTTP/1.0\r\nHost: a\r\n{te}\r\n"));
     for fields in [format!("Content-Length: 5\r\n{te}"), format!("{te}Content-Length: 5\r\n")] {
-        refuses(Violation::AmbiguousLength, &format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
+        rejects(Violation::AmbiguousLength, &format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"));
     }
 }
 
@@ -172,19 +172,19 @@ fn ambiguous_lengths_are_refused() {
 fn everything_has_a_limit() {
     let line = |size: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(size - 14));
     passes(&line(256));
-    refuses(Violation::RequestLineTooLong, &line(257));
-    refuses(Violation::RequestLineTooLong, &"x".repeat(258));
+    rejects(Violation::RequestLineTooLong, &line(257));
+    rejects(Violation::RequestLineTooLong, &"x".repeat(258));
     // 23 bytes of request line and Host, 3 of name and colon and space, 4 of line ends.
     let head =
         |size: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(size - 32));
     passes(&head(1024));
-    refuses(Violation::HeadTooLarge, &head(1025));
-    refuses(Violation::HeadTooLarge, &head(2000)[..1025]);
+    rejects(Violation::HeadTooLarge, &head(1025));
+    rejects(Violation::HeadTooLarge, &head(2000)[..1025]);
     let fields =
         |count: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a:b\r\n".repeat(count));
     passes(&fields(99));
-    refuses(Violation::TooManyFields, &fields(100));
-    refuses(Violation::BodyTooLarge, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n");
+    rejects(Violation::TooManyFields, &fields(100));
+    rejects(Violation::BodyTooLarge, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n");
 }
 
 #[test]

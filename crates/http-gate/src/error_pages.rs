@@ -1,4 +1,4 @@
-//! The operator's own pages in place of ours, for people who are refused or get an error.
+//! The operator's own pages in place of ours, for people who are rejected or get an error.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::{fs, io};
 use http::StatusCode;
 use parking_lot::RwLock;
 
-/// A page is sent to everyone who is refused, so that it must not be long.
+/// A page is sent to everyone who is rejected, so that it must not be long.
 const PAGE_BYTES_MAX: u64 = 64 * 1024;
 
 /// What is filled in where it stands in a page, in double braces.

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Response};
 use tamarisk_control::Reason;
 use tamarisk_stage::EnterError;
 
-use crate::refusal::{Refusal, reason, sentence_of};
+use crate::rejection::{Rejection, reason, sentence_of};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -41,8 +41,8 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
 
 /// The answer to a call that a gate did not let through: RESOURCE_EXHAUSTED, or UNAVAILABLE
 /// where the gate is closed, and when to come again.
-pub fn grpc_refused<B: From<Bytes>>(refused: &EnterError) -> Response<B> {
-    let (code, after) = match refused {
+pub fn grpc_rejected<B: From<Bytes>>(rejected: &EnterError) -> Response<B> {
+    let (code, after) = match rejected {
         EnterError::Rejected(rejection)
             if matches!(rejection.reason, Reason::Draining | Reason::Closed) =>
         {
@@ -52,11 +52,11 @@ pub fn grpc_refused<B: From<Bytes>>(refused: &EnterError) -> Response<B> {
         EnterError::Dropped => (RESOURCE_EXHAUSTED, None),
         EnterError::Closed => (UNAVAILABLE, None),
     };
-    let mut answer = answer(code, sentence_of(reason(refused)));
+    let mut answer = answer(code, sentence_of(reason(rejected)));
     let after = after.unwrap_or(RETRY_LEAST).max(RETRY_LEAST).as_millis();
     let millis = u32::try_from(after).unwrap_or(u32::MAX);
     answer.headers_mut().insert(RETRY_PUSHBACK, millis.into());
-    answer.extensions_mut().insert(Refusal);
+    answer.extensions_mut().insert(Rejection);
     answer
 }
 
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn a_rejection_says_what_it_is_and_when_to_retry() {
-        let check = |refused: EnterError, code: &str, millis: &str| {
-            let answer = grpc_refused::<Bytes>(&refused);
+        let check = |rejected: EnterError, code: &str, millis: &str| {
+            let answer = grpc_rejected::<Bytes>(&rejected);
             assert_eq!(answer.status(), 200);
-            assert_eq!(answer.headers()[GRPC_STATUS], code, "{refused}");
-            assert_eq!(answer.headers()[RETRY_PUSHBACK], millis, "{refused}");
+            assert_eq!(answer.headers()[GRPC_STATUS], code, "{rejected}");
+            assert_eq!(answer.headers()[RETRY_PUSHBACK], millis, "{rejected}");
         };
         let full = Rejection::new(Reason::QueueFull);
         check(EnterError::Rejected(full), "8", "1000");

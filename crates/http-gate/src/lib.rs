@@ -11,13 +11,13 @@ mod grpc;
 mod hold;
 mod message;
 mod page;
-mod refusal;
+mod rejection;
 mod timeout;
 
 pub use deadline::Deadline;
 pub use error_pages::{ErrorPageError, ErrorPages};
-pub use grpc::{grpc_failure, grpc_overdue, grpc_refused, is_grpc};
+pub use grpc::{grpc_failure, grpc_overdue, grpc_rejected, is_grpc};
 pub use hold::{HeldOutcome, Hold, READY_BYTES};
 pub use message::{Details, Form, Message, error_page};
-pub use refusal::{Refusal, reason, refused};
+pub use rejection::{Rejection, reason, rejected};
 pub use timeout::timeout;

@@ -49,7 +49,7 @@
 //!
 //! # Modules, in reading order
 //! - [`open`], [`threshold`], [`token_bucket`], [`rate_limit`]: the simplest laws.
-//! - [`response_time`]: the papers' controller; [`multiclass`]: its form that refuses lower classes first.
+//! - [`response_time`]: the papers' controller; [`multiclass`]: its form that rejects lower classes first.
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
 //! - [`opaque_upstream`]: its form for a proxy.
 //! - [`work_limit`]: the law for a proxy, which counts work and not requests.

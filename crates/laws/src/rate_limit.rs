@@ -8,7 +8,7 @@
 //! machine: a rate too high does not protect, a rate too low rejects at idle.
 //!
 //! **Mechanism.** A [`TokenBucket`] for all events, or one for each class, as
-//! the SEDA stages have under their controller [Welsh03 §3.2]. A refusal says
+//! the SEDA stages have under their controller [Welsh03 §3.2]. A rejection says
 //! when the next token will be there; clients that come back then come one by one.
 
 use tamarisk_control::{
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_when_the_next_token_comes() {
+    fn a_rejection_says_when_the_next_token_comes() {
         let mut law = RateLimit::total(allowance(10.0, 1)).unwrap();
         decide(&mut law, 0, 0);
         let Decision::Reject(rejection) = decide(&mut law, 0, 40) else { panic!("admitted") };
@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn an_allowance_of_nothing_is_refused() {
+    fn an_allowance_of_nothing_is_rejected() {
         assert!(RateLimit::total(allowance(0.0, 1)).is_err());
         assert!(RateLimit::total(allowance(1.0, 0)).is_err());
     }
 
     #[test]
-    fn too_few_allowances_are_refused() {
+    fn too_few_allowances_are_rejected() {
         let error = RateLimit::per_class(&two_classes(), &[allowance(1.0, 1)]).unwrap_err();
         assert_eq!(error.to_string(), "1 allowances do not fit 2 classes");
     }

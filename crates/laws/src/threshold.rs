@@ -8,7 +8,7 @@
 //! response times are what the length makes of them. The number that suits
 //! depends on the service, and stops to suit when the service changes.
 //!
-//! **Mechanism.** An arrival that no worker is free for is refused if `limit`
+//! **Mechanism.** An arrival that no worker is free for is rejected if `limit`
 //! events are queued. [Welsh03 §3.2] names it as an alternative to the token bucket.
 
 use tamarisk_control::{
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_chair_is_taken_and_the_next_event_is_refused() {
+    fn the_last_chair_is_taken_and_the_next_event_is_rejected() {
         assert_eq!(decide(3, 2, 2), Decision::Admit);
         assert_eq!(decide(3, 3, 2), Decision::Reject(Rejection::new(Reason::QueueFull)));
     }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_the_deficit_over_the_rate() {
+    fn a_rejection_tells_the_deficit_over_the_rate() {
         let mut bucket = bucket(4.0, 1.0);
         bucket.take(at(0)).unwrap();
         assert_eq!(bucket.take(at(50)), Err(Duration::from_millis(200)));

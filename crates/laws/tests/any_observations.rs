@@ -180,8 +180,8 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
             let idle = backlog.has_idle_worker();
             let decision = law.on_arrival(model.now(), &arrival, &backlog);
             let late = arrival.deadline.is_some_and(|deadline| deadline <= model.now());
-            if idle && !late && !REFUSE_AT_IDLE.contains(&law.name()) {
-                assert_eq!(decision, Decision::Admit, "an idle stage refused");
+            if idle && !late && !REJECT_AT_IDLE.contains(&law.name()) {
+                assert_eq!(decision, Decision::Admit, "an idle stage rejected");
             }
             if decision == Decision::Admit {
                 let counts = if idle { &mut model.running } else { &mut model.queued };
@@ -220,9 +220,9 @@ fn apply(law: &mut dyn AdmissionLaw, model: &mut Model, operation: &Operation) {
     }
 }
 
-/// Laws that do not look whether a worker is idle: their refusals follow a rate, a
+/// Laws that do not look whether a worker is idle: their rejections follow a rate, a
 /// level, a CPU, or a prediction.
-const REFUSE_AT_IDLE: [&str; 7] = [
+const REJECT_AT_IDLE: [&str; 7] = [
     "rate-limit",
     "response-time",
     "multiclass",

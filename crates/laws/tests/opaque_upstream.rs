@@ -139,7 +139,7 @@ fn the_limit_stays_within_its_bounds() {
 }
 
 #[test]
-fn an_initial_limit_beyond_the_greatest_is_refused() {
+fn an_initial_limit_beyond_the_greatest_is_rejected() {
     let classes = classes();
     let builder = OpaqueUpstream::builder(&classes);
     let error = builder.limit_max(Concurrency::new(31)).build().unwrap_err();

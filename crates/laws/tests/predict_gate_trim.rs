@@ -109,7 +109,7 @@ fn the_last_event_that_fits_is_admitted_and_the_next_is_predicted_late() {
 }
 
 #[test]
-fn a_refusal_says_when_the_backlog_will_have_cleared() {
+fn a_rejection_says_when_the_backlog_will_have_cleared() {
     let decision = taught([0, 0]).on_arrival(at(0), &arrival(0), &backlog(&[79, 0], &[4, 0]));
     let Decision::Reject(rejection) = decision else { panic!("admitted") };
     // 80 · 100 ms ÷ 4
@@ -130,7 +130,7 @@ fn a_deadline_sooner_than_the_answer_is_predicted_late() {
 }
 
 #[test]
-fn a_deadline_in_the_past_is_refused_even_by_an_idle_stage() {
+fn a_deadline_in_the_past_is_rejected_even_by_an_idle_stage() {
     let arrival = Arrival { class: ClassId::DEFAULT, deadline: Some(at(999)), flow: 0, kind: 0 };
     let decision = taught([0, 0]).on_arrival(at(1000), &arrival, &backlog(&[0, 0], &[0, 0]));
     assert_eq!(reason(decision), Some(Reason::PredictedLate));
@@ -296,7 +296,7 @@ fn an_unknown_class_counts_as_the_first() {
 }
 
 #[test]
-fn constants_that_do_not_go_together_are_refused() {
+fn constants_that_do_not_go_together_are_rejected() {
     let classes = classes([0, 0]);
     let build = |builder: PredictGateTrimBuilder<'_>| builder.build().map(|_| ());
     assert_eq!(build(PredictGateTrim::builder(&classes)), Ok(()));

@@ -23,7 +23,7 @@ pub struct TooFewDescriptors {
 /// the hard limit allows.
 pub(crate) fn connections_allowed() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // If the kernel refuses, the limit stays what it was, and is what counts.
+    // If the kernel rejects, the limit stays what it was, and is what counts.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     let limit = getrlimit(Resource::Nofile).current.or(current);
     limit.unwrap_or(u64::MAX).saturating_sub(RESERVE)

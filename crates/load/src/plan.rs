@@ -286,24 +286,24 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_plan_is_refused() {
-        let refused = |builder: PlanBuilder| builder.build().unwrap_err();
-        assert_eq!(refused(builder(&[])), InvalidPlan::NoUrl);
-        let two = refused(builder(&["http://a/", "http://b/"]));
+    fn what_makes_no_plan_is_rejected() {
+        let rejected = |builder: PlanBuilder| builder.build().unwrap_err();
+        assert_eq!(rejected(builder(&[])), InvalidPlan::NoUrl);
+        let two = rejected(builder(&["http://a/", "http://b/"]));
         assert_eq!(
             two.to_string(),
             "`http://a/` and `http://b/` are different servers; a run loads one"
         );
-        let many = refused(builder(&vec!["http://a/"; URLS_MAX + 1]));
+        let many = rejected(builder(&vec!["http://a/"; URLS_MAX + 1]));
         assert_eq!(many, InvalidPlan::Urls(URLS_MAX + 1));
         let one = || builder(&["http://a/"]);
         let ms = Duration::from_millis;
-        assert_eq!(refused(one().interval(ms(9))), InvalidPlan::Interval(ms(9)));
+        assert_eq!(rejected(one().interval(ms(9))), InvalidPlan::Interval(ms(9)));
         assert!(matches!(
-            refused(one().drain(ms(3_000_000)).interval(ms(10))),
+            rejected(one().drain(ms(3_000_000)).interval(ms(10))),
             InvalidPlan::Intervals(..)
         ));
-        assert_eq!(refused(one().timeout(ms(0))), InvalidPlan::Timeout);
-        assert_eq!(refused(one().threads(0)), InvalidPlan::Threads(0));
+        assert_eq!(rejected(one().timeout(ms(0))), InvalidPlan::Timeout);
+        assert_eq!(rejected(one().threads(0)), InvalidPlan::Threads(0));
     }
 }

@@ -327,30 +327,30 @@ mod tests {
         assert_eq!(ramp.when_due(8.0), Some(s(4.0)));
     }
 
-    fn refused(base: f64, changes: &[&str], duration: Option<Duration>) -> InvalidSchedule {
+    fn rejected(base: f64, changes: &[&str], duration: Option<Duration>) -> InvalidSchedule {
         let changes = changes.iter().map(|c| c.parse().unwrap()).collect();
         Schedule::new(base, changes, duration).unwrap_err()
     }
 
     #[test]
-    fn what_makes_no_schedule_is_refused() {
+    fn what_makes_no_schedule_is_rejected() {
         use InvalidSchedule as E;
-        let overlap = refused(1.0, &["spike 9@1s..5s", "step 4@4s"], None);
+        let overlap = rejected(1.0, &["spike 9@1s..5s", "step 4@4s"], None);
         assert_eq!(
             overlap.to_string(),
             "`step 4@4s` overlaps `spike 9@1s..5s`: changes must follow one another"
         );
-        assert!(matches!(refused(1.0, &["step 4@4s", "step 5@4s"], None), E::Overlap(..)));
-        assert!(matches!(refused(1.0, &["step 4@4s"], Some(s(4.0))), E::BeyondEnd { .. }));
-        assert!(matches!(refused(1.0, &["spike 4@1s..9s"], Some(s(4.0))), E::BeyondEnd { .. }));
-        assert!(matches!(refused(-1.0, &[], None), E::Level(_)));
-        assert!(matches!(refused(f64::NAN, &[], None), E::Level(_)));
-        assert_eq!(refused(1.0, &[], Some(s(0.0))), E::Empty);
-        assert_eq!(refused(0.0, &[], None), E::Nothing);
-        assert_eq!(refused(0.0, &["step 0@1s", "spike 0@2s..3s"], None), E::Nothing);
+        assert!(matches!(rejected(1.0, &["step 4@4s", "step 5@4s"], None), E::Overlap(..)));
+        assert!(matches!(rejected(1.0, &["step 4@4s"], Some(s(4.0))), E::BeyondEnd { .. }));
+        assert!(matches!(rejected(1.0, &["spike 4@1s..9s"], Some(s(4.0))), E::BeyondEnd { .. }));
+        assert!(matches!(rejected(-1.0, &[], None), E::Level(_)));
+        assert!(matches!(rejected(f64::NAN, &[], None), E::Level(_)));
+        assert_eq!(rejected(1.0, &[], Some(s(0.0))), E::Empty);
+        assert_eq!(rejected(0.0, &[], None), E::Nothing);
+        assert_eq!(rejected(0.0, &["step 0@1s", "spike 0@2s..3s"], None), E::Nothing);
         let many: Vec<String> = (0..65).map(|i| format!("step 1@{i}s")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(refused(1.0, &many, None), E::TooMany(65));
+        assert_eq!(rejected(1.0, &many, None), E::TooMany(65));
     }
 
     fn any_schedule() -> impl Strategy<Value = Schedule> {

@@ -131,23 +131,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cleartext_url_is_refused() {
-        fn refused(text: &str) -> InvalidUrl {
+    fn what_is_no_cleartext_url_is_rejected() {
+        fn rejected(text: &str) -> InvalidUrl {
             text.parse::<WeightedUrl>().unwrap_err()
         }
-        assert!(matches!(refused("https://127.0.0.1/"), InvalidUrl::Scheme(_)));
-        assert!(matches!(refused("0=http://127.0.0.1/"), InvalidUrl::Weight(_)));
-        assert!(matches!(refused("x=http://127.0.0.1/"), InvalidUrl::Weight(_)));
+        assert!(matches!(rejected("https://127.0.0.1/"), InvalidUrl::Scheme(_)));
+        assert!(matches!(rejected("0=http://127.0.0.1/"), InvalidUrl::Weight(_)));
+        assert!(matches!(rejected("x=http://127.0.0.1/"), InvalidUrl::Weight(_)));
         for text in ["", "127.0.0.1:8080", "/path", "http://", "http://a b/", "http://u:p@h/"] {
-            assert!(matches!(refused(text), InvalidUrl::Syntax(_)), "{text}");
+            assert!(matches!(rejected(text), InvalidUrl::Syntax(_)), "{text}");
         }
         for place in ["[]", ":80", "a[]", "[a]", "[::1]x:80"] {
             let text = format!("http://{place}/");
-            assert!(matches!(refused(&text), InvalidUrl::Place(_)), "{text}");
+            assert!(matches!(rejected(&text), InvalidUrl::Place(_)), "{text}");
         }
         for port in ["", "0", "65536", "99999", "http", "+80", "080"] {
             let text = format!("http://localhost:{port}/");
-            assert!(matches!(refused(&text), InvalidUrl::Place(_)), "{text}");
+            assert!(matches!(rejected(&text), InvalidUrl::Place(_)), "{text}");
         }
     }
 }

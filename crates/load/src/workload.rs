@@ -26,7 +26,7 @@ pub struct ClosedLoop {
     /// What a `Retry-After` does to that pause.
     pub retry_after: RetryAfter,
     /// How much pauses vary: each is drawn evenly from its length less and its
-    /// length plus this share of it. With none, users who were refused together
+    /// length plus this share of it. With none, users who were rejected together
     /// come back together, forever in step.
     pub spread: Spread,
 }

@@ -415,7 +415,7 @@ async fn requests_under_way_at_the_end_are_unfinished_business() {
 }
 
 #[tokio::test]
-async fn more_users_than_descriptors_are_refused_up_front() {
+async fn more_users_than_descriptors_are_rejected_up_front() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let service = Service { address: listener.local_addr().unwrap(), seen: Arc::default() };
     let crowd = users(level(10_000_000.0, &[], ms(100)));

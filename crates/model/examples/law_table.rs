@@ -241,7 +241,7 @@ fn print_situation(situation: &Situation, row: &[Cell]) {
     let more = situation.more.map(|(title, _)| title);
     println!("\n### {}\n\n`scenarios/{}.toml`\n", situation.title, situation.file);
     let needless =
-        if situation.bearable { "refused or dropped" } else { "refused beside a free worker" };
+        if situation.bearable { "rejected or dropped" } else { "rejected beside a free worker" };
     let mut head = vec!["law", "goodput", "time over target", needless];
     head.extend(more);
     println!("| {} |\n|{}", head.join(" | "), " --- |".repeat(head.len()));

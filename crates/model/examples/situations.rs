@@ -39,14 +39,14 @@ const fn row(file: &'static str, what: &'static str, bar: Bar, of: fn(&Seens) ->
 
 use Bar::{AtLeast, AtMost};
 
-const REFUSED: &str = "refused";
+const REJECTED: &str = "rejected";
 
 const ROWS: [Row; 39] = [
-    row("idle-app-15", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
-    row("idle-app-30", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
-    row("idle-app-route", REFUSED, AtMost(0.001), |seen| seen.all().refused()),
-    row("polls", "others refused", AtMost(0.005), |seen| seen.all().kind(1).refused()),
-    row("lost-replies", REFUSED, AtMost(0.005), |seen| seen.all().refused()),
+    row("idle-app-15", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
+    row("idle-app-30", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
+    row("idle-app-route", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
+    row("polls", "others rejected", AtMost(0.005), |seen| seen.all().kind(1).rejected()),
+    row("lost-replies", REJECTED, AtMost(0.005), |seen| seen.all().rejected()),
     row("outage", "in time of asked, from 2 s after", AtLeast(0.95), |seen| {
         seen.from(32.0, 59.0).in_time_of_asked()
     }),
@@ -74,7 +74,9 @@ const ROWS: [Row; 39] = [
     row("below-target", "answered ÷ capacity at 3 ×", AtLeast(0.9), |seen| {
         seen.from(5.0, 30.0).answered_per_second() / 200.0
     }),
-    row("below-target", "refused at 0.5 ×", AtMost(0.001), |seen| seen.from(32.0, 60.0).refused()),
+    row("below-target", "rejected at 0.5 ×", AtMost(0.001), |seen| {
+        seen.from(32.0, 60.0).rejected()
+    }),
     row("two-routes", "GETs in time", AtLeast(0.95), |seen| {
         seen.from(10.0, 69.0).kind(1).in_time_of_asked()
     }),
@@ -114,7 +116,7 @@ const ROWS: [Row; 39] = [
     row("greedy-client-five-fold", "in time ÷ capacity", AtLeast(0.9), |seen| {
         seen.from(10.0, 70.0).in_time_per_second() / 200.0
     }),
-    row("tight", REFUSED, AtMost(0.003), |seen| seen.all().refused()),
+    row("tight", REJECTED, AtMost(0.003), |seen| seen.all().rejected()),
     row("leavers", "in time ÷ capacity", AtLeast(0.8), |seen| {
         seen.from(10.0, 70.0).in_time_per_second() / 200.0
     }),
@@ -170,9 +172,9 @@ impl Request {
         self.response().is_some_and(|response| response <= self.target)
     }
 
-    fn is_refused(&self) -> bool {
-        let refused = |outcome| matches!(outcome, Outcome::Rejected(_) | Outcome::Dropped);
-        self.ended.is_some_and(|(_, outcome)| refused(outcome))
+    fn is_rejected(&self) -> bool {
+        let rejected = |outcome| matches!(outcome, Outcome::Rejected(_) | Outcome::Dropped);
+        self.ended.is_some_and(|(_, outcome)| rejected(outcome))
     }
 
     fn is(&self, expected: Outcome) -> bool {
@@ -270,8 +272,8 @@ impl<'a> Part<'a> {
         self.arrived().filter(|request| is(request)).count() as f64 / all
     }
 
-    fn refused(self) -> f64 {
-        self.share(Request::is_refused)
+    fn rejected(self) -> f64 {
+        self.share(Request::is_rejected)
     }
 
     fn in_time_of_asked(self) -> f64 {

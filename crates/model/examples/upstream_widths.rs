@@ -169,7 +169,7 @@ fn mean(runs: &[ClassReport], value: impl Fn(&ClassReport) -> f64) -> f64 {
     runs.iter().map(value).sum::<f64>() / runs.len() as f64
 }
 
-/// Holds so many in flight, refuses nobody, serves the newest, and drops who has
+/// Holds so many in flight, rejects nobody, serves the newest, and drops who has
 /// used up the target: under overload no wait is shorter and no worker idles. It
 /// is no law to run, for it answers most of those whom it drops very late.
 struct FixedLimit {

@@ -39,18 +39,18 @@ fn p90(report: &Report) -> f64 {
     report.classes[0].response.quantile(0.9)
 }
 
-/// Of the events that stages behind the first were sent, how many they refused.
-fn refused_late(report: &Report) -> f64 {
-    let (mut offered, mut refused) = (0, 0);
+/// Of the events that stages behind the first were sent, how many they rejected.
+fn rejected_late(report: &Report) -> f64 {
+    let (mut offered, mut rejected) = (0, 0);
     for stage in &report.stages[1..] {
         offered += stage.classes[0].counts.offered;
-        refused += stage.classes[0].counts.rejected + stage.classes[0].counts.dropped;
+        rejected += stage.classes[0].counts.rejected + stage.classes[0].counts.dropped;
     }
-    refused as f64 / offered as f64
+    rejected as f64 / offered as f64
 }
 
-/// What is claimed in [Fair07 §5.4]: that the whole keeps its promise, with refusals at the
-/// first stage, where stages of their own do not and refuse after work was spent.
+/// What is claimed in [Fair07 §5.4]: that the whole keeps its promise, with rejections at the
+/// first stage, where stages of their own do not and reject after work was spent.
 #[test]
 fn the_promise_of_the_whole_is_kept_where_stages_alone_break_it() {
     for law in ["predict-gate-trim", "response-time", "p"] {
@@ -61,8 +61,8 @@ fn the_promise_of_the_whole_is_kept_where_stages_alone_break_it() {
         // The last stage does 100 a second.
         let goodput = together.classes[0].goodput();
         assert!(goodput > 78.0 && goodput > 1.5 * alone.classes[0].goodput(), "{law}: {goodput}");
-        assert!(refused_late(&together) < 0.12, "{law}: {}", refused_late(&together));
-        assert!(refused_late(&alone) > 0.13, "{law}: {}", refused_late(&alone));
+        assert!(rejected_late(&together) < 0.12, "{law}: {}", rejected_late(&together));
+        assert!(rejected_late(&alone) > 0.13, "{law}: {}", rejected_late(&alone));
     }
 }
 
@@ -82,20 +82,24 @@ fn thirds_by_hand_serve_less() {
     let goodput = |report: &Report| report.classes[0].goodput();
     assert!(p90(&by_hand) < PROMISE);
     assert!(goodput(&together) > 1.02 * goodput(&by_hand), "{}", goodput(&by_hand));
-    assert!(refused_late(&together) < 0.4 * refused_late(&by_hand), "{}", refused_late(&by_hand));
+    assert!(
+        rejected_late(&together) < 0.4 * rejected_late(&by_hand),
+        "{}",
+        rejected_late(&by_hand)
+    );
 }
 
 #[test]
-fn at_the_door_alone_it_is_enough_and_nothing_is_refused_behind() {
+fn at_the_door_alone_it_is_enough_and_nothing_is_rejected_behind() {
     let report = run("open", true);
     assert!(p90(&report) < PROMISE && report.classes[0].goodput() > 85.0);
-    assert_eq!(refused_late(&report), 0.0);
+    assert_eq!(rejected_late(&report), 0.0);
     let reasons: Vec<_> = report.stages[0].rejections.iter().map(|(reason, _)| *reason).collect();
     assert_eq!(reasons, [Reason::RateExceeded]);
 }
 
 #[test]
-fn nobody_is_refused_who_can_be_served() {
+fn nobody_is_rejected_who_can_be_served() {
     let mut scenario = three_stages().scenario;
     scenario.clients = vec![Client::poisson("readers", "parse", 60.0)];
     let report = Simulation::new(&scenario).unwrap().run(1);
@@ -172,7 +176,7 @@ fn a_law_of_ones_own_takes_the_place_of_the_scenarios() {
 }
 
 #[test]
-fn a_graph_that_is_too_large_is_refused() {
+fn a_graph_that_is_too_large_is_rejected() {
     let service = Distribution::Constant(Duration::from_millis(1));
     let classes = Classes::single(Target::p90(Duration::from_millis(300)).unwrap());
     let mut scenario = Scenario::new(classes, Duration::from_secs(1))

@@ -1,4 +1,4 @@
-//! Networks: what is refused, where the bottleneck is, what patterns change.
+//! Networks: what is rejected, where the bottleneck is, what patterns change.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
@@ -37,36 +37,39 @@ fn pair() -> NetworkBuilder {
 }
 
 #[track_caller]
-fn refused(builder: NetworkBuilder, message: &str) {
+fn rejected(builder: NetworkBuilder, message: &str) {
     assert_eq!(builder.build().unwrap_err().to_string(), message);
 }
 
 #[test]
-fn what_is_no_network_is_refused_by_name() {
-    refused(Network::builder(), "a network of 0 stages: it has one to 64");
-    refused(pair().stage(stage("back", 1.0, 1)), "two stages are called `back`");
-    refused(
+fn what_is_no_network_is_rejected_by_name() {
+    rejected(Network::builder(), "a network of 0 stages: it has one to 64");
+    rejected(pair().stage(stage("back", 1.0, 1)), "two stages are called `back`");
+    rejected(
         pair().route("front", "bak", share(1.0)),
         "there is no stage `bak`; there are: front, back",
     );
-    refused(pair().arrivals("frnt", rate(1.0)), "there is no stage `frnt`; there are: front, back");
-    refused(
+    rejected(
+        pair().arrivals("frnt", rate(1.0)),
+        "there is no stage `frnt`; there are: front, back",
+    );
+    rejected(
         pair().route("front", "back", share(0.5)),
         "the ways out of `front` have probabilities that sum to 0.5, not to 1",
     );
-    refused(
+    rejected(
         pair().route("front", "back", share(0.75)).exit("front", share(0.75)),
         "the ways out of `front` have probabilities that sum to 1.5, not to 1",
     );
-    refused(
+    rejected(
         pair().route("front", "back", share(1.0)).route("back", "front", share(1.0)),
         "what comes to front, back never leaves the network",
     );
-    refused(Network::builder().stage(stage("only", 1.0, 1)), "no stage has arrivals from outside");
+    rejected(Network::builder().stage(stage("only", 1.0, 1)), "no stage has arrivals from outside");
 }
 
 #[test]
-fn a_cycle_that_is_never_entered_is_refused_all_the_same() {
+fn a_cycle_that_is_never_entered_is_rejected_all_the_same() {
     let lonely = pair().stage(stage("loop", 1.0, 1)).route("loop", "loop", share(1.0));
     assert_eq!(lonely.build(), Err(InvalidNetwork::NoExit(vec!["loop".to_owned()])));
 }

@@ -64,7 +64,7 @@ async fn recorded(law: &str, knobs: &[(&str, f64)], path: &Path) -> End {
                 }
                 let class = ClassId::new(usize::from(number % 4 != 0));
                 let entry = Entry::new().class(class).flow(flow);
-                // A refusal is what is to be seen here.
+                // A rejection is what is to be seen here.
                 let _ = sink.try_send(Envelope::new((), entry));
                 std::thread::sleep(MS / 4);
             }
@@ -164,7 +164,7 @@ fn targets_that_change_are_part_of_the_trace() {
             _ => {}
         }
     }
-    assert!(before > 40 && after == 0, "{before} refused before, {after} after");
+    assert!(before > 40 && after == 0, "{before} rejected before, {after} after");
 }
 
 #[tokio::test(flavor = "multi_thread")]

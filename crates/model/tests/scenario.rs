@@ -161,11 +161,11 @@ fn rendered(error: &dyn Diagnostic) -> String {
     out.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Each file in `refused` is a scenario with a mistake; the one beside it shows how it
+/// Each file in `rejected` is a scenario with a mistake; the one beside it shows how it
 /// is told. Set `SHOW_ANEW` to write those.
 #[test]
 fn a_mistake_is_shown_where_it_stands() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rejected");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut count = 0;
     for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
@@ -258,15 +258,15 @@ fn measured_times_come_from_a_file_beside_the_scenario() {
 
 #[test]
 fn what_shares_a_resource_or_is_resized_by_a_law_has_no_closed_form() {
-    let refused = |rest: &str| {
+    let rejected = |rest: &str| {
         let file = scenario::parse("stage.toml", &single(rest)).unwrap();
         file.network(None).map(|_| ()).unwrap_err().to_string()
     };
     let table =
         "service = { on = 'table', exponential = '20ms' }\n[resources.table]\nconnections = 8";
-    assert!(refused(table).ends_with("it shares a resource"), "{}", refused(table));
+    assert!(rejected(table).ends_with("it shares a resource"), "{}", rejected(table));
     let batches = "service = { exponential = '20ms' }\nbatch_cost = '1ms'";
-    assert!(refused(batches).ends_with("batches cost it time"));
+    assert!(rejected(batches).ends_with("batches cost it time"));
     let text = single("service = { exponential = '20ms' }\nadmission = 'red'");
     let text = text.replace("workers = 8", "workers = 'pool-sizing'");
     let file = scenario::parse("stage.toml", &text).unwrap();

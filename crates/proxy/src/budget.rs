@@ -2,7 +2,7 @@
 //!
 //! A client that sends or reads slowly costs the upstream nothing as long as the proxy holds
 //! what it has sent so far. That takes memory, disk and descriptors, so it is counted here by
-//! client: whoever asks for too much is refused long before there is nothing left for others.
+//! client: whoever asks for too much is rejected long before there is nothing left for others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -186,7 +186,7 @@ impl Proxy {
             entry.set_admission(Admission::new(upstream_client.names(route, choice.class), id))
         });
         let client = network_of(self.client(peer, &head.headers));
-        let received = match is_refused(&choice, &head.method) {
+        let received = match is_rejected(&choice, &head.method) {
             Some(error) => Err(error),
             None => self.receive(client, upstream_client, &mut head, body).await,
         };
@@ -214,11 +214,11 @@ impl Proxy {
         let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         let permit = match upstream_client.upstream.gate.enter(entry).await {
             Ok(permit) => permit,
-            Err(refused) => {
-                let reason = tamarisk_http_gate::reason(&refused).as_str();
-                let outcome = if refused == EnterError::Dropped { "dropped" } else { "rejected" };
+            Err(rejected) => {
+                let reason = tamarisk_http_gate::reason(&rejected).as_str();
+                let outcome = if rejected == EnterError::Dropped { "dropped" } else { "rejected" };
                 if let Some(logged) = logged {
-                    logged.refused(outcome, reason);
+                    logged.rejected(outcome, reason);
                     logged.queued(waited());
                 }
                 let route = Arc::clone(self.routes.name(choice.route));
@@ -233,12 +233,12 @@ impl Proxy {
                     id,
                 });
                 tracing::debug!(
-                    "Refused request {} of {client} to {:?} ({outcome}: {reason}).",
+                    "Rejected request {} of {client} to {:?} ({outcome}: {reason}).",
                     id.as_str(),
                     upstream_client.upstream.gate.name()
                 );
-                return tamarisk_http_gate::refused(
-                    &refused,
+                return tamarisk_http_gate::rejected(
+                    &rejected,
                     form(&head),
                     self.details(id.as_str()),
                 );
@@ -374,9 +374,9 @@ impl FastPath for ProxyService {
         FastResponse::NeverAvailable
     }
 
-    fn refused(&self, violation: Violation, body_length: usize) {
+    fn rejected(&self, violation: Violation, body_length: usize) {
         if let Some(log) = &self.proxy.log {
-            log.refused(self.address, violation, body_length);
+            log.rejected(self.address, violation, body_length);
         }
     }
 }
@@ -409,7 +409,7 @@ fn fresh(site: &Site, upstream: &Arc<Upstream>) -> Arc<UpstreamClient> {
 }
 
 /// What is not passed on, whatever its route.
-fn is_refused(choice: &Choice, method: &Method) -> Option<ProxyError> {
+fn is_rejected(choice: &Choice, method: &Method) -> Option<ProxyError> {
     if matches!(*method, Method::CONNECT | Method::TRACE) {
         return Some(ProxyError::Method);
     }

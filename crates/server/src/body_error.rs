@@ -21,7 +21,7 @@ pub enum ClientBodyError {
 }
 
 impl ClientBodyError {
-    /// What the client is refused for, if it is not gone.
+    /// What the client is rejected for, if it is not gone.
     pub fn violation(&self) -> Option<Violation> {
         match self {
             Self::Slow(violation) | Self::Malformed(violation) => Some(*violation),

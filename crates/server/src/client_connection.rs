@@ -34,7 +34,7 @@ impl<S: ClientService> Http1<S> {
     ) -> Self {
         let requests = RequestSettings {
             backoff: settings.backoff.clone(),
-            refused: Arc::clone(&settings.refused),
+            rejected: Arc::clone(&settings.rejected),
             pending_body: wire.get_ref().pending_body(),
             idle_time: settings.idle_time,
             idle_queue: Some(settings.idle.clone()),

@@ -100,7 +100,7 @@ async fn http2<S: ClientService>(
         .max_send_buf_size(BUFFER_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    let service = streams.counted(service, Arc::clone(&settings.refused));
+    let service = streams.counted(service, Arc::clone(&settings.rejected));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let end = tokio::select! {
         done = settings.drain.until(connection.as_mut()) => match done {
@@ -121,7 +121,7 @@ async fn begin(
     let mut wire = match client {
         Client::Open(wire) => wire,
         Client::Socket(socket, tls) => {
-            let stream = settings.refused.handshake(tls.shake(socket)).await?;
+            let stream = settings.rejected.handshake(tls.shake(socket)).await?;
             let stream = Stream::Tls(Box::new(stream));
             Box::new(Wire::new(stream, settings.limits.clone()))
         }

@@ -4,7 +4,7 @@
 //! A connection is accepted at once, whatever the load, because a client that waits in
 //! the kernel's queue can neither be served nor told to come later. What bounds the work is
 //! the admission of requests; what bounds the connections is a count. Those of clients
-//! that ask again at once after a refusal rest for a moment when they leave no processor
+//! that ask again at once after a rejection rest for a moment when they leave no processor
 //! to the others.
 //!
 //! [`Server::serve`] runs on whatever runtime it is called on. The fastest form is one
@@ -27,8 +27,8 @@ mod h1;
 mod h2;
 mod idle;
 mod prepared;
-mod refusal_backoff;
-mod refused;
+mod rejected;
+mod rejection_backoff;
 mod responses;
 mod settings;
 pub mod tls;
@@ -54,7 +54,7 @@ use crate::client_connection::Served;
 use crate::connection::Client;
 use crate::guard::Limits;
 use crate::h2::send_memory::ServerMemory;
-use crate::refusal_backoff::RefusalBackoff;
+use crate::rejection_backoff::RejectionBackoff;
 use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use crate::tls::Handshakes;
 use crate::transport::stream::Stream;
@@ -71,12 +71,12 @@ pub use crate::prepared::{
     FastPath, FastResponse, OnWritten, PlainRequest, PreparedBody, PreparedResponse,
     WithoutFastPath,
 };
-pub use crate::refused::Refused;
+pub use crate::rejected::Rejected;
 pub use crate::responses::Responses;
 pub use crate::tunnel::{Tunnel, Upgrade, Upgraded};
-pub use tamarisk_http_gate::Refusal;
+pub use tamarisk_http_gate::Rejection;
 
-/// How connections are served. Clones share one count of connections, of whom they refuse, and of
+/// How connections are served. Clones share one count of connections, of whom they reject, and of
 /// responses.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -85,7 +85,7 @@ pub struct Server {
     idle_time: Duration,
     connections_max: usize,
     connections: Arc<AtomicUsize>,
-    refused: Arc<refused::Counts>,
+    rejected: Arc<rejected::Counts>,
     responses: Responses,
     memory: ServerMemory,
 }
@@ -102,7 +102,7 @@ impl Default for Server {
             idle_time: Duration::from_secs(75),
             connections_max: crate::accept::listen::open_files_max().saturating_sub(64) / 2,
             connections: Arc::default(),
-            refused: Arc::default(),
+            rejected: Arc::default(),
             responses: Responses::default(),
             memory: ServerMemory::default(),
         }
@@ -165,12 +165,12 @@ impl Server {
         self.tls.is_some()
     }
 
-    /// Who was refused before there was a request, so far.
-    pub fn refused(&self) -> Refused {
-        self.refused.read()
+    /// Who was rejected before there was a request, so far.
+    pub fn rejected(&self) -> Rejected {
+        self.rejected.read()
     }
 
-    /// The responses sent so far, whoever made them: those to requests that were refused before any
+    /// The responses sent so far, whoever made them: those to requests that were rejected before any
     /// service saw them too.
     pub fn responses(&self) -> &Responses {
         &self.responses
@@ -223,7 +223,7 @@ impl Server {
     {
         let settings = Arc::new(ConnectionSettings::of(
             self,
-            RefusalBackoff::new(self.responses.clone()),
+            RejectionBackoff::new(self.responses.clone()),
             drain,
         ));
         let client = Client::on(Stream::Other(Box::new(stream)), &settings);

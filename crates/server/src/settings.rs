@@ -10,8 +10,8 @@ use super::{Drain, Server};
 use crate::guard::Limits;
 use crate::h2::send_memory::ServerMemory;
 use crate::idle::queue::IdleQueue;
-use crate::refusal_backoff::RefusalBackoff;
-use crate::refused::Counts;
+use crate::rejected::Counts;
+use crate::rejection_backoff::RejectionBackoff;
 use crate::tls::Handshakes;
 
 /// How the connections of a core are served.
@@ -19,8 +19,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) tls: Option<Handshakes>,
     pub(crate) limits: Limits,
     pub(crate) idle_time: Duration,
-    pub(crate) backoff: RefusalBackoff,
-    pub(crate) refused: Arc<Counts>,
+    pub(crate) backoff: RejectionBackoff,
+    pub(crate) rejected: Arc<Counts>,
     pub(crate) memory: ServerMemory,
     pub(crate) idle: IdleQueue,
     pub(crate) drain: Drain,
@@ -30,10 +30,10 @@ pub(crate) struct ConnectionSettings {
 
 impl ConnectionSettings {
     /// Those of `server`, where connections are served to their ends.
-    pub(crate) fn of(server: &Server, backoff: RefusalBackoff, drain: Drain) -> Self {
-        let Server { tls, limits, idle_time, refused, memory, .. } = server.clone();
+    pub(crate) fn of(server: &Server, backoff: RejectionBackoff, drain: Drain) -> Self {
+        let Server { tls, limits, idle_time, rejected, memory, .. } = server.clone();
         let idle = IdleQueue::default();
-        Self { tls, limits, idle_time, backoff, refused, memory, idle, drain, may_idle: false }
+        Self { tls, limits, idle_time, backoff, rejected, memory, idle, drain, may_idle: false }
     }
 }
 

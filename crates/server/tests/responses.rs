@@ -32,7 +32,7 @@ impl FastPath for Speaker {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Nothing,
-            is_refusal: false,
+            is_rejection: false,
             account: None,
         }))
     }
@@ -91,7 +91,7 @@ async fn http1_from_memory_and_through_hyper() {
 }
 
 #[tokio::test]
-async fn http1_upgrades_refused_or_granted() {
+async fn http1_upgrades_rejected_or_granted() {
     let running = start(Server::default()).await;
     let request =
         "GET /426 HTTP/1.1\r\nhost: a\r\nconnection: upgrade, close\r\nupgrade: x\r\n\r\n";
@@ -100,7 +100,7 @@ async fn http1_upgrades_refused_or_granted() {
 }
 
 #[tokio::test]
-async fn http1_requests_that_the_guard_refuses() {
+async fn http1_requests_that_the_guard_rejects() {
     let running = start(Server::default()).await;
     assert!(
         exchange(running.address, "GET /200 HTTP/1.1\r\n\r\n").await.starts_with("HTTP/1.1 400")
@@ -111,7 +111,7 @@ async fn http1_requests_that_the_guard_refuses() {
 }
 
 #[tokio::test]
-async fn http2_answered_and_refused() {
+async fn http2_answered_and_rejected() {
     let running = start(Server::default()).await;
     let prior = ["--http2-prior-knowledge", "-o", "/dev/null", "-w", "%{http_code}"];
     let ask = async |arguments: &[&str]| curl(&[&prior[..], arguments].concat()).await;

@@ -64,7 +64,7 @@ impl FastPath for Speaker {
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Bytes(&Bytes::from(body)),
-            is_refusal: false,
+            is_rejection: false,
             account: None,
         }))
     }
@@ -214,17 +214,17 @@ async fn who_has_waited_for_the_longest_gives_way_to_who_comes() {
         assert_eq!(within(waiting.read(&mut [0])).await.unwrap(), 0, "it is closed");
         running.connections(1).await;
     }
-    assert_eq!(running.server.refused().turned_away, 0);
+    assert_eq!(running.server.rejected().turned_away, 0);
     // Who is busy gives way to nobody.
     let mut other = running.client().await;
     other.write_all(UPLOAD).await.unwrap();
     running.connections(2).await;
-    let mut refused = String::new();
+    let mut rejected = String::new();
     let mut third = running.client().await;
     third.write_all(request("/a").as_bytes()).await.unwrap();
-    within(third.read_to_string(&mut refused)).await.unwrap();
-    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
-    assert_eq!(running.server.refused().turned_away, 1);
+    within(third.read_to_string(&mut rejected)).await.unwrap();
+    assert!(rejected.starts_with("HTTP/1.1 503 "), "{rejected}");
+    assert_eq!(running.server.rejected().turned_away, 1);
 }
 
 #[tokio::test]

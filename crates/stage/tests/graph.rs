@@ -37,14 +37,14 @@ async fn a_stage_that_nobody_reads_is_named_with_its_senders() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_without_workers_is_refused_by_name() {
-    let refused = Graph::new().declare::<u32>(described("idle").workers(0));
-    let error = refused.err().expect("it has no workers");
+async fn a_stage_without_workers_is_rejected_by_name() {
+    let rejected = Graph::new().declare::<u32>(described("idle").workers(0));
+    let error = rejected.err().expect("it has no workers");
     assert!(error.to_string().starts_with("stage \"idle\" has no workers"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_stages_of_one_name_are_refused() {
+async fn two_stages_of_one_name_are_rejected() {
     let graph = Graph::new();
     let _first = declare(&graph, "same");
     let second = graph.declare::<u32>(described("same"));
@@ -52,7 +52,7 @@ async fn two_stages_of_one_name_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cycle_of_blocking_sends_is_refused_and_shown() {
+async fn a_cycle_of_blocking_sends_is_rejected_and_shown() {
     let graph = Graph::new();
     let (a, b, c) = (declare(&graph, "a"), declare(&graph, "b"), declare(&graph, "c"));
     let _ab = graph.blocking_edge(&a, &b);
@@ -98,7 +98,7 @@ async fn two_ways_to_one_stage_are_no_cycle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_runs_if_the_graph_is_refused() {
+async fn nothing_runs_if_the_graph_is_rejected() {
     let graph = Graph::new();
     let (a, _unread) = (declare(&graph, "a"), declare(&graph, "unread"));
     ignore(&a);
@@ -197,7 +197,7 @@ async fn a_drain_signals_and_lets_senders_finish_before_their_receivers() {
         let edge = edge.clone();
         async move {
             tokio::time::sleep(Duration::from_millis(5)).await;
-            edge.try_send(event).map_err(|refused| refused.into())
+            edge.try_send(event).map_err(|rejected| rejected.into())
         }
     }));
     ignore(&back);

@@ -49,12 +49,12 @@ fn works(
 
 /// Sends `count` events, one each `gap`; how many were rejected.
 async fn feed(sink: &Sink<u32>, count: u32, gap: Duration) -> u32 {
-    let mut refused = 0;
+    let mut rejected = 0;
     for event in 0..count {
-        refused += u32::from(!sink.send_lossy(event));
+        rejected += u32::from(!sink.send_lossy(event));
         sleep(gap).await;
     }
-    refused
+    rejected
 }
 
 fn ms(millis: u64) -> Duration {
@@ -125,8 +125,8 @@ async fn overload(graph: Graph) -> (GraphObservation, u32) {
     works(&b, ms(40), move |_| Some(to_c.clone()));
     works(&c, ms(20), |_| None);
     graph.start().unwrap();
-    let refused = feed(&a.sink(), 5000, ms(4)).await;
-    (graph.observe(), refused)
+    let rejected = feed(&a.sink(), 5000, ms(4)).await;
+    (graph.observe(), rejected)
 }
 
 fn way(observation: &GraphObservation) -> Duration {
@@ -135,12 +135,12 @@ fn way(observation: &GraphObservation) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn overload_is_refused_at_the_door_alone_and_the_promise_is_kept() {
-    let (seen, refused) =
+async fn overload_is_rejected_at_the_door_alone_and_the_promise_is_kept() {
+    let (seen, rejected) =
         overload(Graph::new().law(GlobalController::new(&promise(PROMISE)))).await;
     assert!(way(&seen) < PROMISE, "{:?}", way(&seen));
     let [first, second, last] = &seen.stages[..] else { panic!("three stages") };
-    assert_eq!(first.rejections.get(&Reason::RateExceeded), Some(&u64::from(refused)));
+    assert_eq!(first.rejections.get(&Reason::RateExceeded), Some(&u64::from(rejected)));
     assert_eq!((second.total().rejected, last.total().rejected), (0, 0));
     // In the 20 s it can do 2000, and it admitted all in the first.
     assert!(last.total().completed > 1850, "{:?}", last.total());
@@ -149,8 +149,8 @@ async fn overload_is_refused_at_the_door_alone_and_the_promise_is_kept() {
     }
     assert_eq!(first.total().offered, 5000);
 
-    let (alone, refused) = overload(Graph::new()).await;
-    assert!(refused == 0 && way(&alone) > 5 * PROMISE, "{:?}", way(&alone));
+    let (alone, rejected) = overload(Graph::new()).await;
+    assert!(rejected == 0 && way(&alone) > 5 * PROMISE, "{:?}", way(&alone));
     assert!(alone.global.is_none());
 }
 
@@ -263,8 +263,8 @@ async fn whoever_comes_from_outside_is_asked_about_and_nobody_else() {
     let (_graph, a, b) = pair(&law);
     a.sink().try_send(1).unwrap();
     law.0.lock().closed = true;
-    let refused = a.sink().try_send(2).unwrap_err();
-    assert_eq!((refused.event, refused.rejection.reason), (2, Reason::RateExceeded));
+    let rejected = a.sink().try_send(2).unwrap_err();
+    assert_eq!((rejected.event, rejected.rejection.reason), (2, Reason::RateExceeded));
     assert_eq!(a.sink().send_many([3, 4]).len(), 2);
     assert!(a.sink().reserve(tamarisk_stage::Entry::new()).is_err());
     // The same by the sink of the running stage.
@@ -320,7 +320,7 @@ async fn the_governor_ends_with_its_graph() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graph_that_is_too_large_is_refused() {
+async fn a_graph_that_is_too_large_is_rejected() {
     let graph = Graph::new().law(Scripted::default());
     for index in 0..65 {
         works(&graph.declare(open(&index.to_string(), 1)).unwrap(), ms(1), |_| None);

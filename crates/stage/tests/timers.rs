@@ -49,13 +49,13 @@ async fn a_cancelled_timer_sends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timer_tells_of_a_refusal() {
+async fn a_timer_tells_of_a_rejection() {
     let (stage, _seeing) = recorder();
     let timer =
-        Timers::new(1).send_after(Duration::from_secs(1), &stage.sink(), "refused").unwrap();
+        Timers::new(1).send_after(Duration::from_secs(1), &stage.sink(), "rejected").unwrap();
     stage.close();
-    let Err(TimerError::Rejected(refused)) = timer.await else { panic!("it was refused") };
-    assert_eq!((refused.event, refused.rejection.reason), ("refused", Reason::Closed));
+    let Err(TimerError::Rejected(rejected)) = timer.await else { panic!("it was rejected") };
+    assert_eq!((rejected.event, rejected.rejection.reason), ("rejected", Reason::Closed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,8 +63,8 @@ async fn the_number_of_timers_is_bounded_and_the_event_comes_back() {
     let (stage, _seeing) = recorder();
     let timers = Timers::new(1);
     let first = timers.send_after(Duration::from_secs(1), &stage.sink(), 1).unwrap();
-    let refused = timers.send_after(Duration::from_secs(1), &stage.sink(), 2).unwrap_err();
-    assert_eq!(refused.0, 2);
+    let rejected = timers.send_after(Duration::from_secs(1), &stage.sink(), 2).unwrap_err();
+    assert_eq!(rejected.0, 2);
     first.await.unwrap();
     drop(timers.send_after(Duration::from_secs(1), &stage.sink(), 3).expect("one is free again"));
 }

@@ -11,7 +11,7 @@ use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tamarisk_http_gate::{
-    Details, Form, Hold, Message, grpc_failure, grpc_overdue, grpc_refused, is_grpc, timeout,
+    Details, Form, Hold, Message, grpc_failure, grpc_overdue, grpc_rejected, is_grpc, timeout,
 };
 use tamarisk_stage::{EnterError, Entry, Gate, GatePermit};
 use tower::{Layer, Service};
@@ -108,8 +108,8 @@ where
         Box::pin(async move {
             let permit = match gate.enter(entry).await {
                 Ok(permit) => permit,
-                Err(refused) => {
-                    return Ok(client.refused(&refused));
+                Err(rejected) => {
+                    return Ok(client.rejected(&rejected));
                 }
             };
             let work = async {
@@ -146,10 +146,10 @@ impl Client {
         }
     }
 
-    fn refused<B: From<Bytes>>(self, refused: &EnterError) -> Response<B> {
+    fn rejected<B: From<Bytes>>(self, rejected: &EnterError) -> Response<B> {
         match self {
-            Self::Http(form) => tamarisk_http_gate::refused(refused, form, Details::default()),
-            Self::Grpc => grpc_refused(refused),
+            Self::Http(form) => tamarisk_http_gate::rejected(rejected, form, Details::default()),
+            Self::Grpc => grpc_rejected(rejected),
         }
     }
 
@@ -183,7 +183,7 @@ fn hold<B: Body<Data = Bytes>>(answer: Response<B>, permit: GatePermit) -> Respo
 }
 
 pin_project! {
-    /// The body of an answer of a [`StageService`]: the service's, or a refusal.
+    /// The body of an answer of a [`StageService`]: the service's, or a rejection.
     pub struct StageBody<B> {
         #[pin]
         source: Source<B>,

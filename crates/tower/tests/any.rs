@@ -29,7 +29,7 @@ async fn ask(gate: &Gate, number: u32) -> Result<u32, BoxError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_errors_and_refusals_are_told_apart_and_accounted_for() {
+async fn answers_errors_and_rejections_are_told_apart_and_accounted_for() {
     let gate = gate();
     assert_eq!(ask(&gate, 8).await.unwrap(), 4);
     assert_eq!(ask(&gate, 3).await.unwrap_err().to_string(), "odd");
@@ -38,9 +38,9 @@ async fn answers_errors_and_refusals_are_told_apart_and_accounted_for() {
     let total = gate.observe().total();
     assert_eq!((total.completed, total.failed, total.terminated), (1, 1, 1));
     gate.close();
-    let refused = ask(&gate, 8).await.unwrap_err();
-    let Some(RunError::NotEntered(EnterError::Rejected(_))) = refused.downcast_ref() else {
-        panic!("{refused}");
+    let rejected = ask(&gate, 8).await.unwrap_err();
+    let Some(RunError::NotEntered(EnterError::Rejected(_))) = rejected.downcast_ref() else {
+        panic!("{rejected}");
     };
     assert!(gate.observe().total().balance());
 }

@@ -61,7 +61,7 @@ async fn calls_are_answered_and_accounted_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_resource_exhausted_with_a_pushback() {
+async fn a_rejection_is_resource_exhausted_with_a_pushback() {
     let gate = StageBuilder::new("test")
         .workers(1)
         .queue_capacity(1)
@@ -75,10 +75,10 @@ async fn a_refusal_is_resource_exhausted_with_a_pushback() {
     });
     tokio::task::yield_now().await;
     let service = StageLayer::new(gate.clone()).layer(health().await);
-    let refused = check(service, "shop").await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert!(refused.message().starts_with("overloaded"), "{refused}");
-    let pushback = refused.metadata().get("grpc-retry-pushback-ms").unwrap();
+    let rejected = check(service, "shop").await.unwrap_err();
+    assert_eq!(rejected.code(), Code::ResourceExhausted);
+    assert!(rejected.message().starts_with("overloaded"), "{rejected}");
+    let pushback = rejected.metadata().get("grpc-retry-pushback-ms").unwrap();
     assert!(pushback.to_str().unwrap().parse::<u32>().unwrap() >= 1000);
     assert_eq!(accounts(&gate).rejected, 1);
 }

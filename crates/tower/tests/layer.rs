@@ -66,7 +66,7 @@ async fn an_answer_that_nobody_reads_is_terminated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_503_and_says_when_to_come_again() {
+async fn a_rejection_is_503_and_says_when_to_come_again() {
     let gate = StageBuilder::new("test").law(Never).gate().unwrap();
     let unreachable = Router::new().route("/", get(|| async { unreachable!() as &'static str }));
     let mut service = StageLayer::new(gate).layer(unreachable);

@@ -92,7 +92,7 @@ impl Decoder {
                 let of_kind = bytes.number()?;
                 let deadline = self.deadline(bytes, tag)?;
                 let decision = match unusual {
-                    true => Decision::Reject(refusal(bytes)?),
+                    true => Decision::Reject(rejection(bytes)?),
                     false => Decision::Admit,
                 };
                 Event::Arrival {
@@ -152,7 +152,7 @@ impl Decoder {
     }
 }
 
-fn refusal(bytes: &mut Bytes<'_>) -> Option<Rejection> {
+fn rejection(bytes: &mut Bytes<'_>) -> Option<Rejection> {
     let reason = *Reason::ALL.get(usize::try_from(bytes.number()?).ok()?)?;
     let (seconds, nanos) = (bytes.number()?, bytes.u32()?);
     let retry_after = match seconds.checked_sub(1) {
@@ -230,7 +230,7 @@ mod tests {
 
     fn decision() -> impl Strategy<Value = Decision> {
         let after = prop::option::of((0..u64::MAX, 0..1_000_000_000u32));
-        prop::option::of((0..Reason::ALL.len(), after)).prop_map(|refused| match refused {
+        prop::option::of((0..Reason::ALL.len(), after)).prop_map(|rejected| match rejected {
             None => Decision::Admit,
             Some((reason, after)) => Decision::Reject(Rejection {
                 reason: Reason::ALL[reason],

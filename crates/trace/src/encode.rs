@@ -115,7 +115,7 @@ fn event(bytes: &mut Vec<u8>, now: u64, event: &Event) -> u8 {
             match decision {
                 Decision::Admit => tag,
                 Decision::Reject(rejection) => {
-                    refusal(bytes, rejection);
+                    encode_rejection(bytes, rejection);
                     tag | UNUSUAL
                 }
             }
@@ -173,7 +173,7 @@ fn deadline(bytes: &mut Vec<u8>, now: u64, at: Option<Timestamp>) -> u8 {
     HAS_DEADLINE
 }
 
-fn refusal(bytes: &mut Vec<u8>, rejection: &Rejection) {
+fn encode_rejection(bytes: &mut Vec<u8>, rejection: &Rejection) {
     let reason = Reason::ALL.iter().position(|reason| *reason == rejection.reason);
     put(bytes, reason.expect("all reasons are listed") as u64);
     // Zero stands for none.

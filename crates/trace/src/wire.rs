@@ -40,7 +40,7 @@ pub(crate) mod kind {
 pub(crate) const BACKLOG_CHANGED: u8 = 1 << 4;
 /// So is the limit.
 pub(crate) const LIMIT_CHANGED: u8 = 1 << 5;
-/// The answer was not the usual one: refused, dropped, newest first. Of a target: there
+/// The answer was not the usual one: rejected, dropped, newest first. Of a target: there
 /// are more of the same change.
 pub(crate) const UNUSUAL: u8 = 1 << 6;
 /// The event has a deadline.

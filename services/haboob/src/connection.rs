@@ -23,7 +23,7 @@ use crate::cache::page_cache::{Loaded, PageKey};
 use crate::cache::pages::{NoPage, Pages};
 use crate::disk::path::{InvalidPath, SitePath};
 use crate::page::Page;
-use crate::refused_page::PageAsked;
+use crate::rejected_page::PageAsked;
 use crate::site::core_snapshot::{Core, CoreSnapshot};
 use crate::site::host::{Host, RouteTarget, ServedFolder};
 
@@ -167,7 +167,7 @@ impl Connection {
                 Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
                 Err(why) => {
                     if let NoPage::NotNow(why) = &why {
-                        asked.refused(why, entry.as_deref_mut());
+                        asked.rejected(why, entry.as_deref_mut());
                     }
                     answer::no_page(why)
                 }

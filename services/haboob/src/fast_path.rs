@@ -1,5 +1,5 @@
 //! Requests for all of a page that are answered on the spot: with the page as it stands in memory,
-//! ours or the kernel's, or with the refusal to load it.
+//! ours or the kernel's, or with the rejection to load it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,14 +24,15 @@ use crate::page::head::head;
 use crate::page::memory_file::MemoryFile;
 use crate::page::page_file::PageFile;
 use crate::page::{Content, Form};
-use crate::refused_page::PageAsked;
+use crate::rejected_page::PageAsked;
 use crate::site::host::{Host, RouteTarget, ServedFolder};
 use crate::site::snapshot::SiteSnapshot;
 
-const REFUSED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+const REJECTED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 
-/// The head of a refusal, but for when to come again, and its words.
-static REFUSAL: LazyLock<(Vec<u8>, Bytes)> = LazyLock::new(|| prepared(answer::message(REFUSED)));
+/// The head of a rejection, but for when to come again, and its words.
+static REJECTION: LazyLock<(Vec<u8>, Bytes)> =
+    LazyLock::new(|| prepared(answer::message(REJECTED)));
 
 /// An answer from memory as it is sent.
 fn prepared(answer: Answer) -> (Vec<u8>, Bytes) {
@@ -99,9 +100,9 @@ impl FastPath for Connection {
         }
     }
 
-    fn refused(&self, violation: Violation, body_length: usize) {
+    fn rejected(&self, violation: Violation, body_length: usize) {
         if let Some(log) = &self.core.snapshot().site.log {
-            log.refused(self.address.ip().to_canonical(), violation, body_length);
+            log.rejected(self.address.ip().to_canonical(), violation, body_length);
         }
     }
 }
@@ -118,7 +119,7 @@ struct PageRequest<'a> {
 }
 
 impl Connection {
-    /// Sends the page, if it is in memory and all of it is asked for, or the refusal to load it.
+    /// Sends the page, if it is in memory and all of it is asked for, or the rejection to load it.
     fn send_page(&self, wanted: &PageRequest<'_>, reply: Reply<'_, '_>) -> Option<Sent> {
         let PageRequest {
             site: SiteSnapshot { pages, log, proxy, .. }, host, folder, asked, ..
@@ -136,7 +137,7 @@ impl Connection {
         let key = folder.source.key(SitePath::of(wanted.rest, folder.hidden).ok()?);
         let Some(page) = pages.loaded(&folder.source, &key) else {
             // The page that the host has for it would have to be had as well.
-            if host.error_page(REFUSED).is_some() {
+            if host.error_page(REJECTED).is_some() {
                 return None;
             }
             return match Loading::new(pages, &folder.source, key).begin() {
@@ -146,16 +147,16 @@ impl Connection {
                 }
                 Err(why) => {
                     let retry_after = why.retry_after;
-                    let page = answer::refusal_page(wanted.fields.accept, is_get, retry_after);
+                    let page = answer::rejection_page(wanted.fields.accept, is_get, retry_after);
                     let page = page.map(prepared);
-                    let (head, words) = page.as_ref().unwrap_or(&REFUSAL);
+                    let (head, words) = page.as_ref().unwrap_or(&REJECTION);
                     let nothing = PreparedBody::Nothing;
                     Some(reply.send(PreparedResponse {
                         head,
                         fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
                         body: if is_get { PreparedBody::Bytes(words) } else { nothing },
-                        is_refusal: true,
-                        account: self.account_refused(wanted, &why),
+                        is_rejection: true,
+                        account: self.account_rejected(wanted, &why),
                     }))
                 }
             };
@@ -176,7 +177,7 @@ impl Connection {
             head: &form.prepared,
             fields: &folder.cache_control_line,
             body,
-            is_refusal: false,
+            is_rejection: false,
             account: self.account(wanted),
         }))
     }
@@ -189,7 +190,7 @@ impl Connection {
     }
 
     /// What writes the line about a page that is not to be had now, of which others are told here.
-    fn account_refused(&self, wanted: &PageRequest<'_>, why: &NotNow) -> Option<OnWritten> {
+    fn account_rejected(&self, wanted: &PageRequest<'_>, why: &NotNow) -> Option<OnWritten> {
         let mut entry = self.begin_entry(wanted);
         let ids =
             wanted.asked.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"x-request-id"));
@@ -197,9 +198,9 @@ impl Connection {
         let (names, rejections) =
             (wanted.folder.names.clone(), wanted.site.proxy.rejections.clone());
         let client = self.address.ip().to_canonical();
-        PageAsked { client, id, names, rejections }.refused(why, entry.as_deref_mut());
+        PageAsked { client, id, names, rejections }.rejected(why, entry.as_deref_mut());
         let mut entry = entry?;
-        entry.answered(REFUSED);
+        entry.answered(REJECTED);
         Some(Box::new(move |bytes| entry.sent(bytes)))
     }
 

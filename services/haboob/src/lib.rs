@@ -1,7 +1,7 @@
 //! Haboob: a web server on stages, with a page cache [Welsh02 §5.5].
 //!
 //! A request for a page in memory is answered on the spot, without a queue. All others
-//! cross the stage that reads files, whose law refuses what the disk cannot bring in
+//! cross the stage that reads files, whose law rejects what the disk cannot bring in
 //! time; the shortest file of a batch is read first, and one reading serves all who wait
 //! for the file. What is in memory is compared with the disk once a second. Long pages are
 //! in open files: in memory if the kernel has them there, which it tells.
@@ -47,7 +47,7 @@ mod fast_path;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod page;
-mod refused_page;
+mod rejected_page;
 mod serve;
 mod site;
 

@@ -531,12 +531,12 @@ async fn a_site_whose_disk_takes_nothing_more_serves_what_it_has() {
     assert_eq!(web.get("/a.txt").await.text(), "a");
     web.running.site().close();
     assert_eq!(web.get("/a.txt").await.text(), "a");
-    let refused = web.get("/b.txt").await;
-    assert_eq!((refused.status, refused.field("retry-after")), (503, "1"));
+    let rejected = web.get("/b.txt").await;
+    assert_eq!((rejected.status, rejected.field("retry-after")), (503, "1"));
 }
 
 #[tokio::test]
-async fn a_prepared_refusal_is_like_all_others_and_counted_once() {
+async fn a_prepared_rejection_is_like_all_others_and_counted_once() {
     let web = Web::new(&[("a.txt", b"a")]).await;
     web.running.site().close();
     // What announces a body, if only of no bytes, is never answered at hand.
@@ -568,7 +568,7 @@ async fn a_page_that_is_asked_for_at_hand_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_none_is_refused_with_its_name() {
+async fn a_folder_that_is_none_is_rejected_with_its_name() {
     let target = Target::p90(Duration::from_secs(1)).unwrap();
     let site = SiteOptions::new("/nowhere/at/all", target);
     let error = start(Options::new("127.0.0.1:0".parse().unwrap(), site)).await.err().unwrap();

@@ -68,7 +68,7 @@ impl Folder {
         let mut options = Options::new("127.0.0.1:0".parse().unwrap(), site);
         options.front.tls = Some(tls.clone());
         options.front.server = options.front.server.limits(limits);
-        // A busy machine is no reason to refuse here.
+        // A busy machine is no reason to reject here.
         options.front.handshake_target = Target::p90(Duration::from_secs(10)).unwrap();
         start(options).await.unwrap()
     }
@@ -243,8 +243,8 @@ async fn a_reload_is_for_new_handshakes_alone() {
     tls.reload().unwrap();
     ask().await;
     assert_eq!(curl(&running, "a.test", &identity.certificate, &[]).as_deref(), Ok("hello"));
-    let refused = curl(&running, "a.test", Path::new(&before), &[]).unwrap_err();
-    assert!(refused.contains("certificate"), "{refused}");
+    let rejected = curl(&running, "a.test", Path::new(&before), &[]).unwrap_err();
+    assert!(rejected.contains("certificate"), "{rejected}");
 
     fs::write(&identity.key, "nonsense").unwrap();
     assert!(matches!(tls.reload(), Err(TlsError::NoKey { .. })));
@@ -333,7 +333,7 @@ fn a_key_that_everyone_can_read_is_warned_of() {
 }
 
 #[tokio::test]
-async fn what_is_malformed_is_refused_behind_tls_as_well() {
+async fn what_is_malformed_is_rejected_behind_tls_as_well() {
     let folder = Folder::new();
     let tls = Tls::open(vec![folder.ecdsa("a", "DNS:a.test")]).unwrap();
     let running = folder.serve(&tls).await;

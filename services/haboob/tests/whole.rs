@@ -402,12 +402,12 @@ async fn each_request_is_written_down_once_it_is_answered() {
     assert_eq!(lines[2]["referer"], "x\ty");
     assert_eq!((&lines[0]["host"], &lines[0]["client"]), (&"test".into(), &"127.0.0.1".into()));
     assert!(lines[..5].iter().all(|line| line["duration_seconds"].as_f64().unwrap() >= 0.0));
-    assert_eq!(lines[5]["refused"], "malformed request line");
+    assert_eq!(lines[5]["rejected"], "malformed request line");
     assert_eq!((&lines[5]["client"], &lines[5]["status"]), (&"127.0.0.1".into(), &400.into()));
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_is_written_down_too() {
+async fn a_request_that_is_rejected_is_written_down_too() {
     let site =
         "status = \"127.0.0.1:0\"\n[log]\nfile = \"access.log\"\n[[host]]\nroot = \"public\"\n";
     let web = Web::with(site, &[("public/a.txt", b"a")]).await;
@@ -479,7 +479,7 @@ async fn a_browser_gets_errors_as_pages() {
     let head = ask(address, "test", "HEAD", "/none", &browser).await;
     assert_eq!((head.status, head.text()), (404, ""));
     assert_eq!(head.field("content-length"), none.text().len().to_string());
-    // What the stage for files refuses is answered on the spot, and as a page too.
+    // What the stage for files rejects is answered on the spot, and as a page too.
     web.running.site().close();
     let busy = ask(address, "test", "GET", "/a.txt", &browser).await;
     assert_eq!((busy.status, busy.field("retry-after")), (503, "1"));

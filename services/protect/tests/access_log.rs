@@ -60,7 +60,7 @@ async fn a_line_says_how_a_request_was_admitted_and_what_became_of_it() {
     assert_eq!(turned_away["status"], 501);
     let why = (&turned_away["outcome"], &turned_away["reason"]);
     assert_eq!(why, (&Value::Null, &"method".into()));
-    assert_eq!(malformed["refused"], "malformed request line", "{log}");
+    assert_eq!(malformed["rejected"], "malformed request line", "{log}");
 }
 
 /// What there is in the end.

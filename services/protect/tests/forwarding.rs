@@ -162,7 +162,7 @@ async fn an_absolute_target_is_passed_on_as_host_and_path() {
 }
 
 #[tokio::test]
-async fn an_authority_of_http2_with_a_user_is_refused() {
+async fn an_authority_of_http2_with_a_user_is_rejected() {
     let upstream = Recorder::ok().await;
     let front = front(upstream.address).await;
     let socket = TcpStream::connect(front.local_addr()).await.unwrap();
@@ -252,7 +252,7 @@ async fn a_field_that_imitates_another_with_underscores_does_not_pass() {
 }
 
 #[tokio::test]
-async fn a_path_that_leaves_its_route_is_refused() {
+async fn a_path_that_leaves_its_route_is_rejected() {
     let upstream = Recorder::ok().await;
     let mut options = support::options(upstream.address);
     let mut shop = tamarisk_proxy::classify::Route::everything(0);
@@ -315,7 +315,7 @@ async fn a_client_that_expects_100_continue_is_asked_when_the_upstream_asks() {
 }
 
 #[tokio::test]
-async fn a_client_that_expects_100_continue_may_be_refused_without_its_body() {
+async fn a_client_that_expects_100_continue_may_be_rejected_without_its_body() {
     let upstream =
         Recorder::start("\r\n\r\n", "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n")
             .await;

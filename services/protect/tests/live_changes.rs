@@ -68,17 +68,17 @@ impl Crowd {
         let client = |_| {
             let stop = Arc::clone(&stop);
             tokio::spawn(async move {
-                let (mut served, mut refused) = (0, 0);
+                let (mut served, mut rejected) = (0, 0);
                 while !stop.load(Ordering::Relaxed) {
                     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
                     let answer = exchange(address, request).await;
                     match answer.get(9..12) {
                         Some("200") => served += 1,
-                        Some("503") => refused += 1,
+                        Some("503") => rejected += 1,
                         _ => panic!("a request got no proper answer: {answer:?}"),
                     }
                 }
-                (served, refused)
+                (served, rejected)
             })
         };
         let clients = (0..clients).map(client).collect();
@@ -87,20 +87,20 @@ impl Crowd {
 
     async fn stop(self) -> (u64, u64) {
         self.stop.store(true, Ordering::Relaxed);
-        let (mut served, mut refused) = (0, 0);
+        let (mut served, mut rejected) = (0, 0);
         for client in self.clients {
-            let (of_client, refused_to) = within(client).await.unwrap();
+            let (of_client, rejected_to) = within(client).await.unwrap();
             served += of_client;
-            refused += refused_to;
+            rejected += rejected_to;
         }
-        (served, refused)
+        (served, rejected)
     }
 }
 
-fn assert_balanced(running: &Running, (served, refused): (u64, u64)) {
+fn assert_balanced(running: &Running, (served, rejected): (u64, u64)) {
     let total = running.gates()[0].observe().total();
     assert!(total.balance(), "{total:?}");
-    assert_eq!(total.offered, served + refused, "{total:?}");
+    assert_eq!(total.offered, served + rejected, "{total:?}");
     assert_eq!(total.completed, served, "{total:?}");
     assert_eq!((total.queued, total.running, total.failed), (0, 0, 0), "{total:?}");
 }
@@ -176,7 +176,7 @@ async fn only_who_has_the_token_changes_anything() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_target_is_refused_whole_with_the_reason() {
+async fn what_cannot_be_a_target_is_rejected_whole_with_the_reason() {
     let mut options = options(Recorder::ok().await.address);
     let class = |name: &str| Class { name: name.into(), target: p90(1000), priority: Priority(1) };
     options.upstreams[0].classes = Classes::new(vec![class("default"), class("gold")]).unwrap();

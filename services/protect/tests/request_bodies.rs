@@ -200,7 +200,7 @@ async fn from_elsewhere(last: u8, to: SocketAddr) -> TcpStream {
 }
 
 #[tokio::test]
-async fn who_has_sent_too_much_is_refused_and_others_are_not() {
+async fn who_has_sent_too_much_is_rejected_and_others_are_not() {
     let narrow = Narrow::start(in_files(1000, 10_000)).await;
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 600\r\n\r\n";
     let half = format!("{head}{}", "x".repeat(599));
@@ -211,9 +211,9 @@ async fn who_has_sent_too_much_is_refused_and_others_are_not() {
         }
     })
     .await;
-    let refused = exchange(narrow.address, &half).await;
-    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
-    assert!(refused.contains("too many request bodies") && refused.contains("retry-after: 1"));
+    let rejected = exchange(narrow.address, &half).await;
+    assert!(rejected.starts_with("HTTP/1.1 503"), "{rejected}");
+    assert!(rejected.contains("too many request bodies") && rejected.contains("retry-after: 1"));
     let mut other = from_elsewhere(9, narrow.address).await;
     other.write_all(format!("{half}x").as_bytes()).await.unwrap();
     read_until(&mut other, "600 bytes").await;

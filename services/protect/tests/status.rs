@@ -334,7 +334,7 @@ async fn the_status_answers_to_no_host_name_of_others() {
 }
 
 #[tokio::test]
-async fn who_is_refused_before_there_is_a_request_is_counted() {
+async fn who_is_rejected_before_there_is_a_request_is_counted() {
     let mut options = options(SocketAddr::from(([127, 0, 0, 1], 9)));
     let limits = Limits::default().head(300).head_time(Duration::from_millis(100));
     options.front.server = options.front.server.limits(limits).connections_max(1);

@@ -51,7 +51,7 @@ impl DemoComparison<'_> {
         let within = format::seconds(target_seconds);
         Figure {
             title: "A flash crowd, and a service that can answer 400 requests a second".into(),
-            subtitle: "The same crowd of users who wait for an answer, think for 20 ms and ask again; the refused are back in about a second.".into(),
+            subtitle: "The same crowd of users who wait for an answer, think for 20 ms and ask again; the rejected are back in about a second.".into(),
             across: Across::seconds(self.directly.total.seconds),
             spans: spans(self.directly),
             panels: vec![
@@ -70,7 +70,7 @@ impl DemoComparison<'_> {
                     levels: vec![target(target_seconds)],
                 },
                 Panel {
-                    title: "Refused at once, a second".into(),
+                    title: "Rejected at once, a second".into(),
                     unit: Unit::Count,
                     scale: Scale::Linear,
                     lines: self.lines(|i| Some(i.rate(i.rejected))),

@@ -70,7 +70,7 @@ pub(crate) fn warn_of_expiry(tls: Option<&Tls>) {
         let (file, date) = (file.display(), Rfc3339(end));
         if end <= now {
             tracing::warn!(
-                "The certificate in {file} has expired on {date}: clients will refuse it."
+                "The certificate in {file} has expired on {date}: clients will reject it."
             );
         } else if end <= now + SOON {
             tracing::warn!("The certificate in {file} expires on {date}.");

@@ -55,14 +55,14 @@ impl Watch {
 }
 
 /// What would be seen of `stage` without the requests that left no time for an answer: that they
-/// are refused is no overload.
+/// are rejected is no overload.
 fn without_overdue(stage: &StageObservation, upstreams: &[Arc<Upstream>]) -> StageObservation {
     let mut stage = stage.clone();
     let upstream = upstreams.iter().find(|upstream| upstream.gate().name() == stage.name);
     let overdue = upstream.map(|upstream| upstream.came_overdue()).unwrap_or_default();
     for (class, overdue) in stage.classes.iter_mut().zip(&overdue) {
         let accounts = &mut class.accounts;
-        // Such a request is counted here before it is refused.
+        // Such a request is counted here before it is rejected.
         accounts.offered = accounts.offered.saturating_sub(*overdue);
         accounts.rejected = accounts.rejected.saturating_sub(*overdue);
     }

@@ -63,7 +63,7 @@ fn shown(number: Option<f64>) -> String {
     number.map_or_else(String::new, |number| number.to_string())
 }
 
-/// What was answered in time, how fast, and what was refused.
+/// What was answered in time, how fast, and what was rejected.
 pub(super) fn figure(title: &str, runs: &Runs, results: &[Results]) -> Figure {
     let end = (runs.scenario.warm_up + runs.scenario.duration).as_secs_f64();
     let warm_up = runs.scenario.warm_up.as_secs_f64();

@@ -27,7 +27,7 @@ Examples:
     tamarisk sim replay live.trace --law codel,predict-gate-trim --plot others.svg
 
 Traces come from `tamarisk protect --record live.trace`. Other laws meet the recorded arrivals,
-and the recorded times of those that were served; what was refused then gets times drawn from
+and the recorded times of those that were served; what was rejected then gets times drawn from
 these. Exit code 1 means that the law decides otherwise, or that the trace is damaged.";
 
 /// Check a recorded live run, or give what came then to other laws

@@ -35,7 +35,7 @@ Examples:
     tamarisk sim tune scenarios/composition.toml --rules termination --law termination-threshold
 
 An objective is a sum of goodput (requests in time, a second), over-target (the share of seconds
-that break the target) and false-rejects (the share refused although a worker was free).
+that break the target) and false-rejects (the share rejected although a worker was free).
 The search begins with the constants of the scenario, if it names the law, and those published;
 every candidate meets the same seeds. What it finds is judged on seeds that it has not seen.
 Ctrl-C ends the search and judges the best so far.";

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_law_that_only_refuses_is_no_dropper() {
+    fn a_law_that_only_rejects_is_no_dropper() {
         let error = Laws::new().dropping("red", &[]).unwrap_err().to_string();
         assert!(
             error.starts_with("there is no dropping law \"red\"; there are: selective-dropper")

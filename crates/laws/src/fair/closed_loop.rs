@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_without_meaning_are_refused() {
+    fn demands_without_meaning_are_rejected() {
         assert!(Demands::new(0, 0.1).is_err());
         assert!(Demands::new(1001, 0.1).is_err());
         assert!(Demands::new(5, -0.1).is_err());

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remembers_too_little_is_refused() {
+    fn what_remembers_too_little_is_rejected() {
         assert!(OnLineFit::new(Ratio::saturating(0.5)).is_err());
     }
 

@@ -29,7 +29,7 @@
 //! that period; one that is empty learns nothing from it.
 //!
 //! **Limits.** Like the fixed one it admits everything: the memory is that of λ·θ events,
-//! and clients learn late that they were refused. A stage that stalls for some seconds
+//! and clients learn late that they were rejected. A stage that stalls for some seconds
 //! finds its threshold at the lower bound, and drops more than it had to when it goes on.
 
 use std::time::Duration;

@@ -81,7 +81,7 @@ impl PercentileMapping {
         Self { alpha, arrivals: [0.0; RECORD], recorded: 0 }
     }
 
-    /// A sample has ended: `arrivals` came in it, refused ones included, and
+    /// A sample has ended: `arrivals` came in it, rejected ones included, and
     /// `responses` is what was answered, if anything was.
     pub fn observe(&mut self, arrivals: PerSecond, responses: Option<ResponseSample>) {
         self.arrivals.rotate_left(1);

@@ -160,7 +160,7 @@ mod tests {
         let upper = (angle * (settling + 1.0)).sin();
         let radius = a * upper / (2.0 * angle.cos() * upper - (angle * settling).sin());
         assert!((radius - a * upper / (angle * (settling + 2.0)).sin()).abs() < 1e-12);
-        // It is a radius beyond the unit circle here, and the design is refused …
+        // It is a radius beyond the unit circle here, and the design is rejected …
         let kd = -radius * radius;
         let kp = a - 2.0 * radius * angle.cos() - kd;
         assert!(matches!(Pd::new(plant, kp, kd), Err(InfeasibleDesign::Unstable { .. })));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_controlled_or_is_not_stable_is_refused() {
+    fn what_cannot_be_controlled_or_is_not_stable_is_rejected() {
         let demands = Demands::new(4, 0.1).unwrap();
         let error = Pd::place(model(0.5, 0.0), demands).unwrap_err();
         assert_eq!(error, InfeasibleDesign::Uncontrollable { b: 0.0 });

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_controlled_or_is_not_stable_is_refused() {
+    fn what_cannot_be_controlled_or_is_not_stable_is_rejected() {
         let demands = Demands::new(4, 0.1).unwrap();
         let error = Pi::place(model(0.5, 0.0), demands).unwrap_err();
         assert_eq!(error, InfeasibleDesign::Uncontrollable { b: 0.0 });

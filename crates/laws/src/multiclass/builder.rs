@@ -87,7 +87,7 @@ mod tests {
     use crate::ResponseTime;
 
     #[test]
-    fn parameters_without_sense_are_refused() {
+    fn parameters_without_sense_are_rejected() {
         let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
         let builder = || MulticlassBuilder::new(ResponseTime::builder(&classes));
         assert!(builder().build().is_ok());

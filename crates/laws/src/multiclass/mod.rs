@@ -1,13 +1,13 @@
 //! The papers' multiclass controller: lower classes pay first.
 //!
 //! **Intuition.** When gold customers wait too long, the door is shut on tin
-//! customers, not on gold ones. Only when there is no tin customer left to refuse,
-//! and still for a while nothing gets better, gold customers are refused too.
+//! customers, not on gold ones. Only when there is no tin customer left to reject,
+//! and still for a while nothing gets better, gold customers are rejected too.
 //!
 //! **Why the obvious way fails.** A [`ResponseTime`] controller
-//! for each class keeps every class's target by refusing events of *that* class.
+//! for each class keeps every class's target by rejecting events of *that* class.
 //! Whoever shares a queue is late together, so all classes are cut alike, and the
-//! important one is refused as often as the others [Welsh02 fig. 58].
+//! important one is rejected as often as the others [Welsh02 fig. 58].
 //!
 //! **Mechanism** [Welsh03 §3.3; Welsh02 §7.2.3]. Each class c has the monitor and the
 //! token bucket of the response-time controller, and its own target. At the end of

@@ -30,9 +30,9 @@
 //! **Limits.** Load that swings between classes of very different service times
 //! looks like a service that changes. Where service alone takes more than a quarter
 //! of the target, the first seconds of an overload go into finding that out, and
-//! where it varies as well, some goodput does all the time. An upstream that refuses by
-//! itself beyond some number in flight never looks saturated: its refusals give
-//! up their places at once, and all but what it can do is left to it to refuse.
+//! where it varies as well, some goodput does all the time. An upstream that rejects by
+//! itself beyond some number in flight never looks saturated: its rejections give
+//! up their places at once, and all but what it can do is left to it to reject.
 
 mod best_rate;
 mod builder;

@@ -21,7 +21,7 @@
 //! It counts as empty when an event leaves it last, or comes and finds it empty.
 //! The queue's discipline must leave the order to the law.
 //!
-//! **Limits.** What is dropped has been let in, and has waited; nobody is refused
+//! **Limits.** What is dropped has been let in, and has waited; nobody is rejected
 //! at the door, so a caller learns of the overload a timeout later. 5 ms and 100 ms fit
 //! services of milliseconds. It is blind for priorities, for how long a kind of
 //! request takes and for targets, and unfair by design: of two that came in the

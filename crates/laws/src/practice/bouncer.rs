@@ -5,7 +5,7 @@
 //! that was promised. Add it up, and say no at once if it comes to too much.
 //!
 //! **Mechanism** \[Bouncer24\]. With n_k events of class k queued, s_k their mean
-//! service time and P workers, an arrival of class j is refused if
+//! service time and P workers, an arrival of class j is rejected if
 //! ```text
 //! Σ n_k·s_k ÷ P + q_j > target_j
 //! ```
@@ -23,7 +23,7 @@
 //! **Limits.** What runs is not counted, nor how much of it is left. Nothing checks
 //! the sum against what then happens: the queue rides at the target, and of events
 //! that ride at it a good part comes too late. A class
-//! whose own service time at the percentile exceeds its target is refused even by an idle
+//! whose own service time at the percentile exceeds its target is rejected even by an idle
 //! stage, and since nothing of it runs any more, nothing can show that it became faster:
 //! it starves. [`PredictGateTrim`](crate::PredictGateTrim) begins with the
 //! same sum and mends these.

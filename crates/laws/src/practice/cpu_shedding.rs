@@ -1,7 +1,7 @@
 //! Shedding on CPU: while the processors are busy, no more inside than the best
 //! throughput and the best response time make.
 //!
-//! **Intuition.** While there is processor time to spare nothing need be refused,
+//! **Intuition.** While there is processor time to spare nothing need be rejected,
 //! whatever the numbers say. Once there is none, the most that are ever of use
 //! inside are, by Little's law, the best throughput times the best response time, as
 //! BBR finds for a network path.
@@ -12,8 +12,8 @@
 //! ```text
 //! L = ⌊most ÷ 100 ms · least⌋
 //! ```
-//! An arrival is refused if more than L, and more than one, are inside, while the CPU is
-//! at 80 % or was within the second after the first refusal.
+//! An arrival is rejected if more than L, and more than one, are inside, while the CPU is
+//! at 80 % or was within the second after the first rejection.
 //!
 //! **Source.** \[Kratos\], `ratelimit/bbr` of its library aegis, with its defaults. go-zero's `adaptiveshedder`
 //! is a sister: 5 s in 50 buckets, 90 %, a smoothed number inside, and L scaled down as
@@ -21,13 +21,13 @@
 //! rounds nothing; so it is done here.
 //!
 //! **What we chose.** Response times are not cut to whole milliseconds one by one; their
-//! mean is rounded up to one, as there. Without a finished bucket nothing is refused
+//! mean is rounded up to one, as there. Without a finished bucket nothing is rejected
 //! (there L is zero then). Events that failed are not counted.
 //!
 //! **Limits.** The average needs 12 s to go from 30 % to 80 % even if the CPU is all busy
 //! from one instant to the next. By then the ten seconds hold nothing but overload: the
 //! *least* response time is the queue's, L comes out at what is inside, and nothing is
-//! ever refused. A load that grows over half a minute it meets well. It does
+//! ever rejected. A load that grows over half a minute it meets well. It does
 //! nothing for a service that waits for others, whose processors are never busy. It
 //! needs someone to tell it the CPU, [`AdmissionLaw::on_cpu`]; untold, it admits all.
 
@@ -51,7 +51,7 @@ const DECAY_PERIOD: Duration = Duration::from_millis(500);
 const BUCKET: Duration = Duration::from_millis(100);
 const BUCKETS: usize = 100;
 
-/// How long after the first refusal an idle CPU does not end it.
+/// How long after the first rejection an idle CPU does not end it.
 const COOL_OFF: Duration = Duration::from_secs(1);
 
 /// While the CPU is busy, limits how many are inside.
@@ -61,7 +61,7 @@ pub struct CpuShedding {
     busy: f64,
     told: Option<Timestamp>,
     window: Window,
-    first_refusal: Option<Timestamp>,
+    first_rejection: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,14 +130,14 @@ impl CpuShedding {
         Self::above(Ratio::saturating(BUSY_MAX))
     }
 
-    /// With another share of the CPU in use from which on events may be refused.
+    /// With another share of the CPU in use from which on events may be rejected.
     pub fn above(busy: Ratio) -> Self {
         Self {
             busy_max: busy.get(),
             busy: 0.0,
             told: None,
             window: Window::new(),
-            first_refusal: None,
+            first_rejection: None,
         }
     }
 
@@ -146,11 +146,11 @@ impl CpuShedding {
         if self.busy >= self.busy_max {
             return true;
         }
-        let Some(first) = self.first_refusal else { return false };
+        let Some(first) = self.first_rejection else { return false };
         if now.since(first) <= COOL_OFF {
             return true;
         }
-        self.first_refusal = None;
+        self.first_rejection = None;
         false
     }
 }
@@ -173,7 +173,7 @@ impl AdmissionLaw for CpuShedding {
         if !(self.is_pressed(now) && too_many) {
             return Decision::Admit;
         }
-        self.first_refusal.get_or_insert(now);
+        self.first_rejection.get_or_insert(now);
         Decision::Reject(Rejection::new(Reason::ConcurrencyLimit))
     }
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn for_a_second_after_the_first_refusal_the_limit_holds() {
+    fn for_a_second_after_the_first_rejection_the_limit_holds() {
         let mut law = law(0.8);
         assert!(!admits(&mut law, 2000, 11));
         law.busy = 0.1;

@@ -13,7 +13,7 @@
 //! g = clamp(1.5·long ÷ short, ½, 1)        L ← 0.8·L + 0.2·(g·L + 4)
 //! ```
 //! within 20 … 200. While `long > 2·short` it is cut by a twentieth each time, to come
-//! back from a long overload. An arrival is refused while L are inside; L is also
+//! back from a long overload. An arrival is rejected while L are inside; L is also
 //! what may be in flight to an opaque upstream.
 //!
 //! **Source.** \[Netflix18\], with its defaults. Answers of less than 100 µs are not

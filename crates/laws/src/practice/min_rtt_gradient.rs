@@ -15,7 +15,7 @@
 //! do it all at once, and when L has been at its least for five updates in a row,
 //! minRTT is measured: L is held at 3 until 50 answers to events that came after
 //! have been seen, and their median is the new minRTT. That is also how it
-//! starts. An arrival is refused while L are inside; L is also what may be in
+//! starts. An arrival is rejected while L are inside; L is also what may be in
 //! flight to an opaque upstream.
 //!
 //! **Source.** \[Envoy\], `gradient_controller.cc` and the defaults of
@@ -28,8 +28,8 @@
 //! times are no samples. The median is that of the first 1000 answers of an interval.
 //! The jitter comes from a sequence with a seed.
 //!
-//! **Limits.** The measurement itself refuses: whatever the load, for 50 answers only 3
-//! are let in, and a wide service refuses nearly all for that long; at a cold
+//! **Limits.** The measurement itself rejects: whatever the load, for 50 answers only 3
+//! are let in, and a wide service rejects nearly all for that long; at a cold
 //! start too. Without answers it does not end. minRTT is of a mix of requests: when
 //! the mix becomes slower, the limit falls although nothing queues. What
 //! lasts longer than it should, as streams do, is no round trip. The limit is

@@ -1,8 +1,8 @@
-//! PI load shedding with a priority cut-off: a controller finds the share to refuse,
+//! PI load shedding with a priority cut-off: a controller finds the share to reject,
 //! and the least important events make it up.
 //!
 //! **Intuition.** How much must go? As much as flows in beyond what flows out: look
-//! at the queue twice a second, and turn the share that is refused up while it
+//! at the queue twice a second, and turn the share that is rejected up while it
 //! grows and down while places are free. Who must go? Look at the priorities of the
 //! last thousand that came, and find the one below which that share of them lies.
 //!
@@ -12,8 +12,8 @@
 //! e = (in − (out + free)) ÷ out       I ← I + e·T       share = Kp·e + Ki·I
 //! ```
 //! with what was there to leave the queue and what left it since the last time, and the
-//! free places now; Kp = 0.1, Ki = 1.4, no derivative. An arrival is refused if its level
-//! lies in the least important `share` of the last 1000 that came, refused ones
+//! free places now; Kp = 0.1, Ki = 1.4, no derivative. An arrival is rejected if its level
+//! lies in the least important `share` of the last 1000 that came, rejected ones
 //! included. A level is its class's priority, split into 128 cohorts by client. What
 //! has waited for too long is dropped when it is its turn.
 //!
@@ -25,18 +25,18 @@
 //! **What we chose.** `in` counts what stood in the queue before, so that `in − out` is
 //! the queue: counted without, a queue that merely stands would stay for ever, while the
 //! text says that it is driven to empty. I stays where the share it stands for is
-//! between 0 and 1. It rests again once nothing had to be refused for 10 s. The cut-off is the level at
+//! between 0 and 1. It rests again once nothing had to be rejected for 10 s. The cut-off is the level at
 //! which *at least* 1 − share of the last events would still be let in, so that a
 //! level with many events is not shut for the sake of a few. The longest wait,
 //! which is said to be a part of a deadline, is the class's target. Events of no
 //! flow get a cohort by a sequence with a seed.
 //!
-//! **Limits.** For ten seconds nothing is refused; until then waiting out the target
+//! **Limits.** For ten seconds nothing is rejected; until then waiting out the target
 //! is all that bounds the queue, and answers ride at the target. The share moves by
 //! Ki·T = 0.7 for each half second's worth of queue: a queue of a second shuts the
 //! door, the empty one opens it by steps of what is free, and so the share
 //! swings, the wider the further the load is beyond the capacity: at ten times all
-//! are refused every other second, the important ones among them. It knows how many come, not how long they take.
+//! are rejected every other second, the important ones among them. It knows how many come, not how long they take.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ const INTEGRAL: f64 = 1.4;
 /// Arrivals of which the distribution of levels is taken.
 const RECENT: usize = 1000;
 
-/// Refuses the least important, in a share that a PI controller finds.
+/// Rejects the least important, in a share that a PI controller finds.
 #[derive(Clone, Debug)]
 pub struct PiShedding {
     patience: Box<[Duration]>,
@@ -71,8 +71,8 @@ pub struct PiShedding {
     admitted: u32,
     queued_before: u32,
     active: bool,
-    /// When there last was something to refuse.
-    refused: Timestamp,
+    /// When there last was something to reject.
+    rejected: Timestamp,
     /// I.
     integral: f64,
     share: f64,
@@ -138,7 +138,7 @@ impl PiShedding {
             admitted: 0,
             queued_before: 0,
             active: false,
-            refused: Timestamp::ZERO,
+            rejected: Timestamp::ZERO,
             integral: 0.0,
             share: 0.0,
             cutoff: levels - 1,
@@ -177,12 +177,12 @@ impl PiShedding {
         self.integral = self.integral.clamp(0.0, 1.0 / INTEGRAL);
         self.share = (PROPORTIONAL * error + INTEGRAL * self.integral).clamp(0.0, 1.0);
         if self.share > 0.0 {
-            self.refused = now;
+            self.rejected = now;
             self.cutoff = self.recent.level_at(1.0 - self.share);
         } else {
             self.cutoff = self.cohorts.levels() - 1;
-            // Overloaded → at ease: nothing had to be refused for as long.
-            self.active = now.since(self.refused) < ONSET;
+            // Overloaded → at ease: nothing had to be rejected for as long.
+            self.active = now.since(self.rejected) < ONSET;
         }
     }
 }
@@ -231,7 +231,7 @@ impl AdmissionLaw for PiShedding {
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
         let mut show = |name, value| visit(Reading { name, class: None, value });
-        show("refused_ratio", self.share);
+        show("rejected_ratio", self.share);
         show("cutoff_level_count", self.cutoff as f64);
     }
 }
@@ -305,13 +305,13 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!(law.on_arrival(at(10_001), &arrival(0), &crowded), Decision::Admit);
         }
-        let refused = (0..1000)
+        let rejected = (0..1000)
             .filter(|_| law.on_arrival(at(10_001), &arrival(1), &crowded) != Decision::Admit);
-        assert!((850..1000).contains(&refused.count()));
+        assert!((850..1000).contains(&rejected.count()));
     }
 
     #[test]
-    fn nothing_is_refused_before_the_queue_has_stood_for_ten_seconds() {
+    fn nothing_is_rejected_before_the_queue_has_stood_for_ten_seconds() {
         let mut law = PiShedding::new(&classes(&[0]));
         law.on_tick(at(1000), &backlog(&[0], &[8]));
         let mut queued = 0;
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn it_rests_when_nothing_had_to_be_refused_for_ten_seconds() {
+    fn it_rests_when_nothing_had_to_be_rejected_for_ten_seconds() {
         let mut law = overloaded();
         run(&mut law, 100, 8);
         law.active = true;

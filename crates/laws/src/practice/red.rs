@@ -1,4 +1,4 @@
-//! RED: refuse a few at random before the queue is full.
+//! RED: reject a few at random before the queue is full.
 //!
 //! **Intuition.** A full waiting room turns everybody away at once, and whoever
 //! happens to come then. Better begin earlier: while the room is filling, turn away
@@ -13,24 +13,24 @@
 //! max ≤ avg < 2·max:     p_b = max_p + (1 − max_p)·(avg − max) ÷ max
 //! p_a = p_b ÷ (1 − count·p_b)
 //! ```
-//! and the arrival is refused with probability p_a, `count` being the arrivals since
-//! the last refusal: so refusals are spread evenly instead of coming in clusters. At
-//! 2·max everything is refused. Nothing is while at most one is queued.
+//! and the arrival is rejected with probability p_a, `count` being the arrivals since
+//! the last rejection: so rejections are spread evenly instead of coming in clusters. At
+//! 2·max everything is rejected. Nothing is while at most one is queued.
 //!
 //! **Source.** The mechanism and w = 0.002, min 5, max 15, max_p = 1/50 from
 //! \[Floyd93\]; the second line, "gentle", and its being the default from \[ns3\]'s
-//! `RedQueueDisc`, the port of the authors' own model. There a refusal waits for
+//! `RedQueueDisc`, the port of the authors' own model. There a rejection waits for
 //! 1/p_b arrivals after the last at least (`Wait`); this is the paper's form, without.
 //!
 //! **What we chose.** The idle time is counted in mean service times over all workers,
 //! smoothed over some 16 of them. The lots come from a sequence with a seed.
 //!
-//! **Limits.** The refusals are made for senders that slow down. Those who do not push
+//! **Limits.** The rejections are made for senders that slow down. Those who do not push
 //! the average to where the probability is what must go, between max and 2·max:
 //! against them it is a soft bound on the length of the queue, with all that is wrong
 //! with a length ([`Threshold`](crate::Threshold)). Five to thirty packets are a
 //! router's numbers: at 80 % load on eight workers a queue of five is nothing unusual,
-//! and what is refused would have been answered in a tenth of its target. It is
+//! and what is rejected would have been answered in a tenth of its target. It is
 //! blind for priorities.
 
 use tamarisk_control::{
@@ -58,7 +58,7 @@ constants! {
 /// The weight of a new service time in their average.
 const SERVICE_WEIGHT: f64 = 1.0 / 16.0;
 
-/// Refuses at random, the more the longer the smoothed queue.
+/// Rejects at random, the more the longer the smoothed queue.
 #[derive(Clone, Debug)]
 pub struct Red {
     queue_min: f64,
@@ -67,7 +67,7 @@ pub struct Red {
     probability_max: f64,
     draws: Draws,
     average: f64,
-    /// Arrivals since the last refusal, while there is something to refuse.
+    /// Arrivals since the last rejection, while there is something to reject.
     count: Option<u32>,
     empty_since: Option<Timestamp>,
     service_mean: Option<f64>,
@@ -85,9 +85,9 @@ pub struct RedBuilder {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidRed {
     /// There must be a way from none to all.
-    #[error("refusals cannot grow from a queue of {min} to one of {max}")]
+    #[error("rejections cannot grow from a queue of {min} to one of {max}")]
     Queue {
-        /// Where refusals begin.
+        /// Where rejections begin.
         min: u32,
         /// Where `probability_max` is reached.
         max: u32,
@@ -95,8 +95,8 @@ pub enum InvalidRed {
     /// The average would never move.
     #[error("an average into which a sample enters with a weight of {0} never moves")]
     Weight(Ratio),
-    /// Nothing would ever be refused early.
-    #[error("a greatest probability of {0} refuses nothing")]
+    /// Nothing would ever be rejected early.
+    #[error("a greatest probability of {0} rejects nothing")]
     Probability(Ratio),
 }
 
@@ -106,8 +106,8 @@ impl RedBuilder {
         self
     }
 
-    /// Between which smoothed lengths refusals grow from none to the greatest
-    /// probability; at twice `max` all is refused. Default 5 and 15.
+    /// Between which smoothed lengths rejections grow from none to the greatest
+    /// probability; at twice `max` all is rejected. Default 5 and 15.
     pub fn queue(mut self, min: u32, max: u32) -> Self {
         self.constants.queue_min_count = min;
         self.constants.queue_max_count = max;
@@ -120,7 +120,7 @@ impl RedBuilder {
         self
     }
 
-    /// max_p: the share that is refused at `max`. Default 0.02.
+    /// max_p: the share that is rejected at `max`. Default 0.02.
     pub fn probability_max(mut self, probability: Ratio) -> Self {
         self.constants.probability_max_ratio = probability;
         self
@@ -188,7 +188,7 @@ impl Red {
         self.average += self.weight * (f64::from(backlog.queued_total) - self.average);
     }
 
-    /// p_b, below the length at which all is refused.
+    /// p_b, below the length at which all is rejected.
     fn probability(&self) -> f64 {
         let (min, max) = (self.queue_min, self.queue_max);
         if self.average < max {
@@ -213,7 +213,7 @@ impl Red {
         };
         let even = self.probability();
         let left = 1.0 - f64::from(count) * even;
-        // With nothing left the refusal is due.
+        // With nothing left the rejection is due.
         let due = left <= 0.0 || self.draws.uniform() < even / left;
         self.count = Some(if due { 0 } else { count.saturating_add(1) });
         due.then_some(Reason::Random)
@@ -266,7 +266,7 @@ impl AdmissionLaw for Red {
         show("queue_average_count", self.average);
         let all = self.average >= 2.0 * self.queue_max;
         let share = if all { 1.0 } else { self.probability().max(0.0) };
-        show("refused_early_ratio", share);
+        show("rejected_early_ratio", share);
     }
 }
 
@@ -275,8 +275,8 @@ mod tests {
     use super::*;
     use crate::practice::test_bench::{arrival, at, backlog, finished_in};
 
-    /// How many of `count` arrivals at a queue of `queued` are refused.
-    fn refused(law: &mut Red, queued: u32, count: usize) -> usize {
+    /// How many of `count` arrivals at a queue of `queued` are rejected.
+    fn rejected(law: &mut Red, queued: u32, count: usize) -> usize {
         let queued = [queued];
         let crowded = backlog(&queued, &[8]);
         (0..count)
@@ -289,29 +289,29 @@ mod tests {
     }
 
     #[test]
-    fn below_the_least_length_nothing_is_refused() {
-        assert_eq!(refused(&mut Red::new(), 4, 100_000), 0);
+    fn below_the_least_length_nothing_is_rejected() {
+        assert_eq!(rejected(&mut Red::new(), 4, 100_000), 0);
     }
 
     #[test]
     fn the_average_follows_with_a_weight_of_a_five_hundredth() {
         let mut law = Red::new();
-        refused(&mut law, 10, 1);
+        rejected(&mut law, 10, 1);
         assert!((law.average - 0.02).abs() < 1e-12);
-        refused(&mut law, 10, 499);
+        rejected(&mut law, 10, 499);
         // 10·(1 − 0.998⁵⁰⁰) = 10·(1 − 0.36751) = 6.3249
         assert!((law.average - 6.3249).abs() < 1e-4, "{}", law.average);
     }
 
     #[test]
-    fn half_way_a_refusal_comes_after_one_to_a_hundred_arrivals() {
+    fn half_way_a_rejection_comes_after_one_to_a_hundred_arrivals() {
         // p_b = 0.02·(10 − 5) ÷ (15 − 5) = 0.01: gaps are even over 1 … 100, with
         // a mean of 50.5 [Floyd93 §7, method 2], not over the geometric's many more.
         let mut law = settled(10.0);
         let mut gaps = vec![0];
         for _ in 0..100_000 {
             *gaps.last_mut().unwrap() += 1;
-            if refused(&mut law, 10, 1) == 1 {
+            if rejected(&mut law, 10, 1) == 1 {
                 gaps.push(0);
             }
         }
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn at_twice_the_greatest_length_all_is_refused() {
+    fn at_twice_the_greatest_length_all_is_rejected() {
         let mut law = settled(30.1);
         let crowded = backlog(&[40], &[8]);
         let decision = law.on_arrival(at(0), &arrival(0), &crowded);
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn whoever_finds_at_most_one_queued_gets_in() {
-        assert_eq!(refused(&mut settled(29.0), 1, 1), 0);
+        assert_eq!(rejected(&mut settled(29.0), 1, 1), 0);
     }
 
     #[test]
@@ -356,18 +356,18 @@ mod tests {
     fn another_seed_draws_other_lots() {
         let trace = |seed| {
             let mut law = Red { draws: Draws::new(seed), ..settled(10.0) };
-            (0..1000).map(|_| refused(&mut law, 10, 1)).collect::<Vec<_>>()
+            (0..1000).map(|_| rejected(&mut law, 10, 1)).collect::<Vec<_>>()
         };
         assert_eq!(trace(1), trace(1));
         assert_ne!(trace(1), trace(2));
     }
 
     #[test]
-    fn constants_without_sense_are_refused() {
+    fn constants_without_sense_are_rejected() {
         assert!(Red::builder().queue(20, 60).build().is_ok());
         assert!(Red::builder().weight(Ratio::ZERO).build().is_err());
         assert!(Red::builder().probability_max(Ratio::ZERO).build().is_err());
         let error = Red::builder().queue(15, 15).build().unwrap_err();
-        assert_eq!(error.to_string(), "refusals cannot grow from a queue of 15 to one of 15");
+        assert_eq!(error.to_string(), "rejections cannot grow from a queue of 15 to one of 15");
     }
 }

@@ -14,7 +14,7 @@
 //! unless fewer than L/2 are inside. An event without its work done lowers L by ℓ. A
 //! faster answer than r₀ replaces it; and every 30·L·u answers, u between ½ and 1,
 //! the next one does whatever it took, so that r₀ follows a service that became
-//! slower. An arrival is refused while L are inside; L is also what may be in
+//! slower. An arrival is rejected while L are inside; L is also what may be in
 //! flight to an opaque upstream.
 //!
 //! **Source.** \[Netflix18\], `VegasLimit` with its defaults (first limit 20, at most 1000),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn it_starts_at_20_and_refuses_the_21st() {
+    fn it_starts_at_20_and_rejects_the_21st() {
         let mut law = Vegas::new();
         let decision = law.on_arrival(at(0), &arrival(0), &backlog(&[3], &[16]));
         assert_eq!(decision, Decision::Admit);

@@ -41,7 +41,7 @@ const OVERTAKING_AGE: f64 = 0.25;
 /// Where service leaves the room r of the target T, a queue may have shares of so many times
 /// r · r ÷ T. With service of a third of the target (at its percentile) this is the room, and
 /// the prediction is the narrower bound; with two thirds it is half of the room. With a
-/// factor of 1.25, bursts that a stage at 80 % load bears are refused.
+/// factor of 1.25, bursts that a stage at 80 % load bears are rejected.
 const SPAN_ROOMS: f64 = 1.5;
 
 /// The levels, most important first, and which one each class is on.

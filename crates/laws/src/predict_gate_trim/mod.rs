@@ -18,8 +18,8 @@
 //! 1. *Predict*, for each arrival. With `s_k` the mean service time of class k
 //!    and `ĉ` the workers, `w = g · (Σ queued s + s̄ of the running) ÷ ĉ` is how
 //!    long the arrival would wait; with `q_k` its class's service time at the
-//!    promised percentile it is refused if `w + q_k` exceeds its target or its
-//!    deadline. While a worker is idle `w` is zero: nothing is ever refused by an
+//!    promised percentile it is rejected if `w + q_k` exceeds its target or its
+//!    deadline. While a worker is idle `w` is zero: nothing is ever rejected by an
 //!    idle stage. Only work of the same or a higher priority counts as ahead.
 //! 2. *Gate*, every half target (`gate.rs`): a queue that never empties only adds
 //!    to every response time, so what may stand is narrowed to a share θ of the
@@ -38,7 +38,7 @@
 //! more than its share of late leaves the queue to those who have had less
 //! (`clients.rs`, `fair_share.rs`), and a class that has had more than its weight leaves
 //! it to the others of its priority (`class_shares.rs`). What the modest leave over is
-//! the greedy one's, and without an overload nobody is refused for it.
+//! the greedy one's, and without an overload nobody is rejected for it.
 //!
 //! A reserve keeps a trickle of classes flowing that the estimates would shut
 //! out. At the head of the queue an event is dropped if it would come too late,
@@ -176,8 +176,8 @@ impl PredictGateTrim {
             let unknown = self.service.is_unknown(class);
             let needed = unknown || self.quantile(class) >= self.promises[class.index()].target;
             if !(needed && self.reserve.admits(now, class, wait.total / remaining)) {
-                self.useful.on_refusal(backlog);
-                if self.clients.on_refusal(now) {
+                self.useful.on_rejection(backlog);
+                if self.clients.on_rejection(now) {
                     self.levels.reset_shares();
                 }
                 let clears = Duration::try_from_secs_f64(wait.total).unwrap_or(Duration::MAX);

@@ -25,7 +25,7 @@ impl Reserve {
         Self { buckets: vec![TokenBucket::new(rate, 1.0); classes.len()].into() }
     }
 
-    /// Whether an event of `class` is let in although it should be refused,
+    /// Whether an event of `class` is let in although it should be rejected,
     /// given the predicted wait ÷ the target. This uses a token up.
     #[cold]
     pub(crate) fn admits(&mut self, now: Timestamp, class: ClassId, wait_share: f64) -> bool {

@@ -1,7 +1,7 @@
 //! How long an event of each class takes to serve.
 //!
 //! A rare class has too few samples to be believed and too many users to be
-//! refused. Its estimates are therefore shrunk towards those of the stage as a
+//! rejected. Its estimates are therefore shrunk towards those of the stage as a
 //! whole, and the stage's towards a prior, as if the parent had lent each child
 //! a handful of samples: the first event of a class is judged like an average
 //! event, the tenth mostly by its own past.

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_without_sense_are_refused() {
+    fn parameters_without_sense_are_rejected() {
         assert!(check(|builder| builder.requests(0)).is_some());
         assert!(check(|builder| builder.requests(10_001)).is_some());
         assert!(check(|builder| builder.timeout(Duration::ZERO)).is_some());

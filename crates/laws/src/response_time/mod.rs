@@ -22,7 +22,7 @@
 //! has to be compared with it.
 //!
 //! **What the papers leave open, and we chose.**
-//! - The first rate is `rate_max`: a law that has seen nothing refuses nothing.
+//! - The first rate is `rate_max`: a law that has seen nothing rejects nothing.
 //! - The bucket holds ten tokens.
 //! - The first percentile is taken as it is, not averaged with an initial zero.
 //! - An interval without completions changes nothing: an idle stage keeps its rate.

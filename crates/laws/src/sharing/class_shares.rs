@@ -6,7 +6,7 @@
 //! `u_k · w ÷ w_k`. Where all have had by their weights, this is the same for all.
 //!
 //! What a class does not ask for is the others', and without an overload nobody is
-//! refused for its share. There are few classes, so the accounts are exact.
+//! rejected for its share. There are few classes, so the accounts are exact.
 
 use tamarisk_control::{ClassId, Classes, Priority, Weight};
 

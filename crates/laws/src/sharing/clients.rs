@@ -14,7 +14,7 @@
 //! for somebody else's.
 //!
 //! Work is charged as it is admitted, by the mean of its class. Attempts that are
-//! refused cost nothing: they would let one who retries fall ever further behind.
+//! rejected cost nothing: they would let one who retries fall ever further behind.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(crate) struct Clients {
     salt: u64,
     memory: Duration,
     aged: Timestamp,
-    /// Use is counted until this instant: a memory after the last refusal.
+    /// Use is counted until this instant: a memory after the last rejection.
     counts_until: Timestamp,
 }
 
@@ -82,9 +82,9 @@ impl Clients {
         self.memory = memory(target);
     }
 
-    /// Somebody is refused: there is an overload. Whether it begins with this.
+    /// Somebody is rejected: there is an overload. Whether it begins with this.
     #[inline]
-    pub(crate) fn on_refusal(&mut self, now: Timestamp) -> bool {
+    pub(crate) fn on_rejection(&mut self, now: Timestamp) -> bool {
         let begins = now >= self.counts_until;
         if begins {
             self.begin(now);
@@ -182,7 +182,7 @@ mod tests {
     /// In an overload since 1 s, with a memory of 10 s.
     fn clients() -> Clients {
         let mut clients = Clients::new(1000 * MS);
-        clients.on_refusal(at(1000));
+        clients.on_rejection(at(1000));
         clients
     }
 
@@ -200,12 +200,12 @@ mod tests {
         let mut clients = Clients::new(1000 * MS);
         clients.charge(at(1), 7, 1.0);
         assert_eq!(clients.share(at(1), 7), 0.0);
-        clients.on_refusal(at(1000));
+        clients.on_rejection(at(1000));
         charge_others(&mut clients, at(1000));
         clients.charge(at(1000), 7, 1.0);
         assert_eq!(clients.share(at(1000), 7), 0.5);
-        assert_eq!(clients.share(at(11_000), 7), 0.0, "ten targets after the last refusal");
-        clients.on_refusal(at(20_000));
+        assert_eq!(clients.share(at(11_000), 7), 0.0, "ten targets after the last rejection");
+        clients.on_rejection(at(20_000));
         charge_others(&mut clients, at(20_000));
         assert_eq!(clients.share(at(20_000), 7), 0.0, "the next overload");
     }

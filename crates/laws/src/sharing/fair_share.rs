@@ -8,7 +8,7 @@
 //! wait · u ≤ short · a
 //! ```
 //! Of several who had too much those with the least come first, so that what the
-//! modest leave over is shared evenly among them; and nobody is refused so that a
+//! modest leave over is shared evenly among them; and nobody is rejected so that a
 //! worker may stand idle.
 //!
 //! The fair share is where all of the capacity is given away and no more: it is

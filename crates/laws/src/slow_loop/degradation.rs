@@ -6,7 +6,7 @@
 //! fewer hits.
 //!
 //! **Why the obvious way fails.** Quality has an end. When even the plainest plate
-//! takes too long for so many guests, only the door helps; and a door that refuses
+//! takes too long for so many guests, only the door helps; and a door that rejects
 //! from the start keeps response times so well that quality is never asked for.
 //! So the papers shut the one off while the other can still give
 //! ([`AdmissionWhenSpent`]).
@@ -31,7 +31,7 @@
 //! **Limits.** It swings between half the target and the target, and beyond, as it sees
 //! a change one response time late [Welsh02 fig. 56]. With [`AdmissionWhenSpent`] the
 //! pair swings too, once the door keeps response times below half of the target:
-//! quality rises a step, the door is opened, and all who were refused are in the
+//! quality rises a step, the door is opened, and all who were rejected are in the
 //! queue at once.
 
 use std::time::Duration;
@@ -176,7 +176,7 @@ impl QualityLaw for Degradation {
 /// [Welsh02 §7.3.4].
 ///
 /// While it has no say it is told nothing either: a law that learned from what its
-/// refusals would have prevented would begin with its rate at the bottom.
+/// rejections would have prevented would begin with its rate at the bottom.
 #[derive(Clone, Debug)]
 pub struct AdmissionWhenSpent<L> {
     law: L,

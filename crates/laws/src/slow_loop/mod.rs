@@ -1,4 +1,4 @@
-//! The slow loops: what a stage does about overload besides refusing.
+//! The slow loops: what a stage does about overload besides rejecting.
 //!
 //! [`PoolSizing`], [`ThroughputBatching`], [`Degradation`] and
 //! [`TerminationThreshold`] are the papers'; [`FixedWorkers`] and its like change

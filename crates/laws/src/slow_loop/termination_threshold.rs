@@ -7,7 +7,7 @@
 //!
 //! **Why the obvious way fails.** A fixed limit is wrong twice: a short one ends
 //! requests that there was time for, a long one lets them crowd out the rest
-//! [SERT06 fig. 15]. Refusing them at the door would be better still, but they do
+//! [SERT06 fig. 15]. Rejecting them at the door would be better still, but they do
 //! not look long from outside.
 //!
 //! **Mechanism** [SERT06 §3.2]. After each interval, with
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_without_sense_are_refused() {
+    fn parameters_without_sense_are_rejected() {
         let builder = || TerminationThreshold::builder(&classes());
         let second = Duration::from_secs(1);
         let wrong_way = second..=second / 2;

@@ -15,7 +15,7 @@
 //!    answers take longer, the first of them show how many the upstream works at (`curve.rs`),
 //!    or the limit is lowered by trials until work is lost. Then it follows the work that comes
 //!    out. A trial is judged by throughput and response together (`trial.rs`).
-//! 2. *One bound on the queue*: an event is refused if the work ahead of it means a wait of more
+//! 2. *One bound on the queue*: an event is rejected if the work ahead of it means a wait of more
 //!    than a quarter of what its service leaves of its target. The quarter shrinks if answers are
 //!    late nevertheless, and grows if places stay free.
 //! 3. *One drop*: what would be late is dropped when its turn comes.
@@ -91,7 +91,7 @@ const TRIM_EVERY: u32 = 100;
 const TRIM_LATE: f64 = 0.3;
 const TRIM_DOWN: f64 = 0.85;
 const TRIM_UP: f64 = 0.02;
-/// It grows by this factor if a place was free while somebody was refused.
+/// It grows by this factor if a place was free while somebody was rejected.
 const TRIM_FREE: f64 = 1.1;
 const TRIM_MIN: f64 = 0.1;
 
@@ -115,7 +115,7 @@ pub struct WorkLimit {
     trim: f64,
     answers: u32,
     late: u32,
-    refused: bool,
+    rejected: bool,
     /// How long clients wait before they leave, in seconds, and how many have been seen to.
     patience: f64,
     leavers: f64,
@@ -153,7 +153,7 @@ impl WorkLimit {
             trim: 1.0,
             answers: 0,
             late: 0,
-            refused: false,
+            rejected: false,
             patience: f64::INFINITY,
             leavers: 0.0,
             leaving: 0.0,
@@ -362,7 +362,7 @@ impl WorkLimit {
             (self.answers, self.late) = (0, 0);
         }
         let free = backlog.queued_total == 0 && self.in_flight(backlog) < self.places();
-        if free && std::mem::take(&mut self.refused) && self.search.is_full() {
+        if free && std::mem::take(&mut self.rejected) && self.search.is_full() {
             self.trim = (TRIM_FREE * self.trim).min(1.0);
         }
     }
@@ -412,8 +412,8 @@ impl AdmissionLaw for WorkLimit {
             return Decision::Admit;
         }
         if let Some((reason, wait)) = self.objection(now, row, arrival, backlog) {
-            self.refused = true;
-            self.sharing.on_refusal(now);
+            self.rejected = true;
+            self.sharing.on_rejection(now);
             let after = Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX);
             return Decision::Reject(Rejection::new(reason).retry_after(after));
         }

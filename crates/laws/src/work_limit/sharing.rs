@@ -78,9 +78,9 @@ impl Sharing {
         }
     }
 
-    /// Somebody is refused: there is an overload.
-    pub(super) fn on_refusal(&mut self, now: Timestamp) {
-        if self.clients.on_refusal(now) {
+    /// Somebody is rejected: there is an overload.
+    pub(super) fn on_rejection(&mut self, now: Timestamp) {
+        if self.clients.on_rejection(now) {
             self.fair.reset();
             self.weights.iter_mut().flat_map(|(_, shares)| shares).for_each(ClassShares::reset);
         }

@@ -12,7 +12,7 @@ use crate::sim::{Client, Discipline, Distribution, Load, Scenario, Stage, Step, 
 /// The most arrivals that are taken from a trace: 400 MB of them.
 pub const ARRIVALS_MAX: usize = 10_000_000;
 
-/// Times kept of a class to draw those of the refused from.
+/// Times kept of a class to draw those of the rejected from.
 const TIMES_MAX: usize = 10_000;
 
 /// Flows that are told apart; later ones share the numbers of these.
@@ -20,8 +20,8 @@ const FLOWS_MAX: usize = 1 << 16;
 
 /// What a recorded stage was offered: arrivals, and how long those took that were served.
 ///
-/// What was refused or dropped live has no time of its own; it gets one that is drawn from
-/// its class's. Deadlines are not offered again, and what the stage itself refused
+/// What was rejected or dropped live has no time of its own; it gets one that is drawn from
+/// its class's. Deadlines are not offered again, and what the stage itself rejected
 /// (its queue was full, it was draining) never came to the law and so is missing. A
 /// gate counts what events wait within its upstream as service: workers and times come
 /// out too large together, and what they get done comes out right.

@@ -14,7 +14,7 @@ use crate::sim::{Client, Distribution, Load, Profile, Speed, Stage};
 
 impl File {
     /// The same stages as a network, at the rate of the scenario's open clients or `at`
-    /// another one. Queues have no bounds there, and nobody is refused, loses patience
+    /// another one. Queues have no bounds there, and nobody is rejected, loses patience
     /// or tries again.
     ///
     /// # Errors

@@ -22,13 +22,13 @@ pub(super) fn laws(section: &Section<'_>, classes: &Classes) -> Result<Laws, Fau
         let span = section.value(rules).map_or_else(|| section.span(), |value| value.span());
         let message = format!("nothing tells {name} of overload");
         let fault =
-            Fault::new(span, message, "needs an admission law that refuses, for it acts on that");
+            Fault::new(span, message, "needs an admission law that rejects, for it acts on that");
         return Err(fault.help("add for example `admission = \"predict-gate-trim\"`"));
     }
     Ok(laws)
 }
 
-/// Whether anybody is ever refused or dropped.
+/// Whether anybody is ever rejected or dropped.
 fn is_guarded(laws: &Laws) -> bool {
     laws.dropping.is_some() || laws.admission.as_ref().is_some_and(|law| law.name() != "open")
 }

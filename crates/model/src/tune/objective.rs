@@ -13,7 +13,7 @@ pub enum Measure {
     /// The share of seconds in which the target's percentile was broken, on average over
     /// the classes.
     OverTarget,
-    /// The share of requests that a stage refused although a place was free.
+    /// The share of requests that a stage rejected although a place was free.
     FalseRejects,
 }
 
@@ -41,9 +41,9 @@ impl Measure {
             }
             Self::FalseRejects => {
                 let of_stages = report.stages.iter().flat_map(|stage| &stage.classes);
-                let refused: u64 = of_stages.map(|class| class.rejected_idle).sum();
+                let rejected: u64 = of_stages.map(|class| class.rejected_idle).sum();
                 let offered: u64 = classes.iter().map(|class| class.counts.offered).sum();
-                refused as f64 / (offered as f64).max(1.0)
+                rejected as f64 / (offered as f64).max(1.0)
             }
         }
     }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sum_is_refused() {
+    fn what_is_no_sum_is_rejected() {
         for text in
             ["", "speed", "goodput -", "goodput goodput", "x*goodput", "NaN*goodput", "0*goodput"]
         {

@@ -82,12 +82,12 @@ fn self_tuning_aims_at_its_target_and_so_answers_around_it() {
         let sums = summary(form, &situations::uniform(10.0), 1, 2.0);
         assert!(sums.p90 > 0.75, "{sums:?}");
     }
-    // The other half: it refuses some without need, PI the most.
-    let refused = |form| {
+    // The other half: it rejects some without need, PI the most.
+    let rejected = |form| {
         let shares = SEEDS.map(|seed| summary(form, &situations::uniform(0.8), seed, 0.0).rejected);
         shares.iter().sum::<f64>() / SEEDS.len() as f64
     };
-    let [p, pi, ..] = FORMS.map(refused);
+    let [p, pi, ..] = FORMS.map(rejected);
     assert!((0.002..0.02).contains(&p) && (p..0.05).contains(&pi), "p {p:.4}, pi {pi:.4}");
 }
 
@@ -146,7 +146,7 @@ fn the_moving_dropper_gives_up_sooner_the_greater_the_overload() {
 
 #[test]
 fn the_moving_dropper_holds_the_whole_overload_in_its_queue() {
-    // The door is open: what is refused is told so only after it has waited.
+    // The door is open: what is rejected is told so only after it has waited.
     let sums = summary(MOVING, &situations::uniform(10.0), 1, 2.0);
     assert!(sums.rejected == 0.0 && sums.dropped > 0.85, "{sums:?}");
 }

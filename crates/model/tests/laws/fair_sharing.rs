@@ -1,4 +1,4 @@
-//! Whom the default law refuses when not all can be served: shares of clients and of
+//! Whom the default law rejects when not all can be served: shares of clients and of
 //! classes.
 
 use tamarisk_control::Reason;
@@ -26,7 +26,7 @@ fn goodput_of_clients(situation: &Situation, records: &[Record], count: u32) -> 
     good
 }
 
-fn refused_for_their_share(records: &[Record]) -> usize {
+fn rejected_for_their_share(records: &[Record]) -> usize {
     let exceeded = Some(Outcome::Rejected(Reason::ShareExceeded));
     records.iter().filter(|record| record.outcome == exceeded).count()
 }
@@ -99,21 +99,21 @@ fn what_others_leave_over_is_the_greedy_ones() {
 }
 
 #[test]
-fn without_an_overload_nobody_is_refused_for_its_share() {
+fn without_an_overload_nobody_is_rejected_for_its_share() {
     // One client makes most of 80 % load, or all of it.
     let most = situations::clients(20, 0.8 * 20.0 / 119.0, 100.0);
     let all = situations::clients(1, 0.8, 1.0);
     for situation in [most, all] {
         for (form, make) in FORMS.iter().enumerate() {
-            let mut refused = 0;
+            let mut rejected = 0;
             for seed in 1..=20 {
                 let records = run(make(situation.classes()), &situation, seed);
-                refused += refused_for_their_share(&records);
+                rejected += rejected_for_their_share(&records);
             }
             // Of 140 000 requests. A queue of 40 ms that stands for a tenth of a second is taken
             // for an overload, and happens by chance: P(wait > 40 ms) = 0.41 · exp(−80 · 0.04) =
-            // 0.017 for M/M/8 at 0.8. Until it has gone some forty are refused.
-            assert!(refused <= [140, 30][form], "form {form}: {refused}");
+            // 0.017 for M/M/8 at 0.8. Until it has gone some forty are rejected.
+            assert!(rejected <= [140, 30][form], "form {form}: {rejected}");
         }
     }
 }
@@ -179,12 +179,12 @@ fn without_weights_classes_are_served_as_they_come() {
 }
 
 #[test]
-fn weights_refuse_nobody_where_all_can_be_served() {
+fn weights_reject_nobody_where_all_can_be_served() {
     let situation = situations::weighted([0.6, 0.1], [1, 9]);
     for make in FORMS {
         for seed in SEEDS {
             let records = run(make(situation.classes()), &situation, seed);
-            assert_eq!(refused_for_their_share(&records), 0, "seed {seed}");
+            assert_eq!(rejected_for_their_share(&records), 0, "seed {seed}");
         }
     }
 }

@@ -94,8 +94,8 @@ fn the_opaque_form_backs_off_where_concurrency_does_harm() {
 }
 
 #[test]
-fn at_eighty_per_cent_load_next_to_nothing_is_refused() {
-    let refused = |situation: &Situation, law: MakeLaw| {
+fn at_eighty_per_cent_load_next_to_nothing_is_rejected() {
+    let rejected = |situation: &Situation, law: MakeLaw| {
         let shares = SEEDS.map(|seed| {
             let records = run(law(situation.classes()), situation, seed);
             situation.summary(&records).turned_away()
@@ -103,9 +103,9 @@ fn at_eighty_per_cent_load_next_to_nothing_is_refused() {
         shares.iter().sum::<f64>() / SEEDS.len() as f64
     };
     for law in [DEFAULT, OPAQUE] {
-        assert_eq!(refused(&situations::uniform(0.8), law), 0.0);
-        assert_eq!(refused(&situations::wide(0.8), law), 0.0);
-        let heavy_tail = refused(&situations::eighty_percent(), law);
+        assert_eq!(rejected(&situations::uniform(0.8), law), 0.0);
+        assert_eq!(rejected(&situations::wide(0.8), law), 0.0);
+        let heavy_tail = rejected(&situations::eighty_percent(), law);
         assert!(heavy_tail <= 0.001, "{heavy_tail}");
     }
 }

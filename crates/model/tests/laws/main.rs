@@ -1,5 +1,5 @@
 //! What the laws do to a simulated stage: goodput and response times under overload, whom they
-//! refuse, and what they refuse without need.
+//! reject, and what they reject without need.
 //!
 //! `situations` has the stages and the load on them, `records` what became of each request.
 

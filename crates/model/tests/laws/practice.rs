@@ -23,7 +23,7 @@ struct Row {
     spike: RangeInclusive<f64>,
     /// The same at 10 times the capacity, open loop.
     tenfold: RangeInclusive<f64>,
-    /// Refused or dropped at 80 % load, per cent, by 8 workers with mixed work.
+    /// Rejected or dropped at 80 % load, per cent, by 8 workers with mixed work.
     needless: RangeInclusive<f64>,
     /// The same by 400 workers, from cold.
     needless_wide: RangeInclusive<f64>,
@@ -41,7 +41,7 @@ const ROWS: [Row; 11] = [
     row("gradient2", 0.93..=1.1, 0.92..=1.1, 0.1..=1.5, 86.0..=94.0),
     // It measures first.
     row("min-rtt-gradient", 0.92..=1.1, 0.86..=1.1, 0.7..=5.0, 15.0..=32.0),
-    // Nothing is refused for ten seconds.
+    // Nothing is rejected for ten seconds.
     row("pi-shedding", 0.58..=0.78, 0.33..=0.55, 0.0..=0.1, 0.0..=0.1),
     // Five per cent a second.
     row("dagor", 0.65..=0.88, 0.0..=0.06, 2.0..=10.0, 0.0..=0.1),
@@ -117,12 +117,12 @@ fn ten_times_the_capacity_comes() {
 }
 
 #[test]
-fn some_refuse_at_eighty_per_cent_load() {
+fn some_reject_at_eighty_per_cent_load() {
     check("0.8 ×", |row| &row.needless, |law| needless(law, &situations::eighty_percent()));
 }
 
 #[test]
-fn some_refuse_nearly_all_of_what_a_wide_service_could_do() {
+fn some_reject_nearly_all_of_what_a_wide_service_could_do() {
     check("wide", |row| &row.needless_wide, |law| needless(law, &situations::wide(0.8)));
 }
 

@@ -119,7 +119,7 @@ fn with_admission_as_the_last_resort_a_spike_beyond_the_least_quality_is_held_to
     }
 }
 
-/// [Welsh02 §7.3.4]: while quality can still fall, nobody is refused.
+/// [Welsh02 §7.3.4]: while quality can still fall, nobody is rejected.
 #[test]
 fn while_quality_suffices_the_door_stays_open() {
     let situation = situations::degradable_spike(1000);

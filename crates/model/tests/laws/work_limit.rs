@@ -31,8 +31,8 @@ fn check(situation: &Situation, mean_min: f64, least_min: f64) {
     assert!(mean >= mean_min && least >= least_min, "mean {mean:.3}, least {least:.3}");
 }
 
-/// The share of requests that were refused or dropped, of all seeds, at most.
-fn check_refused(situation: &Situation, most: f64) {
+/// The share of requests that were rejected or dropped, of all seeds, at most.
+fn check_rejected(situation: &Situation, most: f64) {
     let shares = SEEDS.map(|seed| overall(situation, seed).turned_away());
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean <= most, "{mean:.5}: {shares:?}");
@@ -121,18 +121,18 @@ fn differs_at(some: &[Record], others: &[Record]) -> Option<usize> {
 }
 
 #[test]
-fn an_application_that_is_not_overloaded_has_nothing_refused_however_long_its_reports_take() {
+fn an_application_that_is_not_overloaded_has_nothing_rejected_however_long_its_reports_take() {
     for reports in [15.0, 30.0] {
-        check_refused(&situations::idle_application(reports), 0.0);
+        check_rejected(&situations::idle_application(reports), 0.0);
     }
 }
 
 #[test]
-fn at_four_fifths_of_the_capacity_next_to_nothing_is_refused() {
-    check_refused(&situations::uniform(0.8), 0.001);
-    check_refused(&situations::wide(0.8), 0.001);
-    check_refused(&situations::eighty_percent(), 0.001);
-    check_refused(&situations::workers_of_40_ms(0.8, 200), 0.005);
+fn at_four_fifths_of_the_capacity_next_to_nothing_is_rejected() {
+    check_rejected(&situations::uniform(0.8), 0.001);
+    check_rejected(&situations::wide(0.8), 0.001);
+    check_rejected(&situations::eighty_percent(), 0.001);
+    check_rejected(&situations::workers_of_40_ms(0.8, 200), 0.005);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_target_below_the_service_means_best_effort() {
     });
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean > 0.85 && shares.iter().all(|share| *share > 0.7), "{shares:?}");
-    check_refused(&situations::workers_of_40_ms(0.5, 20), 0.03);
+    check_rejected(&situations::workers_of_40_ms(0.5, 20), 0.03);
 }
 
 #[test]

@@ -119,10 +119,10 @@ fn watching_changes_nothing() {
 }
 
 #[test]
-fn a_law_for_a_stage_that_is_not_there_is_refused() {
+fn a_law_for_a_stage_that_is_not_there_is_rejected() {
     let simulation = Simulation::new(&rich()).unwrap();
-    let refused = simulation.start(1).law("bank", Box::new(Open)).err().unwrap();
-    assert_eq!(refused.to_string(), "there is no stage \"bank\"");
+    let rejected = simulation.start(1).law("bank", Box::new(Open)).err().unwrap();
+    assert_eq!(rejected.to_string(), "there is no stage \"bank\"");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn sessions_last_as_long_as_their_clients_stay() {
 }
 
 #[test]
-fn who_is_refused_tries_again_and_gives_up_after_as_often_as_stated() {
+fn who_is_rejected_tries_again_and_gives_up_after_as_often_as_stated() {
     // Nothing is ever admitted.
     struct Shut;
     impl AdmissionLaw for Shut {
@@ -152,7 +152,7 @@ fn who_is_refused_tries_again_and_gives_up_after_as_often_as_stated() {
 }
 
 #[test]
-fn retries_bring_through_what_a_loss_system_refuses() {
+fn retries_bring_through_what_a_loss_system_rejects() {
     // 8 workers, no queue, half the capacity offered: 4 % or so are lost; who tries again
     // after a long pause finds a system as any newcomer does.
     let run = |attempts| {

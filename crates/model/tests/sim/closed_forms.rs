@@ -140,11 +140,11 @@ fn a_pool_of_connections_is_a_queue_of_its_own() {
 }
 
 #[test]
-fn where_nobody_waits_the_share_refused_does_not_mind_the_shape_of_the_service() {
+fn where_nobody_waits_the_share_rejected_does_not_mind_the_shape_of_the_service() {
     for service in [Distribution::Constant(8 * MS), Distribution::hyper_exponential(8 * MS, 4.0)] {
         let scenario = single(1000.0, 100_000.0, Stage::new("work", 8, service).capacity(1));
         // A queue of one place is M/M/8/9; of none there is no such thing, so compare
-        // with the loss system by a stage whose law refuses all who would wait.
+        // with the loss system by a stage whose law rejects all who would wait.
         let simulation = Simulation::new(&scenario).unwrap();
         let share = |seed| {
             let law = Box::new(tamarisk_laws::Threshold::new(0));

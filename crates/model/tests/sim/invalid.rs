@@ -1,4 +1,4 @@
-//! What cannot be simulated is refused with the place and the reason.
+//! What cannot be simulated is rejected with the place and the reason.
 
 use tamarisk_control::Ratio;
 use tamarisk_model::sim::{
@@ -19,12 +19,12 @@ fn stage(name: &str) -> Stage {
     Stage::new(name, 1, exponential(MS))
 }
 
-/// `spoil` makes the sound scenario one that is refused with this message.
+/// `spoil` makes the sound scenario one that is rejected with this message.
 fn check(spoil: impl FnOnce(&mut Scenario), message: &str) {
     let mut scenario = sound();
     spoil(&mut scenario);
-    let refused = Simulation::new(&scenario).unwrap_err();
-    assert_eq!(refused.to_string(), message);
+    let rejected = Simulation::new(&scenario).unwrap_err();
+    assert_eq!(rejected.to_string(), message);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn the_stage_that_is_wrong_is_named() {
 }
 
 #[test]
-fn ways_that_lead_nowhere_are_refused() {
+fn ways_that_lead_nowhere_are_rejected() {
     check(
         |scenario| scenario.stages[0].routes[0].to = "bank".to_owned(),
         "stage \"front\": it routes to \"bank\", and there is no such stage",
@@ -157,7 +157,7 @@ fn the_client_that_is_wrong_is_named() {
 }
 
 #[test]
-fn time_without_end_and_time_without_anything_in_it_are_refused() {
+fn time_without_end_and_time_without_anything_in_it_are_rejected() {
     check(
         |scenario| scenario.duration = Duration::ZERO,
         "a warm-up and a duration of 0ns together: there must be something to measure, \

@@ -132,8 +132,8 @@ fn degradation_holds_the_percentile_so_that_the_door_need_not_close() {
     let least = [("quality_least_ratio", 0.2)];
     let laws = guarded().quality("degradation", &least).unwrap();
     let (course, degraded) = run(&scenario, &laws, 1);
-    let (_, refused) = run(&scenario, &guarded(), 1);
-    let (class, otherwise) = (&degraded.classes[0], &refused.classes[0]);
+    let (_, rejected) = run(&scenario, &guarded(), 1);
+    let (class, otherwise) = (&degraded.classes[0], &rejected.classes[0]);
     assert!(otherwise.rejected_share() > 0.4, "{}", otherwise.rejected_share());
     assert!(class.rejected_share() < 0.05, "{}", class.rejected_share());
     assert!(class.response.quantile(0.9) < 0.1, "{}", class.response.quantile(0.9));
@@ -312,7 +312,7 @@ fn all_five_give_what_they_have_under_a_spike_and_take_it_back() {
     assert!(course.set.iter().any(|(_, knobs)| knobs.batch.get() < 50));
     assert!(after.workers.get() < 20 && after.quality == Ratio::ONE, "{after:?}");
     assert!(report.classes[0].counts.terminated > 0);
-    // What the door alone refuses nine tenths of is nearly all borne in the end.
+    // What the door alone rejects nine tenths of is nearly all borne in the end.
     assert!(door.share_lost(41, 140) > 0.85, "{}", door.share_lost(41, 140));
     assert!(course.share_lost(100, 120) < 0.1, "{}", course.share_lost(100, 120));
     let [all, one] = [&report, &without].map(|report| report.classes[0].goodput());
@@ -340,7 +340,7 @@ fn the_same_seed_gives_the_same_bytes_with_all_five() {
 }
 
 #[test]
-fn laws_that_cannot_be_are_refused() {
+fn laws_that_cannot_be_are_rejected() {
     let simulation_of = |scenario: &Scenario| Simulation::new(scenario).unwrap();
     let scenario = overload(work(), 1.0, SECOND);
     let simulation = simulation_of(&scenario);

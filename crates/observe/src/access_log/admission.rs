@@ -29,7 +29,7 @@ pub struct Admission {
     /// What becomes of it if its client leaves now, as the stage's accounts call it. There is
     /// none as long as it was not offered to the stage.
     outcome: Option<&'static str>,
-    /// Why it was refused or failed.
+    /// Why it was rejected or failed.
     reason: Option<&'static str>,
     /// Its place while the answer goes to its client, which decides on the outcome.
     held: Option<HeldOutcome>,
@@ -49,8 +49,8 @@ impl Admission {
         self.outcome = Some("dropped");
     }
 
-    /// It was refused.
-    pub fn refused(&mut self, outcome: &'static str, reason: &'static str) {
+    /// It was rejected.
+    pub fn rejected(&mut self, outcome: &'static str, reason: &'static str) {
         (self.outcome, self.reason) = (Some(outcome), Some(reason));
     }
 

@@ -114,8 +114,8 @@ impl Line {
         line
     }
 
-    /// The line about what was no request, in which nothing is known but why it was refused.
-    pub(super) fn refused(
+    /// The line about what was no request, in which nothing is known but why it was rejected.
+    pub(super) fn rejected(
         format: LogFormat,
         time: SystemTime,
         client: IpAddr,
@@ -131,7 +131,7 @@ impl Line {
             }
             LogFormat::Json => format!(
                 "{{\"time\":\"{}\",\"client\":\"{client}\",\"status\":{status},\"bytes\":{bytes},\
-                 \"refused\":\"{violation}\"}}\n",
+                 \"rejected\":\"{violation}\"}}\n",
                 Rfc3339(time),
             ),
         }

@@ -63,9 +63,9 @@ impl Log {
     }
 
     /// Writes the line about what a client has sent instead of a request; so many bytes said why.
-    pub fn refused(&self, client: IpAddr, violation: Violation, bytes: usize) {
+    pub fn rejected(&self, client: IpAddr, violation: Violation, bytes: usize) {
         let (format, now) = (self.format, SystemTime::now());
-        self.writer.write(Line::refused(format, now, client, violation, bytes));
+        self.writer.write(Line::rejected(format, now, client, violation, bytes));
     }
 }
 

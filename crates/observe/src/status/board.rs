@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::access_log::Log;
 use http::StatusCode;
-use tamarisk_server::{Drain, Refused, Server};
+use tamarisk_server::{Drain, Rejected, Server};
 use tamarisk_stage::{Gate, StageObservation};
 
 use super::{Rejection, Rejections, Token};
@@ -30,39 +30,39 @@ pub(super) struct Counter {
     pub(super) read: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-type Count = fn(Refused) -> u64;
+type Count = fn(Rejected) -> u64;
 
-/// What is shown of whom a server refuses.
-const REFUSED: [(&str, &str, Count); 4] = [
+/// What is shown of whom a server rejects.
+const REJECTED: [(&str, &str, Count); 4] = [
     (
         "connections_turned_away",
-        "Connections refused because the limit of connections or of open files was reached.",
-        |refused| refused.turned_away,
+        "Connections rejected because the limit of connections or of open files was reached.",
+        |rejected| rejected.turned_away,
     ),
     (
         "requests_malformed",
-        "Requests refused as malformed, before any stage received them.",
-        |refused| refused.malformed,
+        "Requests rejected as malformed, before any stage received them.",
+        |rejected| rejected.malformed,
     ),
     (
         "requests_too_large",
-        "Requests refused as too large, before any stage received them.",
-        |refused| refused.too_large,
+        "Requests rejected as too large, before any stage received them.",
+        |rejected| rejected.too_large,
     ),
-    ("requests_too_slow", "HTTP/1 requests that did not arrive in time.", |refused| {
-        refused.too_slow
+    ("requests_too_slow", "HTTP/1 requests that did not arrive in time.", |rejected| {
+        rejected.too_slow
     }),
 ];
 
 /// The same of a server that speaks TLS.
 const HANDSHAKES: [(&str, &str, Count); 2] = [
-    ("handshakes_refused", "TLS handshakes that their stage refused.", |refused| {
-        refused.handshakes_refused
+    ("handshakes_rejected", "TLS handshakes that their stage rejected.", |rejected| {
+        rejected.handshakes_rejected
     }),
     (
         "handshakes_failed",
         "TLS handshakes that the client broke off, was too slow for, or found no common terms in.",
-        |refused| refused.handshakes_failed,
+        |rejected| rejected.handshakes_failed,
     ),
 ];
 
@@ -141,14 +141,14 @@ impl Board {
     }
 
     /// Shows how many connections a server has, what it has answered by status, and whom it has
-    /// refused before there was a request.
+    /// rejected before there was a request.
     #[must_use]
     pub fn server(mut self, server: &Server) -> Self {
         self.server = Some(server.clone());
         let handshakes = HANDSHAKES.into_iter().filter(|_| server.speaks_tls());
-        REFUSED.into_iter().chain(handshakes).fold(self, |board, (name, help, of)| {
+        REJECTED.into_iter().chain(handshakes).fold(self, |board, (name, help, of)| {
             let server = server.clone();
-            board.counter(name, help, move || of(server.refused()))
+            board.counter(name, help, move || of(server.rejected()))
         })
     }
 

@@ -26,8 +26,8 @@ pub(super) async fn targets(board: &Board, request: Request<ClientBody>) -> Resp
             return answer;
         }
     };
-    if let Err(refusal) = authorize(board, &request) {
-        return refusal;
+    if let Err(rejection) = authorize(board, &request) {
+        return rejection;
     }
     let body = match Limited::new(request.into_body(), BODY_MAX).collect().await {
         Ok(body) => body.to_bytes(),

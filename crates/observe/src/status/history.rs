@@ -44,7 +44,7 @@ pub(super) struct Recent {
     pub(super) offered: u64,
     pub(super) completed: u64,
     /// Rejected, or dropped from the queue.
-    pub(super) refused: u64,
+    pub(super) rejected: u64,
     pub(super) failed: u64,
     pub(super) terminated: u64,
 }
@@ -53,7 +53,7 @@ pub(super) struct Recent {
 #[derive(Clone, Copy)]
 struct Sample {
     completed: f32,
-    refused: f32,
+    rejected: f32,
     failed: f32,
     queued: u32,
     running: u32,
@@ -73,7 +73,7 @@ struct Series<'h> {
     name: &'h str,
     completed_per_second: Vec<f32>,
     /// Rejected, or dropped from the queue.
-    refused_per_second: Vec<f32>,
+    rejected_per_second: Vec<f32>,
     /// Failed or terminated.
     failed_per_second: Vec<f32>,
     queued: Vec<u32>,
@@ -154,7 +154,7 @@ impl StageHistory {
         Series {
             name: &self.name,
             completed_per_second: samples().map(|sample| sample.completed).collect(),
-            refused_per_second: samples().map(|sample| sample.refused).collect(),
+            rejected_per_second: samples().map(|sample| sample.rejected).collect(),
             failed_per_second: samples().map(|sample| sample.failed).collect(),
             queued: samples().map(|sample| sample.queued).collect(),
             running: samples().map(|sample| sample.running).collect(),
@@ -171,7 +171,7 @@ impl Recent {
             seconds,
             offered: since(|accounts| accounts.offered),
             completed: since(|accounts| accounts.completed),
-            refused: since(|accounts| accounts.rejected + accounts.dropped),
+            rejected: since(|accounts| accounts.rejected + accounts.dropped),
             failed: since(|accounts| accounts.failed),
             terminated: since(|accounts| accounts.terminated),
         }
@@ -187,7 +187,7 @@ impl Sample {
         let many = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         Self {
             completed: rate(recent.completed),
-            refused: rate(recent.refused),
+            rejected: rate(recent.rejected),
             failed: rate(recent.failed + recent.terminated),
             queued: many(total.queued),
             running: many(total.running),
@@ -233,7 +233,7 @@ mod tests {
         let stage = &rendered(&history)["stages"][0];
         assert_eq!(stage["name"], "app");
         assert_eq!(stage["completed_per_second"], json!([100.0, 0.0]));
-        assert_eq!(stage["refused_per_second"], json!([0.0, 30.0]));
+        assert_eq!(stage["rejected_per_second"], json!([0.0, 30.0]));
         assert_eq!(stage["queued"], json!([1, 2]));
         assert_eq!(stage["response_seconds"], json!([0.18, 0.18]));
         assert_eq!(stage["target_seconds"].as_array().unwrap().len(), 2);
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!((completed.len(), &completed[599]), (600, &json!(7.0)));
         let recent = history.recent(after(start, 1000), &seen("app", 7000, 1000)).unwrap();
         let expected =
-            Recent { seconds: 10.0, offered: 80, completed: 70, refused: 10, ..Recent::default() };
+            Recent { seconds: 10.0, offered: 80, completed: 70, rejected: 10, ..Recent::default() };
         assert_eq!(recent, expected);
         assert!(history.0.lock()[0].samples.capacity() <= 1024, "it does not grow");
     }

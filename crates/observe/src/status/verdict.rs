@@ -8,7 +8,7 @@ use tamarisk_stage::{Phase, StageObservation};
 use super::history::Recent;
 use super::promise::Promise;
 
-/// From this share of refused or failed requests on, it is said first.
+/// From this share of rejected or failed requests on, it is said first.
 const NOTICED_MIN: f64 = 0.01;
 /// From this share on, it is bad.
 const BAD_MIN: f64 = 0.1;
@@ -68,43 +68,43 @@ impl<'s> Condition<'s> {
     /// The worst of what can be said, and what has to be known besides.
     pub(super) fn verdict(&self) -> Verdict {
         match self.phase {
-            Phase::Closed => return bad("Closed: every request is refused.".to_owned()),
+            Phase::Closed => return bad("Closed: every request is rejected.".to_owned()),
             Phase::Draining => {
                 let inside = self.inside;
                 return warn(format!(
-                    "Draining: new requests are refused; {inside} in progress or queued."
+                    "Draining: new requests are rejected; {inside} in progress or queued."
                 ));
             }
             Phase::Open => {}
         }
         let Some(recent) = self.recent else { return ok("Started: no data yet.".to_owned()) };
-        let ended = recent.completed + recent.refused + recent.failed + recent.terminated;
+        let ended = recent.completed + recent.rejected + recent.failed + recent.terminated;
         let requests = recent.offered.max(ended);
         if requests == 0 {
             return self.without_requests(&recent);
         }
         let share = |count: u64| count as f64 / requests as f64;
-        let (refused, failed) = (share(recent.refused), share(recent.failed));
+        let (rejected, failed) = (share(recent.rejected), share(recent.failed));
         let period = period(&recent);
         if failed >= NOTICED_MIN {
             let mut text =
                 format!("Failing: {} of the requests in the {period} failed.", percent(failed));
-            if refused >= NOTICED_MIN {
-                text += &format!(" {} were refused.", percent(refused));
+            if rejected >= NOTICED_MIN {
+                text += &format!(" {} were rejected.", percent(rejected));
             }
             if let Some(what) = self.last_failure {
                 text += &format!(" Last failure: {what}");
             }
-            return Verdict { level: level(failed.max(refused)), text };
+            return Verdict { level: level(failed.max(rejected)), text };
         }
-        if refused >= NOTICED_MIN {
+        if rejected >= NOTICED_MIN {
             let text = format!(
-                "Overloaded: {} of the requests in the {period} were refused.{}",
-                percent(refused),
+                "Overloaded: {} of the requests in the {period} were rejected.{}",
+                percent(rejected),
                 self.those_admitted(&recent)
             );
             let late = if self.is_late() { Level::Bad } else { Level::Ok };
-            return Verdict { level: level(refused).max(late), text };
+            return Verdict { level: level(rejected).max(late), text };
         }
         let terminated = share(recent.terminated);
         if terminated >= TERMINATED_MIN {
@@ -127,7 +127,7 @@ impl<'s> Condition<'s> {
                 self.inside
             ));
         }
-        self.kept_or_late(&recent, refused)
+        self.kept_or_late(&recent, rejected)
     }
 
     fn without_requests(&self, recent: &Recent) -> Verdict {
@@ -139,26 +139,30 @@ impl<'s> Condition<'s> {
     }
 
     /// Almost all are served.
-    fn kept_or_late(&self, recent: &Recent, refused: f64) -> Verdict {
+    fn kept_or_late(&self, recent: &Recent, rejected: f64) -> Verdict {
         let rate = rate(recent.completed as f64 / recent.seconds.max(1.0));
-        let refused = if refused > 0.0 {
-            format!(" {} of the requests in the {} were refused.", percent(refused), period(recent))
+        let rejected = if rejected > 0.0 {
+            format!(
+                " {} of the requests in the {} were rejected.",
+                percent(rejected),
+                period(recent)
+            )
         } else {
             String::new()
         };
         match self.promise {
             Some(promise) if self.is_late() => Verdict {
                 level: if promise.strain() > LATE_BAD { Level::Bad } else { Level::Warn },
-                text: format!("Late: {}; {rate}.{refused}", times(&promise)),
+                text: format!("Late: {}; {rate}.{rejected}", times(&promise)),
             },
             Some(promise) if promise.seen.is_some() => {
-                ok(format!("Healthy: {rate}, {}.{refused}", times(&promise)))
+                ok(format!("Healthy: {rate}, {}.{rejected}", times(&promise)))
             }
-            _ => ok(format!("Healthy: {rate}.{refused}")),
+            _ => ok(format!("Healthy: {rate}.{rejected}")),
         }
     }
 
-    /// How those fare that were not refused.
+    /// How those fare that were not rejected.
     fn those_admitted(&self, recent: &Recent) -> String {
         match self.promise {
             _ if recent.completed == 0 => " None was completed.".to_owned(),
@@ -314,8 +318,8 @@ mod tests {
         })
     }
 
-    fn recently(offered: u64, completed: u64, refused: u64, failed: u64) -> Option<Recent> {
-        Some(Recent { seconds: 10.0, offered, completed, refused, failed, terminated: 0 })
+    fn recently(offered: u64, completed: u64, rejected: u64, failed: u64) -> Option<Recent> {
+        Some(Recent { seconds: 10.0, offered, completed, rejected, failed, terminated: 0 })
     }
 
     fn check(condition: Condition<'_>, level: Level, text: &str) {
@@ -332,10 +336,10 @@ mod tests {
     }
 
     #[test]
-    fn a_few_refusals_are_mentioned() {
+    fn a_few_rejections_are_mentioned() {
         let recent = recently(1000, 995, 5, 0);
         let text = "Healthy: 100 requests a second, p90 40 ms, target 200 ms. 0.5 % of the \
-                    requests in the last 10 s were refused.";
+                    requests in the last 10 s were rejected.";
         check(Condition { recent, ..healthy() }, Level::Ok, text);
     }
 
@@ -349,34 +353,34 @@ mod tests {
     }
 
     #[test]
-    fn many_are_refused_and_the_others_answered_in_time() {
+    fn many_are_rejected_and_the_others_answered_in_time() {
         let overloaded = Condition {
             recent: recently(1000, 230, 770, 0),
             promise: promise(Some(180)),
             ..healthy()
         };
-        let text = "Overloaded: 77 % of the requests in the last 10 s were refused. Those admitted \
+        let text = "Overloaded: 77 % of the requests in the last 10 s were rejected. Those admitted \
                     are answered in time (p90 180 ms, target 200 ms).";
         check(overloaded, Level::Bad, text);
-        let text = "Overloaded: 2.0 % of the requests in the last 10 s were refused. Those \
+        let text = "Overloaded: 2.0 % of the requests in the last 10 s were rejected. Those \
                     admitted are answered in time (p90 180 ms, target 200 ms).";
         check(Condition { recent: recently(1000, 980, 20, 0), ..overloaded }, Level::Warn, text);
     }
 
     #[test]
-    fn some_are_refused_and_the_others_late_or_not_answered() {
+    fn some_are_rejected_and_the_others_late_or_not_answered() {
         let overloaded = Condition {
             recent: recently(1000, 980, 20, 0),
             promise: promise(Some(350)),
             ..healthy()
         };
-        let text = "Overloaded: 2.0 % of the requests in the last 10 s were refused. Those \
+        let text = "Overloaded: 2.0 % of the requests in the last 10 s were rejected. Those \
                     admitted are answered late (p90 350 ms, target 200 ms).";
         check(overloaded, Level::Bad, text);
-        let text = "Overloaded: 98 % of the requests in the last 10 s were refused. None was \
+        let text = "Overloaded: 98 % of the requests in the last 10 s were rejected. None was \
                     completed.";
         check(Condition { recent: recently(1000, 0, 980, 0), ..overloaded }, Level::Bad, text);
-        let text = "Overloaded: 2.0 % of the requests in the last 10 s were refused.";
+        let text = "Overloaded: 2.0 % of the requests in the last 10 s were rejected.";
         check(Condition { promise: None, ..overloaded }, Level::Warn, text);
     }
 
@@ -393,7 +397,7 @@ mod tests {
         let text = "Failing: 2.0 % of the requests in the last 10 s failed.";
         let few = Condition { recent: recently(100, 98, 0, 2), last_failure: None, ..failing };
         check(few, Level::Warn, text);
-        let text = "Failing: 2.0 % of the requests in the last 10 s failed. 50 % were refused.";
+        let text = "Failing: 2.0 % of the requests in the last 10 s failed. 50 % were rejected.";
         check(Condition { recent: recently(100, 48, 50, 2), ..few }, Level::Bad, text);
         let old = Condition { last_failure: Some("long ago"), ..healthy() };
         check(old, Level::Ok, &healthy().verdict().text);
@@ -428,10 +432,10 @@ mod tests {
 
     #[test]
     fn a_stage_that_takes_nothing_says_so() {
-        let text = "Draining: new requests are refused; 3 in progress or queued.";
+        let text = "Draining: new requests are rejected; 3 in progress or queued.";
         check(Condition { phase: Phase::Draining, ..healthy() }, Level::Warn, text);
         let closed = Condition { phase: Phase::Closed, ..healthy() };
-        check(closed, Level::Bad, "Closed: every request is refused.");
+        check(closed, Level::Bad, "Closed: every request is rejected.");
     }
 
     #[test]

@@ -5,12 +5,12 @@
 //! a shorter one, methods before none. In it, the first class with a condition that holds.
 //! How long a client will wait is read from `X-Request-Timeout` (a number and a unit, as
 //! in `250ms` or `2s`; seconds if there is no unit) or, failing that, from `grpc-timeout`.
-//! A request that cannot be answered by then is refused, and one that has not been is ended.
+//! A request that cannot be answered by then is rejected, and one that has not been is ended.
 //!
 //! Whose request it is, is the address of its client, or a header or a cookie that the operator
 //! names. What kind of work it is, is its method and its path with numbers and ids left out.
 //!
-//! Paths are compared decoded and name by name, and one with `.` or `..` for a name is refused
+//! Paths are compared decoded and name by name, and one with `.` or `..` for a name is rejected
 //! before, however it is spelled: no spelling gets a request another route or class than the
 //! upstream would give it.
 

@@ -19,7 +19,7 @@ use crate::hop_by_hop::is_of_connection;
 /// is read at once of a body.
 const BUFFER_MAX: usize = 256 * 1024;
 
-/// Trailers longer than these, of which we read twice as many bytes, hyper refuses.
+/// Trailers longer than these, of which we read twice as many bytes, hyper rejects.
 const HYPER_TRAILERS_MAX: usize = 16 * 1024;
 
 /// The answer in `input` is read the same however it is cut, to its end and no
@@ -150,7 +150,7 @@ impl Reading {
         }
     }
 
-    /// Hyper may read what we refuse. What we read, it reads to the same end.
+    /// Hyper may read what we reject. What we read, it reads to the same end.
     fn is_what_hyper_reads(&self, bytes: &[u8], to_head: bool) {
         let is_theirs_too = bytes.len() < HYPER_TRAILERS_MAX;
         if matches!(self.end, End::Malformed | End::Switched) || !is_theirs_too {

@@ -130,12 +130,12 @@ impl Upstream {
         self.kind_times.read()
     }
 
-    /// A request of this class leaves no time for an answer, so that the gate will refuse it.
+    /// A request of this class leaves no time for an answer, so that the gate will reject it.
     pub(crate) fn comes_overdue(&self, class: ClassId) {
         self.came_overdue[class.index()].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many requests were refused because they left no time for an answer, which says nothing
+    /// How many requests were rejected because they left no time for an answer, which says nothing
     /// of the upstream; by class.
     pub fn came_overdue(&self) -> Vec<u64> {
         self.came_overdue.iter().map(|count| count.load(Ordering::Relaxed)).collect()

@@ -18,7 +18,7 @@ use crate::accept::arrivals::Arrivals;
 use crate::accept::overflow::Overflow;
 use crate::client_service::ClientService;
 use crate::idle::connections::IdleConnections;
-use crate::refusal_backoff::{self, BackoffController, RefusalBackoff};
+use crate::rejection_backoff::{self, BackoffController, RejectionBackoff};
 use crate::settings::{ConnectionPermit, ConnectionSettings};
 use crate::transport::socket::Socket;
 
@@ -32,11 +32,11 @@ pub(crate) async fn run<S: ClientService>(
     drain: Drain,
 ) -> usize {
     let mut overflow = Overflow::new(server.tls.is_some());
-    let backoff = RefusalBackoff::new(server.responses.clone());
+    let backoff = RejectionBackoff::new(server.responses.clone());
     let mut backoff_controller = BackoffController::new(backoff.clone());
     let mut idle_connections =
         IdleConnections::new(ConnectionSettings::of(server, backoff.clone(), drain.clone()));
-    let mut ticks = tokio::time::interval(refusal_backoff::INTERVAL);
+    let mut ticks = tokio::time::interval(rejection_backoff::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let welcome =
         |(socket, peer), idle_connections: &mut IdleConnections<S>, overflow: &Overflow| {
@@ -107,7 +107,7 @@ pub(crate) async fn run<S: ClientService>(
 
 /// There is no place for a client, who is told 503; over TLS an alert says so.
 fn turned_away(server: &Server) {
-    server.refused.turned_away();
+    server.rejected.turned_away();
     if server.tls.is_none() {
         server.responses.count(StatusCode::SERVICE_UNAVAILABLE);
     }

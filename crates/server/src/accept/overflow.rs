@@ -40,7 +40,7 @@ pub(crate) struct Overflow {
 impl Overflow {
     /// Clients over TLS are told by an alert: a handshake is what we cannot give them.
     pub(crate) fn new(tls: bool) -> Self {
-        let words = if tls { &tls::REFUSAL[..] } else { FULL };
+        let words = if tls { &tls::REJECTION[..] } else { FULL };
         Self { words, being_told: Arc::new(Semaphore::new(TOLD_MAX)), reserve: reserve() }
     }
 

@@ -20,7 +20,7 @@ pub fn check(input: &[u8]) {
 
 const LIMITS: Limits = Limits { first_line_max: 256, head_max: 1024, body_max: Some(1000) };
 
-/// What a reader takes of `parts`, and what it refuses.
+/// What a reader takes of `parts`, and what it rejects.
 fn read(parts: &[&[u8]]) -> (Vec<u8>, Option<Violation>) {
     let mut reader = RequestReader::new(LIMITS);
     let (mut taken, mut held) = (Vec::new(), Vec::new());

@@ -9,14 +9,14 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame};
 use pin_project_lite::pin_project;
 use tamarisk_h1::{Event, trailer_fields};
-use tamarisk_http_gate::Refusal;
+use tamarisk_http_gate::Rejection;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::response::{self, Encoder, Output, RequestFacts};
 use super::wire::{Fault, Wire};
 use crate::body_error::ClientBodyError;
 use crate::client_body::{BodySender, Demand};
-use crate::refusal_backoff::RefusalBackoff;
+use crate::rejection_backoff::RejectionBackoff;
 use crate::transport::disconnect::PendingBodyGuard;
 use crate::transport::outlet::Outlet;
 use crate::tunnel::{Occupied, Tunnel};
@@ -109,7 +109,7 @@ where
     pub(super) fn poll<T: AsyncRead + Outlet>(
         mut self: Pin<&mut Self>,
         wire: &mut Wire<T>,
-        backoff: &RefusalBackoff,
+        backoff: &RejectionBackoff,
         cx: &mut Context<'_>,
     ) -> Poll<ExchangeEnd> {
         if let Some(body) = self.as_mut().project().body {
@@ -231,7 +231,7 @@ where
     fn work<T: AsyncRead + Outlet>(
         mut self: Pin<&mut Self>,
         wire: &mut Wire<T>,
-        backoff: &RefusalBackoff,
+        backoff: &RejectionBackoff,
         cx: &mut Context<'_>,
     ) -> Result<bool, ExchangeEnd> {
         let mut has_worked = false;
@@ -275,7 +275,7 @@ where
         self: Pin<&mut Self>,
         mut response: Response<B>,
         wire: &mut Wire<T>,
-        backoff: &RefusalBackoff,
+        backoff: &RejectionBackoff,
         cx: &mut Context<'_>,
     ) {
         let mut this = self.project();
@@ -292,7 +292,7 @@ where
         let status = response.status();
         *this.keep &= !backoff.is_parting();
         backoff.responses().count(status);
-        *this.pause = backoff.answered(response.extensions().get::<Refusal>().is_some());
+        *this.pause = backoff.answered(response.extensions().get::<Rejection>().is_some());
         // What nobody wants of the request decides about the connection, which the head tells.
         if this.body.as_ref().is_some_and(|body| body.demand() == Demand::Never) {
             *this.body = None;

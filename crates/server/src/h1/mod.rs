@@ -30,8 +30,8 @@ use crate::client_service::ClientService;
 use crate::idle::queue::{Idle, IdleQueue};
 use crate::prepared::outgoing::{Outgoing, Reply, Sent};
 use crate::prepared::{FastResponse, PlainRequest, PreparedBody, PreparedResponse};
-use crate::refusal_backoff::RefusalBackoff;
-use crate::refused::{Counts, refusal_text};
+use crate::rejected::{Counts, rejection_text};
+use crate::rejection_backoff::RejectionBackoff;
 use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet};
 use crate::tunnel::{Occupied, Rejoined, Upgrade, Upgraded};
@@ -49,8 +49,8 @@ const HELD_TIME: Duration = Duration::from_secs(1);
 /// How the requests of a connection are answered and counted.
 #[derive(Clone)]
 pub(super) struct RequestSettings {
-    pub(super) backoff: RefusalBackoff,
-    pub(super) refused: Arc<Counts>,
+    pub(super) backoff: RejectionBackoff,
+    pub(super) rejected: Arc<Counts>,
     pub(super) pending_body: PendingBody,
     pub(super) idle_time: Duration,
     /// Where it waits while it is idle, so that it can be closed for a new client.
@@ -65,7 +65,7 @@ pub(super) struct Connection<T, S: ClientService> {
     state: State<S>,
     /// Whether its future ends when it is idle.
     pub(super) may_idle: bool,
-    /// A refused client is read again after it.
+    /// A rejected client is read again after it.
     pause: Deadline,
     /// How long it keeps what it does nothing with.
     held_time: Duration,
@@ -81,7 +81,7 @@ pub(super) struct Connection<T, S: ClientService> {
     /// What is being answered is the last request, because of the drain.
     is_drained: bool,
     /// It is no proper request that is being answered: the connection closes behind that.
-    is_refused: bool,
+    is_rejected: bool,
     upgrading: Option<oneshot::Sender<Upgraded>>,
     tunnel: Option<Occupied>,
 }
@@ -154,7 +154,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             is_asked: false,
             gives_way: false,
             is_drained: false,
-            is_refused: false,
+            is_rejected: false,
             upgrading: None,
             tunnel: None,
         }
@@ -289,7 +289,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     fn after(&self, is_written: bool, is_last: bool) -> State<S> {
         match is_written {
             false => State::Over,
-            true if self.is_refused => State::Closing { is_sending: true },
+            true if self.is_rejected => State::Closing { is_sending: true },
             true if is_last => State::Ending(EndedBy::Client),
             true if self.is_drained => State::Ending(EndedBy::Us),
             true => State::Waiting,
@@ -314,7 +314,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         self.is_asked = true;
         Poll::Ready(match event {
             Ok(Event::Head(length)) => self.asked(length, cx),
-            Err(Fault::Violation(violation)) => self.refuse(violation, is_first, cx),
+            Err(Fault::Violation(violation)) => self.reject(violation, is_first, cx),
             Ok(_) | Err(Fault::Gone) => State::Over,
         })
     }
@@ -333,7 +333,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         let reply = Reply::new(stream, cx, backoff.responses(), !said.keep);
         match self.service.fast_response(&PlainRequest::of(head, &said), reply) {
             FastResponse::Answered(sent) => {
-                let pause = backoff.answered(sent.is_refusal);
+                let pause = backoff.answered(sent.is_rejection);
                 self.pause_for(pause);
                 self.wire.skip(length);
                 self.wire.finish_empty();
@@ -351,16 +351,16 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     }
 
     /// The answer to what is no proper request, and the end.
-    fn refuse(&mut self, violation: Violation, is_first: bool, cx: &mut Context<'_>) -> State<S> {
-        self.settings.refused.refused(violation);
+    fn reject(&mut self, violation: Violation, is_first: bool, cx: &mut Context<'_>) -> State<S> {
+        self.settings.rejected.rejected(violation);
         if violation == Violation::NotHttp && is_first {
             // Whose client would not understand an answer.
-            self.service.refused(violation, 0);
+            self.service.rejected(violation, 0);
             return State::Over;
         }
         let status = violation.status();
-        let text = refusal_text(violation);
-        self.service.refused(violation, text.len());
+        let text = rejection_text(violation);
+        self.service.rejected(violation, text.len());
         let head = format!(
             "HTTP/1.1 {} {}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n",
             status.as_u16(),
@@ -372,10 +372,10 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             head: head.as_bytes(),
             fields: b"",
             body: PreparedBody::Bytes(&body),
-            is_refusal: false,
+            is_rejection: false,
             account: None,
         };
-        self.is_refused = true;
+        self.is_rejected = true;
         let responses = self.settings.backoff.responses();
         let sent = Reply::new(&mut self.wire.stream, cx, responses, true).send(prepared);
         self.sent(sent)

@@ -71,11 +71,11 @@ where
     T: AsyncRead + Outlet + Send + 'static,
     S: ClientService,
 {
-    speak_at(RefusalBackoff::default(), stream, service, idle_time)
+    speak_at(RejectionBackoff::default(), stream, service, idle_time)
 }
 
 fn speak_at<T, S>(
-    backoff: RefusalBackoff,
+    backoff: RejectionBackoff,
     stream: T,
     service: S,
     idle_time: Duration,
@@ -84,8 +84,8 @@ where
     T: AsyncRead + Outlet + Send + 'static,
     S: ClientService,
 {
-    let (refused, pending_body) = (Arc::default(), PendingBody::default());
-    let settings = RequestSettings { backoff, refused, pending_body, idle_time, idle_queue: None };
+    let (rejected, pending_body) = (Arc::default(), PendingBody::default());
+    let settings = RequestSettings { backoff, rejected, pending_body, idle_time, idle_queue: None };
     Connection::new(Wire::new(stream, Limits::default()), service, settings, Deadline::default())
 }
 
@@ -225,7 +225,7 @@ async fn an_idle_connection_closes_when_it_is_told_to() {
 }
 
 /// Has the answers at hand to requests whose target begins with `/now`: a body of so many
-/// bytes, all of them the last one of the target. Refuses what is `/now/refused`.
+/// bytes, all of them the last one of the target. Rejects what is `/now/rejected`.
 #[derive(Clone)]
 struct Quick(usize, Long, Arc<Mutex<Vec<u64>>>);
 
@@ -287,7 +287,7 @@ impl FastPath for Quick {
                     PreparedBody::File(FileBody::in_memory(file, self.0 as u64).unwrap())
                 }
             },
-            is_refusal: kind.starts_with("/refused"),
+            is_rejection: kind.starts_with("/rejected"),
             account: Some(Box::new(move |bytes| written.lock().push(bytes))),
         }))
     }
@@ -391,12 +391,12 @@ async fn who_asks_without_end_lets_others_have_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_refused_at_hand_is_read_after_a_pause() {
+async fn who_is_rejected_at_hand_is_read_after_a_pause() {
     let (mut client, socket) = duplex(4096);
-    let backoff = RefusalBackoff::with_pause(SECOND);
+    let backoff = RejectionBackoff::with_pause(SECOND);
     tokio::spawn(speak_at(backoff, socket, Quick::new(1), IDLE_TIME));
     let mut waits = Vec::new();
-    for targets in [&["/now1"][..], &["/now/refused2"], &["/now3"], &["/now/refused4", "/now5"]] {
+    for targets in [&["/now1"][..], &["/now/rejected2"], &["/now3"], &["/now/rejected4", "/now5"]] {
         client.write_all(&requests(targets)).await.unwrap();
         for target in targets {
             let start = Instant::now();
@@ -410,7 +410,7 @@ async fn who_is_refused_at_hand_is_read_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_proper_request_is_refused_behind_answers_at_hand() {
+async fn what_is_no_proper_request_is_rejected_behind_answers_at_hand() {
     let (mut client, session) = Quick::new(1).session(64 * 1024);
     let speaking = tokio::spawn(session);
     client.write_all(&requests(&["/now1", "/now2", "/no w"])).await.unwrap();
@@ -674,7 +674,7 @@ async fn a_body_that_comes_too_slowly_or_malformed_is_an_error_to_its_service() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_head_is_refused_in_its_turn() {
+async fn a_slow_head_is_rejected_in_its_turn() {
     let (mut client, connection) = connect(WithoutFastPath(Long::new(1)), IDLE_TIME, 4096);
     let start = Instant::now();
     tokio::spawn(connection);

@@ -31,7 +31,7 @@ use crate::h2::send_memory::{
 use crate::h2::stream::Unsent;
 use crate::h2::write_progress::WriteProgress;
 use crate::prepared::FastPath;
-use crate::refused::{Counts, refusal_text};
+use crate::rejected::{Counts, rejection_text};
 use crate::responses::Responses;
 
 /// As good as never, and within what the clock can tell.
@@ -65,9 +65,9 @@ impl Streams {
         Self(Arc::new(Shared { limits, unsent, memory, open, moved, responses }))
     }
 
-    /// Counts the requests to `service`, and those that are `refused` before.
-    pub(crate) fn counted<S>(&self, service: S, refused: Arc<Counts>) -> Counted<S> {
-        Counted { service, streams: self.clone(), refused }
+    /// Counts the requests to `service`, and those that are `rejected` before.
+    pub(crate) fn counted<S>(&self, service: S, rejected: Arc<Counts>) -> Counted<S> {
+        Counted { service, streams: self.clone(), rejected }
     }
 
     /// Waits until there has been no request for so long.
@@ -127,7 +127,7 @@ impl Drop for Open {
 pub(crate) struct Counted<S> {
     service: S,
     streams: Streams,
-    refused: Arc<Counts>,
+    rejected: Arc<Counts>,
 }
 
 impl<S, B> Service<Request<Incoming>> for Counted<S>
@@ -143,10 +143,10 @@ where
         let (head, body) = request.into_parts();
         let open = Some(Open::new(&self.streams));
         if let Err(violation) = check_head(&head) {
-            let text = refusal_text(violation);
-            self.refused.refused(violation);
-            self.service.refused(violation, text.len());
-            return Answering::Refused { violation, text, open };
+            let text = rejection_text(violation);
+            self.rejected.rejected(violation);
+            self.service.rejected(violation, text.len());
+            return Answering::Rejected { violation, text, open };
         }
         let (body, rest) = ClientBody::of_stream(body, self.streams.limits());
         // Who waits for a word before it sends the body may have the answer as that word.
@@ -175,7 +175,7 @@ pin_project! {
             rest: Rest,
         },
         /// The service was not asked.
-        Refused { violation: Violation, text: String, open: Option<Open> },
+        Rejected { violation: Violation, text: String, open: Option<Open> },
     }
 }
 
@@ -187,10 +187,10 @@ where
     type Output = Result<Response<CountedBody<B>>, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let AnsweringProjected::Refused { violation, text, open } = self.as_mut().project() {
+        if let AnsweringProjected::Rejected { violation, text, open } = self.as_mut().project() {
             let rest = Bytes::from(mem::take(text));
             let body = CountedBody { body: None, rest, memory: Memory::Small, _open: open.take() };
-            return sent(refusal(*violation, body));
+            return sent(rejection(*violation, body));
         }
         if let AnsweringProjected::Awaited { answer, rest, open } = self.as_mut().project() {
             let answer = ready!(answer.poll(cx))?;
@@ -215,8 +215,8 @@ fn sent<B, E>(answer: Response<CountedBody<B>>) -> Poll<Result<Response<CountedB
     Poll::Ready(Ok(answer))
 }
 
-/// The answer to a request that is refused before any service sees it.
-fn refusal<B>(violation: Violation, body: B) -> Response<B> {
+/// The answer to a request that is rejected before any service sees it.
+fn rejection<B>(violation: Violation, body: B) -> Response<B> {
     let mut answer = Response::new(body);
     *answer.status_mut() = violation.status();
     let text = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -227,7 +227,7 @@ fn refusal<B>(violation: Violation, body: B) -> Response<B> {
 pin_project! {
     /// A body that is passed on in pieces.
     pub(crate) struct CountedBody<B> {
-        // None if the request was refused.
+        // None if the request was rejected.
         #[pin]
         body: Option<B>,
         // What is left of its last frame.

@@ -28,9 +28,9 @@ pub trait FastPath {
     /// connection ends before.
     fn fast_response(&self, asked: &PlainRequest<'_>, reply: Reply<'_, '_>) -> FastResponse;
 
-    /// A client was refused for `violation` before there was a request, with so many bytes of
+    /// A client was rejected for `violation` before there was a request, with so many bytes of
     /// body; without any, the connection was closed instead.
-    fn refused(&self, violation: Violation, body_length: usize) {
+    fn rejected(&self, violation: Violation, body_length: usize) {
         let _ = (violation, body_length);
     }
 }
@@ -111,8 +111,8 @@ pub struct PreparedResponse<'p> {
     pub fields: &'p [u8],
     /// The body.
     pub body: PreparedBody<'p>,
-    /// Whether it says no, as a [`Refusal`](crate::Refusal) does.
-    pub is_refusal: bool,
+    /// Whether it says no, as a [`Rejection`](crate::Rejection) does.
+    pub is_rejection: bool,
     /// Is told in the end how many bytes of the body were written.
     pub account: Option<OnWritten>,
 }

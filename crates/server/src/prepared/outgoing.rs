@@ -32,7 +32,7 @@ pub struct Sent {
     /// Whether all of it has been written.
     pub(crate) written: Poll<io::Result<()>>,
     /// Whether it says no.
-    pub(crate) is_refusal: bool,
+    pub(crate) is_rejection: bool,
 }
 
 impl<'r, 'cx> Reply<'r, 'cx> {
@@ -50,10 +50,10 @@ impl<'r, 'cx> Reply<'r, 'cx> {
     /// Sends `prepared`, as far as the client takes it at once.
     pub fn send(self, prepared: PreparedResponse<'_>) -> Sent {
         self.responses.count_line(prepared.head);
-        let is_refusal = prepared.is_refusal;
+        let is_rejection = prepared.is_rejection;
         let mut outgoing = Outgoing::new(prepared, self.is_last);
         let written = outgoing.poll_write(self.stream, self.cx);
-        Sent { outgoing, written, is_refusal }
+        Sent { outgoing, written, is_rejection }
     }
 }
 
@@ -267,9 +267,9 @@ mod tests {
     fn of_file(file: &Arc<OnDisk>, length: u64) -> Outgoing {
         let body = FileBody::in_memory(Arc::<OnDisk>::clone(file), length).unwrap();
         let (head, body) = (b"HTTP/1.1 200 OK\r\n", PreparedBody::File(body));
-        let is_refusal = false;
+        let is_rejection = false;
         Outgoing::new(
-            PreparedResponse { head, fields: b"", body, is_refusal, account: None },
+            PreparedResponse { head, fields: b"", body, is_rejection, account: None },
             false,
         )
     }

@@ -16,9 +16,9 @@ use tokio_rustls::server::TlsStream;
 
 use super::Tls;
 
-/// What a client is told whose handshake was refused: a record with the fatal alert
+/// What a client is told whose handshake was rejected: a record with the fatal alert
 /// `internal_error` [RFC8446 §6.2], the only one that does not put the blame on it.
-pub(crate) const REFUSAL: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+pub(crate) const REJECTION: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 
 /// Handshakes under admission; clones share the stage.
 ///
@@ -65,7 +65,7 @@ impl Handshakes {
     {
         let mut start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
         let Ok(permit) = self.gate.enter(Entry::new()).await else {
-            start.io.write_all(&REFUSAL).await?;
+            start.io.write_all(&REJECTION).await?;
             start.io.shutdown().await?;
             return Err(io::ErrorKind::ResourceBusy.into());
         };
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handshake_is_refused_by_an_alert_and_counted() {
+    async fn a_handshake_is_rejected_by_an_alert_and_counted() {
         let handshakes = handshakes();
         let (mut client, socket) = duplex(4096);
         let shaking = tokio::spawn({
@@ -158,7 +158,7 @@ mod tests {
         client.write_all(&hello()).await.unwrap();
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
-        assert_eq!(answer, REFUSAL);
+        assert_eq!(answer, REJECTION);
         assert_eq!(shaking.await.unwrap().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         let counts = handshakes.observe().total();
         assert_eq!((counts.offered, counts.completed, counts.rejected), (2, 1, 1));

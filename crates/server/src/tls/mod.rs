@@ -28,7 +28,7 @@ use rustls::sign::CertifiedKey;
 
 use self::certificates::Certificates;
 pub use self::handshakes::Handshakes;
-pub(crate) use self::handshakes::REFUSAL;
+pub(crate) use self::handshakes::REJECTION;
 pub use self::identity::{Identity, TlsError, Warning};
 
 /// Protocols that a client may choose from, what we like best first [RFC7301 §3.1].

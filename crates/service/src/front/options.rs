@@ -19,7 +19,7 @@ pub struct FrontOptions {
     pub listen: SocketAddr,
     /// Where the status is shown, if anywhere: an address for operators alone.
     pub status: Option<SocketAddr>,
-    /// Where the token is that allows changes over the status port; without one they are refused.
+    /// Where the token is that allows changes over the status port; without one they are rejected.
     pub status_token: Option<TokenSource>,
     /// Host names that the status port answers to, besides addresses, `localhost` and the name of
     /// the machine.

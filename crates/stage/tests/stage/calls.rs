@@ -158,10 +158,10 @@ async fn a_deadline_in_the_queue_is_told_as_dropped_and_one_in_the_handler_as_te
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_told_with_its_reason() {
+async fn a_rejection_is_told_with_its_reason() {
     let law = Law::default();
     let rejection = Rejection::new(Reason::StandingQueue).retry_after(Duration::from_millis(700));
-    law.script().refuses = Some(rejection);
+    law.script().rejects = Some(rejection);
     let stage = obedient(described("calls").law(law));
     assert_eq!(stage.sink().call(Told::Wait).await, Err(CallError::Rejected(rejection)));
     assert_eq!(accounts(&stage).rejected, 1);
@@ -241,9 +241,9 @@ async fn a_reply_may_travel_through_several_stages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_lives_with_a_refused_call_of_its_own_has_not_failed() {
+async fn a_handler_that_lives_with_a_rejected_call_of_its_own_has_not_failed() {
     let law = Law::default();
-    law.script().refuses = Some(Rejection::new(Reason::RateExceeded));
+    law.script().rejects = Some(Rejection::new(Reason::RateExceeded));
     let backend = obedient(described("backend").law(law));
     let backend_sink = backend.sink();
     let front = described("front")
@@ -263,9 +263,9 @@ async fn a_handler_that_lives_with_a_refused_call_of_its_own_has_not_failed() {
 }
 
 /// Panics before it has taken anything.
-struct Refuser;
+struct Rejecter;
 
-impl Handler<Ask> for Refuser {
+impl Handler<Ask> for Rejecter {
     async fn handle(&mut self, _batch: &mut Batch<Ask>) -> Result<(), BoxError> {
         panic!("not my job")
     }
@@ -273,7 +273,7 @@ impl Handler<Ask> for Refuser {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_before_the_request_was_taken_is_told_as_a_panic() {
-    let stage = described("refuser").tasks(|| Refuser).unwrap();
+    let stage = described("rejecter").tasks(|| Rejecter).unwrap();
     for _ in 0..3 {
         assert_eq!(stage.sink().call(Told::Wait).await, Err(CallError::Panicked));
     }

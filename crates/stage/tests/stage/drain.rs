@@ -11,7 +11,7 @@ use crate::rig::{self, accounts, at_desk, described, settle, until};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_refuses_the_new_and_finishes_the_old() {
+async fn a_drain_rejects_the_new_and_finishes_the_old() {
     let (stage, mut desk) = at_desk(described("old"));
     let sink = stage.sink();
     sink.send_many(0..4);

@@ -47,14 +47,14 @@ fn a_law_is_asked_where_one_was_set() {
     let stage = StageBuilder::new("strict").law(law.clone()).inline(|number: u32| number).unwrap();
     assert_eq!(stage.call(1), Ok(1));
     let no = Rejection::new(Reason::RateExceeded);
-    law.script().refuses = Some(no);
+    law.script().rejects = Some(no);
     assert_eq!(stage.call(1), Err(InlineError::Rejected(no)));
     assert_eq!(stage.observe().law, "scripted");
     assert_eq!(stage.observe().total().rejected, 1);
 }
 
 #[test]
-fn a_closed_stage_refuses() {
+fn a_closed_stage_rejects() {
     let stage = StageBuilder::new("closed").inline(|number: u32| number).unwrap();
     stage.clone().close();
     assert_eq!(stage.call(1), Err(InlineError::Rejected(Rejection::new(Reason::Closed))));

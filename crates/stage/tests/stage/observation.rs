@@ -30,7 +30,7 @@ async fn each_class_has_accounts_of_its_own() {
         at_desk(described("classed").classes(rig::classes(&[1, 0])).law(law.clone()).batch(1));
     let of_class = |class| Envelope::new(0, Entry::new().class(ClassId::new(class)));
     stage.sink().send_many([of_class(0), of_class(1), of_class(1), of_class(0)]);
-    law.script().refuses = Some(Rejection::new(Reason::RateExceeded));
+    law.script().rejects = Some(Rejection::new(Reason::RateExceeded));
     stage.sink().send_many([of_class(1), of_class(1)]);
     desk.next().await.complete();
     let second = desk.next().await;

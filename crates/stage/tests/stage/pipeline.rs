@@ -73,7 +73,7 @@ async fn a_rejection_further_on_keeps_its_reason_and_says_when_to_retry() {
     let back = back(&law);
     let after = Duration::from_secs(7);
     let rejection = Rejection::new(Reason::RateExceeded).retry_after(after);
-    law.script().refuses = Some(rejection);
+    law.script().rejects = Some(rejection);
 
     let front = forwards(&back);
     let error = front.call(4).await.unwrap_err();

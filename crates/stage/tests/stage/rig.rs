@@ -21,7 +21,7 @@ pub(crate) struct Law(Arc<Mutex<Script>>);
 
 #[derive(Default)]
 pub(crate) struct Script {
-    pub(crate) refuses: Option<Rejection>,
+    pub(crate) rejects: Option<Rejection>,
     pub(crate) limit: Option<Concurrency>,
     pub(crate) newest_first: bool,
     pub(crate) patience: Option<Duration>,
@@ -65,7 +65,7 @@ impl AdmissionLaw for Law {
         let mut script = self.0.lock();
         script.arrivals += 1;
         script.flows.push(arrival.flow);
-        script.refuses.map_or(Decision::Admit, Decision::Reject)
+        script.rejects.map_or(Decision::Admit, Decision::Reject)
     }
 
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, _: &Backlog<'_>) -> Dequeue {

@@ -112,6 +112,6 @@ fn a_gate_outlives_the_runtime_that_it_was_made_on() {
 #[test]
 fn a_stage_needs_a_runtime_to_begin_with() {
     let (handlers, _desk) = rig::desk();
-    let refused = described("nowhere").tasks(handlers).err().unwrap();
-    assert!(refused.to_string().contains("\"nowhere\" is built outside of a tokio runtime"));
+    let rejected = described("nowhere").tasks(handlers).err().unwrap();
+    assert!(rejected.to_string().contains("\"nowhere\" is built outside of a tokio runtime"));
 }

@@ -121,12 +121,12 @@ async fn a_tick() {
 /// For two periods of the composition every event is rejected: whichever slow law can
 /// act is asked to.
 async fn overload(offer: impl Fn(), door: &Law) {
-    door.script().refuses = Some(Rejection::new(Reason::Predicate));
+    door.script().rejects = Some(Rejection::new(Reason::Predicate));
     for _ in 0..25 {
         offer();
         a_tick().await;
     }
-    door.script().refuses = None;
+    door.script().rejects = None;
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,17 +135,17 @@ async fn a_workers_law_adds_and_removes_workers_within_the_bounds() {
     let elastic = described("elastic").law(door.clone()).batch(1).workers_between(2..=5);
     let (stage, mut desk) = at_desk(elastic.workers_law(law.clone()));
     stage.sink().send_many(0..20);
-    let refused = || assert!(stage.sink().try_send(100).is_err());
+    let rejected = || assert!(stage.sink().try_send(100).is_err());
     law.0.lock().workers = 4;
-    overload(refused, &door).await;
+    overload(rejected, &door).await;
     let first = desk.begun();
     assert_eq!((stage.observe().workers, first.len()), (4, 4));
     law.0.lock().workers = 100;
-    overload(refused, &door).await;
+    overload(rejected, &door).await;
     let more = desk.begun();
     assert_eq!((stage.observe().workers, more.len()), (5, 1));
     law.0.lock().workers = 1;
-    overload(refused, &door).await;
+    overload(rejected, &door).await;
     assert_eq!(stage.observe().workers, 2);
     stage.set_workers(3).unwrap();
     a_tick().await;
@@ -179,7 +179,7 @@ async fn slow_laws_are_told_what_became_of_events_and_how_many_workers_idled() {
     let last = wishes.told.last().unwrap();
     assert_eq!((last.completed, last.idle), (1, 1), "{last:?}");
     assert_eq!(last.offered - last.lost, 3, "{last:?}");
-    assert!(wishes.finished > 1, "each refusal counts as an answer that came late");
+    assert!(wishes.finished > 1, "each rejection counts as an answer that came late");
     let readings = stage.observe().readings;
     assert!(readings.iter().any(|reading| reading.name == "wish_count" && reading.value == 7.0));
 }

@@ -13,7 +13,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use tamarisk_http_gate::error_page;
 use tamarisk_proxy::ProxyBody;
-use tamarisk_server::Refusal;
+use tamarisk_server::Rejection;
 
 use crate::answer::body::{Part, SiteBody};
 use crate::answer::range::{ByteRange, Ranges};
@@ -217,7 +217,7 @@ pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
 }
 
 /// The answer to a request for a page that cannot be loaded now, for who asks for HTML.
-pub(crate) fn refusal_page(
+pub(crate) fn rejection_page(
     accept: Option<&[u8]>,
     is_get: bool,
     retry_after: u64,
@@ -253,7 +253,7 @@ pub(crate) fn no_page(why: NoPage) -> Answer {
         NoPage::NotNow(NotNow { retry_after, .. }) => {
             let mut answer = message(StatusCode::SERVICE_UNAVAILABLE);
             answer.headers_mut().insert(RETRY_AFTER, retry_after.into());
-            answer.extensions_mut().insert(Refusal);
+            answer.extensions_mut().insert(Rejection);
             answer
         }
     }

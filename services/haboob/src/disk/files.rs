@@ -61,7 +61,7 @@ pub(crate) struct Files {
 impl Files {
     /// `workers` threads for each stage, who asks for a file is promised it by its class.
     pub(crate) fn start(workers: u32, classes: Classes) -> Result<Self, BuildError> {
-        // An answer that has begun is not given up: these are not refused.
+        // An answer that has begun is not given up: these are not rejected.
         let chunks = StageBuilder::new("chunks")
             .law(Open)
             .workers(workers)

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_climbs_or_hides_is_refused() {
+    fn what_climbs_or_hides_is_rejected() {
         for (path, reason) in [
             ("a", InvalidPath::Relative),
             ("*", InvalidPath::Relative),

@@ -14,7 +14,7 @@ pub(crate) struct Core {
     site: Site,
     /// No other core waits for it.
     snapshot: Mutex<CoreSnapshot>,
-    /// For requests that are refused by the stages for files.
+    /// For requests that are rejected by the stages for files.
     pub(crate) ids: RequestIds,
 }
 

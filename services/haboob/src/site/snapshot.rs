@@ -192,7 +192,7 @@ impl<'a> Parts<'a> {
         let (id, class) = match options.target {
             Some(target) => {
                 let class = Class { name: name.to_owned(), target, priority: Priority::default() };
-                // More than a stage can have are refused when all are known.
+                // More than a stage can have are rejected when all are known.
                 let id = self.classes.len().min(tamarisk_control::CLASSES_MAX - 1);
                 self.classes.push(class);
                 (ClassId::new(id), name)

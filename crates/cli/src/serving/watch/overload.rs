@@ -1,4 +1,4 @@
-//! When a stage begins and ends to refuse requests, or to fail.
+//! When a stage begins and ends to reject requests, or to fail.
 
 use std::time::Duration;
 
@@ -40,21 +40,21 @@ impl Message {
     }
 }
 
-/// Whether a stage refuses requests.
+/// Whether a stage rejects requests.
 #[derive(Default)]
 pub(super) struct Overload(Episode);
 
 impl Overload {
     pub(super) fn look(&mut self, now: Instant, stage: &StageObservation) -> Option<Message> {
-        let refused = |accounts: &Accounts| accounts.rejected + accounts.dropped;
+        let rejected = |accounts: &Accounts| accounts.rejected + accounts.dropped;
         let (name, reasons) = (&stage.name, self.0.reasons(stage));
         self.0.reasons =
             stage.rejections.iter().map(|(why, count)| (why.as_str(), *count)).collect();
-        match self.0.look(now, stage, refused, 0.0)? {
+        match self.0.look(now, stage, rejected, 0.0)? {
             Change::Begins { count, offered } => Some(Message {
                 kind: MessageKind::Begins,
                 text: format!(
-                    "Overload of {name:?} begins: {count} of {offered} requests were refused in the \
+                    "Overload of {name:?} begins: {count} of {offered} requests were rejected in the \
                      last second{reasons}."
                 ),
                 count,
@@ -64,7 +64,7 @@ impl Overload {
                 kind: MessageKind::Ends,
                 text: format!(
                     "Overload of {name:?} ended after {:.0} s: {count} of {offered} requests were \
-                     refused{classes}.",
+                     rejected{classes}.",
                     after.as_secs_f64()
                 ),
                 count,
@@ -184,7 +184,7 @@ impl Episode {
 }
 
 impl Episode {
-    /// What was refused since the last look and why, the most frequent first: ` (a 3, b 1)`.
+    /// What was rejected since the last look and why, the most frequent first: ` (a 3, b 1)`.
     fn reasons(&self, stage: &StageObservation) -> String {
         let rejected = stage.rejections.iter().map(|(why, count)| {
             let known = self.reasons.iter().find(|(name, _)| *name == why.as_str());
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// A stage that has refused and failed so many of so many requests.
+    /// A stage that has rejected and failed so many of so many requests.
     fn stage(offered: u64, rejected: u64, failed: u64) -> StageObservation {
         let gate = tamarisk_stage::StageBuilder::new("app").gate().unwrap();
         let mut seen = gate.observe();
@@ -233,7 +233,7 @@ mod tests {
         let text = look(1, 200, 40).unwrap();
         assert_eq!(
             text,
-            "Overload of \"app\" begins: 40 of 100 requests were refused in the last second \
+            "Overload of \"app\" begins: 40 of 100 requests were rejected in the last second \
              (queue_full 40)."
         );
         assert_eq!(look(2, 300, 90), None);
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(look(8, 900, 91), None);
         assert_eq!(look(17, 1500, 91), None);
         let text = look(18, 1600, 91).unwrap();
-        assert_eq!(text, "Overload of \"app\" ended after 8 s: 91 of 1500 requests were refused.");
+        assert_eq!(text, "Overload of \"app\" ended after 8 s: 91 of 1500 requests were rejected.");
         assert_eq!(look(19, 1700, 91), None);
         assert!(look(20, 1800, 92).is_some());
     }
@@ -255,7 +255,7 @@ mod tests {
         seen.classes[0].accounts.completed -= 30;
         seen.classes[0].accounts.dropped = 30;
         let text = overload.look(start + Duration::from_secs(1), &seen).unwrap().text;
-        assert!(text.contains("40 of 100 requests were refused"), "{text}");
+        assert!(text.contains("40 of 100 requests were rejected"), "{text}");
         assert!(text.ends_with(" (dropped in the queue 30, queue_full 10)."), "{text}");
     }
 

@@ -45,6 +45,6 @@ const fn heading(measure: Measure) -> &'static str {
     match measure {
         Measure::Goodput => "Answered within the target, a second",
         Measure::OverTarget => "Share of seconds over the target",
-        Measure::FalseRejects => "Share refused although a worker was free",
+        Measure::FalseRejects => "Share rejected although a worker was free",
     }
 }

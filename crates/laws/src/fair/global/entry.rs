@@ -30,7 +30,7 @@ pub(super) struct Entry {
 /// What the entry has seen since the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// Who asked to enter, the refused included.
+    /// Who asked to enter, the rejected included.
     pub(super) asked: f64,
     ticks: f64,
     /// How many were inside at each tick, all together.

@@ -1,6 +1,6 @@
 //! The global controller: one promise for a whole graph, kept by all of its stages.
 //!
-//! **Intuition.** Stages that each keep a promise of their own refuse in the middle of
+//! **Intuition.** Stages that each keep a promise of their own reject in the middle of
 //! the way what others have worked for, and their waits add up to more than anyone was
 //! promised. So let nothing in at the front that the slowest stage could not do, and
 //! give each stage that part of the promised time that it needs.
@@ -21,7 +21,7 @@
 //! stand: to each stage as it is used. Where nothing is left, all share alike.
 //!
 //! At the entry, requests come in while fewer than `N*` are inside: as many as the last
-//! tick saw, and those admitted since, less `T` for the time passed. *Refusals come from
+//! tick saw, and those admitted since, less `T` for the time passed. *Rejections come from
 //! the first stage alone* [Fair07 §5.4], before anything was spent on them.
 //!
 //! That is for overload, which would fill any room. After a sample in which fewer asked than

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_without_sense_are_refused_and_change_nothing() {
+    fn flows_without_sense_are_rejected_and_change_nothing() {
         let mut shares = diamond();
         let flows = |entered, edges| Flows { entered, processed: &[1.0; 4], edges };
         assert_eq!(shares.observe(&flows(&[1.0; 3], &[])), Err(InvalidFlows::Counts(3)));

@@ -150,7 +150,7 @@ fn overload_is_steered_to_the_aim() {
 }
 
 #[test]
-fn a_refusal_says_when_there_will_be_room() {
+fn a_rejection_says_when_there_will_be_room() {
     let mut law = line();
     law.on_tick(at(0), 110);
     let Decision::Reject(rejection) = law.on_entry(at(0)) else { panic!("it is full") };
@@ -176,7 +176,7 @@ fn while_too_many_are_inside_what_is_done_is_what_can_be_done() {
 }
 
 #[test]
-fn what_a_stage_refuses_was_asked_for_all_the_same() {
+fn what_a_stage_rejects_was_asked_for_all_the_same() {
     let mut law = GlobalController::new(&classes());
     sample(&mut law, &[stage(200, 200, 2.0), stage(0, 100, 10.0)], &[(0, 1, 200.0)]);
     assert!(close(law.share(1).unwrap().throughput.get(), 100.0));

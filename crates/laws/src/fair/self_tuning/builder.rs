@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_without_sense_are_refused() {
+    fn constants_without_sense_are_rejected() {
         assert!(check(|builder| builder.period(Duration::ZERO)).is_some());
         assert!(check(|builder| builder.period(Duration::MAX)).is_some());
         assert!(check(|builder| builder.aim(Ratio::ZERO)).is_some());

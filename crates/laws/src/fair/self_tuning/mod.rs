@@ -41,9 +41,9 @@
 //! - The aim is 0.8 of the target, the share at which the thesis drops (§5.3): a loop that
 //!   aims at the target itself is beyond it half of the time.
 //! - The first rate is the greatest, a million a second: a law that has seen nothing
-//!   refuses nothing.
+//!   rejects nothing.
 //! - Several classes share one loop. Response times count in parts of their class's
-//!   target, so that the strictest promise rules; the bucket refuses all classes alike.
+//!   target, so that the strictest promise rules; the bucket rejects all classes alike.
 //!   Priorities are left to the queue (§6.2.1 leaves classes to future work).
 //! - An event that failed or was terminated counts as no sooner than its target.
 //! - An earlier instant counts as no time passed; after a pause of four samples the next
@@ -154,7 +154,7 @@ struct Promise {
 struct Sample {
     arrived: u32,
     admitted: u32,
-    refused: u32,
+    rejected: u32,
     departed: u32,
     response_seconds: f64,
 }
@@ -218,7 +218,7 @@ impl SelfTuning {
             return;
         };
         self.tuned.observe(admitted - departure_rate * seconds, inside);
-        if self.sample.refused == 0 {
+        if self.sample.rejected == 0 {
             // The rate was there to be used, and was not: no more is remembered than came,
             // and no less than nothing, for that a quiet sample came is nobody's doing.
             let done = (admitted - self.base_rate * seconds).max(0.0);
@@ -257,7 +257,7 @@ impl AdmissionLaw for SelfTuning {
         sample.arrived = sample.arrived.saturating_add(1);
         match self.bucket.take(now) {
             Err(wait) if !backlog.has_idle_worker() => {
-                sample.refused = sample.refused.saturating_add(1);
+                sample.rejected = sample.rejected.saturating_add(1);
                 Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(wait))
             }
             _ => {
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_worker_is_never_refused() {
+    fn an_idle_worker_is_never_rejected() {
         let mut law = law(Form::P);
         overload(&mut law, 5000);
         for _ in 0..1000 {
@@ -386,15 +386,15 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_when_to_come_back() {
+    fn a_rejection_says_when_to_come_back() {
         let mut law = law(Form::P);
         overload(&mut law, 5000);
-        let refusal =
+        let rejection =
             (0..1000).find_map(|_| match law.on_arrival(at(5001), &ARRIVAL, &backlog(9, 4)) {
                 Decision::Reject(rejection) => Some(rejection),
                 Decision::Admit => None,
             });
-        let rejection = refusal.unwrap();
+        let rejection = rejection.unwrap();
         assert_eq!(rejection.reason, Reason::RateExceeded);
         assert!(rejection.retry_after < Some(Duration::from_secs(1)));
     }

@@ -2,7 +2,7 @@
 //!
 //! **Intuition.** Sixty-four clerks who share eight telephones serve no more callers than
 //! eight do. Each call only takes eight times as long, and who is let into the
-//! line of telephones can no longer be refused, overtaken or dropped. So the rest had
+//! line of telephones can no longer be rejected, overtaken or dropped. So the rest had
 //! better wait at the door, where the law can judge them.
 //!
 //! **Why the obvious way fails.** From service times alone it cannot be told whether service
@@ -115,7 +115,7 @@ pub(super) struct UsefulWorkers {
     least: bool,
     /// Since the last completion somebody found all workers busy.
     turned_away: bool,
-    /// So many more completions are those of an overload, since an event was refused: where
+    /// So many more completions are those of an overload, since an event was rejected: where
     /// next to nobody is let in to wait, workers idle for moments.
     overloaded_for: u32,
 }
@@ -193,10 +193,10 @@ impl UsefulWorkers {
         self.turned_away |= has_work_for_all(backlog, count - 1);
     }
 
-    /// An event has been refused: as many completions as there are workers are those of an
+    /// An event has been rejected: as many completions as there are workers are those of an
     /// overload.
     #[inline]
-    pub(super) fn on_refusal(&mut self, backlog: &Backlog<'_>) {
+    pub(super) fn on_rejection(&mut self, backlog: &Backlog<'_>) {
         self.overloaded_for = backlog.workers.get();
     }
 

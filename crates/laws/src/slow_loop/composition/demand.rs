@@ -14,42 +14,42 @@ const LATE_TOLD_MAX: u64 = 1000;
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     pub(super) offered: u64,
-    refused: u64,
+    rejected: u64,
     pub(super) classes: Box<[ClassDemand]>,
 }
 
-/// What one class was refused since the last tick.
+/// What one class was rejected since the last tick.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClassDemand {
-    refused: u64,
+    rejected: u64,
     target: Duration,
-    /// How many late answers one refusal stands for: so many that a share of
-    /// refusals which means overload makes the promised percentile late.
+    /// How many late answers one rejection stands for: so many that a share of
+    /// rejections which means overload makes the promised percentile late.
     weight: u64,
 }
 
 impl Demand {
     pub(super) fn new(classes: &Classes) -> Self {
-        Self { offered: 0, refused: 0, classes: classes.targets().map(ClassDemand::of).collect() }
+        Self { offered: 0, rejected: 0, classes: classes.targets().map(ClassDemand::of).collect() }
     }
 
     pub(super) fn set_targets(&mut self, classes: &Classes) {
         for (demand, target) in self.classes.iter_mut().zip(classes.targets()) {
-            *demand = ClassDemand { refused: demand.refused, ..ClassDemand::of(target) };
+            *demand = ClassDemand { rejected: demand.rejected, ..ClassDemand::of(target) };
         }
     }
 
-    pub(super) fn refuse(&mut self, class: ClassId) {
-        self.refused += 1;
+    pub(super) fn reject(&mut self, class: ClassId) {
+        self.rejected += 1;
         let index = if class.index() < self.classes.len() { class.index() } else { 0 };
-        self.classes[index].refused += 1;
+        self.classes[index].rejected += 1;
     }
 
-    /// Tells `quality` of what was refused since the last tick: events that came
+    /// Tells `quality` of what was rejected since the last tick: events that came
     /// twice as late as they may.
     pub(super) fn tell(&mut self, now: Timestamp, quality: &mut dyn QualityLaw) {
         for (index, demand) in self.classes.iter_mut().enumerate() {
-            let refused = std::mem::take(&mut demand.refused);
+            let rejected = std::mem::take(&mut demand.rejected);
             let late = Finished {
                 kind: 0,
                 class: ClassId::new(index),
@@ -57,23 +57,23 @@ impl Demand {
                 response: demand.target * 2,
                 ending: Ending::Failed,
             };
-            let told = refused.saturating_mul(demand.weight).min(LATE_TOLD_MAX);
+            let told = rejected.saturating_mul(demand.weight).min(LATE_TOLD_MAX);
             (0..told).for_each(|_| quality.on_finish(now, &late));
         }
     }
 
     /// Ends the period.
-    pub(super) fn take_refused_share(&mut self) -> f64 {
+    pub(super) fn take_rejected_share(&mut self) -> f64 {
         let offered = std::mem::take(&mut self.offered);
-        let refused = std::mem::take(&mut self.refused);
-        if offered == 0 { 0.0 } else { refused as f64 / offered as f64 }
+        let rejected = std::mem::take(&mut self.rejected);
+        if offered == 0 { 0.0 } else { rejected as f64 / offered as f64 }
     }
 }
 
 impl ClassDemand {
     fn of(target: Target) -> Self {
         Self {
-            refused: 0,
+            rejected: 0,
             target: target.response_time(),
             weight: ((1.0 - target.at().get()) / OVERLOADED).ceil().max(1.0) as u64,
         }

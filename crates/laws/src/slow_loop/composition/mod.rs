@@ -5,7 +5,7 @@
 //! be long. It suggests to disable admission until the pool has its greatest size,
 //! "though a more general approach to controller composition is needed".
 //!
-//! **Intuition.** A restaurant has a host at the door, who refuses whoever would wait
+//! **Intuition.** A restaurant has a host at the door, who rejects whoever would wait
 //! too long, and a manager. The manager does not look at the hall, which the host
 //! keeps orderly, but at the *list of those turned away*. While it grows: first
 //! call in more cooks, then cook in larger pots, then serve plainer plates, then
@@ -17,7 +17,7 @@
 //! symptom, or hide it from each other.
 //! - A good admission law keeps the queue short and answers in time. So pool sizing
 //!   never sees its hundred waiting, degradation never sees a late answer: a stage
-//!   that could do ten times the work refuses nine tenths of it, and every
+//!   that could do ten times the work rejects nine tenths of it, and every
 //!   law is content.
 //! - Without admission they do see it, all at once: quality falls to its least while
 //!   workers are added that alone would have been enough; and both move the
@@ -27,11 +27,11 @@
 //! **Mechanism.**
 //! 1. *The fast loop always acts.* It answers for each event, and protects the target
 //!    while the slow ones take their time.
-//! 2. *What it refuses is the slow loops' measure.* The stage is overloaded when more
-//!    than 1 % of a period's arrivals were refused or dropped, calm when at most 0.1 %
+//! 2. *What it rejects is the slow loops' measure.* The stage is overloaded when more
+//!    than 1 % of a period's arrivals were rejected or dropped, calm when at most 0.1 %
 //!    were; between, nobody moves. To the workers law the queue of an overloaded
 //!    stage is shown as endless, as without a door it would be. To the quality law
-//!    each refused event is told as one that came late.
+//!    each rejected event is told as one that came late.
 //! 3. *One at a time.* In each period (a second, or the least target if that is
 //!    longer: no effect shows sooner) one law may move.
 //!    ```text
@@ -52,8 +52,8 @@
 //!    period is far from the border, and need not wait.
 //!
 //! A law that is asked to press and has not moved in 12 periods is passed over: it sees
-//! no cause. If all are spent or passed over and still too many are refused, then the
-//! load is beyond the stage, and refusing is right. After 30 such periods all look
+//! no cause. If all are spent or passed over and still too many are rejected, then the
+//! load is beyond the stage, and rejecting is right. After 30 such periods all look
 //! again, in case what they learned was luck or has ceased to be true; then after
 //! 60, and so on up to 480.
 //!
@@ -62,10 +62,10 @@
 //! the position that overload has to be visible to be managed \[Welsh01\]; separation of
 //! time scales and the rule against wind-up are common practice of control.
 //!
-//! **Limits.** Refusals have to mean overload: a fast loop that refuses by contract
+//! **Limits.** Rejections have to mean overload: a fast loop that rejects by contract
 //! ([`RateLimit`](crate::RateLimit)) belongs before the composition, not into it.
 //! Workers come one a period, so that it takes a minute or so until all have found
-//! their place; until then, and in a spike, the fast loop refuses. A workers law that
+//! their place; until then, and in a spike, the fast loop rejects. A workers law that
 //! mistakes luck for thrashing stops too early, until all look again.
 
 mod demand;
@@ -84,11 +84,11 @@ use tamarisk_control::{
 
 use super::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
 
-/// More refused than this share: overloaded. A hundredth of requests is what an
+/// More rejected than this share: overloaded. A hundredth of requests is what an
 /// operator would notice.
 const OVERLOADED: f64 = 0.01;
 
-/// At most this share refused: calm. A stage with heavy-tailed work refuses less at
+/// At most this share rejected: calm. A stage with heavy-tailed work rejects less at
 /// 80 % load.
 const CALM: f64 = 0.001;
 
@@ -165,7 +165,7 @@ pub struct Composition {
     turn: Option<Turn>,
     /// Of those that can ease.
     patience: [Patience; 3],
-    /// Calm periods since the last easing or refusal.
+    /// Calm periods since the last easing or rejection.
     calm_periods: u32,
     /// Whose easing was the last move.
     eased: Option<usize>,
@@ -265,7 +265,7 @@ impl Composition {
             self.period_began = Some(now);
             let idle = std::mem::replace(&mut self.workers_idle, u32::MAX);
             let activity = Activity { workers_idle: idle, ..*activity };
-            let share = self.demand.take_refused_share();
+            let share = self.demand.take_rejected_share();
             if share > OVERLOADED {
                 self.press(now, &activity);
             } else {
@@ -444,7 +444,7 @@ impl AdmissionLaw for Composition {
         let decision = self.fast.on_arrival(now, arrival, backlog);
         self.demand.offered += 1;
         if matches!(decision, Decision::Reject(_)) {
-            self.demand.refuse(arrival.class);
+            self.demand.reject(arrival.class);
         }
         decision
     }
@@ -452,7 +452,7 @@ impl AdmissionLaw for Composition {
     fn on_dequeue(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
         let verdict = self.fast.on_dequeue(now, waiting, backlog);
         if verdict == Dequeue::Drop {
-            self.demand.refuse(waiting.class);
+            self.demand.reject(waiting.class);
         }
         verdict
     }
@@ -460,7 +460,7 @@ impl AdmissionLaw for Composition {
     fn on_sweep(&mut self, now: Timestamp, waiting: &Waiting, backlog: &Backlog<'_>) -> Dequeue {
         let verdict = self.fast.on_sweep(now, waiting, backlog);
         if verdict == Dequeue::Drop {
-            self.demand.refuse(waiting.class);
+            self.demand.reject(waiting.class);
         }
         verdict
     }

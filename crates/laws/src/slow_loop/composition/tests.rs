@@ -11,7 +11,7 @@ use crate::Open;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Refuses as many of ten arrivals as it is told to.
+/// Rejects as many of ten arrivals as it is told to.
 struct Door(Arc<AtomicU32>, u32);
 
 impl AdmissionLaw for Door {
@@ -148,7 +148,7 @@ impl TerminationLaw for Stub {
 /// A composition of stubs, whose clock is in whole seconds.
 struct Case {
     law: Composition,
-    refused_of_ten: Arc<AtomicU32>,
+    rejected_of_ten: Arc<AtomicU32>,
     workers: Stub,
     quality: Stub,
     termination: Stub,
@@ -159,23 +159,23 @@ impl Case {
     /// With so many steps for workers, quality and termination.
     fn new(steps: [i32; 3]) -> Self {
         let classes = Classes::single(Target::p90(SECOND).unwrap());
-        let refused_of_ten = Arc::new(AtomicU32::new(0));
+        let rejected_of_ten = Arc::new(AtomicU32::new(0));
         let [workers, quality, termination] = steps.map(Stub::up_to);
         let knobs =
             Knobs { workers: Concurrency::new(4), batch: BatchSize::ONE, quality: Ratio::ONE };
-        let door = Box::new(Door(refused_of_ten.clone(), 0));
+        let door = Box::new(Door(rejected_of_ten.clone(), 0));
         let law = Composition::new(&classes, door, knobs)
             .workers(Box::new(workers.clone()))
             .quality(Box::new(quality.clone()))
             .termination(Box::new(termination.clone()));
-        let mut case = Self { law, refused_of_ten, workers, quality, termination, second: 0 };
+        let mut case = Self { law, rejected_of_ten, workers, quality, termination, second: 0 };
         case.tick(0);
         case
     }
 
-    /// So many seconds pass, of whose arrivals the door refuses so many in ten.
-    fn pass(&mut self, seconds: u32, refused_of_ten: u32) -> [i32; 3] {
-        self.refused_of_ten.store(refused_of_ten, Ordering::Relaxed);
+    /// So many seconds pass, of whose arrivals the door rejects so many in ten.
+    fn pass(&mut self, seconds: u32, rejected_of_ten: u32) -> [i32; 3] {
+        self.rejected_of_ten.store(rejected_of_ten, Ordering::Relaxed);
         (0..seconds).for_each(|_| self.tick(0));
         self.levels()
     }
@@ -245,11 +245,11 @@ fn a_stage_that_is_half_idle_gives_back_without_waiting() {
 }
 
 #[test]
-fn while_the_door_refuses_workers_are_shown_an_endless_queue_and_quality_late_answers() {
+fn while_the_door_rejects_workers_are_shown_an_endless_queue_and_quality_late_answers() {
     let mut case = Case::new([9, 2, 1]);
     case.pass(1, 1);
     assert_eq!(case.workers.queue_shown.load(Ordering::Relaxed), u32::MAX);
-    // 10 of 100 refused, each as (1 − 0.9) ÷ 0.01 late ones.
+    // 10 of 100 rejected, each as (1 − 0.9) ÷ 0.01 late ones.
     assert_eq!(case.quality.told_late.load(Ordering::Relaxed), 100);
     (0..2).for_each(|_| {
         case.pass(0, 0);
@@ -281,7 +281,7 @@ fn when_nobody_can_press_all_look_again_more_and_more_rarely() {
 }
 
 #[test]
-fn a_fast_loop_that_refuses_nothing_leaves_the_stage_as_it_was_built() {
+fn a_fast_loop_that_rejects_nothing_leaves_the_stage_as_it_was_built() {
     let classes = Classes::single(Target::p90(SECOND).unwrap());
     let workers = Stub::up_to(9);
     let knobs = Knobs { workers: Concurrency::new(4), batch: BatchSize::ONE, quality: Ratio::ONE };

@@ -23,7 +23,7 @@ pub struct Client {
     /// From how many flows, all alike (a closed load has one a user). Laws are told of
     /// flows if any client of the scenario has several; who has one counts as one then.
     pub flows: u32,
-    /// What a refused one does.
+    /// What a rejected one does.
     pub retry: Retry,
     /// After so long an answer is of no use to the client: each attempt's deadline.
     /// What has passed it is not started any more; what runs is ended where there is a
@@ -73,7 +73,7 @@ impl Client {
         self
     }
 
-    /// With these manners after a refusal.
+    /// With these manners after a rejection.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;

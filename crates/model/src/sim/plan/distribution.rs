@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_from_is_refused_with_the_reason() {
+    fn what_cannot_be_drawn_from_is_rejected_with_the_reason() {
         use Distribution as D;
         use InvalidDistribution as E;
         let cases = [

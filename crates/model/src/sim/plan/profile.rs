@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_runs_back_and_values_that_are_none_are_refused() {
+    fn time_that_runs_back_and_values_that_are_none_are_rejected() {
         let back = Profile::constant(1.0).step(2 * S, 2.0).step(S, 3.0);
         assert_eq!(back.curve().unwrap_err(), InvalidProfile::OutOfOrder(2 * S, S));
         for value in [-1.0, f64::INFINITY] {

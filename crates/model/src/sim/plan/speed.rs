@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_moves_is_refused() {
+    fn what_never_moves_is_rejected() {
         assert_eq!(Speed::Cores(0.0).check(1), Err(InvalidSpeed::Value(0.0)));
         assert_eq!(Speed::Totals(vec![]).check(1), Err(InvalidSpeed::Empty));
         assert!(Speed::Contended { cores: 1.0, knee: f64::NAN }.check(1).is_err());

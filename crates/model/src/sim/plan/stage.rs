@@ -17,7 +17,7 @@ pub struct Stage {
     /// an upstream that cannot be seen into, so many are let through; those beyond the
     /// workers wait for one behind the stage, out of its sight, first in, first out.
     pub workers: u32,
-    /// Places in its queue; who finds none is refused whatever the law says.
+    /// Places in its queue; who finds none is rejected whatever the law says.
     pub capacity: u32,
     /// Which queued event is next.
     pub discipline: Discipline,

@@ -72,7 +72,7 @@ pub struct ClassReport {
     pub seconds_over: u64,
     /// Attempts that will be made again.
     pub retried: u64,
-    /// Requests that were refused once too often.
+    /// Requests that were rejected once too often.
     pub given_up: u64,
     /// From the attempt's coming to its end, of those completed.
     pub response: Durations,
@@ -104,7 +104,7 @@ pub struct StageReport {
     pub parked: f64,
     /// How many it had in the queue.
     pub queued: f64,
-    /// Why it refused how many.
+    /// Why it rejected how many.
     pub rejections: Vec<(Reason, u64)>,
     /// For each class.
     pub classes: Vec<StageClassReport>,

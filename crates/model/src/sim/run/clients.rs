@@ -153,7 +153,7 @@ impl<W: Watch> Run<'_, W> {
         self.offer(id);
     }
 
-    /// An answer has come, if only a refusal.
+    /// An answer has come, if only a rejection.
     #[inline]
     pub(super) fn client_told(&mut self, id: u32, outcome: Outcome, retry_after: Duration) {
         let plan = &self.plan.clients[self.jobs[id].client as usize];
@@ -187,7 +187,7 @@ impl<W: Watch> Run<'_, W> {
 
     fn retry(&mut self, id: u32, plan: &ClientPlan, retry_after: Duration) {
         let job = &mut self.jobs[id];
-        // Its own stream: how often a request is refused must not change what its client
+        // Its own stream: how often a request is rejected must not change what its client
         // asks for next.
         let mut random = Stream::derived(job.seed, u64::from(job.attempts));
         let growth = plan.retry.growth.powi(job.attempts as i32);

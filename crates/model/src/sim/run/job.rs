@@ -67,7 +67,7 @@ pub(super) struct Job {
 /// Where a job is at its stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// At none, or refused there.
+    /// At none, or rejected there.
     Away,
     Queued,
     /// In a worker's batch, and not begun.

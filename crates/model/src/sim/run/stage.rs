@@ -82,7 +82,7 @@ pub(in crate::sim) struct StageTally {
 pub(super) enum Entered {
     Runs,
     Waits,
-    Refused(Rejection),
+    Rejected(Rejection),
 }
 
 impl StageRun {
@@ -130,8 +130,8 @@ impl StageRun {
         // Asked before the law counts it among those that run.
         let starts = has_place && self.may_start(job);
         if let Err(rejection) = self.decide(now, job, plan) {
-            self.count_refusal(class, rejection.reason, has_place);
-            return Entered::Refused(rejection);
+            self.count_rejection(class, rejection.reason, has_place);
+            return Entered::Rejected(rejection);
         }
         if starts {
             self.start(now, id, job);
@@ -391,13 +391,13 @@ impl StageRun {
         self.follow_law();
     }
 
-    /// A global law has refused an event that was to enter here.
+    /// A global law has rejected an event that was to enter here.
     pub(super) fn turn_away(&mut self, class: ClassId, reason: Reason) {
         self.classes[class.index()].counts.offered += 1;
-        self.count_refusal(class, reason, self.inside.has_place());
+        self.count_rejection(class, reason, self.inside.has_place());
     }
 
-    fn count_refusal(&mut self, class: ClassId, reason: Reason, has_place: bool) {
+    fn count_rejection(&mut self, class: ClassId, reason: Reason, has_place: bool) {
         let tally = &mut self.classes[class.index()];
         tally.counts.rejected += 1;
         tally.rejected_idle += u64::from(has_place);

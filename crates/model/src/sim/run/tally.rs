@@ -94,7 +94,7 @@ impl Times {
 pub struct Counts {
     /// All that asked to enter.
     pub offered: u64,
-    /// Refused at the door.
+    /// Rejected at the door.
     pub rejected: u64,
     /// Done.
     pub completed: u64,

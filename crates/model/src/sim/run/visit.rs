@@ -44,7 +44,7 @@ impl<W: Watch> Run<'_, W> {
             Ok(()) => self.enter(id, client.entry),
             Err(rejection) => {
                 self.stages[client.entry as usize].turn_away(class, rejection.reason);
-                self.refuse(id, rejection);
+                self.reject(id, rejection);
             }
         }
     }
@@ -62,7 +62,7 @@ impl<W: Watch> Run<'_, W> {
         let entered = self.stages[stage as usize].enter(self.now, id, job, plan);
         if let Some(global) = &mut self.global
             && job.at_entry
-            && !matches!(entered, Entered::Refused(_))
+            && !matches!(entered, Entered::Rejected(_))
         {
             global.entered(stage);
         }
@@ -74,11 +74,11 @@ impl<W: Watch> Run<'_, W> {
                 // The law may have left it a place that others may not have.
                 self.dispatch(stage);
             }
-            Entered::Refused(rejection) => self.refuse(id, rejection),
+            Entered::Rejected(rejection) => self.reject(id, rejection),
         }
     }
 
-    fn refuse(&mut self, id: u32, rejection: Rejection) {
+    fn reject(&mut self, id: u32, rejection: Rejection) {
         let outcome = Outcome::Rejected(rejection.reason);
         self.see(id, What::Ended(outcome));
         self.leave(id, outcome, Some(rejection));

@@ -202,18 +202,18 @@ async fn a_law_is_not_asked_about_a_caller_that_will_not_wait_and_would_have_to(
     assert_eq!(accounts(&gate).rejected, 1);
     first.complete();
     let no = Rejection::new(Reason::RateExceeded);
-    law.script().refuses = Some(no);
+    law.script().rejects = Some(no);
     assert_eq!(gate.try_enter(Entry::new()).err(), Some(no));
     assert_eq!(gate.enter(Entry::new()).await.err(), Some(EnterError::Rejected(no)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_refuses_the_next_caller() {
+async fn a_full_queue_rejects_the_next_caller() {
     let gate = described("gate").queue_capacity(1).gate().unwrap();
     let _first = enter(&gate);
     let _second = waiting(&gate).await;
-    let refused = gate.enter(Entry::new()).await.err();
-    assert_eq!(refused, Some(EnterError::Rejected(Rejection::new(Reason::QueueFull))));
+    let rejected = gate.enter(Entry::new()).await.err();
+    assert_eq!(rejected, Some(EnterError::Rejected(Rejection::new(Reason::QueueFull))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,8 +221,8 @@ async fn a_caller_whose_deadline_passes_in_the_queue_is_told_within_a_tick() {
     let gate = gate(1);
     let _first = enter(&gate);
     let start = Instant::now();
-    let refused = gate.enter(Entry::new().timeout(Duration::from_millis(30))).await;
-    assert_eq!(refused.err(), Some(EnterError::Dropped));
+    let rejected = gate.enter(Entry::new().timeout(Duration::from_millis(30))).await;
+    assert_eq!(rejected.err(), Some(EnterError::Dropped));
     assert!(start.elapsed() <= Duration::from_millis(130));
     assert_eq!(accounts(&gate).dropped, 1);
 }
@@ -328,10 +328,10 @@ async fn a_gate_serves_those_who_wait_by_priority() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_cannot_keep_order_by_key_and_says_so() {
-    let refused = |builder: tamarisk_stage::StageBuilder| builder.gate().err();
+    let rejected = |builder: tamarisk_stage::StageBuilder| builder.gate().err();
     let expected = Some(BuildError::PartitionedGate { stage: "gate".into() });
-    assert_eq!(refused(described("gate").partitioned()), expected);
-    assert_eq!(refused(described("gate").single_threaded()), expected);
+    assert_eq!(rejected(described("gate").partitioned()), expected);
+    assert_eq!(rejected(described("gate").single_threaded()), expected);
 }
 
 #[tokio::test(start_paused = true)]

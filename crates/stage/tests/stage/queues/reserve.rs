@@ -68,8 +68,8 @@ async fn an_event_for_a_stage_destroyed_meanwhile_comes_back() {
     let (sink, place) = (stage.sink(), stage.sink().reserve(Entry::new()).unwrap());
     let observed = stage.sink();
     stage.close();
-    let refused = place.send(7).unwrap_err();
-    assert_eq!((refused.event, refused.rejection), (7, Rejection::new(Reason::Closed)));
+    let rejected = place.send(7).unwrap_err();
+    assert_eq!((rejected.event, rejected.rejection), (7, Rejection::new(Reason::Closed)));
     assert!(sink.is_empty() && observed.is_empty(), "the place is not kept");
     let accounts = accounts(&stage);
     assert_eq!((accounts.offered, accounts.rejected), (1, 1));
@@ -94,8 +94,8 @@ async fn of_several_sinks_all_take_the_event_or_none() {
     let (a, b) = (wide.sink(), narrow.sink());
 
     let (to_a, to_b) = (&a, &b).reserve_all(Entry::new()).unwrap();
-    let refused = (&a, &b).reserve_all(Entry::new()).err();
-    assert_eq!(refused, Some(Rejection::new(Reason::QueueFull)));
+    let rejected = (&a, &b).reserve_all(Entry::new()).err();
+    assert_eq!(rejected, Some(Rejection::new(Reason::QueueFull)));
     assert_eq!((a.len(), b.len()), (1, 1), "the place in the wide one was given back");
 
     to_a.send(1).unwrap();

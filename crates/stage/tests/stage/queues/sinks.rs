@@ -36,23 +36,23 @@ async fn an_event_that_is_taken_is_handled_once() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_gives_the_event_back() {
     let (stage, _desk, _running) = full().await;
-    let refused = stage.sink().try_send(3).unwrap_err();
-    assert_eq!(refused.event, 3);
-    assert_eq!(refused.rejection, Rejection::new(Reason::QueueFull));
+    let rejected = stage.sink().try_send(3).unwrap_err();
+    assert_eq!(rejected.event, 3);
+    assert_eq!(rejected.rejection, Rejection::new(Reason::QueueFull));
     assert_eq!(stage.sink().len(), 1);
     let accounts = accounts(&stage);
     assert_eq!((accounts.rejected, accounts.queued, accounts.running), (1, 1, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_of_the_law_says_why_and_when_to_retry() {
+async fn a_rejection_of_the_law_says_why_and_when_to_retry() {
     let law = Law::default();
     let (stage, _desk) = at_desk(described("strict").law(law.clone()));
     let rejection = Rejection::new(Reason::RateExceeded).retry_after(RETRY);
-    law.script().refuses = Some(rejection);
-    let refused = stage.sink().try_send(7).unwrap_err();
-    assert_eq!((refused.event, refused.rejection), (7, rejection));
-    assert_eq!(refused.to_string(), "rejected: admission rate exceeded");
+    law.script().rejects = Some(rejection);
+    let rejected = stage.sink().try_send(7).unwrap_err();
+    assert_eq!((rejected.event, rejected.rejection), (7, rejection));
+    assert_eq!(rejected.to_string(), "rejected: admission rate exceeded");
     assert_eq!(stage.sink().reserve(Entry::new()).err(), Some(rejection));
     assert_eq!(stage.observe().rejections[&Reason::RateExceeded], 2);
 }
@@ -100,12 +100,12 @@ async fn send_tries_again_when_the_law_said_it_may() {
     let law = Law::default();
     let (stage, mut desk) = at_desk(described("strict").law(law.clone()));
     let retry = Duration::from_millis(30);
-    law.script().refuses = Some(Rejection::new(Reason::RateExceeded).retry_after(retry));
+    law.script().rejects = Some(Rejection::new(Reason::RateExceeded).retry_after(retry));
     let sink = stage.sink();
     let start = Instant::now();
     let sending = tokio::spawn(async move { sink.send(1).await });
     settle().await;
-    law.script().refuses = None;
+    law.script().rejects = None;
     assert_eq!(desk.next().await.event, 1);
     assert_eq!(start.elapsed(), retry);
     assert_eq!(sending.await.unwrap(), Ok(()));
@@ -115,8 +115,8 @@ async fn send_tries_again_when_the_law_said_it_may() {
 async fn send_gives_up_at_the_deadline_of_its_event_and_was_offered_once() {
     let (stage, _desk, _running) = full().await;
     let (start, patience) = (Instant::now(), Duration::from_millis(30));
-    let refused = stage.sink().send(Envelope::new(3, Entry::new().timeout(patience))).await;
-    assert_eq!(refused.unwrap_err().event, 3);
+    let rejected = stage.sink().send(Envelope::new(3, Entry::new().timeout(patience))).await;
+    assert_eq!(rejected.unwrap_err().event, 3);
     assert_eq!(start.elapsed(), patience);
     let accounts = accounts(&stage);
     assert_eq!((accounts.offered, accounts.rejected), (3, 1));
@@ -129,8 +129,8 @@ async fn a_waiting_sender_hears_at_once_that_the_stage_is_closed() {
     let sending = tokio::spawn(async move { sink.send(3).await });
     settle().await;
     drop(stage);
-    let refused = sending.await.unwrap().unwrap_err();
-    assert_eq!((refused.event, refused.rejection.reason), (3, Reason::Closed));
+    let rejected = sending.await.unwrap().unwrap_err();
+    assert_eq!((rejected.event, rejected.rejection.reason), (3, Reason::Closed));
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
@@ -161,7 +161,7 @@ async fn a_sender_that_leaves_takes_nobody_s_wake_up_along() {
     assert_eq!(start.elapsed(), Duration::ZERO);
     desk.next().await.complete();
     assert_eq!(desk.next().await.event, 4);
-    assert_eq!(accounts(&stage).offered, 3, "what was never admitted nor refused was not offered");
+    assert_eq!(accounts(&stage).offered, 3, "what was never admitted nor rejected was not offered");
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,9 +176,9 @@ async fn a_lossy_send_says_whether_the_event_was_taken() {
 async fn many_are_taken_as_far_as_there_is_room_and_the_rest_come_back_in_order() {
     let seen = Seen::new();
     let stage = described("small").queue_capacity(3).tasks(seen.notes()).unwrap();
-    let refused = stage.sink().send_many(0..5);
-    let refused: Vec<_> = refused.iter().map(|r| (r.event, r.rejection.reason)).collect();
-    assert_eq!(refused, [(3, Reason::QueueFull), (4, Reason::QueueFull)]);
+    let rejected = stage.sink().send_many(0..5);
+    let rejected: Vec<_> = rejected.iter().map(|r| (r.event, r.rejection.reason)).collect();
+    assert_eq!(rejected, [(3, Reason::QueueFull), (4, Reason::QueueFull)]);
     settle().await;
     assert_eq!(seen.all(), [0, 1, 2]);
     let accounts = accounts(&stage);
@@ -205,14 +205,14 @@ async fn an_iterator_may_use_the_sink_that_it_is_sent_to() {
     let seen = Seen::new();
     let stage = described("notes").tasks(seen.notes()).unwrap();
     let sink = stage.sink();
-    let refused = sink.send_many((1..4).inspect(|event| sink.try_send(event * 10).unwrap()));
-    assert!(refused.is_empty());
+    let rejected = sink.send_many((1..4).inspect(|event| sink.try_send(event * 10).unwrap()));
+    assert!(rejected.is_empty());
     settle().await;
     assert_eq!(seen.all(), [10, 20, 30, 1, 2, 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_predicate_is_told_what_is_asked_and_refuses_with_its_own_reason() {
+async fn a_predicate_is_told_what_is_asked_and_rejects_with_its_own_reason() {
     let (stage, mut desk) = at_desk(described("guarded").workers(2).classes(rig::classes(&[0, 1])));
     stage.sink().try_send(0).unwrap();
     let _running = desk.next().await;
@@ -229,8 +229,8 @@ async fn a_predicate_is_told_what_is_asked_and_refuses_with_its_own_reason() {
     )));
 
     let entry = Entry::new().class(ClassId::new(1)).cost(5);
-    let refused = stage.sink().try_send(Envelope::new(13, entry)).unwrap_err();
-    assert_eq!((refused.event, refused.rejection.retry_after), (13, Some(RETRY)));
+    let rejected = stage.sink().try_send(Envelope::new(13, entry)).unwrap_err();
+    assert_eq!((rejected.event, rejected.rejection.retry_after), (13, Some(RETRY)));
     stage.sink().try_send(14).unwrap();
     let _place = stage.sink().reserve(entry).unwrap();
 
@@ -322,11 +322,11 @@ async fn no_predicate_hides_that_the_stage_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_overdue_already_is_refused() {
+async fn an_event_that_is_overdue_already_is_rejected() {
     let (stage, _desk) = at_desk(described("punctual"));
     let overdue = Envelope::new(1, Entry::new().timeout(Duration::ZERO));
-    let refused = stage.sink().try_send(overdue).unwrap_err();
-    assert_eq!(refused.rejection.reason, Reason::PredictedLate);
+    let rejected = stage.sink().try_send(overdue).unwrap_err();
+    assert_eq!(rejected.rejection.reason, Reason::PredictedLate);
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,7 +31,7 @@ struct Pages {
     /// Events in the order in which the stage took them, by key.
     taken: HashMap<u8, Vec<usize>>,
     begun: HashMap<u8, Vec<usize>>,
-    refused: HashMap<usize, u64>,
+    rejected: HashMap<usize, u64>,
     keeps_order: bool,
     /// What no handler should have seen: it cannot fail the test by itself.
     wrongs: Vec<String>,
@@ -93,14 +93,14 @@ impl Book {
     }
 
     /// The stage rejected an event of this class.
-    pub(super) fn refused(&self, class: usize) {
-        *self.0.lock().refused.entry(class).or_default() += 1;
+    pub(super) fn rejected(&self, class: usize) {
+        *self.0.lock().rejected.entry(class).or_default() += 1;
     }
 
     /// What the accounts of a class must be; what is inside is all in `queued`.
     pub(super) fn truth(&self, class: usize) -> Accounts {
         let pages = self.0.lock();
-        let rejected = pages.refused.get(&class).copied().unwrap_or(0);
+        let rejected = pages.rejected.get(&class).copied().unwrap_or(0);
         let mut truth = Accounts { offered: rejected, rejected, ..Accounts::default() };
         for page in pages.pages.iter().filter(|page| page.is_taken && page.class == class) {
             truth.offered += 1;

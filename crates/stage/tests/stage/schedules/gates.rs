@@ -35,7 +35,7 @@ enum Step {
     AbortCaller(usize),
     Workers(u32),
     Limit(Option<u32>),
-    Refuse(bool),
+    Reject(bool),
     Drop(bool),
     NewestFirst(bool),
     Patience(Option<u64>),
@@ -122,8 +122,8 @@ impl Note {
         *outcome(accounts) += 1;
     }
 
-    fn refused(&mut self, refused: EnterError) {
-        match refused {
+    fn rejected(&mut self, rejected: EnterError) {
+        match rejected {
             EnterError::Rejected(_) => self.ends(|accounts| &mut accounts.rejected),
             EnterError::Dropped | EnterError::Closed => self.ends(|accounts| &mut accounts.dropped),
         }
@@ -191,7 +191,7 @@ impl Trial {
                 let mut note = Note::new(&truth, caller.class);
                 match gate.try_enter(caller.entry()) {
                     Ok(permit) => self.permits.push_back((permit, note)),
-                    Err(rejection) => note.refused(EnterError::Rejected(rejection)),
+                    Err(rejection) => note.rejected(EnterError::Rejected(rejection)),
                 }
             }
             Step::Enter(caller, millis, leaving) => {
@@ -202,7 +202,7 @@ impl Trial {
                             sleep(Duration::from_millis(millis)).await;
                             note.leaves(permit, leaving);
                         }
-                        Err(refused) => note.refused(refused),
+                        Err(rejected) => note.rejected(rejected),
                     }
                 }));
             }
@@ -213,7 +213,7 @@ impl Trial {
                     match gate.run(caller.entry(), work).await {
                         Ok(()) => note.ends(|accounts| &mut accounts.completed),
                         Err(RunError::Terminated) => note.ends(|accounts| &mut accounts.terminated),
-                        Err(RunError::NotEntered(refused)) => note.refused(refused),
+                        Err(RunError::NotEntered(rejected)) => note.rejected(rejected),
                     }
                 }));
             }
@@ -233,9 +233,9 @@ impl Trial {
             }
             Step::Workers(workers) => gate.set_workers(Concurrency::new(workers)),
             Step::Limit(limit) => self.law.script().limit = limit.map(Concurrency::new),
-            Step::Refuse(refuses) => {
+            Step::Reject(rejects) => {
                 let rejection = Rejection::new(Reason::RateExceeded);
-                self.law.script().refuses = refuses.then_some(rejection);
+                self.law.script().rejects = rejects.then_some(rejection);
             }
             Step::Drop(drops) => self.law.script().drops = drops,
             Step::NewestFirst(newest) => self.law.script().newest_first = newest,
@@ -344,7 +344,7 @@ fn step() -> Union<BoxedStrategy<Step>> {
         (3, any::<usize>().prop_map(Step::AbortCaller).boxed()),
         (2, (1u32..6).prop_map(Step::Workers).boxed()),
         (1, weighted(0.6, 1u32..6).prop_map(Step::Limit).boxed()),
-        (1, any::<bool>().prop_map(Step::Refuse).boxed()),
+        (1, any::<bool>().prop_map(Step::Reject).boxed()),
         (1, any::<bool>().prop_map(Step::Drop).boxed()),
         (1, any::<bool>().prop_map(Step::NewestFirst).boxed()),
         (1, weighted(0.6, 1u64..200).prop_map(Step::Patience).boxed()),

@@ -141,12 +141,16 @@ impl Trial {
                     ids.push((id, way.class));
                     events.push(event);
                 }
-                let refused = sink.send_many(events);
-                let back: Vec<_> = refused.iter().map(|refused| refused.event.body.id).collect();
+                let rejected = sink.send_many(events);
+                let back: Vec<_> = rejected.iter().map(|rejected| rejected.event.body.id).collect();
                 assert!(back.is_sorted(), "what comes back is in order");
                 for (id, class) in ids {
-                    let refused = refused.iter().find(|refused| refused.event.body.id == id);
-                    self.sent(id, class, refused.map_or(Ok(()), |refused| Err(refused.rejection)));
+                    let rejected = rejected.iter().find(|rejected| rejected.event.body.id == id);
+                    self.sent(
+                        id,
+                        class,
+                        rejected.map_or(Ok(()), |rejected| Err(rejected.rejection)),
+                    );
                 }
             }
             Step::Send(way) => {
@@ -155,7 +159,7 @@ impl Trial {
                 self.senders.push(tokio::spawn(async move {
                     match sink.send(event).await {
                         Ok(()) => book.took(id),
-                        Err(_) => book.refused(class),
+                        Err(_) => book.rejected(class),
                     }
                 }));
             }
@@ -171,14 +175,14 @@ impl Trial {
             }
             Step::Reserve(way) => match sink.reserve(way.entry()) {
                 Ok(place) => self.places.push_back((way.clone(), place)),
-                Err(_) => self.book.refused(way.class),
+                Err(_) => self.book.rejected(way.class),
             },
             Step::Commit => {
                 if let Some((way, place)) = self.places.pop_front() {
                     let class = way.class;
                     let (id, event) = self.request(&way).await;
                     let sent = place.send(event.into_event());
-                    let sent = sent.map_err(|refused| refused.rejection);
+                    let sent = sent.map_err(|rejected| rejected.rejection);
                     assert!(sent.is_ok() || sent == Err(Rejection::new(Reason::Closed)));
                     self.sent(id, class, sent);
                 }
@@ -215,10 +219,10 @@ impl Trial {
             Knob::Handlers(appetite) => {
                 stage.replace_with_tasks(move || Obedient(appetite)).unwrap();
             }
-            Knob::Refuse(refuses) => {
+            Knob::Reject(rejects) => {
                 let retry = Duration::from_millis(20);
                 let rejection = Rejection::new(Reason::RateExceeded).retry_after(retry);
-                self.law.script().refuses = refuses.then_some(rejection);
+                self.law.script().rejects = rejects.then_some(rejection);
             }
             Knob::Drop(drops) => self.law.script().drops = drops,
             Knob::NewestFirst(newest) => self.law.script().newest_first = newest,
@@ -238,7 +242,7 @@ impl Trial {
     fn sent(&self, id: usize, class: usize, sent: Result<(), Rejection>) {
         match sent {
             Ok(()) => self.book.took(id),
-            Err(_) => self.book.refused(class),
+            Err(_) => self.book.rejected(class),
         }
     }
 

@@ -93,8 +93,8 @@ struct Relay(tamarisk_stage::Sink<u32>);
 
 impl Handler<u32> for Relay {
     async fn handle(&mut self, batch: &mut Batch<u32>) -> Result<(), BoxError> {
-        let refused = self.0.send_many(batch.drain().map(|event| event.map(|event| event * 2)));
-        if refused.is_empty() { Ok(()) } else { Err("refused".into()) }
+        let rejected = self.0.send_many(batch.drain().map(|event| event.map(|event| event * 2)));
+        if rejected.is_empty() { Ok(()) } else { Err("rejected".into()) }
     }
 }
 

@@ -98,7 +98,7 @@ async fn tasks_are_replaced_by_threads_and_back_without_losing_an_event() {
 async fn a_law_is_replaced_live() {
     let (stage, _desk) = at_desk(described("law"));
     let strict = Law::default();
-    strict.script().refuses =
+    strict.script().rejects =
         Some(tamarisk_control::Rejection::new(tamarisk_control::Reason::RateExceeded));
     assert!(stage.sink().try_send(1).is_ok());
     stage.set_law(Box::new(strict));

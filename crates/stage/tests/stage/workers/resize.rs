@@ -183,17 +183,17 @@ async fn the_order_of_each_key_survives_resizing() {
 #[tokio::test(start_paused = true)]
 async fn a_stage_that_cannot_work_is_not_built() {
     let (handlers, _desk) = rig::desk();
-    let refused = |builder: tamarisk_stage::StageBuilder| builder.gate().err();
+    let rejected = |builder: tamarisk_stage::StageBuilder| builder.gate().err();
     let stage = || "wrong".to_owned();
     assert_eq!(
-        refused(described("wrong").workers(0)),
+        rejected(described("wrong").workers(0)),
         Some(BuildError::NoWorkers { stage: stage() })
     );
     #[allow(clippy::reversed_empty_ranges, reason = "that is the mistake")]
     let reversed = described("wrong").workers_between(3..=2);
-    assert_eq!(refused(reversed), Some(BuildError::NoWorkers { stage: stage() }));
+    assert_eq!(rejected(reversed), Some(BuildError::NoWorkers { stage: stage() }));
     assert_eq!(
-        refused(described("wrong").queue_capacity(0)),
+        rejected(described("wrong").queue_capacity(0)),
         Some(BuildError::NoQueue { stage: stage() })
     );
     assert_eq!(

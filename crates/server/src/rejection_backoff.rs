@@ -1,12 +1,12 @@
-//! Clients that are refused and ask again at once must not take the processor from
+//! Clients that are rejected and ask again at once must not take the processor from
 //! the work that was let in.
 //!
-//! Refusing costs half of what proxying costs, so a few hundred clients that ignore
-//! `Retry-After` can keep a core busy with refusals, and everything that was admitted
-//! waits behind them: it looks slow to the law, which then refuses even more. So when a
-//! core has no room and refusals take a good part of it, connections that have just been
-//! refused are read again only after a pause. It is doubled until refusals take little,
-//! and is never longer than the `Retry-After` that their clients were told. Refusals
+//! Rejecting costs half of what proxying costs, so a few hundred clients that ignore
+//! `Retry-After` can keep a core busy with rejections, and everything that was admitted
+//! waits behind them: it looks slow to the law, which then rejects even more. So when a
+//! core has no room and rejections take a good part of it, connections that have just been
+//! rejected are read again only after a pause. It is doubled until rejections take little,
+//! and is never longer than the `Retry-After` that their clients were told. Rejections
 //! themselves are never delayed, and with room on the core there is no pause at all.
 
 use std::fs::File;
@@ -27,11 +27,11 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 const FULL: f64 = 0.8;
 const ROOM: f64 = 0.6;
 
-/// The share of a core that refusals may take when it has no room, and the one
+/// The share of a core that rejections may take when it has no room, and the one
 /// below which the pause is too long: even that is some ten thousand a second,
 /// so that there is always someone to be let in.
-const REFUSING_MAX: f64 = 0.1;
-const REFUSING_MIN: f64 = 0.05;
+const REJECTING_MAX: f64 = 0.1;
+const REJECTING_MIN: f64 = 0.05;
 
 /// The first pause, below which there is none, and the longest one: the least
 /// `Retry-After` there is.
@@ -40,18 +40,18 @@ const PAUSE_MAX_MILLIS: u32 = 1000;
 
 /// What the connections of a core know of each other.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RefusalBackoff(Arc<Counts>);
+pub(crate) struct RejectionBackoff(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
     pause_millis: AtomicU32,
     answers: AtomicU32,
-    refusals: AtomicU32,
+    rejections: AtomicU32,
     parting: AtomicBool,
     responses: Responses,
 }
 
-impl RefusalBackoff {
+impl RejectionBackoff {
     /// Of connections whose answers are counted among these.
     pub(crate) fn new(responses: Responses) -> Self {
         Self(Arc::new(Counts { responses, ..Counts::default() }))
@@ -63,14 +63,14 @@ impl RefusalBackoff {
         &self.0.responses
     }
 
-    /// Counts an answer; if it is a refusal, the pause for its connection.
+    /// Counts an answer; if it is a rejection, the pause for its connection.
     #[inline]
-    pub(crate) fn answered(&self, is_refusal: bool) -> Duration {
+    pub(crate) fn answered(&self, is_rejection: bool) -> Duration {
         self.0.answers.fetch_add(1, Ordering::Relaxed);
-        if !is_refusal {
+        if !is_rejection {
             return Duration::ZERO;
         }
-        self.0.refusals.fetch_add(1, Ordering::Relaxed);
+        self.0.rejections.fetch_add(1, Ordering::Relaxed);
         Duration::from_millis(u64::from(self.0.pause_millis.load(Ordering::Relaxed)))
     }
 
@@ -84,18 +84,18 @@ impl RefusalBackoff {
         self.0.parting.load(Ordering::Relaxed)
     }
 
-    /// With this pause after each refusal.
+    /// With this pause after each rejection.
     #[cfg(test)]
     pub(crate) fn with_pause(pause: Duration) -> Self {
         let pause_millis = AtomicU32::new(pause.as_millis() as u32);
         Self(Arc::new(Counts { pause_millis, ..Counts::default() }))
     }
 
-    /// The share of answers since the last call that were refusals.
-    fn take_refused(&self) -> f64 {
+    /// The share of answers since the last call that were rejections.
+    fn take_rejected(&self) -> f64 {
         let answers = self.0.answers.swap(0, Ordering::Relaxed);
-        let refusals = self.0.refusals.swap(0, Ordering::Relaxed);
-        f64::from(refusals) / f64::from(answers.max(1))
+        let rejections = self.0.rejections.swap(0, Ordering::Relaxed);
+        f64::from(rejections) / f64::from(answers.max(1))
     }
 }
 
@@ -104,14 +104,14 @@ impl RefusalBackoff {
 struct Load {
     /// Running, or waiting for a processor.
     busy: f64,
-    /// Running to refuse.
-    refusing: f64,
+    /// Running to reject.
+    rejecting: f64,
 }
 
 fn next_pause(pause: u32, load: Load) -> u32 {
-    if load.busy > FULL && load.refusing > REFUSING_MAX {
+    if load.busy > FULL && load.rejecting > REJECTING_MAX {
         (2 * pause).clamp(PAUSE_MIN_MILLIS, PAUSE_MAX_MILLIS)
-    } else if load.busy < ROOM || load.refusing < REFUSING_MIN {
+    } else if load.busy < ROOM || load.rejecting < REJECTING_MIN {
         let shorter = pause * 3 / 4;
         if shorter < PAUSE_MIN_MILLIS { 0 } else { shorter }
     } else {
@@ -121,7 +121,7 @@ fn next_pause(pause: u32, load: Load) -> u32 {
 
 /// Looks at the load of the thread that it is called on.
 pub(crate) struct BackoffController {
-    backoff: RefusalBackoff,
+    backoff: RejectionBackoff,
     schedstat: Option<File>,
     thread: ThreadId,
     seen: Option<(Instant, Spent)>,
@@ -136,7 +136,7 @@ struct Spent {
 
 impl BackoffController {
     /// For the current thread. Without the scheduler's accounts there is no pause.
-    pub(crate) fn new(backoff: RefusalBackoff) -> Self {
+    pub(crate) fn new(backoff: RejectionBackoff) -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         Self { backoff, schedstat, thread: thread::current().id(), seen: None }
     }
@@ -146,12 +146,12 @@ impl BackoffController {
     pub(crate) fn tick(&mut self) {
         let Some(spent) = self.spent() else { return };
         let now = Instant::now();
-        let refused = self.backoff.take_refused();
+        let rejected = self.backoff.take_rejected();
         if let Some((then, before)) = self.seen.replace((now, spent)) {
             let passed = now.duration_since(then).as_nanos().max(1) as f64;
             let run = spent.run_nanos.saturating_sub(before.run_nanos) as f64;
             let waited = spent.waited_nanos.saturating_sub(before.waited_nanos) as f64;
-            let load = Load { busy: (run + waited) / passed, refusing: refused * run / passed };
+            let load = Load { busy: (run + waited) / passed, rejecting: rejected * run / passed };
             let pause = &self.backoff.0.pause_millis;
             pause.store(next_pause(pause.load(Ordering::Relaxed), load), Ordering::Relaxed);
         }
@@ -175,21 +175,21 @@ mod tests {
 
     fn pauses(loads: &[(f64, f64)]) -> Vec<u32> {
         let mut pause = 0;
-        let next = |&(busy, refusing): &(f64, f64)| {
-            pause = next_pause(pause, Load { busy, refusing });
+        let next = |&(busy, rejecting): &(f64, f64)| {
+            pause = next_pause(pause, Load { busy, rejecting });
             pause
         };
         loads.iter().map(next).collect()
     }
 
     #[test]
-    fn the_pause_doubles_until_refusals_take_little() {
+    fn the_pause_doubles_until_rejections_take_little() {
         let loads = [(0.5, 0.4), (0.9, 0.4), (1.0, 0.2), (1.0, 0.11), (1.0, 0.1), (1.0, 0.06)];
         assert_eq!(pauses(&loads), [0, 4, 8, 16, 16, 16]);
     }
 
     #[test]
-    fn the_pause_ends_when_there_is_room_or_little_to_refuse() {
+    fn the_pause_ends_when_there_is_room_or_little_to_reject() {
         let rising = [(0.9, 0.4); 3];
         assert_eq!(pauses(&[&rising[..], &[(0.5, 0.4); 5]].concat())[2..], [16, 12, 9, 6, 4, 0]);
         assert_eq!(pauses(&[&rising[..], &[(1.0, 0.01); 5]].concat())[2..], [16, 12, 9, 6, 4, 0]);
@@ -201,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_busy_refusing_is_seen_to_be() {
-        let backoff = RefusalBackoff::default();
+    fn a_thread_that_is_busy_rejecting_is_seen_to_be() {
+        let backoff = RejectionBackoff::default();
         let mut maker = BackoffController::new(backoff.clone());
         maker.tick();
         let start = Instant::now();

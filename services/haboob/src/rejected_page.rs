@@ -21,11 +21,11 @@ pub(crate) struct PageAsked {
 impl PageAsked {
     /// Tells why there is no page: to the line about the request, and if the stage said so, to
     /// whoever looks at the latest rejections.
-    pub(crate) fn refused(self, why: &NotNow, entry: Option<&mut Entry>) {
+    pub(crate) fn rejected(self, why: &NotNow, entry: Option<&mut Entry>) {
         let Self { client, id, names, rejections } = self;
         let &NotNow { outcome, reason, .. } = why;
         if let Some(entry) = entry {
-            entry.set_admission(Admission::new(names.clone(), id)).refused(outcome, reason);
+            entry.set_admission(Admission::new(names.clone(), id)).rejected(outcome, reason);
         }
         if matches!(outcome, "rejected" | "dropped") {
             let (at, Names { route, class, stage }) = (SystemTime::now(), names);

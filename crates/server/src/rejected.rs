@@ -1,4 +1,4 @@
-//! Who was refused before there was a request, counted.
+//! Who was rejected before there was a request, counted.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,9 +7,9 @@ use http::StatusCode;
 
 use crate::guard::Violation;
 
-/// How many clients and requests a server has refused before any service saw them.
+/// How many clients and requests a server has rejected before any service saw them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct Rejected {
     /// Connections for which there was no place, or no descriptor.
     pub turned_away: u64,
     /// Requests over HTTP/1 that were no proper HTTP, or asked for what we do not speak.
@@ -18,8 +18,8 @@ pub struct Refused {
     pub too_large: u64,
     /// Requests over HTTP/1 that did not come in time.
     pub too_slow: u64,
-    /// TLS handshakes that their stage refused.
-    pub handshakes_refused: u64,
+    /// TLS handshakes that their stage rejected.
+    pub handshakes_rejected: u64,
     /// TLS handshakes that failed: the client broke off, was too slow, or agrees to nothing that we
     /// speak.
     pub handshakes_failed: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Counts {
     malformed: AtomicU64,
     too_large: AtomicU64,
     too_slow: AtomicU64,
-    handshakes_refused: AtomicU64,
+    handshakes_rejected: AtomicU64,
     handshakes_failed: AtomicU64,
 }
 
@@ -51,14 +51,14 @@ impl Counts {
         ended.0 = match &result {
             Ok(_) => None,
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                Some(&self.handshakes_refused)
+                Some(&self.handshakes_rejected)
             }
             Err(_) => Some(&self.handshakes_failed),
         };
         result
     }
 
-    pub(crate) fn refused(&self, violation: Violation) {
+    pub(crate) fn rejected(&self, violation: Violation) {
         let count = match violation.status() {
             StatusCode::REQUEST_TIMEOUT => &self.too_slow,
             StatusCode::PAYLOAD_TOO_LARGE
@@ -69,14 +69,14 @@ impl Counts {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self) -> Refused {
+    pub(crate) fn read(&self) -> Rejected {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Refused {
+        Rejected {
             turned_away: read(&self.turned_away),
             malformed: read(&self.malformed),
             too_large: read(&self.too_large),
             too_slow: read(&self.too_slow),
-            handshakes_refused: read(&self.handshakes_refused),
+            handshakes_rejected: read(&self.handshakes_rejected),
             handshakes_failed: read(&self.handshakes_failed),
         }
     }
@@ -93,8 +93,8 @@ impl Drop for HandshakeEnded<'_> {
     }
 }
 
-/// What a client is told that was refused for its framing.
-pub(crate) fn refusal_text(violation: Violation) -> String {
+/// What a client is told that was rejected for its framing.
+pub(crate) fn rejection_text(violation: Violation) -> String {
     format!("{}: {violation}\n", violation.status().as_u16())
 }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_handshake_is_counted_by_how_it_ends() {
         let counts = Counts::default();
-        let count = || (counts.read().handshakes_refused, counts.read().handshakes_failed);
+        let count = || (counts.read().handshakes_rejected, counts.read().handshakes_failed);
         let ends =
             |result: io::Result<()>| counts.handshake(ready(result)).now_or_never().is_some();
         assert!(ends(Ok(())));

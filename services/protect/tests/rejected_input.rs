@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 const HOST: &str = "Host: a\r\n";
 
-/// Requests whose heads are refused, and with what.
+/// Requests whose heads are rejected, and with what.
 fn bad_heads() -> Vec<(u16, String)> {
     let get = |fields: &str| format!("GET /bad HTTP/1.1\r\n{fields}\r\n");
     let post = |fields: &str, body: &str| format!("POST /bad HTTP/1.1\r\n{HOST}{fields}\r\n{body}");
@@ -129,9 +129,9 @@ async fn what_stood_before_a_malformed_head_is_answered_first() {
         let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
         let answer = exchange(front.local_addr(), format!("{good}{good}{bytes}")).await;
         let (first, rest) = answer.split_once("\r\n\r\nok").expect("an answer to the first");
-        let (second, refusal) = rest.split_once("\r\n\r\nok").expect("an answer to the second");
+        let (second, rejection) = rest.split_once("\r\n\r\nok").expect("an answer to the second");
         assert_eq!((status(first), status(second)), (200, 200));
-        assert_eq!(status(refusal), expected, "{bytes:?}");
+        assert_eq!(status(rejection), expected, "{bytes:?}");
     }
     let heard = upstream.heard().await;
     assert!(!heard.contains("/bad"), "{heard}");
@@ -184,7 +184,7 @@ async fn a_chunked_body_over_the_limit_gets_413() {
 }
 
 #[tokio::test]
-async fn a_refusal_arrives_while_the_client_is_still_sending() {
+async fn a_rejection_arrives_while_the_client_is_still_sending() {
     let upstream = Recorder::ok().await;
     let front = strict_front(&upstream).await;
     let mut socket = TcpStream::connect(front.local_addr()).await.unwrap();
@@ -239,7 +239,7 @@ async fn what_speaks_another_protocol_is_closed_on_without_a_word_and_counted() 
     for bytes in ["INVALID CONNECTION PREFACE\r\n\r\n", "EHLO a\r\n", "SSH-2.0-OpenSSH_10.0\r\n"] {
         assert_eq!(exchange(front.local_addr(), bytes).await, "", "{bytes:?}");
     }
-    assert_eq!(server.refused().malformed, 3);
+    assert_eq!(server.rejected().malformed, 3);
     // Who spoke HTTP before is told.
     let good = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let answers = exchange(front.local_addr(), format!("{good}EHLO a\r\n\r\n")).await;

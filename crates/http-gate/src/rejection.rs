@@ -9,31 +9,31 @@ use tamarisk_stage::EnterError;
 
 use crate::message::{Details, Form, Message};
 
-/// Marks an answer, in its extensions, as a refusal.
+/// Marks an answer, in its extensions, as a rejection.
 #[derive(Clone, Copy, Debug)]
-pub struct Refusal;
+pub struct Rejection;
 
 /// The answer to a request that a gate did not let through: 503, and when to
 /// come again in whole seconds, at least one.
-pub fn refused<B: From<Bytes>>(
-    refused: &EnterError,
+pub fn rejected<B: From<Bytes>>(
+    rejected: &EnterError,
     form: Form,
     details: Details<'_>,
 ) -> Response<B> {
-    let after = match refused {
+    let after = match rejected {
         EnterError::Rejected(rejection) => rejection.retry_after,
         EnterError::Dropped | EnterError::Closed => None,
     };
     let seconds = after.map_or(1, |after| whole_seconds(after).max(1));
     let details = Details { retry_after: Some(seconds), ..details };
-    let mut answer = message_of(reason(refused)).answer_with(form, details);
-    answer.extensions_mut().insert(Refusal);
+    let mut answer = message_of(reason(rejected)).answer_with(form, details);
+    answer.extensions_mut().insert(Rejection);
     answer
 }
 
 /// Why a gate did not let a request through.
-pub fn reason(refused: &EnterError) -> Reason {
-    match refused {
+pub fn reason(rejected: &EnterError) -> Reason {
+    match rejected {
         EnterError::Rejected(rejection) => rejection.reason,
         EnterError::Dropped => Reason::PredictedLate,
         EnterError::Closed => Reason::Closed,
@@ -61,7 +61,7 @@ pub(crate) fn sentence_of(reason: Reason) -> &'static str {
         Reason::ShareExceeded => {
             "overloaded: this client has used its share of the capacity; try again later"
         }
-        Reason::Random => "overloaded: a share of all requests is refused; try again later",
+        Reason::Random => "overloaded: a share of all requests is rejected; try again later",
         Reason::Draining => "shutting down; try again later",
         Reason::Closed => "shut down; try again later",
         _ => "overloaded; try again later",
@@ -78,7 +78,7 @@ mod tests {
     fn retry_after(after: Option<Duration>) -> String {
         let rejection = Rejection { reason: Reason::QueueFull, retry_after: after };
         let answer =
-            refused::<Bytes>(&EnterError::Rejected(rejection), Form::Text, Details::default());
+            rejected::<Bytes>(&EnterError::Rejected(rejection), Form::Text, Details::default());
         answer.headers()[RETRY_AFTER].to_str().unwrap().to_owned()
     }
 
@@ -92,7 +92,7 @@ mod tests {
 
     fn body(form: Form) -> String {
         let details = Details { request_id: Some("7b-1"), ..Details::default() };
-        let answer = refused::<Bytes>(&EnterError::Closed, form, details);
+        let answer = rejected::<Bytes>(&EnterError::Closed, form, details);
         assert_eq!(answer.headers()["x-request-id"], "7b-1");
         String::from_utf8(answer.into_body().into()).unwrap()
     }
