@@ -24,7 +24,7 @@ struct Chores {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that CI checks: tools, tidy, fmt, lint, features, units, models, docs
+    /// Everything that CI checks: tools, tidy, fmt, deny, lint, features, units, models, docs
     Test,
     /// What needs no outside tools: tidy, fmt, lint, and the unit tests inside of `src`
     Quick,
@@ -40,7 +40,7 @@ enum Chore {
     Fmt,
     /// Clippy finds nothing, with warnings denied
     Lint,
-    /// Licenses, sources and versions of dependencies are those that deny.toml allows (needs cargo-deny)
+    /// Licenses, sources and versions of dependencies are those that deny.toml allows
     Deny,
     /// Each feature alone, and none, compiles
     Features,
@@ -79,7 +79,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test => {
             tools::install_missing()?;
             tidy::run(workspace)?;
-            steps::run(&[steps::FMT, steps::LINT])?;
+            steps::run(&[steps::FMT, steps::DENY, steps::LINT])?;
             features::check()?;
             steps::run(&[steps::UNITS, steps::MODELS, steps::DOCS])?;
             eprintln!("xtask: all checks passed");
@@ -94,10 +94,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Tidy { lower: true } => tidy::lower(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
         Chore::Lint => steps::run(&[steps::LINT]),
-        Chore::Deny => {
-            tools::need("cargo-deny", "cargo install --locked cargo-deny")?;
-            steps::run(&[steps::DENY])
-        }
+        Chore::Deny => steps::run(&[steps::DENY]),
         Chore::Features => features::check(),
         Chore::Units => steps::run(&[steps::UNITS]),
         Chore::Models => steps::run(&[steps::MODELS]),
