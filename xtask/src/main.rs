@@ -25,7 +25,7 @@ struct Chores {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Everything that CI checks: tools, tidy, map, fmt, lint, features, units, fuzz, models, docs
+    /// Everything that CI checks: tools, tidy, map, fmt, deny, lint, features, units, fuzz, models, docs
     Test,
     /// What needs no outside tools: tidy, map, fmt, lint, and the unit tests inside of `src`
     Quick,
@@ -43,7 +43,7 @@ enum Chore {
     Fmt,
     /// Clippy finds nothing, with warnings denied
     Lint,
-    /// Licenses, sources and versions of dependencies are those that deny.toml allows (needs cargo-deny)
+    /// Licenses, sources and versions of dependencies are those that deny.toml allows
     Deny,
     /// Each feature alone, and none, compiles
     Features,
@@ -85,7 +85,7 @@ fn run(chore: Chore) -> Result<()> {
             tools::install_missing()?;
             tidy::run(workspace)?;
             map::check(workspace)?;
-            steps::run(&[steps::FMT, steps::LINT])?;
+            steps::run(&[steps::FMT, steps::DENY, steps::LINT])?;
             features::check()?;
             steps::run(&[steps::UNITS, steps::FUZZ, steps::MODELS, steps::DOCS])?;
             eprintln!("xtask: all checks passed");
@@ -102,10 +102,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Map => map::write(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
         Chore::Lint => steps::run(&[steps::LINT]),
-        Chore::Deny => {
-            tools::need("cargo-deny", "cargo install --locked cargo-deny")?;
-            steps::run(&[steps::DENY])
-        }
+        Chore::Deny => steps::run(&[steps::DENY]),
         Chore::Features => features::check(),
         Chore::Units => steps::run(&[steps::UNITS]),
         Chore::Fuzz => steps::run(&[steps::FUZZ]),

@@ -27,13 +27,14 @@ const GO: [&str; 2] = ["golang-go", "ca-certificates"];
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 
 /// The directories that commands are searched in: the environment's, Debian's for servers, and
-/// those of Go.
+/// those of Go and Cargo.
 pub(crate) fn path() -> OsString {
     let mut folders: Vec<PathBuf> = std::env::var_os("PATH")
         .map(|path| std::env::split_paths(&path).collect())
         .unwrap_or_default();
     folders.extend(["/usr/sbin", "/usr/local/go/bin"].map(PathBuf::from));
-    folders.extend(std::env::home_dir().map(|home| home.join("go/bin")));
+    let homes = ["go/bin", ".cargo/bin"].map(|bin| std::env::home_dir().map(|home| home.join(bin)));
+    folders.extend(homes.into_iter().flatten());
     std::env::join_paths(folders).unwrap_or_default()
 }
 
@@ -71,17 +72,6 @@ pub(crate) fn install_missing() -> Result<()> {
     Ok(())
 }
 
-/// That `command` is there.
-///
-/// # Errors
-/// If it is not: what installs it.
-pub(crate) fn need(command: &str, install: &str) -> Result<()> {
-    if is_there(command) {
-        return Ok(());
-    }
-    bail!("{command} is missing; install it by\n\n    {install}\n")
-}
-
 /// What installs the tools that are not there.
 fn commands_for(is_there: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
     let needs_h2spec = !is_there("h2spec");
@@ -98,6 +88,9 @@ fn commands_for(is_there: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
     }
     if needs_h2spec {
         commands.push(vec!["go", "install", H2SPEC]);
+    }
+    if !is_there("cargo-deny") {
+        commands.push(vec!["cargo", "install", "--locked", "--quiet", "cargo-deny"]);
     }
     commands
 }
@@ -131,6 +124,7 @@ mod tests {
         let h2spec = "go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
         check(&[], "");
         check(&["go"], "");
+        check(&["cargo-deny"], "cargo install --locked --quiet cargo-deny");
         check(&["nginx", "promtool"], &format!("{install} nginx-light prometheus"));
         check(&["h2spec"], h2spec);
         check(&["h2spec", "go"], &format!("{install} golang-go ca-certificates && {h2spec}"));

@@ -48,14 +48,17 @@ fn table(table: &'static Table) -> Value {
             required.push(key.name);
         }
     }
-    json!({
+    let mut schema = json!({
         "type": "object",
         "description": table.summary,
         "properties": properties,
-        "patternProperties": patterns,
         "required": required,
         "additionalProperties": false,
-    })
+    });
+    if !patterns.is_empty() {
+        schema["patternProperties"] = Value::Object(patterns);
+    }
+    schema
 }
 
 fn property(key: &'static Key) -> Value {
