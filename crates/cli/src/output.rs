@@ -35,7 +35,7 @@ impl Destination {
         Ok(match self {
             Self::Stdout => Box::new(io::stdout()),
             Self::File(path) => {
-                let file = File::create(path);
+                let file = create(path);
                 Box::new(file.with_context(|| format!("cannot write {}", path.display()))?)
             }
         })
@@ -73,7 +73,7 @@ impl Output {
         let mut partial = path.clone().into_os_string();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        let file = File::create(&partial).with_context(cannot)?;
+        let file = create(&partial).with_context(cannot)?;
         Ok(Self(Place::File { path: path.clone(), partial, file }))
     }
 
@@ -88,6 +88,14 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// A new file, in a new folder if that is not there yet.
+fn create(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    File::create(path)
 }
 
 impl Drop for Output {

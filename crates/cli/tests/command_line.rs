@@ -152,7 +152,8 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
 
 #[test]
 fn a_result_that_cannot_be_written_is_an_error_before_the_run() {
-    let nowhere = scratch("no-such-directory/result.svg");
+    std::fs::write(scratch("no-folder"), "").unwrap();
+    let nowhere = scratch("no-folder/result.svg");
     for option in ["--json", "--csv", "--plot"] {
         let url = "http://127.0.0.1:1/";
         let output =

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 /// What takes longer than this comes to no end.
 const STUCK: Duration = Duration::from_secs(60);
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
 
 struct Protect {
     process: Child,
@@ -20,8 +23,13 @@ struct Protect {
 
 impl Protect {
     fn start(upstream: SocketAddr, args: &[&str]) -> Self {
+        let upstream = upstream.to_string();
+        Self::run(&[&[upstream.as_str(), "--listen", "127.0.0.1:0", "--cores", "1"], args].concat())
+    }
+
+    fn run(args: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
-            .args(["protect", &upstream.to_string(), "--listen", "127.0.0.1:0", "--cores", "1"])
+            .arg("protect")
             .args(args)
             .stderr(Stdio::piped())
             .spawn()
@@ -29,7 +37,8 @@ impl Protect {
         let stderr = BufReader::new(process.stderr.take().unwrap());
         let (lines, said) = channel();
         thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));
-        let mut protect = Self { process, said, address: upstream };
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut protect = Self { process, said, address };
         let line = protect.says("Protecting on http://");
         let (_, rest) = line.split_once("Protecting on http://").unwrap();
         protect.address =
@@ -49,11 +58,7 @@ impl Protect {
     }
 
     fn get(&self, fields: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        write!(stream, "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        get(self.address, fields)
     }
 }
 
@@ -64,14 +69,21 @@ impl Drop for Protect {
     }
 }
 
+fn get(address: SocketAddr, fields: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 /// Answers each connection's first request.
 fn serve(listener: TcpListener) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 4096]);
-            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
-            let _ = stream.write_all(answer);
+            let _ = stream.write_all(OK);
         }
     });
 }
@@ -115,17 +127,27 @@ fn an_upstream_that_is_lost_and_comes_back_is_told_once_with_the_reason() {
 fn an_overload_is_told_in_one_line_when_it_begins_and_in_one_when_it_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = listener.local_addr().unwrap();
-    serve(listener);
-    let protect = Protect::start(upstream, &["--message-format", "json"]);
-    assert!(protect.get("").ends_with("ok"));
-    // Nothing can be answered in no time.
-    assert!(protect.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("one-at-a-time.toml");
+    let text = format!(
+        "listen = '127.0.0.1:0'\ncores = 1\np90 = '1s'\n[upstreams.upstream]\n\
+         url = 'http://{upstream}'\nworkers = 1\nadmission = {{ law = 'threshold', queued_count = 0 }}\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let protect = Protect::run(&["--config", file.to_str().unwrap(), "--message-format", "json"]);
+    let address = protect.address;
+    let first = thread::spawn(move || get(address, ""));
+    // While the upstream works at the first request, there is no place for another one.
+    let (mut held, _) = listener.accept().unwrap();
+    let _ = held.read(&mut [0; 4096]);
+    assert!(protect.get("").starts_with("HTTP/1.1 503"));
+    held.write_all(OK).unwrap();
+    assert!(first.join().unwrap().ends_with("ok"));
     let read = |part| serde_json::from_str::<serde_json::Value>(&protect.says(part)).unwrap();
     let begins = read("begins");
     assert_eq!((&begins["level"], &begins["stage"]), (&"WARN".into(), &"upstream".into()));
     assert_eq!(begins["count"], 1);
     let message = begins["message"].as_str().unwrap();
-    assert!(message.contains("were rejected in the last second (predicted_late 1)."), "{message}");
+    assert!(message.contains("were rejected in the last second (queue_full 1)."), "{message}");
     let line = protect.said.recv_timeout(STUCK).unwrap();
     let ends: serde_json::Value = serde_json::from_str(&line).unwrap();
     let message = ends["message"].as_str().unwrap();

@@ -8,8 +8,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 const README: &str = include_str!("../../../README.md");
+/// What takes longer than this comes to no end.
+const STUCK: Duration = Duration::from_secs(60);
 const PREFIX: &str = "cargo run --release -- ";
 
 /// A command that serves until it is ended.
@@ -52,18 +57,21 @@ impl Reader {
             ("--seeds 5", "--seeds 2"),
         ];
         replaced.extend(shorter.map(|(long, short)| (long.to_owned(), short.to_owned())));
+        // Where clients are served if nothing is said may be taken here.
+        let listen = format!("--record live.trace --listen {}", replaced[1].1);
+        replaced.push(("--record live.trace".to_owned(), listen));
         Self { folder, replaced }
     }
 
     /// The command of README that begins with `start`, ready to run.
     fn command(&self, start: &str) -> Command {
-        let mut lines = README.lines().filter_map(|line| line.strip_prefix(PREFIX));
-        let line = lines.find(|line| line.starts_with(start));
-        let mut line = line.unwrap_or_else(|| panic!("README has no command {start}")).to_owned();
+        let mut commands = README.split(PREFIX).skip(1);
+        let command = commands.find(|command| command.starts_with(start));
+        let command = command.unwrap_or_else(|| panic!("README has no command {start}"));
+        let mut line = command.split(['\n', '`']).next().unwrap_or_default().to_owned();
         for (long, short) in &self.replaced {
             line = line.replace(long, short);
         }
-        let line = line.split("  #").next().unwrap_or_default();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
         command.args(line.split_whitespace()).current_dir(&self.folder);
         command
@@ -79,16 +87,18 @@ impl Reader {
     /// Starts it, and waits until it says where it serves.
     fn serve(&self, start: &str) -> Server {
         let mut command = self.command(start);
-        let mut server = Server(command.stderr(Stdio::piped()).spawn().unwrap());
-        let mut stderr = BufReader::new(server.0.stderr.take().unwrap());
-        let (mut said, mut line) = (String::new(), String::new());
-        while !said.contains(" on http://") && !said.contains("Serving") {
-            line.clear();
-            assert!(stderr.read_line(&mut line).unwrap() > 0, "{start}: {said}");
-            said.push_str(&line);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = Server(command.spawn().unwrap());
+        let (lines, said) = channel();
+        let streams: [Box<dyn Read + Send>; 2] =
+            [Box::new(server.0.stdout.take().unwrap()), Box::new(server.0.stderr.take().unwrap())];
+        for stream in streams {
+            let lines = lines.clone();
+            let stream = BufReader::new(stream).lines();
+            // Nobody hears what it says later, but its pipes must not be full.
+            thread::spawn(move || stream.map_while(Result::ok).for_each(|l| drop(lines.send(l))));
         }
-        // What it says later must not fill the pipe.
-        std::thread::spawn(move || stderr.read_to_string(&mut String::new()));
+        while !said.recv_timeout(STUCK).unwrap_or_else(|_| panic!("{start}")).contains("http://") {}
         server
     }
 

@@ -219,7 +219,8 @@ fn mistakes_are_shown_where_they_stand() {
     check(&[&at[..], &["500"]].concat(), 2, "write for example `500/s`");
     let both = ["sim", "run", "scenarios/spike.toml", "--json", "-", "--csv", "-"];
     check(&both, 2, "cannot both be");
-    let nowhere = scratch("no-such-directory/result");
+    std::fs::write(scratch("no-folder"), "").unwrap();
+    let nowhere = scratch("no-folder/result");
     let nowhere = ["sim", "run", "scenarios/spike.toml", "--csv", nowhere.to_str().unwrap()];
     check(&nowhere, 1, "error: cannot write");
 }
