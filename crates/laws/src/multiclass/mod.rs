@@ -46,7 +46,7 @@ use tamarisk_control::{
 };
 
 use crate::ResponseTime;
-use crate::response_time::{Controller, Parameters, set_targets, show};
+use crate::response_time::{ClassController, Parameters, set_targets, show};
 
 /// Keeps the percentile of each class at its target, by the rates of lower classes
 /// first.
@@ -55,7 +55,7 @@ pub struct Multiclass {
     parameters: Parameters,
     adjlo_d: f64,
     lc_thresh: u32,
-    controllers: Box<[Controller]>,
+    controllers: Box<[ClassController]>,
     places: Box<[Place]>,
 }
 

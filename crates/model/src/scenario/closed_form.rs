@@ -96,7 +96,7 @@ impl File {
         &self,
         stage: &Stage,
         place: &StagePlace,
-    ) -> Result<crate::network::Stage, Fault> {
+    ) -> Result<crate::network::Station, Fault> {
         let no_form = |span: &Range<usize>, why: &str, expected: &str| {
             let message = format!("stage {:?} has no closed form: {why}", stage.name);
             Fault::new(span.clone(), message, expected).help("simulate it: `tamarisk sim run`")
@@ -145,9 +145,9 @@ impl File {
             }
         };
         let workers = Concurrency::new(stage.workers);
-        Ok(crate::network::Stage {
+        Ok(crate::network::Station {
             parallelism,
-            ..crate::network::Stage::new(&stage.name, service, workers)
+            ..crate::network::Station::new(&stage.name, service, workers)
         })
     }
 
