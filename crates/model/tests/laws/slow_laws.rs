@@ -41,10 +41,10 @@ fn a_pool_that_would_thrash_is_kept_small() {
         let (sum, knobs) = run(sized, &situation, seed);
         let (rate, many) =
             (sum.completed / situation.capacity, many.completed / situation.capacity);
-        // n workers do n, and beyond 8 512 ÷ n²: one more at a time from 5 to 12 and back, that
-        // is 0.71 of what 8 do on average. A hundred do 512 ÷ 100² = 0.05 of 8.
+        // One worker more at a time, from 5 to 12, and back: 0.78 of what 8 do on average. A
+        // hundred do 512 ÷ 99² = 0.05 of 8.
         assert!(
-            rate > 0.65 && many < 0.01,
+            rate > 0.75 && many < 0.01,
             "seed {seed}: {rate:.2}, and {many:.2} with 100 workers"
         );
         let most = knobs.iter().map(|knobs| knobs.workers.get()).max();
