@@ -1,4 +1,4 @@
-//! How long the upstream takes when nobody waits in it.
+//! The base response time of an upstream: how long it takes when nothing queues in it.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A static admission rate: what most services have, and a yardstick for the rest.
+//! Static rate limit: a fixed admission rate, as most services have, and a baseline for the other
+//! laws.
 //!
 //! **Intuition.** The operator knows, or believes, what the service can do, and
 //! lets so many events a second pass, whatever happens behind the door.

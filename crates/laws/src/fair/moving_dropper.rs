@@ -1,5 +1,5 @@
-//! The dropper whose threshold moves with departure rate and queue length, which
-//! the thesis leaves as future work [Fair07 §4.2.3].
+//! The moving dropper: its threshold follows departure rate and queue length, which the thesis
+//! leaves as future work [Fair07 §4.2.3].
 //!
 //! **Intuition.** Whom to give up on depends on who is behind. If the queue can be
 //! served in time, patience costs nothing; if it cannot, every moment spent on an old

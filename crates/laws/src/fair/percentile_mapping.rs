@@ -1,4 +1,4 @@
-//! From a target for the percentile to a target that a loop can follow.
+//! Maps a percentile target to a target for the mean, which a control loop can follow.
 //!
 //! **Intuition.** A promise about the 90th percentile says nothing that Little's
 //! law understands. But in any short stretch the percentile is some multiple of the

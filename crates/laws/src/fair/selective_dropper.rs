@@ -1,4 +1,4 @@
-//! The selective dropper: who has waited too long is not worked on.
+//! The selective dropper: removes events that have waited longer than their class's threshold.
 //!
 //! **Intuition.** An event that has spent most of its time in the queue will be late
 //! whatever is done for it. The worker had better take the next one.

@@ -1,4 +1,4 @@
-//! The papers' multiclass controller: lower classes pay first.
+//! The papers' multiclass controller: the classes of lower priority are rejected first.
 //!
 //! **Intuition.** When gold customers wait too long, the door is shut on tin
 //! customers, not on gold ones. Only when there is no tin customer left to reject,

@@ -1,4 +1,4 @@
-//! What a saturated upstream gets through.
+//! Estimates the capacity of an upstream from its throughput while saturated.
 
 use crate::stretch::Throughput;
 

@@ -1,4 +1,4 @@
-//! Seeking the knee: a limit that keeps the upstream busy and its queue short.
+//! Searches for the knee: the concurrency limit that keeps the upstream busy and its queue short.
 //!
 //! Below the knee more in flight means more throughput at the same response
 //! time; above it, longer response times at the same throughput. With C the

@@ -1,5 +1,5 @@
-//! Adaptive LIFO with controlled delay: newest first, and soon given up, while a
-//! queue stands.
+//! Adaptive LIFO with controlled delay: while a standing queue lasts, the newest event is served
+//! first and events time out early.
 //!
 //! **Intuition.** In good times first come, first served is fair and fast. When a
 //! queue forms, the one in front has waited longest and is the likeliest to have

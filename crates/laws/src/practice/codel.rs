@@ -1,4 +1,4 @@
-//! CoDel: drop from a standing queue, a little more often the longer it stands.
+//! CoDel: drops from a standing queue, more often the longer the queue stands.
 //!
 //! **Intuition.** A queue that empties now and then does good; one that never gets
 //! short only makes everybody late. So look at the shortest wait of the last while,

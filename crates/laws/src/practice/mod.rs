@@ -1,4 +1,4 @@
-//! Laws from practice: what routers, proxies and large services use, each under its
+//! Laws from practice: the overload control of routers, proxies and large services, each under its
 //! own name and with its published constants.
 //!
 //! They are here to be compared with, and to be chosen by those who know and want

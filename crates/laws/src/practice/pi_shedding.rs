@@ -1,5 +1,5 @@
-//! PI load shedding with a priority cut-off: a controller finds the share to reject,
-//! and the least important events make it up.
+//! PI load shedding with a priority cut-off: a PI controller sets the share to reject, and the
+//! least important events are rejected.
 //!
 //! **Intuition.** How much must go? As much as flows in beyond what flows out: look
 //! at the queue twice a second, and turn the share that is rejected up while it

@@ -1,4 +1,4 @@
-//! CoDel for services: while a queue stands, whoever has waited too long goes.
+//! CoDel for services: while a queue stands, events that have waited too long are dropped.
 //!
 //! **Intuition.** Clients of a service do not slow down when one request in a
 //! hundred fails. So keep CoDel's way of *seeing* that a queue stands, by the least

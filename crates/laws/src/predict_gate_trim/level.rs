@@ -1,4 +1,4 @@
-//! Priority levels: each waits behind itself and those above it, and for nobody else.
+//! Priority levels: the predicted wait of an event behind its own level and those above.
 //!
 //! The stage serves a higher level first, so a level sees a faster or slower
 //! stage of its own: its queue is the events of its level and of those above,

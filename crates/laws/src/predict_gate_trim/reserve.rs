@@ -1,4 +1,4 @@
-//! The reserve: a trickle for classes that the estimates would otherwise shut out.
+//! The reserve: a minimum admission rate for classes that the estimates would exclude.
 //!
 //! A class that is never admitted is never measured, so an estimate that is
 //! wrong once would stay wrong for ever; and a class whose service alone exceeds

@@ -1,4 +1,4 @@
-//! The controller's parameters, checked once.
+//! The builder of the response-time controller: its parameters, validated.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The standing-queue gate: a burst may fill the target, a standing queue may not.
+//! The standing-queue gate: a burst may use the whole target, a standing queue may not.
 //!
 //! A queue that empties now and then absorbs bursts and does good. A queue that
 //! never empties only adds its length to every response time: the throughput

@@ -1,4 +1,4 @@
-//! The papers' service degradation: less quality rather than fewer answers.
+//! The papers' service degradation: lowers the quality of answers instead of rejecting events.
 //!
 //! **Intuition.** A kitchen that falls behind serves plainer plates before it sends
 //! guests away. The stage keeps a *quality factor*; its handler reads it, and does

@@ -1,5 +1,5 @@
-//! Sandstorm's thread-pool controller: more workers for a long queue, fewer when
-//! they idle, and never again so many that they hinder each other.
+//! Sandstorm's thread-pool controller: adds workers for a long queue, removes idle ones, and steps
+//! back when throughput falls.
 //!
 //! **Intuition.** A shop opens another till when the line is long, and closes tills
 //! where nobody has come for a while. If after opening one the *whole shop* serves

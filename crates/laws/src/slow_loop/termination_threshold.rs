@@ -1,4 +1,4 @@
-//! SERT's threshold controller: the more is lost, the sooner the overdue are ended.
+//! SERT's threshold controller: the more events are lost, the sooner overdue events are terminated.
 //!
 //! **Intuition.** One in two hundred requests takes a hundred times as long as the
 //! others, and half of all work goes into it. At leisure let it run: its answer may

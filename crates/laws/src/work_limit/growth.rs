@@ -1,4 +1,4 @@
-//! How the limit of an upstream that is not known to be full grows.
+//! The growth of the limit while the upstream is not known to be saturated.
 //!
 //! It only guards against a step: it leaves room above what is in flight, and is doubled when
 //! it is reached while answers are unhurried, or a queue would do no harm yet.

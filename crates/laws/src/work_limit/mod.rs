@@ -1,4 +1,4 @@
-//! Work limit: how much work may be in flight to an upstream that cannot be seen into.
+//! Work limit: limits the work in flight to an upstream that cannot be observed.
 //!
 //! **Intuition.** A proxy sees what it has sent and what came back, not the workers behind the
 //! port. If it sends everything on, the queue stands in the upstream, first come, first served.

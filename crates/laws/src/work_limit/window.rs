@@ -1,4 +1,4 @@
-//! What has come out in stretches of time, each under one limit.
+//! Observation windows: the work completed under one limit each.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A network in equilibrium.
+//! The solution of a network in equilibrium: utilisation, bottleneck, response times.
 
 use tamarisk_control::{Concurrency, PerSecond};
 

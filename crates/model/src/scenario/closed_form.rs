@@ -1,4 +1,4 @@
-//! The stages of a scenario as a network that can be solved.
+//! The stages of a scenario as a queueing network with a closed form.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where what the simulator finds wrong stands in the file.
+//! Positions in the scenario file of the faults that the simulator finds.
 
 use std::ops::Range;
 

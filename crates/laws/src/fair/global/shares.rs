@@ -1,4 +1,4 @@
-//! Equation (1): one throughput target, shared over the stages of a graph.
+//! Equation (1) of the thesis: one throughput target, shared among the stages of a graph.
 //!
 //! **Intuition.** A stage in a line has to be as fast as the whole; stages side by
 //! side share the work as they are used. Ask more of one, and it works for a queue

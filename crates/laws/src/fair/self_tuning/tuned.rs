@@ -1,4 +1,4 @@
-//! A controller that follows its model, and the model that follows the stage.
+//! A controller that is designed anew whenever its identified model changes.
 
 use super::Form;
 use crate::fair::{Arx, Controller, Demands, Design, InfeasibleDesign, OnLineFit, P, Pd, Pi};

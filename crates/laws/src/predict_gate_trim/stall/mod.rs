@@ -1,4 +1,4 @@
-//! Notices that service has become much slower before those whom it holds up have come out.
+//! Stall detection: notices that service has become much slower before the delayed events complete.
 //!
 //! **Intuition.** Who waits for a bus that comes every ten minutes, and has seen none for an
 //! hour, does not wait for the next one in order to learn how long it took.

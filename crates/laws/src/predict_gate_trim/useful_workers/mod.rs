@@ -1,4 +1,4 @@
-//! How many of a stage's workers are of use.
+//! Useful workers: how many of a stage's workers raise its throughput.
 //!
 //! **Intuition.** Sixty-four clerks who share eight telephones serve no more callers than
 //! eight do. Each call only takes eight times as long, and who is let into the

@@ -1,4 +1,4 @@
-//! The work that is done in a stretch of time.
+//! The work completed in an observation window, weighted by class.
 
 use std::time::Duration;
 

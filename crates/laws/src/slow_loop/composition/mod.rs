@@ -1,5 +1,5 @@
-//! Admission, workers, batches, quality and termination on one stage, without
-//! fighting: the papers' open question.
+//! The composition of admission, workers, batching, quality and termination on one stage: which
+//! acts first, and when each gives back.
 //!
 //! [Welsh02 §8.2.1] names it: admission keeps the queue short that pool sizing needs to
 //! be long. It suggests to disable admission until the pool has its greatest size,

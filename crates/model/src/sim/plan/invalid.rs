@@ -1,4 +1,4 @@
-//! What may be wrong with a scenario, and where.
+//! Why a scenario is invalid, and where.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Batches: what a worker takes at once, and how it comes from one event to the next.
+//! Batches: the events that a worker takes at once, served one after the other.
 
 use super::Run;
 use super::job::{NOBODY, Phase};

@@ -1,4 +1,4 @@
-//! Clients at work: when the next request comes, and what follows an answer.
+//! Clients of a run: when the next request comes, and what follows an answer.
 
 use std::time::Duration;
 

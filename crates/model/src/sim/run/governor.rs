@@ -1,4 +1,4 @@
-//! The governor of a stage: gives the laws the time, and the stage what they set.
+//! The governor of a stage: ticks its laws and applies their settings.
 
 use tamarisk_control::{Activity, Change, ClassId, Dequeue, Ratio, Timestamp};
 

@@ -1,5 +1,4 @@
-//! Requests, and the clients that are to send another: one slot for both, used again
-//! when it is free.
+//! Jobs: requests, and the clients that send another, in reused slots.
 
 use std::ops::{Index, IndexMut};
 

@@ -1,4 +1,4 @@
-//! What became of requests on their whole way: the accounts of the network.
+//! The accounts of the network: the outcome of each request on its whole way.
 
 use tamarisk_control::ClassId;
 

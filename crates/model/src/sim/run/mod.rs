@@ -1,4 +1,4 @@
-//! The simulation itself: takes what happens next from the calendar, and lets it happen.
+//! The event loop of a simulation: takes the next event from the calendar and executes it.
 
 mod batch;
 mod calendar;

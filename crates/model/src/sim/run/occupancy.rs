@@ -1,4 +1,4 @@
-//! Who is inside a stage, and how many may run.
+//! Occupancy of a stage: the numbers queued, running and parked, and the limit on those running.
 
 use tamarisk_control::{Backlog, ClassId, Concurrency};
 

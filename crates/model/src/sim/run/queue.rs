@@ -1,4 +1,4 @@
-//! The queue of a stage: lines of events, and which of them is next.
+//! The queue of a stage: one line for each priority or type, and the choice of the next event.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! A scenario that is ready to run, and the laws of a run.
+//! A scenario that is ready to run, and the choice of laws for a run.
 
 use tamarisk_control::{AdmissionLaw, GlobalLaw};
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};

@@ -1,4 +1,4 @@
-//! A stage at work: law, queue and accounts, told and asked as the live one is.
+//! A stage of a run: law, queue and accounts, called in the order of the live stage.
 //!
 //! The live runtime does this behind a lock; here nothing else happens meanwhile.
 //! The calls of the law, their order and what they are told are those of a stage that

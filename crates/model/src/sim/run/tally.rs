@@ -1,5 +1,4 @@
-//! What is counted while a simulation runs: a few additions for each event, in
-//! memory that does not grow with it.
+//! Counters and histograms of a run, in constant memory.
 
 use super::watch::Outcome;
 

@@ -1,4 +1,4 @@
-//! Ending running events early.
+//! Termination of running events.
 
 use super::Run;
 use super::calendar::Event;

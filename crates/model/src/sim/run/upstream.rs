@@ -1,5 +1,4 @@
-//! What stands behind a stage, where that is more than its workers: work without a worker,
-//! replies that never come, streams, and times in which nothing moves.
+//! The upstream of a stage: work without a worker, lost replies, streams and pauses.
 
 use super::calendar::Event;
 use super::job::Phase;

@@ -1,4 +1,4 @@
-//! The way of a request: into the network, through its stages, and out again.
+//! The way of a request: into the network, through its stages, and out.
 
 use std::time::Duration;
 

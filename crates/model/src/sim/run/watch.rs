@@ -1,4 +1,4 @@
-//! Watching a simulation, event by event.
+//! Observers of a simulation: a callback for each event.
 
 use std::io::{self, Write};
 

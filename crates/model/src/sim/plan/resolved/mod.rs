@@ -1,5 +1,4 @@
-//! A scenario that was found sound, with names made into indices and distributions
-//! into what can be drawn from.
+//! A validated scenario, with names resolved to indices and distributions to samplers.
 
 pub(in crate::sim) mod client;
 pub(in crate::sim) mod sort;

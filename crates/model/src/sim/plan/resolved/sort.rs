@@ -1,4 +1,4 @@
-//! What requests are told apart by: their class and kind together.
+//! Request types: class and kind together.
 
 use tamarisk_control::ClassId;
 
