@@ -46,7 +46,7 @@ const WEIGHT: f64 = 0.5;
 /// As often as the papers' controller runs [Welsh03 fig. 4].
 const DEPARTURES: u32 = 100;
 const PERIOD: Duration = Duration::from_secs(1);
-/// A rate cannot be told from a shorter stretch: 100 departures at once.
+/// A rate cannot be told from a shorter window: 100 departures at once.
 const PERIOD_MIN: Duration = Duration::from_millis(1);
 /// What CoDel holds a standing queue to, as a share of its interval [RFC8289 §4].
 const SHRINK_MIN: f64 = 0.05;

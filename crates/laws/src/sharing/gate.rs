@@ -43,7 +43,7 @@ pub(crate) struct Gate {
     standing_wait: f64,
 }
 
-/// A stretch of time that the gate has judged.
+/// An observation window that the gate has judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interval {
     pub(crate) length: Duration,

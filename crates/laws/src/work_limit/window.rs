@@ -23,7 +23,7 @@ impl Answers {
     }
 }
 
-/// A stretch of time under one limit.
+/// An observation window under one limit.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) limit: f64,

@@ -210,7 +210,7 @@ impl Network {
             workers: Workers::Bounded(workers),
             ..stage.clone()
         });
-        let inside = Inside {
+        let inside = Subnetwork {
             stages: pieces.collect(),
             entry: service.entry().to_vec(),
             routes: service.routes().clone(),
@@ -241,7 +241,7 @@ impl Network {
             },
             ..stage.clone()
         };
-        let inside = Inside {
+        let inside = Subnetwork {
             stages: (0..copies.get()).map(copy).collect(),
             entry: vec![1.0 / count as f64; count],
             routes: Matrix::zeros(count, count),
@@ -251,7 +251,7 @@ impl Network {
     }
 
     /// The network with a part in the place of the stage at `index`.
-    fn replaced(&self, index: usize, inside: Inside) -> Result<Self, InvalidPattern> {
+    fn replaced(&self, index: usize, inside: Subnetwork) -> Result<Self, InvalidPattern> {
         let pieces = inside.stages.len();
         let size = self.stages.len() - 1 + pieces;
         if size > STAGES_MAX {
@@ -375,7 +375,7 @@ impl Network {
 }
 
 /// Stages that take the place of one.
-struct Inside {
+struct Subnetwork {
     stages: Vec<Station>,
     /// With which of them an event begins.
     entry: Vec<f64>,

@@ -103,26 +103,30 @@ impl File {
         };
         if !stage.service_of.is_empty() || !stage.routes_of.is_empty() {
             let expected = "expected the same for all classes";
-            return Err(no_form(&place.key, "its classes are served differently", expected));
+            return Err(no_form(&place.key, "service or routes differ between classes", expected));
         }
         let is_uniform = stage.kinds.is_empty() && stage.lost == Ratio::ZERO;
         if !is_uniform || !stage.outages.is_empty() || !stage.pauses.is_empty() {
             let expected = "expected no kinds, pauses, outages or lost replies";
-            return Err(no_form(&place.key, "not all its work is alike", expected));
+            return Err(no_form(
+                &place.key,
+                "it has kinds, pauses, outages or lost replies",
+                expected,
+            ));
         }
         if stage.workers == Stage::UNLIMITED {
             let expected = "expected a number of them";
-            return Err(no_form(&place.workers, "its workers are unlimited", expected));
+            return Err(no_form(&place.workers, "unlimited workers", expected));
         }
         if stage.stretch != Profile::constant(1.0) {
-            return Err(no_form(&place.slow, "its service changes", "expected none of it"));
+            return Err(no_form(&place.slow, "its service time changes", "expected no change"));
         }
         if self.is_resized(&stage.name) {
             let expected = "expected a number of them";
             return Err(no_form(&place.workers, "a law sets its workers", expected));
         }
         if !stage.batch_cost.is_zero() {
-            return Err(no_form(&place.batch_cost, "batches cost it time", "expected none"));
+            return Err(no_form(&place.batch_cost, "batches have a cost", "expected none"));
         }
         if stage.service.iter().any(|step| step.on.is_some()) {
             return Err(no_form(
@@ -141,7 +145,11 @@ impl File {
                 Some(Concurrency::new(cores as u32))
             }
             _ => {
-                return Err(no_form(&place.speed, "of its speed", "expected whole cores, no knee"));
+                return Err(no_form(
+                    &place.speed,
+                    "its speed is neither full nor whole cores",
+                    "expected whole cores without a knee",
+                ));
             }
         };
         let workers = Concurrency::new(stage.workers);

@@ -42,7 +42,7 @@ impl<W: Watch> Run<'_, W> {
             let id = next;
             let job = &mut self.jobs[id];
             let stage = job.stage as usize;
-            job.step = self.plan.stages[stage].first_step[job.sort as usize];
+            job.step = self.plan.stages[stage].first_step[job.request_type as usize];
             if self.stages[stage].begin_held(self.now, id, job) {
                 self.note_start(id);
                 return Some(id);

@@ -42,7 +42,7 @@ pub(super) struct Job {
     /// As laws see it; 0 if it is of no kind.
     pub(super) kind: u32,
     /// Of its class and kind together: the place of its services, routes and lines in plans.
-    pub(super) sort: u32,
+    pub(super) request_type: u32,
     pub(super) stage: u32,
     pub(super) client: u32,
     pub(super) flow: u32,

@@ -93,7 +93,7 @@ impl Times {
 pub struct Counts {
     /// All that asked to enter.
     pub offered: u64,
-    /// Rejected at the door.
+    /// Rejected on arrival.
     pub rejected: u64,
     /// Done.
     pub completed: u64,
