@@ -2,7 +2,7 @@
 //! laws.
 //!
 //! **Intuition.** The operator knows, or believes, what the service can do, and
-//! lets so many events a second pass, whatever happens behind the door.
+//! lets so many events a second pass, whatever the service does with them.
 //!
 //! **Why it is not enough.** The right number is the capacity, and that changes
 //! with every deployment, with the mix of requests and with the neighbours on the

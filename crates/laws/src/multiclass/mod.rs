@@ -1,7 +1,7 @@
 //! The papers' multiclass controller: the classes of lower priority are rejected first.
 //!
-//! **Intuition.** When gold customers wait too long, the door is shut on tin
-//! customers, not on gold ones. Only when there is no tin customer left to reject,
+//! **Intuition.** When gold customers wait too long, tin customers are
+//! rejected, not gold ones. Only when there is no tin customer left to reject,
 //! and still for a while nothing gets better, gold customers are rejected too.
 //!
 //! **Why the obvious way fails.** A [`ResponseTime`] controller

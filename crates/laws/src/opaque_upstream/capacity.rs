@@ -14,7 +14,7 @@ const COMPLETIONS_MIN: f64 = 32.0;
 const BEST_KEPT: f64 = 0.97;
 
 /// Completions a second while every place was taken: the present rate, and the
-/// best of late to compare it with.
+/// recent best to compare it with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capacity {
     windows: [Throughput; WINDOWS_KEPT],
@@ -55,7 +55,7 @@ impl Capacity {
         self.rate
     }
 
-    /// The best rate of late.
+    /// The best recent rate.
     pub(crate) fn best(&self) -> f64 {
         self.best
     }

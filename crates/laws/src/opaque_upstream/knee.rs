@@ -70,7 +70,7 @@ const OPEN_SHARE: f64 = 0.5;
 /// The least limit of an upstream that was never saturated, however slow.
 const OPEN_LIMIT_MIN: f64 = 4.0;
 
-/// A rate below this share of the best of late is a sign that the limit is too low.
+/// A rate below this share of the recent best is a sign that the limit is too low.
 const FELL: f64 = 0.75;
 /// Up to this limit a tenth more, which is H's margin, is not a place more.
 const LIMIT_NARROW: f64 = 4.0;

@@ -68,7 +68,7 @@ struct Level {
     room: f64,
     /// Seconds of work admitted since the gate's interval began.
     admitted: f64,
-    /// Seconds of work admitted a second, of late.
+    /// Seconds of work admitted a second, recently.
     load: f64,
     /// The sum of `load` over the levels above.
     load_above: f64,

@@ -12,7 +12,7 @@
 //! err < err_i:  rate ← rate + adj_i · −(err − c_i)
 //! ```
 //! The rate stays between `rate_min` and `rate_max` and feeds a token bucket at
-//! the stage's door. Each class has a controller and a bucket of its own; the
+//! the stage's queue. Each class has a controller and a bucket of its own; the
 //! papers' cascade between classes [Welsh02 §7.2.3] is a law of its own,
 //! [`Multiclass`](crate::Multiclass).
 //!

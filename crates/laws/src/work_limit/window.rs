@@ -96,7 +96,7 @@ pub(super) struct Pool {
     pub(super) length: f64,
 }
 
-/// The windows of late, oldest first. Rows are those of the kinds.
+/// The recent windows, oldest first. Rows are those of the kinds.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     windows: VecDeque<Window>,

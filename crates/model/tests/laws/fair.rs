@@ -116,7 +116,7 @@ fn the_selective_dropper_serves_at_the_last_moment() {
 }
 
 #[test]
-fn under_the_selective_dropper_the_patient_class_drives_out_the_others() {
+fn under_the_selective_dropper_the_class_with_the_longest_target_drives_out_the_others() {
     let situation = situations::step(10.0);
     let (from, to) = situation.measured;
     let answered = |make| {
@@ -140,7 +140,7 @@ fn the_moving_dropper_gives_up_sooner_the_greater_the_overload() {
 
 #[test]
 fn the_moving_dropper_holds_the_whole_overload_in_its_queue() {
-    // The door is open: what is rejected is told so only after it has waited.
+    // Every arrival is admitted: what is dropped has waited first.
     let sums = summary(MOVING, &situations::uniform(10.0), 1, 2.0);
     assert!(sums.rejected == 0.0 && sums.dropped > 0.85, "{sums:?}");
 }

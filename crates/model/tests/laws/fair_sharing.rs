@@ -103,8 +103,7 @@ fn what_others_leave_over_is_the_greedy_ones() {
     }
 }
 
-/// As many as a mean takes that is made by rare runs: twenty rejections-free runs in a row are
-/// common, and so are three of twenty that are not.
+/// One run in ten rejects anybody, so that a mean takes many.
 const SHARE_SEEDS: u64 = 200;
 
 #[test]

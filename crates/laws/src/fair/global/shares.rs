@@ -84,7 +84,9 @@ pub enum InvalidFlows {
 
 /// A cycle of stages that yields at least as many events as go round it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("events go round a cycle for ever, so that no finite throughput would do")]
+#[error(
+    "a cycle of routes has no exit, so no finite throughput suffices; lower a probability on the cycle"
+)]
 pub struct EndlessCycle;
 
 /// What one sample showed, in events.

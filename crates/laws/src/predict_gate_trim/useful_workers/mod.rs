@@ -3,7 +3,7 @@
 //! **Intuition.** Sixty-four clerks who share eight telephones serve no more callers than
 //! eight do. Each call only takes eight times as long, and who is let into the
 //! line of telephones can no longer be rejected, overtaken or dropped. So the rest had
-//! better wait at the door, where the law can judge them.
+//! better wait in the stage's queue, where the law decides about them.
 //!
 //! **Why the obvious way fails.** From service times alone it cannot be told whether service
 //! has become slower or the workers crowd something: both look alike until fewer

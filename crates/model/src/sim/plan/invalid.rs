@@ -220,7 +220,7 @@ pub enum ClientProblem {
     /// A greedy flow among no others.
     #[error("a greedy flow needs an open load and at least 2 flows")]
     Greedy,
-    /// Sessions that go on for ever are a closed load.
+    /// Sessions that never end are a closed load.
     #[error("sessions never leave; use a closed load, or a probability to stay below 1")]
     NeverLeaves,
     /// The counts of users.
