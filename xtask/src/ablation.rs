@@ -55,7 +55,10 @@ const MECHANISMS: &[Mechanism] = &[
         off: &[("search.rs", "UNHURRIED", "0.0")],
     },
     Mechanism { name: "the margin by the wait", off: &[("search.rs", "MARGIN_WAIT", "0.0")] },
-    Mechanism { name: "the queue's bound is trimmed", off: &[("mod.rs", "TRIM_MIN", "1.0")] },
+    Mechanism {
+        name: "the queue's bound is trimmed",
+        off: &[("queue_trim.rs", "TRIM_MIN", "1.0")],
+    },
     Mechanism {
         name: "who is next is decided by the own service",
         off: &[("mod.rs", "DUE_SERVICES", "1e9")],
@@ -71,7 +74,10 @@ const MECHANISMS: &[Mechanism] = &[
         off: &[("promises.rs", "BEST_EFFORT", "0.0")],
     },
     Mechanism { name: "pauses are told", off: &[("stall.rs", "ANSWERS", "1e9")] },
-    Mechanism { name: "patience is learned", off: &[("mod.rs", "LEAVING_MOST", "2.0")] },
+    Mechanism {
+        name: "patience is learned",
+        off: &[("client_patience.rs", "LEAVING_MOST", "2.0")],
+    },
     Mechanism { name: "fair shares of clients", off: &[("sharing.rs", "STANDING", "1e9")] },
     Mechanism {
         name: "service that varies more needs more answers",

@@ -67,7 +67,7 @@ pub struct StageSample {
     pub processed: u64,
     /// How many it works on at once.
     pub workers: Concurrency,
-    /// From leaving its queue to the end, of late; `None` if nothing ended.
+    /// From leaving its queue to the end, recently; `None` if nothing ended.
     pub service: Option<Times>,
     /// From entering it to the end.
     pub response: Option<Times>,

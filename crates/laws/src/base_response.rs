@@ -1,4 +1,4 @@
-//! How long the upstream takes when nobody waits in it.
+//! The base response time of an upstream: how long it takes when nothing queues in it.
 
 use std::time::Duration;
 
@@ -6,41 +6,41 @@ use tamarisk_control::Timestamp;
 
 use crate::recent_samples::RecentSamples;
 
-/// So many unpressed stretches are remembered, …
-const STRETCHES_KEPT: usize = 64;
+/// So many unpressed windows are remembered, …
+const WINDOWS_KEPT: usize = 64;
 /// … at most one in so long: together the last 16 s and more, so that the few
 /// seconds in which a load comes up to the capacity do not fill the memory.
-const STRETCH_EVERY: Duration = Duration::from_millis(250);
+const WINDOW_EVERY: Duration = Duration::from_millis(250);
 /// Of their mean responses this quantile is the base: at high load many of them
 /// already queued in the upstream, and the quick ones are those that did not.
-const STRETCHES_QUANTILE: f64 = 0.25;
-/// One stretch alone may be the first rush of a cold start, in which the upstream
+const WINDOWS_QUANTILE: f64 = 0.25;
+/// One window alone may be the first rush of a cold start, in which the upstream
 /// fills up while the limit does not press anybody yet.
-const STRETCHES_MIN: usize = 2;
+const WINDOWS_MIN: usize = 2;
 
 /// b: the mean response time in seconds while the limit presses nobody.
 #[derive(Clone, Debug)]
 pub(crate) struct BaseResponse {
-    stretches: RecentSamples,
+    windows: RecentSamples,
     learned: Option<Timestamp>,
 }
 
 impl BaseResponse {
     pub(crate) fn new() -> Self {
-        Self { stretches: RecentSamples::new(STRETCHES_KEPT), learned: None }
+        Self { windows: RecentSamples::new(WINDOWS_KEPT), learned: None }
     }
 
     pub(crate) fn get(&self) -> Option<f64> {
-        (self.stretches.len() >= STRETCHES_MIN).then(|| self.stretches.quantile(STRETCHES_QUANTILE))
+        (self.windows.len() >= WINDOWS_MIN).then(|| self.windows.quantile(WINDOWS_QUANTILE))
     }
 
-    /// A stretch in which the limit pressed nobody took `response` on average.
+    /// A window in which the limit pressed nobody took `response` on average.
     pub(crate) fn learn(&mut self, now: Timestamp, response: f64) {
-        if self.learned.is_some_and(|learned| now.since(learned) < STRETCH_EVERY) {
+        if self.learned.is_some_and(|learned| now.since(learned) < WINDOW_EVERY) {
             return;
         }
         self.learned = Some(now);
-        self.stretches.push(response);
+        self.windows.push(response);
     }
 }
 

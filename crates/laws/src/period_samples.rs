@@ -1,4 +1,4 @@
-//! The samples of one period, of which a quantile is wanted at its end.
+//! The samples of one period and their quantile.
 
 /// A bounded collection of samples, all of them finite and not negative.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! A target in the numbers that predictions are made of.
+//! Response-time targets as numbers in seconds, as predictions need them.
 
 use tamarisk_control::Target;
 

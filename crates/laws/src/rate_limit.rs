@@ -1,7 +1,8 @@
-//! A static admission rate: what most services have, and a yardstick for the rest.
+//! Static rate limit: a fixed admission rate, as most services have, and a baseline for the other
+//! laws.
 //!
 //! **Intuition.** The operator knows, or believes, what the service can do, and
-//! lets so many events a second pass, whatever happens behind the door.
+//! lets so many events a second pass, whatever the service does with them.
 //!
 //! **Why it is not enough.** The right number is the capacity, and that changes
 //! with every deployment, with the mix of requests and with the neighbours on the

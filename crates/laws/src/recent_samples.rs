@@ -1,4 +1,4 @@
-//! The last samples of a quantity, with their exact mean and quantiles.
+//! A sliding window over the last samples of a quantity, with exact mean and quantiles.
 //!
 //! A histogram is smaller and an exponential average is cheaper, but both blur:
 //! a law that compares a quantile with a target wants the quantile itself. A few

@@ -1,5 +1,4 @@
-//! Numbers that look random and follow from a seed: a law that rolls dice still
-//! gives the same decisions for the same observations.
+//! A seeded pseudo-random generator, so that laws which draw numbers repeat their decisions.
 
 /// The generator known as SplitMix64: one addition and three mixing steps.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! The papers' monitor: a percentile of response times, smoothed from period to
-//! period, as an error relative to its target.
+//! The papers' monitor: the exponentially smoothed percentile of response times, as an error
+//! relative to its target.
 //!
 //! A period ends with its last sample, or when its time is over, whichever comes
 //! first [Welsh03 §3.2; Welsh02 §7.2.1]. A period without samples ends without

@@ -1,4 +1,4 @@
-//! Drop-tail: a fixed bound on the queue's length.
+//! Drop-tail: a fixed bound on the queue length.
 //!
 //! **Intuition.** A waiting room with so many chairs; who finds none goes home.
 //!

@@ -1,7 +1,7 @@
 //! The token bucket: a rate that may be exceeded by a bounded burst.
 //!
 //! Tokens drip in at the rate and are kept up to the depth; each event takes
-//! one. Over any stretch of time no more than `depth + rate · time` events pass,
+//! one. Over any period of time no more than `depth + rate · time` events pass,
 //! whereas counting events per calendar second would let twice the rate through
 //! around the stroke of each second.
 

@@ -1,5 +1,5 @@
-//! An admission law together with a dropper: the one rejects arrivals, the other removes from
-//! the queue what has waited too long.
+//! An admission law combined with a dropper: the law rejects arrivals, the dropper removes events
+//! that have waited too long.
 //!
 //! The dropper sees what the admission law admits, and no more: what was rejected never was
 //! in its queue. Either may drop what leaves the queue, and the end of the queue that is

@@ -1,4 +1,4 @@
-//! The questions that operators ask of the model.
+//! Capacity planning: workers, arrival rates and targets by the queueing model.
 //!
 //! - How many workers hold a target at a rate? [`least_workers`], [`least_workers_of`]
 //! - What rate is bearable within a target? [`greatest_rate`], [`greatest_arrivals`]

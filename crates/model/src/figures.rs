@@ -9,7 +9,7 @@
 
 use tamarisk_control::{Concurrency, PerSecond, Ratio};
 
-use crate::network::{InvalidPattern, Machines, Network, Pattern, Stage};
+use crate::network::{InvalidPattern, Machines, Network, Pattern, Station};
 use crate::queueing::{LoadDependent, MultiServer, PhaseType, ThreadPenalty};
 
 /// Points of a line over a rate.
@@ -151,7 +151,7 @@ pub fn figure_18() -> Figure {
 pub fn figure_20() -> Figure {
     let service = PhaseType::erlang(2, rate(0.07)).expect("a rate of 0.07");
     let combined = |threads: u32| -> Network {
-        let stage = Stage::new("both", service.clone(), workers(threads));
+        let stage = Station::new("both", service.clone(), workers(threads));
         Network::of_stage(stage, rate(0.01)).expect("one stage")
     };
     let pipelined = |first: u32, second: u32| -> Result<Network, InvalidPattern> {
@@ -181,7 +181,7 @@ pub fn figure_21() -> Figure {
     let service = PhaseType::branch(rate(0.9), &[(half, rate(0.02)), (half, rate(0.07))]);
     let service = service.expect("two halves");
     let whole = |threads: u32| -> Network {
-        let stage = Stage::new("all", service.clone(), workers(threads));
+        let stage = Station::new("all", service.clone(), workers(threads));
         Network::of_stage(stage, rate(0.01)).expect("one stage")
     };
     let mut lines: Vec<Line> = (1..=4)
@@ -208,8 +208,8 @@ pub fn figure_23() -> Figure {
     let pair = |threads: u32| -> Network {
         let service = |value| PhaseType::exponential(rate(value)).expect("a rate");
         let network = Network::builder()
-            .stage(Stage::new("first", service(2.9), Concurrency::ONE))
-            .stage(Stage::new("second", service(0.02), workers(threads)))
+            .stage(Station::new("first", service(2.9), Concurrency::ONE))
+            .stage(Station::new("second", service(0.02), workers(threads)))
             .arrivals("first", rate(0.01))
             .route("first", "second", Ratio::ONE);
         network.build().expect("two stages in a row")

@@ -1,4 +1,4 @@
-//! What a network of stages will do, before it runs.
+//! Models of a network of stages: closed forms of queueing theory and a discrete-event simulator.
 //!
 //! Two ways to know. In closed form [Welsh02 ch. 4]: given how fast stages are, how
 //! many workers they have and how events go through them, how long events take,

@@ -1,4 +1,4 @@
-//! Small dense matrices: as much linear algebra as the model needs.
+//! Small dense matrices: the linear algebra of the queueing model.
 //!
 //! The largest has a few hundred rows, and what makes the answers accurate is not
 //! in any library: [`visits`] never subtracts.

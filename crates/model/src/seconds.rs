@@ -1,4 +1,4 @@
-//! Times of the model.
+//! Durations in seconds as the model computes with them.
 
 use std::fmt;
 use std::time::Duration;

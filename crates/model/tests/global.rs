@@ -186,7 +186,7 @@ fn a_graph_that_is_too_large_is_rejected() {
         scenario = scenario.stage(Stage::new(index.to_string(), 1, service.clone()));
     }
     let error = Simulation::new(&scenario).unwrap_err().to_string();
-    assert_eq!(error, "the global law cannot be: a graph of 65 stages is not between 1 and 64");
+    assert_eq!(error, "the global law is invalid: a graph of 65 stages is not between 1 and 64");
 }
 
 fn mistake(global: &str) -> String {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tamarisk_control::{Concurrency, PerSecond, Ratio, Target};
 use tamarisk_model::capacity::{Unreachable, greatest_arrivals, least_workers, least_workers_of};
 use tamarisk_model::network::{
-    InvalidNetwork, InvalidPattern, Machines, Network, NetworkBuilder, Outcome, Pattern, Stage,
-    Workers,
+    Evaluation, InvalidNetwork, InvalidPattern, Machines, Network, NetworkBuilder, Pattern,
+    Station, Workers,
 };
 use tamarisk_model::queueing::{Accuracy, PhaseType, ThreadPenalty};
 
@@ -24,8 +24,8 @@ fn count(workers: u32) -> Concurrency {
     Concurrency::new(workers)
 }
 
-fn stage(name: &str, service: f64, workers: u32) -> Stage {
-    Stage::new(name, PhaseType::exponential(rate(service)).unwrap(), count(workers))
+fn stage(name: &str, service: f64, workers: u32) -> Station {
+    Station::new(name, PhaseType::exponential(rate(service)).unwrap(), count(workers))
 }
 
 /// front → back, at 10 a second.
@@ -144,7 +144,7 @@ fn percentiles_are_exact_only_where_nobody_overtakes() {
 
 #[test]
 fn what_leaves_service_of_several_steps_is_not_poisson() {
-    let steps = |name| Stage::new(name, PhaseType::erlang(2, rate(10.0)).unwrap(), count(1));
+    let steps = |name| Station::new(name, PhaseType::erlang(2, rate(10.0)).unwrap(), count(1));
     let alone = Network::of_stage(steps("only"), rate(1.0)).unwrap().solve().unwrap();
     assert_eq!((alone.means, alone.percentiles), (Accuracy::Exact, Accuracy::Approximate));
     let tandem = Network::builder()
@@ -158,7 +158,7 @@ fn what_leaves_service_of_several_steps_is_not_poisson() {
 
 #[test]
 fn wrapping_makes_stable_what_threads_without_end_do_not() {
-    let thread_per_event = Stage {
+    let thread_per_event = Station {
         workers: Workers::ThreadPerEvent,
         parallelism: Some(count(4)),
         ..stage("all", 0.05, 1)
@@ -180,7 +180,7 @@ fn wrapping_makes_stable_what_threads_without_end_do_not() {
 
 #[test]
 fn all_threads_of_a_machine_slow_down_each_of_its_stages() {
-    let on = |name, workers, machine| Stage { machine, ..stage(name, 1.0, workers) };
+    let on = |name, workers, machine| Station { machine, ..stage(name, 1.0, workers) };
     let limit = |machine| {
         let network = Network::builder()
             .stage(on("a", 4, 0))
@@ -198,7 +198,7 @@ fn all_threads_of_a_machine_slow_down_each_of_its_stages() {
 #[test]
 fn combining_undoes_a_pipeline() {
     let service = PhaseType::sequence(&[rate(30.0), rate(50.0)]).unwrap();
-    let whole = Network::of_stage(Stage::new("work", service, count(2)), rate(20.0)).unwrap();
+    let whole = Network::of_stage(Station::new("work", service, count(2)), rate(20.0)).unwrap();
     let pipeline = Pattern::Pipeline { stage: "work".to_owned(), workers: vec![count(1); 2] };
     let cut = whole.apply(&pipeline).unwrap();
     assert_eq!(cut.limit().stage, "work.1");
@@ -216,7 +216,7 @@ fn combining_undoes_a_partition_inside_a_network() {
     let choices = [(share(0.25), rate(5.0)), (share(0.75), rate(80.0))];
     let network = Network::builder()
         .stage(stage("before", 100.0, 1))
-        .stage(Stage::new("work", PhaseType::branch(rate(90.0), &choices).unwrap(), count(3)))
+        .stage(Station::new("work", PhaseType::branch(rate(90.0), &choices).unwrap(), count(3)))
         .stage(stage("after", 200.0, 1))
         .arrivals("before", rate(12.0))
         .route("before", "work", share(1.0))
@@ -244,12 +244,13 @@ fn combining_undoes_a_partition_inside_a_network() {
 fn partitioning_spares_the_fast_the_wait_behind_the_slow() {
     let choices = [(share(0.1), rate(1.0)), (share(0.9), rate(100.0))];
     let service = PhaseType::branch(rate(1000.0), &choices).unwrap();
-    let whole = Network::of_stage(Stage::new("all", service, count(3)), rate(8.0)).unwrap();
+    let whole = Network::of_stage(Station::new("all", service, count(3)), rate(8.0)).unwrap();
     let workers = vec![count(1), count(2), count(1)];
     let partition = Pattern::Partition { stage: "all".to_owned(), workers };
     let effect = whole.effect(&partition).unwrap();
-    let median =
-        |outcome: &Outcome| outcome.solution.as_ref().unwrap().response.quantile(share(0.5)).get();
+    let median = |evaluation: &Evaluation| {
+        evaluation.solution.as_ref().unwrap().response.quantile(share(0.5)).get()
+    };
     assert!(median(&effect.after) < median(&effect.before));
     assert_eq!((effect.before.workers(), effect.after.workers()), (3, 4));
 }
@@ -330,7 +331,7 @@ fn workers_at_one_stage_do_not_help_another() {
 #[test]
 fn threads_that_cost_something_are_not_added_without_end() {
     let network = Network::builder()
-        .stage(Stage { parallelism: Some(count(4)), ..stage("work", 0.05, 1) })
+        .stage(Station { parallelism: Some(count(4)), ..stage("work", 0.05, 1) })
         .arrivals("work", rate(0.15))
         .penalty(ThreadPenalty { per_thread: rate(0.01), free: 3 })
         .build()

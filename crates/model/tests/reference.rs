@@ -4,7 +4,7 @@
 
 use tamarisk_control::{Concurrency, PerSecond, Ratio};
 use tamarisk_model::Seconds;
-use tamarisk_model::network::{Network, Stage};
+use tamarisk_model::network::{Network, Station};
 use tamarisk_model::queueing::{Accuracy, LoadDependent, MultiServer, PhaseServer, PhaseType};
 
 const VALUES: &str = include_str!("reference/values.tsv");
@@ -169,7 +169,7 @@ fn a_network_with_a_way_back_agrees() {
         let share = |value| Ratio::new(value).unwrap();
         let stage = |name, service, workers| {
             let service = PhaseType::exponential(rate(service)).unwrap();
-            Stage::new(name, service, Concurrency::new(workers))
+            Station::new(name, service, Concurrency::new(workers))
         };
         let network = Network::builder()
             .stage(stage("read", 500.0, 1))

@@ -266,7 +266,7 @@ fn what_shares_a_resource_or_is_resized_by_a_law_has_no_closed_form() {
         "service = { on = 'table', exponential = '20ms' }\n[resources.table]\nconnections = 8";
     assert!(rejected(table).ends_with("it shares a resource"), "{}", rejected(table));
     let batches = "service = { exponential = '20ms' }\nbatch_cost = '1ms'";
-    assert!(rejected(batches).ends_with("batches cost it time"));
+    assert!(rejected(batches).ends_with("batches have a cost"));
     let text = single("service = { exponential = '20ms' }\nadmission = 'red'");
     let text = text.replace("workers = 8", "workers = 'pool-sizing'");
     let file = scenario::parse("stage.toml", &text).unwrap();

@@ -1,4 +1,4 @@
-//! The admission laws.
+//! The admission laws in the catalogue.
 
 use super::{AdmissionEntry, entry};
 use crate::fair::{Form, SelectiveDropperConstants, SelfTuningConstants};

@@ -1,4 +1,4 @@
-//! The laws over a graph of stages.
+//! The global laws in the catalogue: those over a graph of stages.
 
 use tamarisk_control::GlobalLaw;
 

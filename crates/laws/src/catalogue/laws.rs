@@ -1,4 +1,4 @@
-//! All laws of a stage, chosen by name.
+//! A stage's choice of laws from the catalogue, by name.
 
 use tamarisk_control::{AdmissionLaw, BatchLaw, Classes, QualityLaw, TerminationLaw, WorkersLaw};
 

@@ -1,5 +1,5 @@
-//! The laws by their names, with the constants that one may want to change: what
-//! configuration files, the simulator and its search choose from.
+//! The catalogue of laws: each by name, with its constants, for configuration files, the simulator
+//! and the tuner.
 //!
 //! # Examples
 //! ```

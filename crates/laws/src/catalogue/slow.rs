@@ -1,4 +1,4 @@
-//! The laws of the slow loops.
+//! The slow-loop laws in the catalogue: workers, batching, quality, termination.
 
 use super::{BatchEntry, Conflict, QualityEntry, TerminationEntry, WorkersEntry, entry};
 use crate::slow_loop::{

@@ -1,4 +1,4 @@
-//! The model of a stage as Fair07 sees it: a first-order linear difference equation.
+//! The ARX model of a stage: a first-order linear difference equation.
 //!
 //! **Intuition.** What a stage does in one sample follows from what it did in the
 //! one before and from what it was told just now. Two numbers say how much of each.

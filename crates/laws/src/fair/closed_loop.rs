@@ -1,4 +1,5 @@
-//! A controller around a model: what is asked of the two, and whether they do it.
+//! Controller design for a closed loop: demands on settling and overshoot, pole placement, step
+//! responses.
 //!
 //! **The loop** [Fair07 fig. 4-8]. A stage follows its input within the sample, so
 //! the newest output cannot be known when the input is chosen. The delay sits in the

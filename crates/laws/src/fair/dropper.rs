@@ -1,4 +1,4 @@
-//! What the two droppers share: a threshold for each class.
+//! The part common to both droppers: a waiting-time threshold for each class.
 
 use tamarisk_control::{ClassId, Classes, Ratio, Target, Timestamp, Waiting};
 

@@ -1,4 +1,4 @@
-//! Finding the model from what was measured, off line and on line.
+//! System identification by least squares, off line and recursive.
 //!
 //! **Intuition.** Of all pairs (a, b), take the one whose predictions would have
 //! missed the least. If the data could have come from many pairs, say so instead.

@@ -1,5 +1,5 @@
-//! The dropper whose threshold moves with departure rate and queue length, which
-//! the thesis leaves as future work [Fair07 §4.2.3].
+//! The moving dropper: its threshold follows departure rate and queue length, which the thesis
+//! leaves as future work [Fair07 §4.2.3].
 //!
 //! **Intuition.** Whom to give up on depends on who is behind. If the queue can be
 //! served in time, patience costs nothing; if it cannot, every moment spent on an old
@@ -46,7 +46,7 @@ const WEIGHT: f64 = 0.5;
 /// As often as the papers' controller runs [Welsh03 fig. 4].
 const DEPARTURES: u32 = 100;
 const PERIOD: Duration = Duration::from_secs(1);
-/// A rate cannot be told from a shorter stretch: 100 departures at once.
+/// A rate cannot be told from a shorter window: 100 departures at once.
 const PERIOD_MIN: Duration = Duration::from_millis(1);
 /// What CoDel holds a standing queue to, as a share of its interval [RFC8289 §4].
 const SHRINK_MIN: f64 = 0.05;

@@ -1,7 +1,7 @@
-//! From a target for the percentile to a target that a loop can follow.
+//! Maps a percentile target to a target for the mean, which a control loop can follow.
 //!
 //! **Intuition.** A promise about the 90th percentile says nothing that Little's
-//! law understands. But in any short stretch the percentile is some multiple of the
+//! law understands. But in any short window the percentile is some multiple of the
 //! mean: follow that multiple, and the promise becomes one about the mean, and
 //! with it one about how fast the stage must be, or how full it may be.
 //!
@@ -30,7 +30,7 @@
 //! - A sample without a response time changes nothing but the record of arrivals.
 //!
 //! **Limits.** α lags its samples, and differs most from the next one's just when
-//! the queue builds up. Little's law holds for means over a steady stretch.
+//! the queue builds up. Little's law holds for means over a period in equilibrium.
 
 use std::time::Duration;
 

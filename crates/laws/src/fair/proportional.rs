@@ -1,4 +1,4 @@
-//! P: the input is a multiple of the error; and what makes up for what it leaves.
+//! The P controller, and the pre-compensator that removes its steady-state error.
 //!
 //! **Intuition.** Twice as far off, twice the push. At the goal there is no push,
 //! so a plant that needs one to stay there never quite gets there.

@@ -1,4 +1,4 @@
-//! PD: a push by how far off, and by how fast that changes.
+//! The PD controller: its output follows the error and the change of the error.
 //!
 //! **Intuition.** An error that grows deserves more than its size, one that shrinks
 //! less. What does not change adds nothing, so PD leaves the steady-state error

@@ -1,4 +1,4 @@
-//! PI: a push that grows for as long as an error remains.
+//! The PI controller: its output follows the error and the sum of past errors.
 //!
 //! **Intuition.** To the multiple of the error add a memory of all errors so far.
 //! It stops growing only when the error is gone, whatever the model said; and since

@@ -1,4 +1,4 @@
-//! The selective dropper: who has waited too long is not worked on.
+//! The selective dropper: removes events that have waited longer than their class's threshold.
 //!
 //! **Intuition.** An event that has spent most of its time in the queue will be late
 //! whatever is done for it. The worker had better take the next one.
@@ -7,14 +7,14 @@
 //! is as old as the threshold, and stays so: every event that is served has waited
 //! that long, and has just the rest of its time to be served in. A worker spends
 //! nothing on the hopeless, but the promise is kept by a hair, or missed by one.
-//! The door stays open meanwhile: the queue is as long as the arrival rate times the
+//! All arrivals are admitted meanwhile: the queue is as long as the arrival rate times the
 //! threshold, however many come. And of several classes in one line, the one with
 //! the longest target waits on while all others are dropped: at ten times the capacity
-//! the rare exports of `scenarios::step` keep all workers to themselves.
+//! the rare exports of a heavy-tailed mix keep all workers to themselves.
 //!
 //! **Mechanism** [Fair07 §4.2.3, fig. 4-3]. At dequeue, an event that has waited longer
 //! than the threshold is dropped. The threshold is 0.8 of its class's target
-//! [Fair07 §5.3: 80 ms of 100 ms]. The door admits everything. As the thesis does, put
+//! [Fair07 §5.3: 80 ms of 100 ms]. Every arrival is admitted. As the thesis does, put
 //! it in front of the first stage: behind it, work would be lost with the event.
 
 use tamarisk_control::{

@@ -1,4 +1,4 @@
-//! The controller's parameters, checked once.
+//! The builder of the multiclass controller: its parameters, validated.
 
 use super::{Multiclass, Place};
 use crate::response_time::{InvalidResponseTime, ResponseTimeBuilder};

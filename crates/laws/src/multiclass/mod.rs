@@ -1,7 +1,7 @@
-//! The papers' multiclass controller: lower classes pay first.
+//! The papers' multiclass controller: the classes of lower priority are rejected first.
 //!
-//! **Intuition.** When gold customers wait too long, the door is shut on tin
-//! customers, not on gold ones. Only when there is no tin customer left to reject,
+//! **Intuition.** When gold customers wait too long, tin customers are
+//! rejected, not gold ones. Only when there is no tin customer left to reject,
 //! and still for a while nothing gets better, gold customers are rejected too.
 //!
 //! **Why the obvious way fails.** A [`ResponseTime`] controller
@@ -46,7 +46,7 @@ use tamarisk_control::{
 };
 
 use crate::ResponseTime;
-use crate::response_time::{Controller, Parameters, set_targets, show};
+use crate::response_time::{ClassController, Parameters, set_targets, show};
 
 /// Keeps the percentile of each class at its target, by the rates of lower classes
 /// first.
@@ -55,7 +55,7 @@ pub struct Multiclass {
     parameters: Parameters,
     adjlo_d: f64,
     lc_thresh: u32,
-    controllers: Box<[Controller]>,
+    controllers: Box<[ClassController]>,
     places: Box<[Place]>,
 }
 

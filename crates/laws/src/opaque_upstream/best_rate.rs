@@ -1,4 +1,4 @@
-//! The best completion rate of late.
+//! The best completion rate of the last seconds.
 
 use std::time::Duration;
 

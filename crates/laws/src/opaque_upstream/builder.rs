@@ -1,4 +1,4 @@
-//! The constants of the law, checked once.
+//! The builder of the opaque-upstream law: its constants, validated.
 
 use tamarisk_control::{Classes, Concurrency};
 

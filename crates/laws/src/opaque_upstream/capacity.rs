@@ -1,33 +1,33 @@
-//! What a saturated upstream gets through.
+//! Estimates the capacity of an upstream from its throughput while saturated.
 
-use crate::stretch::Throughput;
+use crate::observation_window::Throughput;
 
-/// The rate is that of the last so many stretches: 128 completions and more, so
+/// The rate is that of the last so many windows: 128 completions and more, so
 /// that exponential service leaves an error of a tenth.
-const STRETCHES_KEPT: usize = 2;
+const WINDOWS_KEPT: usize = 2;
 
 /// Fewer completions than these say too little to be a reference for later.
 const COMPLETIONS_MIN: f64 = 32.0;
 
-/// The reference falls by 3 % with each stretch, so that one lucky measurement, or
+/// The reference falls by 3 % with each window, so that one lucky measurement, or
 /// the capacity of an hour ago, is not held against the upstream for long.
 const BEST_KEPT: f64 = 0.97;
 
 /// Completions a second while every place was taken: the present rate, and the
-/// best of late to compare it with.
+/// recent best to compare it with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capacity {
-    stretches: [Throughput; STRETCHES_KEPT],
+    windows: [Throughput; WINDOWS_KEPT],
     added: usize,
     rate: f64,
     best: f64,
 }
 
 impl Capacity {
-    /// Of one stretch alone.
-    pub(crate) fn of(stretch: Throughput) -> Self {
+    /// Of one window alone.
+    pub(crate) fn of(window: Throughput) -> Self {
         let mut capacity = Self::default();
-        capacity.add(stretch);
+        capacity.add(window);
         capacity
     }
 
@@ -36,14 +36,14 @@ impl Capacity {
         Self { rate, best: rate, ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, stretch: Throughput) {
-        if stretch.completions == 0 {
+    pub(crate) fn add(&mut self, window: Throughput) {
+        if window.completions == 0 {
             return;
         }
-        self.stretches[self.added % STRETCHES_KEPT] = stretch;
+        self.windows[self.added % WINDOWS_KEPT] = window;
         self.added = self.added.wrapping_add(1);
-        let completions: f64 = self.stretches.iter().map(|each| f64::from(each.completions)).sum();
-        let seconds: f64 = self.stretches.iter().map(|each| each.seconds).sum();
+        let completions: f64 = self.windows.iter().map(|each| f64::from(each.completions)).sum();
+        let seconds: f64 = self.windows.iter().map(|each| each.seconds).sum();
         self.rate = completions / seconds.max(1e-9);
         if completions >= COMPLETIONS_MIN {
             self.best = self.rate.max(BEST_KEPT * self.best);
@@ -55,7 +55,7 @@ impl Capacity {
         self.rate
     }
 
-    /// The best rate of late.
+    /// The best recent rate.
     pub(crate) fn best(&self) -> f64 {
         self.best
     }

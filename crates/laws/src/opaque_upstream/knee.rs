@@ -1,4 +1,4 @@
-//! Seeking the knee: a limit that keeps the upstream busy and its queue short.
+//! Searches for the knee: the concurrency limit that keeps the upstream busy and its queue short.
 //!
 //! Below the knee more in flight means more throughput at the same response
 //! time; above it, longer response times at the same throughput. With C the
@@ -12,7 +12,7 @@
 //! knee, throughput falls with L, and C, which is measured by it, falls as well.
 //! It shows in one of two ways. Either the measured rate falls well below the best
 //! of late, or the limit has come down to so few places that one more or less is
-//! more than H's margin. Then a *trial* holds more for one stretch. If throughput
+//! more than H's margin. Then a *trial* holds more for one window. If throughput
 //! follows, nobody had waited at the former limit: the response time there is a
 //! *floor* for H. If it does not, the capacity is what it is.
 
@@ -21,7 +21,7 @@ use tamarisk_control::Timestamp;
 use super::best_rate::BestRate;
 use super::capacity::Capacity;
 use crate::base_response::BaseResponse;
-use crate::stretch::Stretch;
+use crate::observation_window::ObservationWindow;
 
 /// What the seeker is told once, by the law's builder.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ const FLOOR_ROOM: f64 = 1.25;
 /// A floor is forgotten after so many seconds: service may have become faster.
 const FLOOR_KEPT: f64 = 30.0;
 
-/// While not saturated: a stretch speaks for itself after so many completions …
+/// While not saturated: a window speaks for itself after so many completions …
 const COMPLETIONS_OPEN: u32 = 32;
 /// … while saturated, where it decides on one place in two or three, after so many …
 const COMPLETIONS: u32 = 64;
@@ -60,21 +60,21 @@ const LENGTH_SHARE: f64 = 0.125;
 const COMPLETIONS_FEW: u32 = 8;
 const LENGTH_LONG: f64 = 2.0;
 
-/// Throughput that grew by less between two pressed stretches has come to its end.
+/// Throughput that grew by less between two pressed windows has come to its end.
 const GROWTH: f64 = 1.2;
 /// While the upstream is not saturated, the limit leaves room for load to grow
-/// by this factor in the time of one stretch, …
+/// by this factor in the time of one window, …
 const OPEN_HEADROOM: f64 = 4.0;
 /// … as long as that is no more than this share of the target's worth.
 const OPEN_SHARE: f64 = 0.5;
 /// The least limit of an upstream that was never saturated, however slow.
 const OPEN_LIMIT_MIN: f64 = 4.0;
 
-/// A rate below this share of the best of late is a sign that the limit is too low.
+/// A rate below this share of the recent best is a sign that the limit is too low.
 const FELL: f64 = 0.75;
 /// Up to this limit a tenth more, which is H's margin, is not a place more.
 const LIMIT_NARROW: f64 = 4.0;
-/// A narrow limit that has passed a trial is tried again after so many stretches:
+/// A narrow limit that has passed a trial is tried again after so many windows:
 /// a seventeenth of the time with one more in flight costs less than a hundredth
 /// of the goodput.
 const TRIAL_EVERY: u32 = 16;
@@ -89,12 +89,12 @@ pub(crate) struct Knee {
     bounds: Bounds,
     phase: Phase,
     phase_began: Timestamp,
-    stretch: Stretch,
+    window: ObservationWindow,
     base: BaseResponse,
-    /// The least response of any stretch while the upstream was open, in seconds.
+    /// The least response of any window while the upstream was open, in seconds.
     response_least: f64,
     best: BestRate,
-    /// The rate of the last stretch while the upstream was open.
+    /// The rate of the last window while the upstream was open.
     open_rate: f64,
     /// Of the last saturation, once there was one.
     capacity: Capacity,
@@ -113,7 +113,7 @@ enum Phase {
     /// Saturated, and more is in flight than the limit.
     Draining,
     Held,
-    /// One stretch at more than the limit.
+    /// One window at more than the limit.
     Trial,
 }
 
@@ -123,7 +123,7 @@ impl Knee {
             bounds,
             phase: Phase::Open,
             phase_began: Timestamp::ZERO,
-            stretch: Stretch::default(),
+            window: ObservationWindow::default(),
             base: BaseResponse::new(),
             response_least: f64::INFINITY,
             best: BestRate::new(),
@@ -173,7 +173,7 @@ impl Knee {
     /// `in_flight` of at most `limit` have been in flight since the last call.
     #[inline]
     pub(crate) fn observe(&mut self, now: Timestamp, in_flight: u32, limit: u32) {
-        self.stretch.observe(now, in_flight, limit);
+        self.window.observe(now, in_flight, limit);
     }
 
     pub(crate) fn on_tick(&mut self, now: Timestamp) {
@@ -197,7 +197,7 @@ impl Knee {
         if self.phase == Phase::Open {
             self.divide_by_pressure(now, pressed);
         }
-        self.stretch.complete(service, pressed);
+        self.window.complete(service, pressed);
         match self.phase {
             Phase::Open => self.watch(now),
             Phase::Draining => self.drain(now, in_flight),
@@ -206,14 +206,14 @@ impl Knee {
         }
     }
 
-    /// A stretch is either pressed or not: where that changes a new one begins.
+    /// A window is either pressed or not: where that changes a new one begins.
     fn divide_by_pressure(&mut self, now: Timestamp, pressed: bool) {
-        let stretch = &self.stretch;
-        let count = stretch.completions();
-        let changed = match (stretch.is_unpressed(), pressed) {
+        let window = &self.window;
+        let count = window.completions();
+        let changed = match (window.is_unpressed(), pressed) {
             (true, pressed) => pressed && count > 0,
             (false, true) => false,
-            (false, false) => stretch.is_slack() && count >= COMPLETIONS_FEW,
+            (false, false) => window.is_slack() && count >= COMPLETIONS_FEW,
         };
         if changed {
             self.enter(now, Phase::Open);
@@ -221,21 +221,21 @@ impl Knee {
     }
 
     fn watch(&mut self, now: Timestamp) {
-        let stretch = self.stretch;
-        let (rate, response) = (stretch.throughput().rate(), stretch.response());
-        let queueing = !stretch.is_slack()
-            && stretch.completions() >= COMPLETIONS_FEW
-            && stretch.length() >= stretch.service()
-            && stretch.service() >= self.too_long();
+        let window = self.window;
+        let (rate, response) = (window.throughput().rate(), window.response());
+        let queueing = !window.is_slack()
+            && window.completions() >= COMPLETIONS_FEW
+            && window.length() >= window.service()
+            && window.service() >= self.too_long();
         if !queueing && !self.speaks(COMPLETIONS_OPEN, 0.0) {
             return;
         }
         self.response_least = self.response_least.min(response);
-        if stretch.is_unpressed() {
+        if window.is_unpressed() {
             if response <= self.bounds.target {
                 self.base.learn(now, response);
             }
-        } else if queueing || (stretch.is_pressed() && rate <= GROWTH * self.open_rate) {
+        } else if queueing || (window.is_pressed() && rate <= GROWTH * self.open_rate) {
             self.saturate(now);
             return;
         }
@@ -246,7 +246,7 @@ impl Knee {
     // Open → Draining: events queue in the upstream, or throughput has come to its
     // end, while places run out.
     fn saturate(&mut self, now: Timestamp) {
-        self.capacity = Capacity::of(self.stretch.full_throughput());
+        self.capacity = Capacity::of(self.window.full_throughput());
         let is_slow = |base: &f64| *base > HORIZON_MAX * self.bounds.target;
         self.floor = self.base.get().filter(is_slow).map(|base| (now, base));
         self.limit = self.aim();
@@ -259,9 +259,9 @@ impl Knee {
         if in_flight > self.limit() && !overdue {
             return;
         }
-        let throughput = self.stretch.full_throughput();
+        let throughput = self.window.full_throughput();
         if throughput.completions >= COMPLETIONS_FEW
-            && self.stretch.length() >= LENGTH_SHARE * self.bounds.target
+            && self.window.length() >= LENGTH_SHARE * self.bounds.target
         {
             self.capacity = Capacity::of(throughput);
             self.limit = self.aim();
@@ -274,7 +274,7 @@ impl Knee {
         if !self.is_measured() || self.reopens(now) {
             return;
         }
-        self.capacity.add(self.stretch.full_throughput());
+        self.capacity.add(self.window.full_throughput());
         self.stretches_to_trial = self.stretches_to_trial.saturating_sub(1);
         let held = self.limit.round();
         if self.capacity.rate() < FELL * self.capacity.best() {
@@ -303,7 +303,7 @@ impl Knee {
         if !self.is_measured() || self.reopens(now) {
             return;
         }
-        let tried = self.stretch.full_throughput();
+        let tried = self.window.full_throughput();
         let (held, before) = (self.limit.round(), self.capacity.rate());
         // Halfway between the limit's own growth, below the knee, and none above it.
         if tried.rate() / before > (self.trial_limit / held).sqrt() {
@@ -323,21 +323,21 @@ impl Knee {
         self.speaks(COMPLETIONS, LENGTH_SHARE * self.bounds.target)
     }
 
-    /// Whether the stretch says enough to decide by: after so many completions and
+    /// Whether the window says enough to decide by: after so many completions and
     /// so many seconds, and two response times. Those of who has come back count as
     /// well as Little's: within a burst of answers the latter is far too short.
     fn speaks(&self, completions: u32, seconds: f64) -> bool {
-        let stretch = &self.stretch;
-        let two_responses = 2.0 * stretch.response().max(stretch.service());
-        (stretch.completions() >= completions && stretch.length() >= seconds.max(two_responses))
-            || (stretch.completions() >= COMPLETIONS_FEW && stretch.length() >= LENGTH_LONG)
+        let window = &self.window;
+        let two_responses = 2.0 * window.response().max(window.service());
+        (window.completions() >= completions && window.length() >= seconds.max(two_responses))
+            || (window.completions() >= COMPLETIONS_FEW && window.length() >= LENGTH_LONG)
     }
 
     // Held, Trial → Open: there were places that nobody took.
     fn reopens(&mut self, now: Timestamp) -> bool {
-        let reopens = self.stretch.is_slack();
+        let reopens = self.window.is_slack();
         if reopens {
-            self.open_rate = self.stretch.throughput().rate();
+            self.open_rate = self.window.throughput().rate();
             self.enter(now, Phase::Open);
         }
         reopens
@@ -390,6 +390,6 @@ impl Knee {
             self.phase = phase;
             self.phase_began = now;
         }
-        self.stretch = Stretch::beginning(now);
+        self.window = ObservationWindow::beginning(now);
     }
 }

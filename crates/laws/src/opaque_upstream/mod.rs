@@ -1,4 +1,4 @@
-//! The form of the default law for an upstream whose workers cannot be seen.
+//! The default law for an upstream whose workers cannot be observed.
 //!
 //! **Intuition.** A proxy does not know whether eight or four hundred workers
 //! stand behind a port. It only knows what it has sent and what came back. If it

@@ -1,5 +1,5 @@
-//! Adaptive LIFO with controlled delay: newest first, and soon given up, while a
-//! queue stands.
+//! Adaptive LIFO with controlled delay: while a standing queue lasts, the newest event is served
+//! first and events time out early.
 //!
 //! **Intuition.** In good times first come, first served is fair and fast. When a
 //! queue forms, the one in front has waited longest and is the likeliest to have
@@ -22,7 +22,7 @@
 //! The queue's discipline must leave the order to the law.
 //!
 //! **Limits.** What is dropped has been let in, and has waited; nobody is rejected
-//! at the door, so a caller learns of the overload a timeout later. 5 ms and 100 ms fit
+//! on arrival, so a caller learns of the overload a timeout later. 5 ms and 100 ms fit
 //! services of milliseconds. It is blind for priorities, for how long a kind of
 //! request takes and for targets, and unfair by design: of two that came in the
 //! same burst the earlier one loses.

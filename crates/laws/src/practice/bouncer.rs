@@ -1,6 +1,6 @@
-//! Bouncer: a class's events get in if its percentile would keep its target.
+//! Bouncer: admits an event if the predicted percentile of its class stays within the target.
 //!
-//! **Intuition.** At the door all is known that is needed: who waits, how long
+//! **Intuition.** On arrival all is known that is needed: who waits, how long
 //! each kind takes on the mean, and how long this kind takes at the percentile
 //! that was promised. Add it up, and say no at once if it comes to too much.
 //!

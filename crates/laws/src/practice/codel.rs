@@ -1,4 +1,4 @@
-//! CoDel: drop from a standing queue, a little more often the longer it stands.
+//! CoDel: drops from a standing queue, more often the longer the queue stands.
 //!
 //! **Intuition.** A queue that empties now and then does good; one that never gets
 //! short only makes everybody late. So look at the shortest wait of the last while,
@@ -10,7 +10,7 @@
 //! begin to drop: one now, and the (n + 1)th `interval ÷ √n` after the nth. A
 //! single sojourn below the target, or a queue that holds nothing else, ends it.
 //! An overload that returns within 16 intervals is met with the rate of drops that
-//! it had reached before. Everything is admitted at the door.
+//! it had reached before. Every arrival is admitted.
 //!
 //! **Source.** [RFC8289 §5.3–5.5], with its TARGET and INTERVAL. What the document
 //! measures in bytes, a queue of at most one packet, is one event here.

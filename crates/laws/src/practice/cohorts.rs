@@ -1,4 +1,4 @@
-//! Priorities finer than classes: each class's events, split into cohorts by client.
+//! Cohorts: priorities within a class, by a hash of the client.
 //!
 //! A cut-off between classes takes all of a class or nothing. The laws that cut
 //! off by priority therefore split every class into 128 cohorts by a hash of the

@@ -1,5 +1,5 @@
-//! Shedding on CPU: while the processors are busy, no more inside than the best
-//! throughput and the best response time make.
+//! CPU shedding: while the processors are busy, limits concurrency to the best throughput times the
+//! best response time.
 //!
 //! **Intuition.** While there is processor time to spare nothing need be rejected,
 //! whatever the numbers say. Once there is none, the most that are ever of use

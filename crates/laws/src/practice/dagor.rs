@@ -1,4 +1,4 @@
-//! DAGOR: a level of importance below which nobody gets in, moved by queueing time.
+//! DAGOR: rejects events below a priority level that follows the queueing time.
 //!
 //! **Intuition.** A service called many times for one user request helps nobody by
 //! failing a tenth of the calls at random: with ten calls nearly two in three

@@ -1,4 +1,4 @@
-//! Numbers that look random and are not.
+//! A seeded generator for laws that reject a share of events at random.
 //!
 //! Some published laws draw lots. Here each draws from a sequence of its own whose
 //! seed is one of its constants, so that the same observations give the same

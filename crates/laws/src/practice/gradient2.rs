@@ -1,4 +1,4 @@
-//! Gradient2: a concurrency limit by the ratio of long-term to present response time.
+//! Gradient2: a concurrency limit from the ratio of long-term to current response time.
 //!
 //! **Intuition.** The best time ever seen is luck. The *average* of the last
 //! minutes is what the service usually takes; when the average of the last second

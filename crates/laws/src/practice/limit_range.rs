@@ -1,4 +1,4 @@
-//! The bounds of a limit on how many may be inside at once.
+//! The least and the greatest value of a concurrency limit.
 
 use tamarisk_control::{Backlog, Concurrency, Decision, Reason, Rejection};
 

@@ -1,5 +1,5 @@
-//! The minRTT gradient: a concurrency limit measured against a best time that is
-//! measured on purpose.
+//! The minRTT gradient: a concurrency limit from the ratio of a periodically measured minimum to
+//! the current response time.
 //!
 //! **Intuition.** To know what an answer takes when nothing queues, let almost
 //! nothing in for a moment and look. After that, as long as answers take hardly

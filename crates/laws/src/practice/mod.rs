@@ -1,10 +1,10 @@
-//! Laws from practice: what routers, proxies and large services use, each under its
+//! Laws from practice: the overload control of routers, proxies and large services, each under its
 //! own name and with its published constants.
 //!
 //! They are here to be compared with, and to be chosen by those who know and want
 //! them. Each file says what its law does badly; `docs/LAWS.md` shows it in numbers.
 //!
-//! | law | rejects at the door | drops from the queue | by | knows |
+//! | law | rejects on arrival | drops from the queue | by | knows |
 //! | --- | --- | --- | --- | --- |
 //! | [`Codel`] | | now and then | the least wait | |
 //! | [`ServiceCodel`] | | what waited too long | the least wait | |

@@ -1,5 +1,5 @@
-//! PI load shedding with a priority cut-off: a controller finds the share to reject,
-//! and the least important events make it up.
+//! PI load shedding with a priority cut-off: a PI controller sets the share to reject, and the
+//! least important events are rejected.
 //!
 //! **Intuition.** How much must go? As much as flows in beyond what flows out: look
 //! at the queue twice a second, and turn the share that is rejected up while it
@@ -23,7 +23,7 @@
 //! quoted second-hand, and could not be checked.
 //!
 //! **What we chose.** `in` counts what stood in the queue before, so that `in − out` is
-//! the queue: counted without, a queue that merely stands would stay for ever, while the
+//! the queue: counted without, a queue that merely stands would stay indefinitely, while the
 //! text says that it is driven to empty. I stays where the share it stands for is
 //! between 0 and 1. It rests again once nothing had to be rejected for 10 s. The cut-off is the level at
 //! which *at least* 1 − share of the last events would still be let in, so that a
@@ -33,8 +33,8 @@
 //!
 //! **Limits.** For ten seconds nothing is rejected; until then waiting out the target
 //! is all that bounds the queue, and answers ride at the target. The share moves by
-//! Ki·T = 0.7 for each half second's worth of queue: a queue of a second shuts the
-//! door, the empty one opens it by steps of what is free, and so the share
+//! Ki·T = 0.7 for each half second's worth of queue: a queue of a second rejects
+//! all, the empty one admits more by steps of what is free, and so the share
 //! swings, the wider the further the load is beyond the capacity: at ten times all
 //! are rejected every other second, the important ones among them. It knows how many come, not how long they take.
 

@@ -1,4 +1,4 @@
-//! Two times that every law of the CoDel family is made of.
+//! The target delay and the interval of the CoDel family.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! RED: reject a few at random before the queue is full.
+//! RED: random early detection, which rejects a few events at random before the queue is full.
 //!
 //! **Intuition.** A full waiting room turns everybody away at once, and whoever
 //! happens to come then. Better begin earlier: while the room is filling, turn away

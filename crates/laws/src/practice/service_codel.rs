@@ -1,4 +1,4 @@
-//! CoDel for services: while a queue stands, whoever has waited too long goes.
+//! CoDel for services: while a queue stands, events that have waited too long are dropped.
 //!
 //! **Intuition.** Clients of a service do not slow down when one request in a
 //! hundred fails. So keep CoDel's way of *seeing* that a queue stands, by the least
@@ -10,7 +10,7 @@
 //! interval of 100 ms. At its end the service counts as overloaded if
 //! `min > target`, 5 ms, until the end of the next. An event that has waited for
 //! more than `2 · target` is dropped while it does; the first of an interval never
-//! is. Everything is admitted at the door, first in, first out.
+//! is. Every arrival is admitted, first in, first out.
 //!
 //! **Source.** \[Folly\], with its defaults `codel_target_delay` and
 //! `codel_interval`; the article on it is \[Maurer15\].
@@ -20,8 +20,8 @@
 //!
 //! **Limits.** Ten milliseconds of queue are much for a service of 1 ms and nothing
 //! for one of 200 ms, where a burst that would fit into the target tenfold is
-//! dropped; the times do not follow the target, and nobody is told at the
-//! door: what is dropped has waited first. It is blind for priorities. It goes with a
+//! dropped; the times do not follow the target, and nobody is rejected on
+//! arrival: what is dropped has waited first. It is blind for priorities. It goes with a
 //! queue in order of arrival: served newest first, waits are short
 //! whatever stands behind, and `min` sees nothing.
 

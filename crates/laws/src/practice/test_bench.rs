@@ -1,4 +1,4 @@
-//! What the unit tests of these laws tell them.
+//! Shared input for the unit tests of these laws.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Vegas: a concurrency limit that holds a short queue, estimated from response times.
+//! Vegas: a concurrency limit that keeps a short queue, estimated from response times.
 //!
 //! **Intuition.** If the best response time ever seen was r₀ and one now is r, a
 //! share 1 − r₀/r of those inside only waits. TCP Vegas holds that number, the queue,

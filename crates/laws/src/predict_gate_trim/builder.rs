@@ -1,4 +1,4 @@
-//! The constants of the law, checked once.
+//! The builder of the default law: its constants, validated.
 
 use std::time::Duration;
 

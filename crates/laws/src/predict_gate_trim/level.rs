@@ -1,4 +1,4 @@
-//! Priority levels: each waits behind itself and those above it, and for nobody else.
+//! Priority levels: the predicted wait of an event behind its own level and those above.
 //!
 //! The stage serves a higher level first, so a level sees a faster or slower
 //! stage of its own: its queue is the events of its level and of those above,
@@ -68,7 +68,7 @@ struct Level {
     room: f64,
     /// Seconds of work admitted since the gate's interval began.
     admitted: f64,
-    /// Seconds of work admitted a second, of late.
+    /// Seconds of work admitted a second, recently.
     load: f64,
     /// The sum of `load` over the levels above.
     load_above: f64,

@@ -1,13 +1,12 @@
 //! Predict, gate, trim: the default admission law.
 //!
-//! **Intuition.** A guest who asks at the door of a full restaurant wants one
-//! number: how long until there is a table? The host knows who waits, how long a
-//! meal takes and how many tables there are. If the wait and the meal fit into
-//! the guest's evening, welcome; if not, a word at once is worth more than an
-//! hour in the hall. The target is the *only* thing that an operator states.
+//! **Intuition.** When an event arrives, the stage knows what is queued, how long each class
+//! takes to serve and how many workers there are. So it can predict the response time. If the
+//! prediction is within the target, the event is admitted; if not, an immediate rejection is worth
+//! more than an answer that comes too late. The target is the *only* thing that an operator states.
 //!
-//! **Why the obvious way fails.** Watching response times and closing the door
-//! when they grow reacts a queue too late: what is measured now was let in long
+//! **Why the obvious way fails.** Rejecting events
+//! when response times grow reacts a queue too late: what is measured now was let in long
 //! ago, so such a law swings between too much and too little
 //! ([`ResponseTime`](crate::ResponseTime) shows it). A law that steers the
 //! percentile *to* its target fails more quietly: it lets the queue grow until
@@ -29,19 +28,18 @@
 //!    response times exceeds the target, predictions are too rosy and `g` grows.
 //!
 //! *How many work* is decided by trials (`useful_workers/`): where the workers crowd something
-//! that they wait for, in an overload, fewer of them do as much, and the rest wait at the door.
+//! that they wait for, in an overload, fewer of them do as much, and the rest wait in the queue.
 //!
-//! *How fast they work* is what has come out of late; where it stays away, that is
-//! noticed before the slow ones have come out (`stall/`).
+//! *How fast they work* is measured by recent completions; where they cease, that is
+//! noticed before the slow events complete (`stall/`).
 //!
 //! *Whose turn it is* decides while not all can be served: a client that has had
-//! more than its share of late leaves the queue to those who have had less
+//! more than its share recently leaves the queue to those who have had less
 //! (`clients.rs`, `fair_share.rs`), and a class that has had more than its weight leaves
 //! it to the others of its priority (`class_shares.rs`). What the modest leave over is
 //! the greedy one's, and without an overload nobody is rejected for it.
 //!
-//! A reserve keeps a trickle of classes flowing that the estimates would shut
-//! out. At the head of the queue an event is dropped if it would come too late,
+//! A reserve admits a few events of classes that the estimates would exclude. At the head of the queue an event is dropped if it would come too late,
 //! and while the gate is narrow and the oldest events have used up half of their
 //! time the newest is served first, for it still has time left.
 //! On a stage of one or two workers a single event may wait that long for a worker;
@@ -330,7 +328,7 @@ impl PredictGateTrim {
     fn drain(&self, backlog: &Backlog<'_>) -> f64 {
         match self.useful.known() {
             Some((rate, _)) => rate * self.service_mean(),
-            None => f64::from(backlog.workers.get()) * self.stall.pace(),
+            None => f64::from(backlog.workers.get()) * self.stall.speed(),
         }
     }
 
@@ -402,8 +400,8 @@ impl AdmissionLaw for PredictGateTrim {
             let value = f64::from(useful.get());
             visit(Reading { name: "useful_workers_count", class: None, value });
         }
-        if self.stall.pace() < 1.0 {
-            visit(Reading { name: "pace_ratio", class: None, value: self.stall.pace() });
+        if self.stall.speed() < 1.0 {
+            visit(Reading { name: "service_speed_ratio", class: None, value: self.stall.speed() });
         }
         for index in 0..self.promises.len() {
             let class = ClassId::new(index);

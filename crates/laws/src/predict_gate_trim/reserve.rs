@@ -1,7 +1,7 @@
-//! The reserve: a trickle for classes that the estimates would otherwise shut out.
+//! The reserve: a minimum admission rate for classes that the estimates would exclude.
 //!
 //! A class that is never admitted is never measured, so an estimate that is
-//! wrong once would stay wrong for ever; and a class whose service alone exceeds
+//! wrong once would stay wrong indefinitely; and a class whose service alone exceeds
 //! its target would never be served while others queue. Each class has a small
 //! token bucket for these two cases, used only while the queue is short enough
 //! to leave half of the target.

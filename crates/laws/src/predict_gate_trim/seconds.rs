@@ -1,4 +1,4 @@
-//! Durations in seconds, for where it is done for each event.
+//! Fast conversion of durations to seconds.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How long an event of each class takes to serve.
+//! The service-time model: how long an event of each class takes to serve.
 //!
 //! A rare class has too few samples to be believed and too many users to be
 //! rejected. Its estimates are therefore shrunk towards those of the stage as a

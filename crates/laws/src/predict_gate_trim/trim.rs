@@ -1,4 +1,4 @@
-//! The trim: feedback that corrects the predicted wait by the real percentile.
+//! The trim: feedback that corrects the predicted wait by the measured percentile.
 //!
 //! The prediction is a model, and a model is wrong where the stage differs from
 //! it: workers that share a processor, a queue inside the handler, batches. What

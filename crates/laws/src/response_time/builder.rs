@@ -1,10 +1,10 @@
-//! The controller's parameters, checked once.
+//! The builder of the response-time controller: its parameters, validated.
 
 use std::time::Duration;
 
 use tamarisk_control::{Class, Classes, PerSecond, Ratio};
 
-use super::{Controller, Parameters, ResponseTime};
+use super::{ClassController, Parameters, ResponseTime};
 use crate::constants::constants;
 use crate::smoothed_percentile::Period;
 
@@ -202,8 +202,9 @@ impl<'a> ResponseTimeBuilder<'a> {
         ResponseTime { parameters: self.parameters, controllers: self.controllers() }
     }
 
-    pub(crate) fn controllers(&self) -> Box<[Controller]> {
-        let controller = |(_, class): (_, &Class)| Controller::new(class.target, &self.parameters);
+    pub(crate) fn controllers(&self) -> Box<[ClassController]> {
+        let controller =
+            |(_, class): (_, &Class)| ClassController::new(class.target, &self.parameters);
         self.classes.iter().map(controller).collect()
     }
 

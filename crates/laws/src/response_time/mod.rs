@@ -12,7 +12,7 @@
 //! err < err_i:  rate ← rate + adj_i · −(err − c_i)
 //! ```
 //! The rate stays between `rate_min` and `rate_max` and feeds a token bucket at
-//! the stage's door. Each class has a controller and a bucket of its own; the
+//! the stage's queue. Each class has a controller and a bucket of its own; the
 //! papers' cascade between classes [Welsh02 §7.2.3] is a law of its own,
 //! [`Multiclass`](crate::Multiclass).
 //!
@@ -30,11 +30,11 @@
 //!   errors come fast, and must not read as good service.
 
 mod builder;
-mod controller;
+mod class_controller;
 
 pub(crate) use builder::ResponseTimeConstants;
 pub use builder::{InvalidResponseTime, ResponseTimeBuilder};
-pub(crate) use controller::Controller;
+pub(crate) use class_controller::ClassController;
 
 use tamarisk_control::{
     AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Finished, Reading, Timestamp,
@@ -50,7 +50,7 @@ const DEPTH: f64 = 10.0;
 #[derive(Clone, Debug)]
 pub struct ResponseTime {
     parameters: Parameters,
-    controllers: Box<[Controller]>,
+    controllers: Box<[ClassController]>,
 }
 
 /// The parameters of [Welsh03 fig. 4], by its names.
@@ -84,7 +84,7 @@ impl ResponseTime {
 }
 
 /// A period of `controller` ended with this error: moves its rate.
-fn steer(controller: &mut Controller, now: Timestamp, err: f64, parameters: &Parameters) {
+fn steer(controller: &mut ClassController, now: Timestamp, err: f64, parameters: &Parameters) {
     if err > parameters.err_d {
         controller.lower(now, parameters.adj_d, parameters);
     } else {
@@ -93,14 +93,14 @@ fn steer(controller: &mut Controller, now: Timestamp, err: f64, parameters: &Par
 }
 
 /// Holds each class to its target in `classes` from now on.
-pub(crate) fn set_targets(controllers: &mut [Controller], classes: &Classes) {
+pub(crate) fn set_targets(controllers: &mut [ClassController], classes: &Classes) {
     for (controller, target) in controllers.iter_mut().zip(classes.targets()) {
         controller.monitor.set_target(target);
     }
 }
 
 /// Shows the rate and the percentile of each class.
-pub(crate) fn show(controllers: &[Controller], visit: &mut dyn FnMut(Reading<'_>)) {
+pub(crate) fn show(controllers: &[ClassController], visit: &mut dyn FnMut(Reading<'_>)) {
     for (index, controller) in controllers.iter().enumerate() {
         let class = Some(ClassId::new(index));
         visit(Reading { name: "rate_per_second", class, value: controller.rate() });

@@ -1,4 +1,4 @@
-//! What each class of one priority level has had of late, in proportion to its weight.
+//! The recent usage of each class of one priority level, in proportion to its weight.
 //!
 //! The places in the queue are given to classes as they are given to clients
 //! (`fair_share.rs`), but for one thing: with w_k the weight of class k and w the least

@@ -1,4 +1,4 @@
-//! What each client has had of late, in a space that does not grow with them.
+//! The recent usage of each client, in bounded memory.
 //!
 //! A table with a row for each client is as large as a hostile client likes. A
 //! count-min sketch \[Cormode05 §3\] has a fixed number of cells in two rows: a

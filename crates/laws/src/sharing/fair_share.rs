@@ -1,4 +1,4 @@
-//! The share beyond which one has to leave the queue to others.
+//! The fair share: the usage above which a client is rejected while others wait.
 //!
 //! Under overload a queue is all there is to share: who asks more often finds the
 //! places in it more often. So places are given by what one has had already. Who

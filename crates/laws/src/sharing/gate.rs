@@ -1,4 +1,4 @@
-//! The standing-queue gate: a burst may fill the target, a standing queue may not.
+//! The standing-queue gate: a burst may use the whole target, a standing queue may not.
 //!
 //! A queue that empties now and then absorbs bursts and does good. A queue that
 //! never empties only adds its length to every response time: the throughput
@@ -43,7 +43,7 @@ pub(crate) struct Gate {
     standing_wait: f64,
 }
 
-/// A stretch of time that the gate has judged.
+/// An observation window that the gate has judged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interval {
     pub(crate) length: Duration,

@@ -1,5 +1,5 @@
-//! Who may use how much of an overloaded stage: classes by their weights, clients alike. Parts
-//! of more than one law.
+//! Fair sharing of an overloaded stage: classes by their weights, clients equally. Parts of more
+//! than one law.
 
 pub(crate) mod class_shares;
 pub(crate) mod clients;

@@ -1,4 +1,4 @@
-//! Sandstorm's batching controller: the smallest batch that keeps throughput high.
+//! Sandstorm's batching controller: the smallest batch that keeps the throughput high.
 //!
 //! **Intuition.** A postman who walks to each house when its letter comes wears out
 //! his shoes; one who waits for a full bag delivers yesterday's news. The bag that

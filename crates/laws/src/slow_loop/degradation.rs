@@ -1,12 +1,12 @@
-//! The papers' service degradation: less quality rather than fewer answers.
+//! The papers' service degradation: lowers the quality of answers instead of rejecting events.
 //!
-//! **Intuition.** A kitchen that falls behind serves plainer plates before it sends
-//! guests away. The stage keeps a *quality factor*; its handler reads it, and does
+//! **Intuition.** An overloaded service does less for each event before it rejects events.
+//! The stage keeps a *quality factor*; its handler reads it, and does
 //! that much of what it would do at full quality: fewer checksums, smaller images,
 //! fewer hits.
 //!
-//! **Why the obvious way fails.** Quality has an end. When even the plainest plate
-//! takes too long for so many guests, only the door helps; and a door that rejects
+//! **Why the obvious way fails.** Quality has an end. When even the least quality
+//! takes too long for so many events, only admission control helps; and one that rejects
 //! from the start keeps response times so well that quality is never asked for.
 //! So the papers shut the one off while the other can still give
 //! ([`AdmissionWhenSpent`]).
@@ -30,8 +30,8 @@
 //!
 //! **Limits.** It swings between half the target and the target, and beyond, as it sees
 //! a change one response time late [Welsh02 fig. 56]. With [`AdmissionWhenSpent`] the
-//! pair swings too, once the door keeps response times below half of the target:
-//! quality rises a step, the door is opened, and all who were rejected are in the
+//! pair swings too, once admission control keeps response times below half of the target:
+//! quality rises a step, admission opens, and all who were rejected are in the
 //! queue at once.
 
 use std::time::Duration;
@@ -376,11 +376,11 @@ mod tests {
 
     #[test]
     fn the_door_is_the_laws_only_while_quality_is_spent() {
-        let mut door = AdmissionWhenSpent::new(Threshold::new(0));
+        let mut law = AdmissionWhenSpent::new(Threshold::new(0));
         let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
         let mut admits = |strain| {
-            door.on_quality(strain);
-            door.on_arrival(Timestamp::ZERO, &arrival, &BACKLOG) == Decision::Admit
+            law.on_quality(strain);
+            law.on_arrival(Timestamp::ZERO, &arrival, &BACKLOG) == Decision::Admit
         };
         assert!(admits(Strain::Eased) && admits(Strain::Partial));
         assert!(!admits(Strain::Spent) && !admits(Strain::Fixed));

@@ -1,5 +1,4 @@
-//! The laws that change nothing, for stages that are to stay as they were built
-//! and to compare the others with.
+//! Fixed laws: workers, batch, quality and termination stay as configured.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

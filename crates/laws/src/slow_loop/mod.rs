@@ -1,4 +1,4 @@
-//! The slow loops: what a stage does about overload besides rejecting.
+//! The slow loops: laws that change workers, batches, quality and termination once a tick.
 //!
 //! [`PoolSizing`], [`ThroughputBatching`], [`Degradation`] and
 //! [`TerminationThreshold`] are the papers'; [`FixedWorkers`] and its like change

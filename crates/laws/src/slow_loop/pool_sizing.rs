@@ -1,5 +1,5 @@
-//! Sandstorm's thread-pool controller: more workers for a long queue, fewer when
-//! they idle, and never again so many that they hinder each other.
+//! Sandstorm's thread-pool controller: adds workers for a long queue, removes idle ones, and steps
+//! back when throughput falls.
 //!
 //! **Intuition.** A shop opens another till when the line is long, and closes tills
 //! where nobody has come for a while. If after opening one the *whole shop* serves
@@ -7,8 +7,8 @@
 //! number of tills that served most.
 //!
 //! **Why the obvious way fails.** A queue alone says nothing about whether another
-//! worker helps. A stage that is overloaded has a long queue for ever, so a rule
-//! that adds workers for a queue adds them for ever, and throughput falls with each
+//! worker helps. A stage that is overloaded always has a long queue, so a rule
+//! that adds workers for a queue never stops adding them, and throughput falls with each
 //! [Welsh02 fig. 31a].
 //!
 //! **Mechanism** [Welsh02 §5.4.1]. Once a second, with X the weighted moving average
@@ -27,7 +27,7 @@
 //!   falls because nobody asks, and the pool would jump to n*, which may be larger.
 //!   While nothing is queued, nothing is compared.
 //! - *A record ages.* After a step back X* is lowered to the X that called for it.
-//!   Else a stage whose events became dearer would be taken to thrash for ever.
+//!   Else a stage whose events became dearer would be taken to thrash indefinitely.
 //! - After a step back the average begins anew, as it speaks of another size.
 //! - Workers are idle for 5 s if the least number of idle ones at any instant of
 //!   5 s was so many. That takes between 5 and 10 s from a worker's last event.

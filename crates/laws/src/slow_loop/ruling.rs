@@ -1,4 +1,4 @@
-//! All laws of one stage, as live stages and simulated ones carry them.
+//! All laws of one stage in one value, for live and simulated stages.
 
 use tamarisk_control::{
     Activity, AdmissionLaw, BatchLaw, Classes, QualityLaw, TerminationLaw, Timestamp, WorkersLaw,

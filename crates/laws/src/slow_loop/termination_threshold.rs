@@ -1,13 +1,13 @@
-//! SERT's threshold controller: the more is lost, the sooner the overdue are ended.
+//! SERT's threshold controller: the more events are lost, the sooner overdue events are terminated.
 //!
 //! **Intuition.** One in two hundred requests takes a hundred times as long as the
 //! others, and half of all work goes into it. At leisure let it run: its answer may
-//! be of use yet. When others are turned away, end it once it is overdue, and a
+//! be of use yet. When others are rejected, end it once it is overdue, and a
 //! hundred short ones fit into its place [SERT06 §2.2].
 //!
 //! **Why the obvious way fails.** A fixed limit is wrong twice: a short one ends
 //! requests that there was time for, a long one lets them crowd out the rest
-//! [SERT06 fig. 15]. Rejecting them at the door would be better still, but they do
+//! [SERT06 fig. 15]. Rejecting them on arrival would be better still, but they do
 //! not look long from outside.
 //!
 //! **Mechanism** [SERT06 §3.2]. After each interval, with

@@ -1,4 +1,4 @@
-//! Throughput by the interval, smoothed: what pool sizing and batching steer by.
+//! Throughput for each interval, smoothed: the input of pool sizing and batching.
 
 use std::time::Duration;
 

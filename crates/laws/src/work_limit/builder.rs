@@ -1,4 +1,4 @@
-//! The constants of the law, checked once.
+//! The builder of the work limit: its constants, validated.
 
 use tamarisk_control::{Classes, Concurrency};
 

@@ -1,4 +1,4 @@
-//! How many an upstream works at, from the services that this number implies.
+//! Estimates the number of an upstream's workers from service times at each concurrency.
 //!
 //! Before c workers, first come first served, the service of a request that found n in flight,
 //! itself included, begins when it is sent if n ≤ c, else at the (n − c)-th end after that. So

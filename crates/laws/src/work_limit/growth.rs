@@ -1,4 +1,4 @@
-//! How the limit of an upstream that is not known to be full grows.
+//! The growth of the limit while the upstream is not known to be saturated.
 //!
 //! It only guards against a step: it leaves room above what is in flight, and is doubled when
 //! it is reached while answers are unhurried, or a queue would do no harm yet.
@@ -17,7 +17,7 @@ const HURRY: f64 = 1.2;
 const HURRY_MAX: f64 = 5.0;
 /// … or less than this share of what can be promised: then a queue in the upstream does no harm.
 pub(super) const HARMLESS: f64 = 0.2;
-/// There is so much room above the most in flight of late, and so many places more.
+/// There is so much room above the recent most in flight, and so many places more.
 const HEADROOM: f64 = 1.25;
 
 /// Answers to requests that were sent since the limit last grew.

@@ -1,4 +1,4 @@
-//! Places that are kept free of long work, for short work that it would make late.
+//! Places reserved for short work, which long work would delay.
 //!
 //! An upstream serves what it gets first come, first served. A request of 5 ms with a target of
 //! 100 ms that finds all workers at reports of 400 ms is late, however short the queue. As in

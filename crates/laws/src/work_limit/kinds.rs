@@ -1,4 +1,4 @@
-//! Kinds of work: what each takes, and how many are inside.
+//! Kinds of work: the service time of each, and how many of each are inside.
 //!
 //! Events of one class may differ in work a hundredfold. A kind is a class and the number
 //! that the event brought along ([`Arrival::kind`](tamarisk_control::Arrival::kind)); events whose kind

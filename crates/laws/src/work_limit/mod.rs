@@ -1,4 +1,4 @@
-//! Work limit: how much work may be in flight to an upstream that cannot be seen into.
+//! Work limit: limits the work in flight to an upstream that cannot be observed.
 //!
 //! **Intuition.** A proxy sees what it has sent and what came back, not the workers behind the
 //! port. If it sends everything on, the queue stands in the upstream, first come, first served.
@@ -38,12 +38,14 @@
 //! apart are one kind: the mean of a mixture stands for all of it.
 
 mod builder;
+mod client_patience;
 mod curve;
 mod growth;
 pub(crate) mod kept_places;
 pub(crate) mod kinds;
 mod place_share;
 mod promises;
+mod queue_trim;
 mod search;
 pub(crate) mod service;
 mod sharing;
@@ -56,8 +58,10 @@ use std::time::Duration;
 
 pub(crate) use builder::WorkLimitConstants;
 pub use builder::{InvalidWorkLimit, WorkLimitBuilder};
+use client_patience::ClientPatience;
 use kinds::{Kind, Kinds};
 use promises::Promises;
+use queue_trim::QueueTrim;
 use search::{Answered, Mode, Search};
 use service::Answer;
 use sharing::Sharing;
@@ -85,22 +89,8 @@ const DUE_SERVICES: f64 = 5.0;
 /// Whoever has waited for less is not dropped: the decision would be chance.
 const WAITED_MIN: f64 = 0.005;
 
-/// The share of the queue is looked at after so many answers, …
-const TRIM_EVERY: u32 = 100;
-/// … and shrinks if more of them were late than this share of those that may be.
-const TRIM_LATE: f64 = 0.3;
-const TRIM_DOWN: f64 = 0.85;
-const TRIM_UP: f64 = 0.02;
-/// It grows by this factor if a place was free while somebody was rejected.
-const TRIM_FREE: f64 = 1.1;
-const TRIM_MIN: f64 = 0.1;
-
-/// How long clients wait is learned over so many of those that left.
-const LEAVERS: f64 = 16.0;
-/// Whoever waits for this share of it might have left as well, …
-const PATIENCE_NEAR: f64 = 0.8;
-/// … and it counts if more than this share of those did.
-const LEAVING_MOST: f64 = 0.5;
+/// The share of answers that are out of reach is an average over so many.
+const REACH_ANSWERS: f64 = 100.0;
 
 /// Holds the work in flight to an upstream near the least that keeps it busy.
 #[derive(Clone, Debug)]
@@ -111,16 +101,8 @@ pub struct WorkLimit {
     stall: Stall,
     streams: Streams,
     sharing: Sharing,
-    /// What is left of the queue's bound after trimming, from 0.1 to 1.
-    trim: f64,
-    answers: u32,
-    late: u32,
-    rejected: bool,
-    /// How long clients wait before they leave, in seconds, and how many have been seen to.
-    patience: f64,
-    leavers: f64,
-    /// Of those that waited nearly so long, the share that left.
-    leaving: f64,
+    trim: QueueTrim,
+    patience: ClientPatience,
     /// The share of answers whose kind takes longer than its target.
     out_of_reach: f64,
     streams_running: u32,
@@ -150,13 +132,8 @@ impl WorkLimit {
             streams: Streams::default(),
             sharing: Sharing::new(classes, &promises),
             promises,
-            trim: 1.0,
-            answers: 0,
-            late: 0,
-            rejected: false,
-            patience: f64::INFINITY,
-            leavers: 0.0,
-            leaving: 0.0,
+            trim: QueueTrim::default(),
+            patience: ClientPatience::default(),
             out_of_reach: 0.0,
             streams_running: 0,
             began: None,
@@ -269,7 +246,7 @@ impl WorkLimit {
             return None;
         }
         let service = kind.service.recent();
-        let kept = self.promises.kept(kind).min(self.of_use());
+        let kept = self.promises.kept(kind).min(self.patience.of_use());
         let left = match arrival.deadline {
             Some(deadline) => deadline.since(now).as_secs_f64().min(kept),
             None => kept,
@@ -277,7 +254,7 @@ impl WorkLimit {
         let share = match kind.flowing {
             Some(_) => QUEUE_STREAMS,
             None if self.search.is_full() || kind.share.kept_to(self.places()).is_some() => {
-                self.trim * QUEUE
+                self.trim.share() * QUEUE
             }
             None => QUEUE_FREE,
         };
@@ -335,7 +312,7 @@ impl WorkLimit {
         kind.service.learn(answer, full, spread);
         let unhurried = kind.service.unhurried().unwrap_or(took);
         let out_of_reach = f64::from(u8::from(unhurried > self.promises.target(kind)));
-        self.out_of_reach += (out_of_reach - self.out_of_reach) / f64::from(TRIM_EVERY);
+        self.out_of_reach += (out_of_reach - self.out_of_reach) / REACH_ANSWERS;
         if kind.flowing.is_some() {
             return;
         }
@@ -352,40 +329,11 @@ impl WorkLimit {
 
     /// Bounds the queue by how late answers are that came through it.
     fn trim(&mut self, response: f64, row: usize, backlog: &Backlog<'_>) {
-        self.answers += 1;
-        self.late += u32::from(response > self.promises.kept(self.kinds.row(row)));
-        if self.answers >= TRIM_EVERY {
-            let share = f64::from(self.late) / f64::from(self.answers);
-            let may = TRIM_LATE * self.promises.may_be_late(self.kinds.row(row));
-            self.trim = if share > may { TRIM_DOWN * self.trim } else { self.trim + TRIM_UP };
-            self.trim = self.trim.clamp(TRIM_MIN, 1.0);
-            (self.answers, self.late) = (0, 0);
+        let kind = self.kinds.row(row);
+        self.trim.on_answer(response > self.promises.kept(kind), self.promises.may_be_late(kind));
+        if backlog.queued_total == 0 && self.in_flight(backlog) < self.places() {
+            self.trim.on_free_place(self.search.is_full());
         }
-        let free = backlog.queued_total == 0 && self.in_flight(backlog) < self.places();
-        if free && std::mem::take(&mut self.rejected) && self.search.is_full() {
-            self.trim = (TRIM_FREE * self.trim).min(1.0);
-        }
-    }
-
-    /// A client has left after so many seconds.
-    fn left(&mut self, waited: f64) {
-        self.leavers = (self.leavers + 1.0).min(LEAVERS);
-        let known = if self.patience.is_finite() { self.patience } else { waited };
-        self.patience = known + (waited - known) / self.leavers;
-        self.leaving += (1.0 - self.leaving) / LEAVERS;
-    }
-
-    /// A client has waited so long and is served.
-    fn stayed(&mut self, waited: f64) {
-        if waited >= PATIENCE_NEAR * self.patience {
-            self.leaving -= self.leaving / LEAVERS;
-        }
-    }
-
-    /// How long an answer is of use, in seconds: as long as most clients wait. That a few leave
-    /// early says nothing of the others.
-    fn of_use(&self) -> f64 {
-        if self.leaving > LEAVING_MOST { self.patience } else { f64::INFINITY }
     }
 }
 
@@ -412,7 +360,7 @@ impl AdmissionLaw for WorkLimit {
             return Decision::Admit;
         }
         if let Some((reason, wait)) = self.objection(now, row, arrival, backlog) {
-            self.rejected = true;
+            self.trim.on_rejection();
             self.sharing.on_rejection(now);
             let after = Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX);
             return Decision::Reject(Rejection::new(reason).retry_after(after));
@@ -430,7 +378,7 @@ impl AdmissionLaw for WorkLimit {
             kind.queued = kind.queued.saturating_sub(1);
             let waited = now.since(waiting.entered).as_secs_f64();
             kind.wait(waited);
-            self.stayed(waited);
+            self.patience.stayed(waited);
             self.start(now, row, backlog);
         }
         verdict
@@ -440,7 +388,8 @@ impl AdmissionLaw for WorkLimit {
         let kind = self.kinds.row(self.kinds.find(waiting.class, waiting.kind));
         let waited = now.since(waiting.entered).as_secs_f64();
         let kept = self.promises.kept(kind);
-        let late = waited + kind.service.recent().min(0.7 * kept) > kept.min(self.of_use());
+        let late =
+            waited + kind.service.recent().min(0.7 * kept) > kept.min(self.patience.of_use());
         if late && waited > WAITED_MIN { Dequeue::Drop } else { Dequeue::Run }
     }
 
@@ -453,7 +402,7 @@ impl AdmissionLaw for WorkLimit {
                 let kind = self.kinds.row_mut(row);
                 kind.queued = kind.queued.saturating_sub(1);
                 if moved.change == Change::Abandoned {
-                    self.left(time);
+                    self.patience.left(time);
                 }
             }
             Change::Parked => {
@@ -512,11 +461,7 @@ impl AdmissionLaw for WorkLimit {
         for (_, kind) in self.kinds.iter() {
             self.streams.observe(seconds, kind, flowing, self.promises.kept(kind));
         }
-        // Patience that nobody loses any more is forgotten.
-        self.leavers *= 0.999;
-        if self.leavers < 0.5 {
-            self.patience = f64::INFINITY;
-        }
+        self.patience.on_tick();
         if !self.stall.is_stalled() {
             let pressed = self.is_pressed();
             let (kinds, promises) = (&mut self.kinds, &self.promises);
@@ -534,14 +479,14 @@ impl AdmissionLaw for WorkLimit {
         show("limit_count", self.search.limit());
         show("saturated_ratio", f64::from(u8::from(self.search.mode() != Mode::Free)));
         show("work_busy_count", self.search.drain().unwrap_or(0.0));
-        show("queue_share_ratio", self.trim * QUEUE);
+        show("queue_share_ratio", self.trim.share() * QUEUE);
         show("stalled_ratio", f64::from(u8::from(self.stall.is_stalled())));
         show("streams_count", f64::from(self.streams_running));
         show("target_out_of_reach_ratio", self.out_of_reach);
         let kinds = self.kinds.iter().filter(|(_, kind)| kind.service.unhurried().is_some());
         show("kinds_count", kinds.count() as f64);
-        if self.patience.is_finite() {
-            show("patience_seconds", self.patience);
+        if let Some(patience) = self.patience.known() {
+            show("patience_seconds", patience);
         }
     }
 

@@ -1,4 +1,4 @@
-//! How many places one kind of long work may have, and when it gets fewer or more.
+//! The limit on places for one kind of long work, and when it falls or rises.
 
 /// Windows in time before the long kind gets a place back, at first and at most.
 const CALM: u32 = 4;

@@ -1,4 +1,4 @@
-//! What is promised to each kind, and what can be kept of it.
+//! The targets of each kind, and which of them can be kept.
 
 use tamarisk_control::{Classes, Priority};
 

@@ -1,4 +1,4 @@
-//! How long work of one kind takes where nobody waits: its unhurried service.
+//! The base service time of one kind of work: how long it takes without queueing.
 //!
 //! Responses of an upstream are service and its own queue. What they are without the queue
 //! is the measure of everything else: of work, of the queue in the upstream, of what can be

@@ -1,4 +1,4 @@
-//! Whose turn it is while not all can be served: clients, and classes by their weights.
+//! Fair sharing under the work limit: clients equally, classes by their weights.
 
 use tamarisk_control::{ClassId, Classes, Priority, Timestamp};
 

@@ -1,4 +1,4 @@
-//! Pauses of the upstream, in which nothing comes out.
+//! Pauses of the upstream, in which nothing completes.
 //!
 //! A collection of garbage, a lost network, a restart: for a while nothing comes back, and then
 //! all of it late. What was in flight meanwhile says nothing of what comes after. It is told

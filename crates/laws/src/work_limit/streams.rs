@@ -1,4 +1,4 @@
-//! Streams: answers that keep their place for as long as they flow.
+//! Streams: responses that hold their place for as long as they last.
 //!
 //! A stream is promised the time to its first data, and that shows at once whether the upstream
 //! had a place for it: one whose first data does not come waits there. So the places of an

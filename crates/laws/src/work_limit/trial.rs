@@ -1,4 +1,4 @@
-//! Whether the work follows the limit: two limits compared.
+//! Compares the work completed under two limits.
 //!
 //! With L₁ < L₂ the limits, X what was done a second, and φ how many times as long it took,
 //! ```text

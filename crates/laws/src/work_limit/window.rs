@@ -1,4 +1,4 @@
-//! What has come out in stretches of time, each under one limit.
+//! Observation windows: the work completed under one limit each.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ impl Answers {
     }
 }
 
-/// A stretch of time under one limit.
+/// An observation window under one limit.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) limit: f64,
@@ -96,7 +96,7 @@ pub(super) struct Pool {
     pub(super) length: f64,
 }
 
-/// The windows of late, oldest first. Rows are those of the kinds.
+/// The recent windows, oldest first. Rows are those of the kinds.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     windows: VecDeque<Window>,

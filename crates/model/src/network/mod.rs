@@ -23,7 +23,7 @@ mod solution;
 
 use tamarisk_control::{Concurrency, PerSecond, Ratio};
 
-pub use self::pattern::{Effect, InvalidPattern, Machines, Outcome, Pattern};
+pub use self::pattern::{Effect, Evaluation, InvalidPattern, Machines, Pattern};
 pub use self::solution::{Limit, Overloaded, Solution, StageSolution};
 use crate::matrix::{Matrix, visits};
 use crate::queueing::{PhaseType, SUM_TOLERANCE, ThreadPenalty, rate};
@@ -32,9 +32,9 @@ use crate::queueing::{PhaseType, SUM_TOLERANCE, ThreadPenalty, rate};
 /// percentiles of a whole network take the cube of this.
 pub const STAGES_MAX: usize = 64;
 
-/// One stage of a network.
+/// A station of a queueing network: one stage, with its service and its workers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stage {
+pub struct Station {
     /// What it is called, uniquely.
     pub name: String,
     /// What an event takes, alone with its worker.
@@ -56,7 +56,7 @@ pub enum Workers {
     ThreadPerEvent,
 }
 
-impl Stage {
+impl Station {
     /// A stage with `workers` that do not get in each other's way.
     pub fn new(name: &str, service: PhaseType, workers: Concurrency) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Stage {
 /// Stages, what comes to them, and the ways between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    stages: Vec<Stage>,
+    stages: Vec<Station>,
     /// r, in events a second
     external: Vec<f64>,
     /// P
@@ -122,7 +122,7 @@ pub enum InvalidNetwork {
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct NetworkBuilder {
-    stages: Vec<Stage>,
+    stages: Vec<Station>,
     arrivals: Vec<(String, PerSecond)>,
     /// From, to (or out) and how often.
     ways: Vec<(String, Option<String>, Ratio)>,
@@ -131,7 +131,7 @@ pub struct NetworkBuilder {
 
 impl NetworkBuilder {
     /// Adds a stage.
-    pub fn stage(mut self, stage: Stage) -> Self {
+    pub fn stage(mut self, stage: Station) -> Self {
         self.stages.push(stage);
         self
     }
@@ -197,7 +197,7 @@ impl NetworkBuilder {
     }
 }
 
-fn position(stages: &[Stage], name: &str) -> Result<usize, InvalidNetwork> {
+fn position(stages: &[Station], name: &str) -> Result<usize, InvalidNetwork> {
     stages.iter().position(|stage| stage.name == name).ok_or_else(|| InvalidNetwork::Unknown {
         name: name.to_owned(),
         known: stages.iter().map(|stage| stage.name.clone()).collect(),
@@ -214,13 +214,13 @@ impl Network {
     ///
     /// # Errors
     /// [`InvalidNetwork::NoArrivals`].
-    pub fn of_stage(stage: Stage, arrivals: PerSecond) -> Result<Self, InvalidNetwork> {
+    pub fn of_stage(stage: Station, arrivals: PerSecond) -> Result<Self, InvalidNetwork> {
         let name = stage.name.clone();
         Self::builder().stage(stage).arrivals(&name, arrivals).build()
     }
 
     /// Its stages, in the order in which they were added.
-    pub fn stages(&self) -> &[Stage] {
+    pub fn stages(&self) -> &[Station] {
         &self.stages
     }
 

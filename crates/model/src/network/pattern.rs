@@ -15,7 +15,7 @@
 use tamarisk_control::Concurrency;
 
 use super::{
-    InvalidNetwork, Limit, Network, Overloaded, STAGES_MAX, Solution, Stage, Workers, position,
+    InvalidNetwork, Limit, Network, Overloaded, STAGES_MAX, Solution, Station, Workers, position,
 };
 use crate::matrix::Matrix;
 use crate::queueing::{PhaseType, STEPS_MAX};
@@ -113,14 +113,14 @@ pub enum InvalidPattern {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
     /// The network as it was.
-    pub before: Outcome,
+    pub before: Evaluation,
     /// And as the pattern makes it.
-    pub after: Outcome,
+    pub after: Evaluation,
 }
 
 /// A network and what it does.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct Evaluation {
     /// The network.
     pub network: Network,
     /// Its bottleneck and the greatest rate that it can bear.
@@ -129,7 +129,7 @@ pub struct Outcome {
     pub solution: Result<Solution, Overloaded>,
 }
 
-impl Outcome {
+impl Evaluation {
     fn of(network: Network) -> Self {
         Self { limit: network.limit(), solution: network.solve(), network }
     }
@@ -160,7 +160,7 @@ impl Network {
     /// [`InvalidPattern`] if it does not apply.
     pub fn effect(&self, pattern: &Pattern) -> Result<Effect, InvalidPattern> {
         let after = self.apply(pattern)?;
-        Ok(Effect { before: Outcome::of(self.clone()), after: Outcome::of(after) })
+        Ok(Effect { before: Evaluation::of(self.clone()), after: Evaluation::of(after) })
     }
 
     /// What `pattern` makes of this network.
@@ -204,13 +204,13 @@ impl Network {
             });
         }
         let steps = workers.iter().zip(service.rates()).enumerate();
-        let pieces = steps.map(|(step, (&workers, &rate))| Stage {
+        let pieces = steps.map(|(step, (&workers, &rate))| Station {
             name: format!("{}.{}", stage.name, step + 1),
             service: PhaseType::step(rate),
             workers: Workers::Bounded(workers),
             ..stage.clone()
         });
-        let inside = Inside {
+        let inside = Subnetwork {
             stages: pieces.collect(),
             entry: service.entry().to_vec(),
             routes: service.routes().clone(),
@@ -232,7 +232,7 @@ impl Network {
             return Err(InvalidNetwork::Stages(count).into());
         }
         let last_machine = self.stages.iter().map(|stage| stage.machine).max().unwrap_or(0);
-        let copy = |copy: u32| Stage {
+        let copy = |copy: u32| Station {
             name: format!("{}.{}", stage.name, copy + 1),
             workers: Workers::Bounded(workers),
             machine: match machines {
@@ -241,7 +241,7 @@ impl Network {
             },
             ..stage.clone()
         };
-        let inside = Inside {
+        let inside = Subnetwork {
             stages: (0..copies.get()).map(copy).collect(),
             entry: vec![1.0 / count as f64; count],
             routes: Matrix::zeros(count, count),
@@ -251,7 +251,7 @@ impl Network {
     }
 
     /// The network with a part in the place of the stage at `index`.
-    fn replaced(&self, index: usize, inside: Inside) -> Result<Self, InvalidPattern> {
+    fn replaced(&self, index: usize, inside: Subnetwork) -> Result<Self, InvalidPattern> {
         let pieces = inside.stages.len();
         let size = self.stages.len() - 1 + pieces;
         if size > STAGES_MAX {
@@ -343,7 +343,7 @@ impl Network {
         if steps > STEPS_MAX {
             return Err(InvalidPattern::Steps(steps));
         }
-        let union = Stage {
+        let union = Station {
             name: name.to_owned(),
             service: PhaseType::joined(&services, &entry, &routes, &exits),
             workers: Workers::Bounded(workers),
@@ -365,7 +365,7 @@ impl Network {
             let back = members.iter().map(|&m| flows[m] * self.routes[(m, from)]);
             ways[(last, i)] = back.sum::<f64>() / total;
         }
-        let mut stages: Vec<Stage> =
+        let mut stages: Vec<Station> =
             others.iter().map(|&other| self.stages[other].clone()).collect();
         stages.push(union);
         distinct(&stages)?;
@@ -375,8 +375,8 @@ impl Network {
 }
 
 /// Stages that take the place of one.
-struct Inside {
-    stages: Vec<Stage>,
+struct Subnetwork {
+    stages: Vec<Station>,
     /// With which of them an event begins.
     entry: Vec<f64>,
     routes: Matrix,
@@ -384,7 +384,7 @@ struct Inside {
     exits: Vec<f64>,
 }
 
-fn distinct(stages: &[Stage]) -> Result<(), InvalidNetwork> {
+fn distinct(stages: &[Station]) -> Result<(), InvalidNetwork> {
     for (index, stage) in stages.iter().enumerate() {
         if stages[..index].iter().any(|earlier| earlier.name == stage.name) {
             return Err(InvalidNetwork::Duplicate(stage.name.clone()));

@@ -1,8 +1,8 @@
-//! A network in equilibrium.
+//! The solution of a network in equilibrium: utilisation, bottleneck, response times.
 
 use tamarisk_control::{Concurrency, PerSecond};
 
-use super::{Network, Stage, Workers};
+use super::{Network, Station, Workers};
 use crate::queueing::{
     Accuracy, Equilibrium, LoadDependent, MultiServer, PhaseServer, PhaseType, ResponseTime,
     Unstable, rate,
@@ -143,7 +143,7 @@ impl Network {
         self.stages.iter().map(|stage| self.centre(stage)).collect()
     }
 
-    fn centre(&self, stage: &Stage) -> Centre {
+    fn centre(&self, stage: &Station) -> Centre {
         let lost = self.penalty.lost(self.threads_on(stage.machine));
         let workers = match stage.workers {
             Workers::Bounded(workers) => workers,

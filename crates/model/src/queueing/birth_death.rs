@@ -1,5 +1,5 @@
-//! The chain that both kinds of exponential centre are: one event more at the
-//! rate λ, one less at `μ(n) = max(0, min(n, s)·μ − φ)`.
+//! The birth–death chain of an exponential centre: one event more at the rate λ, one less at
+//! `μ(n) = max(0, min(n, s)·μ − φ)`.
 //!
 //! **Why the obvious way fails.** The printed sums [Welsh02 eq. 4.4, 4.13] have
 //! terms like (mρ)ᵐ ÷ m!, which overflow with 171 servers, and 1 − ρ, which has

@@ -1,5 +1,5 @@
-//! A stage whose threads get in each other's way: μ depends on how many there are
-//! [Welsh02 §4.2, eq. 4.10–4.15].
+//! A load-dependent centre: its service rate falls with the number of threads [Welsh02 §4.2, eq.
+//! 4.10–4.15].
 //!
 //! **Intuition.** A fifth thread on four processors adds nothing, and from some
 //! number on every thread more takes away from all others.

@@ -1,5 +1,5 @@
-//! M/PH/m: `m` workers whose service is a walk over steps; M/E_r/m among them,
-//! which is what [Welsh02 §4.4] calls a stage that *combines* several steps.
+//! M/PH/m: `m` workers with phase-type service, among them M/E_r/m, which [Welsh02 §4.4] calls a
+//! stage that *combines* several steps.
 //!
 //! **Intuition.** It matters how regular service is: behind E_2, half as variable
 //! as exponential service, the line is about three quarters as long.

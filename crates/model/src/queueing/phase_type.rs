@@ -1,4 +1,4 @@
-//! Service as a walk over steps that take exponential times.
+//! Phase-type distributions: service as a walk over exponential steps.
 //!
 //! **Intuition.** "Parse, then look it up, then in half of the cases read the
 //! disk": a handler is steps, and which come next is chance. If each step takes

@@ -1,4 +1,4 @@
-//! How long an event is inside: mean, variance, percentiles, density.
+//! The response-time distribution of a centre: mean, variance, percentiles, density.
 
 use tamarisk_control::Ratio;
 

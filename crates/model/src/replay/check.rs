@@ -1,4 +1,4 @@
-//! The same law, told the same.
+//! Replays a trace to its law and compares the decisions.
 
 use std::io::Read;
 use std::time::Duration;

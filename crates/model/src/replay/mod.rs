@@ -1,5 +1,5 @@
-//! Recorded runs, once more: [`replay`] asks whether a law still decides as it did
-//! live, [`Workload`] offers what came then to any law in a simulated stage.
+//! Replay of recorded traces: `replay` checks that a law decides as it did live, `Workload` offers
+//! the recorded arrivals to any law in a simulated stage.
 //!
 //! The two are different questions. In a replay the law is told exactly what it was told,
 //! so that what it answers has no effect, and every answer can be compared. In a

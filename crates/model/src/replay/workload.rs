@@ -1,4 +1,4 @@
-//! What came from outside, to be offered to another law.
+//! The arrivals of a trace as a simulated workload.
 
 use std::collections::HashMap;
 use std::io::Read;

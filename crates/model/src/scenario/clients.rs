@@ -1,4 +1,4 @@
-//! Who comes, and when.
+//! The clients of a scenario file: arrivals, patience, retries.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The stages of a scenario as a network that can be solved.
+//! The stages of a scenario as a queueing network with a closed form.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -96,33 +96,37 @@ impl File {
         &self,
         stage: &Stage,
         place: &StagePlace,
-    ) -> Result<crate::network::Stage, Fault> {
+    ) -> Result<crate::network::Station, Fault> {
         let no_form = |span: &Range<usize>, why: &str, expected: &str| {
             let message = format!("stage {:?} has no closed form: {why}", stage.name);
             Fault::new(span.clone(), message, expected).help("simulate it: `tamarisk sim run`")
         };
         if !stage.service_of.is_empty() || !stage.routes_of.is_empty() {
             let expected = "expected the same for all classes";
-            return Err(no_form(&place.key, "its classes are served differently", expected));
+            return Err(no_form(&place.key, "service or routes differ between classes", expected));
         }
         let is_uniform = stage.kinds.is_empty() && stage.lost == Ratio::ZERO;
         if !is_uniform || !stage.outages.is_empty() || !stage.pauses.is_empty() {
             let expected = "expected no kinds, pauses, outages or lost replies";
-            return Err(no_form(&place.key, "not all its work is alike", expected));
+            return Err(no_form(
+                &place.key,
+                "it has kinds, pauses, outages or lost replies",
+                expected,
+            ));
         }
         if stage.workers == Stage::UNLIMITED {
             let expected = "expected a number of them";
-            return Err(no_form(&place.workers, "its workers are unlimited", expected));
+            return Err(no_form(&place.workers, "unlimited workers", expected));
         }
         if stage.stretch != Profile::constant(1.0) {
-            return Err(no_form(&place.slow, "its service changes", "expected none of it"));
+            return Err(no_form(&place.slow, "its service time changes", "expected no change"));
         }
         if self.is_resized(&stage.name) {
             let expected = "expected a number of them";
             return Err(no_form(&place.workers, "a law sets its workers", expected));
         }
         if !stage.batch_cost.is_zero() {
-            return Err(no_form(&place.batch_cost, "batches cost it time", "expected none"));
+            return Err(no_form(&place.batch_cost, "batches have a cost", "expected none"));
         }
         if stage.service.iter().any(|step| step.on.is_some()) {
             return Err(no_form(
@@ -141,13 +145,17 @@ impl File {
                 Some(Concurrency::new(cores as u32))
             }
             _ => {
-                return Err(no_form(&place.speed, "of its speed", "expected whole cores, no knee"));
+                return Err(no_form(
+                    &place.speed,
+                    "its speed is neither full nor whole cores",
+                    "expected whole cores without a knee",
+                ));
             }
         };
         let workers = Concurrency::new(stage.workers);
-        Ok(crate::network::Stage {
+        Ok(crate::network::Station {
             parallelism,
-            ..crate::network::Stage::new(&stage.name, service, workers)
+            ..crate::network::Station::new(&stage.name, service, workers)
         })
     }
 

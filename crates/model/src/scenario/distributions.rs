@@ -1,4 +1,4 @@
-//! Times that are always the same, or drawn.
+//! Constant and random durations in a scenario file.
 
 use std::time::Duration;
 

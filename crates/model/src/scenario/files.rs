@@ -1,4 +1,4 @@
-//! What a scenario takes from other files: traces of live runs, and measured times.
+//! Other files that a scenario names: traces of live runs, and measured durations.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! The laws of a stage.
+//! The laws of a stage in a scenario file.
 
 use tamarisk_control::{Classes, Strain};
 use tamarisk_laws::catalogue::{Laws, Named};

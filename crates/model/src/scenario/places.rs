@@ -1,4 +1,4 @@
-//! Where what the simulator finds wrong stands in the file.
+//! Positions in the scenario file of the faults that the simulator finds.
 
 use std::ops::Range;
 
@@ -78,7 +78,7 @@ impl Places {
                 Fault::new(self.batches.clone(), message, expected)
             }
             InvalidScenario::Span(_) => {
-                Fault::new(self.duration.clone(), message, "expected another time")
+                Fault::new(self.duration.clone(), message, "expected a valid duration")
             }
             InvalidScenario::Global(_) => {
                 Fault::new(self.global.clone(), message, "expected another law, or fewer stages")
@@ -103,23 +103,23 @@ impl Places {
                 (place.routes_of(class), "expected probabilities of 1 in all, or less")
             }
             StageProblem::NoExit { class } => {
-                (place.routes_of(class), "expected a way by which some of them leave")
+                (place.routes_of(class), "expected probabilities that add up to less than 1")
             }
             StageProblem::Steps { .. } | StageProblem::Service { .. } => {
-                (place.service.clone(), "expected another service")
+                (place.service.clone(), "expected a valid distribution")
             }
-            StageProblem::Speed(_) => (place.speed.clone(), "expected another speed"),
-            StageProblem::BatchCost(_) => (place.batch_cost.clone(), "expected another time"),
-            StageProblem::CleanUp(_) => (place.clean_up.clone(), "expected another time"),
-            StageProblem::FirstData(_) => (place.kinds.clone(), "expected another time"),
-            StageProblem::Spans("pauses") => {
-                (place.pauses.clone(), "expected spans in the order of time")
+            StageProblem::Speed(_) => (place.speed.clone(), "expected a positive speed"),
+            StageProblem::BatchCost(_) => (place.batch_cost.clone(), "expected a valid duration"),
+            StageProblem::CleanUp(_) => (place.clean_up.clone(), "expected a valid duration"),
+            StageProblem::FirstData(_) => (place.kinds.clone(), "expected a valid duration"),
+            StageProblem::Intervals("pauses") => {
+                (place.pauses.clone(), "expected intervals in order of time")
             }
-            StageProblem::Spans(_) => {
-                (place.outages.clone(), "expected spans in the order of time")
+            StageProblem::Intervals(_) => {
+                (place.outages.clone(), "expected intervals in order of time")
             }
             StageProblem::Stretch(_) => {
-                (place.slow.clone(), "expected times in order, and finite numbers")
+                (place.slow.clone(), "expected times in order, and finite factors")
             }
             _ => (place.key.clone(), "expected another stage"),
         };
@@ -133,12 +133,12 @@ impl Places {
         let (span, expected) = match problem {
             ClientProblem::Shares(_) => (place.mix.clone(), "expected shares that add up to 1"),
             ClientProblem::Rate(_) | ClientProblem::Users => {
-                (place.changes.clone(), "expected changes in the order of time")
+                (place.changes.clone(), "expected changes in order of time")
             }
             ClientProblem::Greedy => {
                 (place.greedy.clone(), "needs `open = \"100/s\"` and for example `flows = 100`")
             }
-            ClientProblem::Leaves(_) => (place.leaves.clone(), "expected another time"),
+            ClientProblem::Leaves(_) => (place.leaves.clone(), "expected a valid duration"),
             ClientProblem::Unleaving => (place.leaves.clone(), "needs `open = \"100/s\"`"),
             _ => (place.key.clone(), "expected other clients"),
         };

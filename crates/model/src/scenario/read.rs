@@ -1,4 +1,4 @@
-//! From the tables of a file to a scenario that can be simulated.
+//! Reads a scenario from the tables of its file.
 
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
 use tamarisk_laws::catalogue::Laws;

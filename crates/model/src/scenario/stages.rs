@@ -1,4 +1,4 @@
-//! What stages are, and what they share.
+//! The stages and resources of a scenario file.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -20,7 +20,7 @@
 //! about at the head of a queue. Two liberties: all stages tick at the same instants,
 //! and laws that ask for the CPU are told of the workers as if each were a core.
 //!
-//! **Moves.** A law is told of every event that leaves the queue without running, once it is out of
+//! **Events that leave the queue or lose their place.** A law is told of every event that leaves the queue without running, once it is out of
 //! the backlog. At each tick what has run for longer than the law says ([`park_after`]) is parked if
 //! the law names a limit of its own: it runs on, holds no place, and is told of once more when it ends.
 //! In a stage that serves the [earliest due](Discipline::EarliestDue) first, who may not start

@@ -1,4 +1,4 @@
-//! What is wanted.
+//! The objective of tuning: what is maximised.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How the best constants are found.
+//! The search for the best constants.
 
 use super::simplex::climb;
 use super::space::Point;

@@ -1,4 +1,4 @@
-//! The downhill simplex [Nelder65 p. 308], uphill.
+//! The downhill simplex [Nelder65 p. 308], used to maximise.
 
 use super::space::Point;
 

@@ -1,4 +1,4 @@
-//! What may be changed: the constants of a law, each as a number from 0 to 1.
+//! The search space: the constants of a law, each as a number from 0 to 1.
 
 use tamarisk_laws::catalogue::Knob;
 

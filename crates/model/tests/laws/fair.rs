@@ -1,8 +1,6 @@
 //! The laws of Fair07 at work: the droppers and the self-tuning stage in the situations
 //! that they are for, and in those that they are not.
 
-use std::time::Duration;
-
 use tamarisk_control::ClassId;
 use tamarisk_laws::fair::{Form, MovingDropper, SelectiveDropper, SelfTuning};
 
@@ -93,17 +91,13 @@ fn self_tuning_aims_at_its_target_and_so_answers_around_it() {
 
 #[test]
 fn self_tuning_is_a_sample_late_and_pays_for_it_when_a_sample_is_long() {
-    // Half a second at 3690 a second before the first rate is set.
     // Half a second at 3690 a second is let in if a worker is idle when the sample ends in which
-    // the load has grown. When the governor's tick ends it, all are busy; here arrivals and
-    // completions do, for no tick falls on the end of a sample.
-    let worst = [10.0, 10.05, 10.1, 10.15, 10.2, 10.25, 10.3, 10.35, 10.4, 10.45].map(|at| {
-        let mut situation = situations::step_at(at, 10.0);
-        situation.scenario.tick = Duration::from_millis(997);
-        let records = records(FORMS[0], &situation, 1);
-        summarise(&records, situation.classes(), None, (at + 1.0, at + 4.0)).p90
-    });
-    assert!(worst.into_iter().any(|p90| p90 > 1.5), "{worst:?}");
+    // the load has grown: p90s of three seconds, where they are of 0.6 s otherwise. As samples
+    // end with a tick or an event, most have come to end with a tick, and find all busy by then:
+    // it is so in one run of fifteen.
+    let situation = situations::step(10.0).measured(11.0, 14.0);
+    let late = (1..=60).filter(|seed| summary(FORMS[0], &situation, *seed, 0.0).p90 > 1.5).count();
+    assert!(late >= 4, "{late} of 60 runs");
 }
 
 #[test]
@@ -122,7 +116,7 @@ fn the_selective_dropper_serves_at_the_last_moment() {
 }
 
 #[test]
-fn under_the_selective_dropper_the_patient_class_drives_out_the_others() {
+fn under_the_selective_dropper_the_class_with_the_longest_target_drives_out_the_others() {
     let situation = situations::step(10.0);
     let (from, to) = situation.measured;
     let answered = |make| {
@@ -146,7 +140,7 @@ fn the_moving_dropper_gives_up_sooner_the_greater_the_overload() {
 
 #[test]
 fn the_moving_dropper_holds_the_whole_overload_in_its_queue() {
-    // The door is open: what is rejected is told so only after it has waited.
+    // Every arrival is admitted: what is dropped has waited first.
     let sums = summary(MOVING, &situations::uniform(10.0), 1, 2.0);
     assert!(sums.rejected == 0.0 && sums.dropped > 0.85, "{sums:?}");
 }

@@ -43,15 +43,18 @@ const FORMS: [MakeLaw; 2] = [
     |classes| Box::new(OpaqueUpstream::new(classes)),
 ];
 
+/// As many runs as make a mean of this certain to 0.003: a run's deviation is 0.017, for of 7000
+/// answers with the greedy client and without it chance alone makes √(2 ÷ 7000).
+const GREEDY_SEEDS: u64 = 30;
+
 /// One client asks for a hundred times its share. Jain's index of the others is at least
-/// `jain_min`. What they have of what they would have without it is at least `kept_min` on
-/// average, and of each seed 0.05 less: of 7000 answers with it and without it chance alone
-/// makes a deviation of √(2 ÷ 7000) = 0.017.
+/// `jain_min` in each run. What they have of what they would have without it is at least
+/// `kept_min` on average, and in each run 0.07 less, which is four deviations.
 fn check_others(count: u32, times: f64, jain_min: f64, kept_min: f64) {
     let greedy = situations::clients(count, times, 100.0);
     let peaceful = situations::clients(count, times, 1.0);
     for (form, make) in FORMS.iter().enumerate() {
-        let kept = SEEDS.map(|seed| {
+        let kept = (1..=GREEDY_SEEDS).map(|seed| {
             let others = |situation: &Situation| {
                 let records = run(make(situation.classes()), situation, seed);
                 goodput_of_clients(situation, &records, count).split_off(1)
@@ -59,11 +62,13 @@ fn check_others(count: u32, times: f64, jain_min: f64, kept_min: f64) {
             let (with, without) = (others(&greedy), others(&peaceful));
             let index = jain(&with);
             assert!(index >= jain_min, "form {form}, {count} at {times}, seed {seed}: {index:.4}");
-            with.iter().sum::<f64>() / without.iter().sum::<f64>()
+            let kept = with.iter().sum::<f64>() / without.iter().sum::<f64>();
+            let place = format!("form {form}, {count} at {times}, seed {seed}");
+            assert!(kept >= kept_min - 0.07, "{place}: {kept:.3} of what they would have");
+            kept
         });
-        let mean = kept.iter().sum::<f64>() / kept.len() as f64;
-        let enough = mean >= kept_min && kept.iter().all(|kept| *kept >= kept_min - 0.05);
-        assert!(enough, "form {form}, {count} clients at {times}: {mean:.3} of {kept:.3?}");
+        let mean = kept.sum::<f64>() / GREEDY_SEEDS as f64;
+        assert!(mean >= kept_min, "form {form}, {count} clients at {times}: {mean:.4} on average");
     }
 }
 
@@ -71,17 +76,17 @@ fn check_others(count: u32, times: f64, jain_min: f64, kept_min: f64) {
 fn a_client_that_asks_for_a_hundred_times_its_share_takes_little_from_others() {
     // Twenty whose share is a twentieth each. What the others lose, they lose in
     // the first second, to a queue that now is never empty, and to chance.
-    check_others(20, 0.95, 0.99, 0.9);
-    check_others(20, 2.0, 0.99, 0.9);
-    check_others(20, 10.0, 0.99, 0.94);
+    check_others(20, 0.95, 0.99, 0.92);
+    check_others(20, 2.0, 0.99, 0.95);
+    check_others(20, 10.0, 0.99, 0.97);
 }
 
 #[test]
 fn many_others_are_protected_as_well_as_few() {
     // A hundred have 76 answers each in 20 s: chance alone makes an index of 0.987.
-    check_others(100, 0.95, 0.98, 0.92);
-    check_others(100, 10.0, 0.98, 0.92);
-    check_others(5, 0.95, 0.99, 0.87);
+    check_others(100, 0.95, 0.98, 0.935);
+    check_others(100, 10.0, 0.98, 0.975);
+    check_others(5, 0.95, 0.99, 0.925);
 }
 
 #[test]
@@ -98,22 +103,32 @@ fn what_others_leave_over_is_the_greedy_ones() {
     }
 }
 
+/// One run in ten rejects anybody, so that a mean takes many.
+const SHARE_SEEDS: u64 = 200;
+
 #[test]
-fn without_an_overload_nobody_is_rejected_for_its_share() {
+fn without_an_overload_next_to_nobody_is_rejected_for_its_share() {
     // One client makes most of 80 % load, or all of it.
     let most = situations::clients(20, 0.8 * 20.0 / 119.0, 100.0);
     let all = situations::clients(1, 0.8, 1.0);
     for situation in [most, all] {
         for (form, make) in FORMS.iter().enumerate() {
-            let mut rejected = 0;
-            for seed in 1..=20 {
+            let rejected = (1..=SHARE_SEEDS).map(|seed| {
                 let records = run(make(situation.classes()), &situation, seed);
-                rejected += rejected_for_their_share(&records);
-            }
-            // Of 140 000 requests. A queue of 40 ms that stands for a tenth of a second is taken
-            // for an overload, and happens by chance: P(wait > 40 ms) = 0.41 · exp(−80 · 0.04) =
-            // 0.017 for M/M/8 at 0.8. Until it has gone some forty are rejected.
-            assert!(rejected <= [140, 30][form], "form {form}: {rejected}");
+                rejected_for_their_share(&records) as u64
+            });
+            let (all, runs) = rejected.fold((0, 0), |(all, runs), rejected| {
+                (all + rejected, runs + u64::from(rejected > 0))
+            });
+            // A queue of 40 ms that stands for a tenth of a second is taken for an overload, and
+            // happens by chance: P(wait > 40 ms) = 0.41 · exp(−80 · 0.04) = 0.017 for M/M/8 at
+            // 0.8. It does in one of ten runs of 20 s, and until it has gone some forty are
+            // rejected: 0.1 · 40 of 7000 are 0.0006. The form that has to find the number of
+            // workers is slower to see it.
+            let requests = SHARE_SEEDS as f64 * 7000.0;
+            let (share, of_runs) = (all as f64 / requests, runs as f64 / SHARE_SEEDS as f64);
+            let few = share <= [0.0006, 0.0001][form] && of_runs <= [0.12, 0.05][form];
+            assert!(few, "form {form}: {share:.6} of the requests, in {of_runs} of the runs");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What became of each request, and sums over those of a stretch of time.
+//! What became of each request, and sums over those of a window of time.
 
 use tamarisk_control::{ClassId, Classes, Timestamp};
 use tamarisk_laws::Knobs;
@@ -57,7 +57,7 @@ fn seconds(at: Timestamp) -> f64 {
     at.since(Timestamp::ZERO).as_secs_f64()
 }
 
-/// Sums over the requests that ended within a stretch of time.
+/// Sums over the requests that ended within a window of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Summary {
     /// Requests that came in it.
@@ -121,7 +121,7 @@ pub(crate) fn summarise(
     }
 }
 
-/// Seconds from the beginning of a stretch until the stage has settled: from then until its end
+/// Seconds from the beginning of a window until the stage has settled: from then until its end
 /// at least 95 % of the half-seconds have answers, with a p90 within the target. Infinite if it
 /// never does.
 pub(crate) fn settling_time(records: &[Record], classes: &Classes, (step, to): (f64, f64)) -> f64 {

@@ -136,13 +136,8 @@ pub(crate) fn spike() -> Situation {
 
 /// 30 % of capacity, at 10 s `times` the capacity, open loop.
 pub(crate) fn step(times: f64) -> Situation {
-    step_at(10.0, times)
-}
-
-/// The same at another time.
-pub(crate) fn step_at(at: f64, times: f64) -> Situation {
-    let rate = from_to(at, 0.3 * SITE_CAPACITY, times * SITE_CAPACITY);
-    site(Load::poisson(rate), at + 30.0, (at, at + 30.0))
+    let rate = from_to(10.0, 0.3 * SITE_CAPACITY, times * SITE_CAPACITY);
+    site(Load::poisson(rate), 40.0, (10.0, 40.0))
 }
 
 /// 80 % of capacity, while from 20 s to 60 s all work takes 2.5 times as long.
@@ -273,14 +268,14 @@ pub(crate) fn improvable(per_second: f64, long: f64) -> Situation {
     Situation { scenario, capacity: 200.0, measured: (90.0, 250.0) }
 }
 
-/// Always more than enough to do, of 20 ms; beyond 8 at once throughput falls with
-/// each, as in [Welsh02 fig. 31].
+/// Always more than enough to do, of 20 ms. Beyond 8 others at once throughput falls with each,
+/// as in [Welsh02 fig. 31]: `n` do the work of `512 ÷ (n − 1)²` workers.
 pub(crate) fn thrashing() -> Situation {
     let rate = Profile::constant(1000.0);
     let mut situation = exponential_stage(8, 20.0, 1000, rate, 120.0).measured(40.0, 120.0);
     let total = |running: u32| {
-        let running = f64::from(running);
-        running.min(8.0) * (8.0 / running).min(1.0).powi(2)
+        let others = f64::from(running - 1);
+        f64::from(running).min(8.0) * (8.0 / others).min(1.0).powi(2)
     };
     situation.scenario.stages[0].speed = Speed::Totals((1..=100).map(total).collect());
     situation

@@ -41,10 +41,10 @@ fn a_pool_that_would_thrash_is_kept_small() {
         let (sum, knobs) = run(sized, &situation, seed);
         let (rate, many) =
             (sum.completed / situation.capacity, many.completed / situation.capacity);
-        // n workers do n, and beyond 8 512 ÷ n²: one more at a time from 5 to 12 and back, that
-        // is 0.71 of what 8 do on average. A hundred do 512 ÷ 100² = 0.05 of 8.
+        // One worker more at a time, from 5 to 12, and back: 0.78 of what 8 do on average. A
+        // hundred do 512 ÷ 99² = 0.05 of 8.
         assert!(
-            rate > 0.65 && many < 0.01,
+            rate > 0.75 && many < 0.01,
             "seed {seed}: {rate:.2}, and {many:.2} with 100 workers"
         );
         let most = knobs.iter().map(|knobs| knobs.workers.get()).max();
@@ -65,36 +65,36 @@ fn degradation_alone_keeps_a_spike_about_the_target() {
     }
 }
 
-/// Quality, and a door that is shut only when that is not enough.
-struct DoorLast {
-    door: AdmissionWhenSpent<PredictGateTrim>,
+/// Quality, and an admission law that rejects only when that is not enough.
+struct AdmissionLast {
+    admission: AdmissionWhenSpent<PredictGateTrim>,
     quality: Degradation,
 }
 
-impl Governor for DoorLast {
+impl Governor for AdmissionLast {
     fn admission(&self) -> &dyn AdmissionLaw {
-        &self.door
+        &self.admission
     }
 
     fn admission_mut(&mut self) -> &mut dyn AdmissionLaw {
-        &mut self.door
+        &mut self.admission
     }
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
-        self.door.on_finish(now, finished, backlog);
+        self.admission.on_finish(now, finished, backlog);
         self.quality.on_finish(now, finished);
     }
 
     fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Knobs {
         let quality = self.quality.on_tick(now, activity, Leeway::Either);
-        self.door.on_quality(self.quality.strain());
+        self.admission.on_quality(self.quality.strain());
         Knobs { quality, ..plain(1) }
     }
 }
 
-fn door_last(classes: &Classes, least: Ratio) -> DoorLast {
-    DoorLast {
-        door: AdmissionWhenSpent::new(PredictGateTrim::new(classes)),
+fn admission_last(classes: &Classes, least: Ratio) -> AdmissionLast {
+    AdmissionLast {
+        admission: AdmissionWhenSpent::new(PredictGateTrim::new(classes)),
         quality: Degradation::new(classes, least),
     }
 }
@@ -108,12 +108,12 @@ fn with_admission_as_the_last_resort_a_spike_beyond_the_least_quality_is_held_to
     for seed in SEEDS {
         let quality = Box::new(Degradation::new(classes, least));
         let alone = run(SideBySide { quality, ..SideBySide::nothing(1) }, &situation, seed).0;
-        let (with, knobs) = run(door_last(classes, least), &situation, seed);
+        let (with, knobs) = run(admission_last(classes, least), &situation, seed);
         assert!(knobs.iter().any(|knobs| knobs.quality == least));
-        let (with_door, without) = (with.goodput, alone.goodput);
+        let (with_admission, without) = (with.goodput, alone.goodput);
         assert!(
-            without < 5.0 && with_door > 100.0,
-            "seed {seed}: {with_door:.1} and {without:.1} answers in time a second"
+            without < 5.0 && with_admission > 100.0,
+            "seed {seed}: {with_admission:.1} and {without:.1} answers in time a second"
         );
         assert!(with.rejected > 0.5, "seed {seed}: {:.2} rejected", with.rejected);
     }
@@ -121,11 +121,11 @@ fn with_admission_as_the_last_resort_a_spike_beyond_the_least_quality_is_held_to
 
 /// [Welsh02 §7.3.4]: while quality can still fall, nobody is rejected.
 #[test]
-fn while_quality_suffices_the_door_stays_open() {
+fn while_quality_suffices_nobody_is_rejected() {
     let situation = situations::degradable_spike(1000);
     let classes = situation.classes();
     let least = Ratio::saturating(0.01);
-    let (sum, knobs) = run(door_last(classes, least), &situation, 1);
+    let (sum, knobs) = run(admission_last(classes, least), &situation, 1);
     assert!(knobs.iter().all(|knobs| knobs.quality > least));
     assert!(sum.turned_away() == 0.0 && sum.offered > 1000.0, "{sum:?}");
 }

@@ -34,15 +34,15 @@ fn a_sound_scenario_is_accepted() {
 
 #[test]
 fn the_stage_that_is_wrong_is_named() {
-    check(|scenario| scenario.stages.clear(), "a scenario has between 1 and 1000 stages, not 0");
+    check(|scenario| scenario.stages.clear(), "0 stages; a scenario has 1 to 1000");
     check(
         |scenario| scenario.stages.push(stage("back")),
-        "two of a kind (stage) are named \"back\"",
+        "stage name \"back\" is used twice; give each its own",
     );
-    check(|scenario| scenario.stages[1].workers = 0, "stage \"back\": it has no workers");
+    check(|scenario| scenario.stages[1].workers = 0, "stage \"back\": no workers; set at least 1");
     check(
         |scenario| scenario.stages[1].service.clear(),
-        "stage \"back\": for class \"gold\" it has 0 steps; between 1 and 100 are possible",
+        "stage \"back\": class \"gold\" has 0 service steps; use 1 to 100",
     );
     check(
         |scenario| {
@@ -58,11 +58,11 @@ fn the_stage_that_is_wrong_is_named() {
     );
     check(
         |scenario| scenario.stages[0].speed = Speed::Cores(-1.0),
-        "stage \"front\": its speed: a speed of -1 is not a positive number",
+        "stage \"front\": speed: a speed of -1 is not a positive number",
     );
     check(
         |scenario| scenario.stages[0].stretch = Profile::constant(f64::INFINITY),
-        "stage \"front\": its stretch: inf is not a finite number of zero or more",
+        "stage \"front\": slow-down: inf is not a finite number of zero or more",
     );
     check(
         |scenario| scenario.stages[0].service_of = vec![("tin".to_owned(), vec![])],
@@ -74,22 +74,22 @@ fn the_stage_that_is_wrong_is_named() {
 fn ways_that_lead_nowhere_are_rejected() {
     check(
         |scenario| scenario.stages[0].routes[0].to = "bank".to_owned(),
-        "stage \"front\": it routes to \"bank\", and there is no such stage",
+        "stage \"front\": route to unknown stage \"bank\"; name a stage of the scenario",
     );
     check(
         |scenario| scenario.stages[1].routes[0].probability = 1.2,
-        "stage \"back\": the routes of class \"gold\" have probabilities that add up to 1.2",
+        "stage \"back\": route probabilities of class \"gold\" add up to 1.2; each must be positive, their sum at most 1",
     );
     check(
         |scenario| scenario.stages[1].routes[0].probability = f64::NAN,
-        "stage \"back\": the routes of class \"gold\" have probabilities that add up to NaN",
+        "stage \"back\": route probabilities of class \"gold\" add up to NaN; each must be positive, their sum at most 1",
     );
     check(
         |scenario| {
             let back = Route { to: "front".to_owned(), probability: 1.0 };
             scenario.stages[1].routes_of.push(("lead".to_owned(), vec![back]));
         },
-        "stage \"front\": events of class \"lead\" never get out of it: no way leads to the exit",
+        "stage \"front\": events of class \"lead\" never leave: no route leads to the exit; lower a route probability below 1",
     );
 }
 
@@ -97,11 +97,11 @@ fn ways_that_lead_nowhere_are_rejected() {
 fn the_resource_that_is_wrong_is_named() {
     check(
         |scenario| scenario.resources[0] = Resource::pool("database", 0),
-        "resource \"database\": it has no connections",
+        "resource \"database\": no connections; set at least 1",
     );
     check(
         |scenario| scenario.resources[0] = Resource::cores("processor", f64::NAN),
-        "resource \"processor\": its speed: a speed of NaN is not a positive number",
+        "resource \"processor\": speed: a speed of NaN is not a positive number",
     );
 }
 
@@ -110,22 +110,22 @@ fn the_client_that_is_wrong_is_named() {
     let client = |scenario: &mut Scenario, load| scenario.clients[0].load = load;
     check(
         |scenario| scenario.clients[0].entry = "bank".to_owned(),
-        "client \"crowd\": it enters by \"bank\", and there is no such stage",
+        "client \"crowd\": entry is unknown stage \"bank\"; name a stage of the scenario",
     );
     check(
         |scenario| scenario.clients[0].mix = vec![("gold".to_owned(), 0.5)],
-        "client \"crowd\": the shares of its classes add up to 0.5, not to 1",
+        "client \"crowd\": class shares add up to 0.5; they must add up to 1",
     );
     check(
         |scenario| client(scenario, Load::poisson(Profile::constant(-3.0))),
-        "client \"crowd\": its rate: -3 is not a finite number of zero or more",
+        "client \"crowd\": rate: -3 is not a finite number of zero or more",
     );
     check(
         |scenario| {
             let gaps = Distribution::Constant(Duration::ZERO);
             client(scenario, Load::Open { rate: Profile::constant(1.0), gaps });
         },
-        "client \"crowd\": the mean of its gaps is zero",
+        "client \"crowd\": the mean gap is 0s; it must be longer",
     );
     check(
         |scenario| {
@@ -137,22 +137,22 @@ fn the_client_that_is_wrong_is_named() {
             };
             client(scenario, load);
         },
-        "client \"crowd\": its sessions never leave: they are users of a closed load",
+        "client \"crowd\": sessions never leave; use a closed load, or a probability to stay below 1",
     );
     check(
         |scenario| {
             let users = vec![(SECOND, 3), (SECOND, 4)];
             client(scenario, Load::Closed { users, think: exponential(MS) });
         },
-        "client \"crowd\": its counts of users must be at least one, in order of time",
+        "client \"crowd\": user counts are empty or out of order; give at least one, in order of time",
     );
     check(
         |scenario| scenario.clients[0].retry = Retry::backoff(3, exponential(MS), 0.5),
-        "client \"crowd\": a growth of 0.5 is not a finite number of 1 or more",
+        "client \"crowd\": retry growth 0.5 is invalid; use a finite number of at least 1",
     );
     check(
         |scenario| scenario.clients[0].flows = 0,
-        "client \"crowd\": 0 flows; at least 1, and about a million in all, are possible",
+        "client \"crowd\": 0 flows; use at least 1, and about a million in all",
     );
 }
 
@@ -160,11 +160,11 @@ fn the_client_that_is_wrong_is_named() {
 fn time_without_end_and_time_without_anything_in_it_are_rejected() {
     check(
         |scenario| scenario.duration = Duration::ZERO,
-        "a warm-up and a duration of 0ns together: there must be something to measure, \
-         and no more than 833 days of it",
+        "warm-up and duration are 0ns together; the duration must be longer than 0s, and both at most \
+         833 days",
     );
-    check(|scenario| scenario.tick = Duration::ZERO, "a tick of 0ns is not between 1ms and 1s");
-    check(|scenario| scenario.batches = 0, "a scenario has between 1 and 1000 batches, not 0");
+    check(|scenario| scenario.tick = Duration::ZERO, "tick 0ns is out of range; use 1ms to 1s");
+    check(|scenario| scenario.batches = 0, "0 batches; a scenario has 1 to 1000");
     let mut scenario = sound();
     scenario.warm_up = Duration::MAX;
     assert!(Simulation::new(&scenario).is_err());

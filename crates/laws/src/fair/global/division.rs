@@ -1,4 +1,4 @@
-//! The promise of the whole, divided among the stages.
+//! Divides the target of the graph among its stages.
 
 use super::known::Known;
 

@@ -1,4 +1,4 @@
-//! The door: who may come in, given who is inside.
+//! Admission to the graph, by the number of events inside.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is known of a stage.
+//! Smoothed observations of one stage, as the global controller uses them.
 
 use tamarisk_control::global::{StageSample, Times};
 

@@ -1,4 +1,4 @@
-//! The global controller: one promise for a whole graph, kept by all of its stages.
+//! The global controller: one response-time target for a whole graph, kept by all of its stages.
 //!
 //! **Intuition.** Stages that each keep a promise of their own reject in the middle of
 //! the way what others have worked for, and their waits add up to more than anyone was

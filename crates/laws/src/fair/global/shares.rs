@@ -1,4 +1,4 @@
-//! Equation (1): one throughput target, shared over the stages of a graph.
+//! Equation (1) of the thesis: one throughput target, shared among the stages of a graph.
 //!
 //! **Intuition.** A stage in a line has to be as fast as the whole; stages side by
 //! side share the work as they are used. Ask more of one, and it works for a queue
@@ -84,7 +84,9 @@ pub enum InvalidFlows {
 
 /// A cycle of stages that yields at least as many events as go round it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("events go round a cycle for ever, so that no finite throughput would do")]
+#[error(
+    "a cycle of routes has no exit, so no finite throughput suffices; lower a probability on the cycle"
+)]
 pub struct EndlessCycle;
 
 /// What one sample showed, in events.

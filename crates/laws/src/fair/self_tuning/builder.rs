@@ -1,4 +1,4 @@
-//! The law's constants, checked once.
+//! The builder of the self-tuning law: its constants, validated.
 
 use std::time::Duration;
 

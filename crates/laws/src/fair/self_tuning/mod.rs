@@ -1,4 +1,5 @@
-//! The self-tuning stage: measure, identify, place the poles, admit.
+//! The self-tuning stage: measures, identifies the model, places the poles and sets the admission
+//! rate.
 //!
 //! **Intuition.** Little's law says how many events may be inside for the promise to
 //! hold. Let in as many as leave, plus a share of what is missing or minus a share

@@ -1,4 +1,4 @@
-//! A controller that follows its model, and the model that follows the stage.
+//! A controller that is designed anew whenever its identified model changes.
 
 use super::Form;
 use crate::fair::{Arx, Controller, Demands, Design, InfeasibleDesign, OnLineFit, P, Pd, Pi};
@@ -7,7 +7,7 @@ use crate::fair::{Arx, Controller, Demands, Design, InfeasibleDesign, OnLineFit,
 const CONSERVATION: Arx = Arx::of(1.0, 1.0);
 /// The customary bound for a model to control with [Hellerstein04 ch. 2].
 const R_SQUARED_MIN: f64 = 0.8;
-/// The population neither halves by itself nor grows, and an event counts about once.
+/// The population neither halves spontaneously nor grows, and an event counts about once.
 const POSSIBLE_A: std::ops::RangeInclusive<f64> = 0.5..=1.05;
 const POSSIBLE_B: std::ops::RangeInclusive<f64> = 0.25..=2.0;
 /// A model that differs by less needs no new gains.

@@ -1,4 +1,4 @@
-//! Notices that service has become much slower before those whom it holds up have come out.
+//! Stall detection: notices that service has become much slower before the delayed events complete.
 //!
 //! **Intuition.** Who waits for a bus that comes every ten minutes, and has seen none for an
 //! hour, does not wait for the next one in order to learn how long it took.
@@ -9,15 +9,15 @@
 //!
 //! **Mechanism.** Little's law \[Little61\]: workers that are all busy spend their number times the
 //! time that passes, and what comes out is worth what its classes were measured to take. If over a
-//! window that is less than a third, then service is *stalled*: the ratio is the *pace* at which
-//! workers work, and predictions heed it. A stall is over when measured times have caught up, when
+//! window that is less than a third, then service is *stalled*: the ratio is the *speed* of
+//! service, and predictions heed it. A stall is over when measured times have caught up, when
 //! as much comes out as should, or when half of the workers idle; and in any case once all measured
 //! times are of events that have ended since. An event counts when it has ended, in whatever way: its
 //! worker is free.
 //!
 //! A law that is not told what happens, as its ticks stay away, knows of no stall either.
 //!
-//! A window is as long as the longest event of late. Each worker has then ended an event, if service
+//! A window is as long as the longest recent event. Each worker has then ended an event, if service
 //! is as it was: neither a batch that ends together nor long events that happen to meet are a stall.
 //! Of service that is exponential, by chance less than a third of twenty events comes out in one window
 //! of four thousand.
@@ -36,14 +36,14 @@ use tamarisk_control::{Backlog, ClassId, Timestamp};
 
 use super::service_model::{SAMPLES_KEPT, ServiceModel};
 
-/// Service is stalled at less than this pace, …
+/// Service is stalled at less than this speed, …
 const STALLED: f64 = 1.0 / 3.0;
 /// … until it has more than this one.
 const CAUGHT_UP: f64 = 0.8;
-/// No pace is less: a clock that jumps is no service.
-const PACE_MIN: f64 = 0.01;
+/// No speed is less: a clock that jumps is no service.
+const SPEED_MIN: f64 = 0.01;
 
-/// A window lasts as long as the longest event of late, and until so many could have ended.
+/// A window lasts as long as the longest recent event, and until so many could have ended.
 const WINDOW_EVENTS: f64 = 20.0;
 
 /// At the promised percentile an event of a stalled service takes so many times what it does on
@@ -69,7 +69,7 @@ pub(crate) struct Stall {
     ended: Box<[u32]>,
     /// What an average event takes, in seconds, while service is stalled, or zero.
     seconds: f64,
-    pace: f64,
+    speed: f64,
     /// So many events more end until a stall that no window confirms is over.
     heeded_for: usize,
 }
@@ -83,22 +83,22 @@ impl Stall {
             workers: 0,
             ended: vec![0; classes].into(),
             seconds: 0.0,
-            pace: 1.0,
+            speed: 1.0,
             heeded_for: 0,
         }
     }
 
     /// The work that workers do, in parts of what was measured: 1 unless service is stalled.
     #[inline]
-    pub(super) fn pace(&self) -> f64 {
-        self.pace
+    pub(super) fn speed(&self) -> f64 {
+        self.speed
     }
 
     /// What an event takes at least, in seconds, where on average it was measured to take
     /// `mean`; zero unless service is stalled.
     #[inline]
     pub(super) fn service_min(&self, mean: f64) -> f64 {
-        if self.is_stalled() { QUANTILE * mean / self.pace } else { 0.0 }
+        if self.is_stalled() { QUANTILE * mean / self.speed } else { 0.0 }
     }
 
     /// A worker is idle, or may have been: a window begins when all are busy again.
@@ -144,12 +144,12 @@ impl Stall {
     /// What is known otherwise need not be guessed.
     #[inline]
     pub(super) fn end(&mut self) {
-        (self.seconds, self.pace) = (0.0, 1.0);
+        (self.seconds, self.speed) = (0.0, 1.0);
     }
 
     #[inline]
     fn is_stalled(&self) -> bool {
-        self.pace < 1.0
+        self.speed < 1.0
     }
 
     #[inline]
@@ -192,10 +192,10 @@ impl Stall {
         let events = self.ended.iter().zip(model.means());
         let done: f64 = events.map(|(&ended, mean)| f64::from(ended) * mean).sum();
         // With no event out yet, one is about to be.
-        let pace = (done.max(average) / spent).max(PACE_MIN);
+        let speed = (done.max(average) / spent).max(SPEED_MIN);
         let most = if self.is_stalled() { CAUGHT_UP } else { STALLED };
-        if pace < most && self.is_told(now) {
-            (self.seconds, self.pace) = (average / pace, pace);
+        if speed < most && self.is_told(now) {
+            (self.seconds, self.speed) = (average / speed, speed);
             self.heeded_for = SAMPLES_KEPT;
         } else {
             self.end();
@@ -205,10 +205,10 @@ impl Stall {
 
     /// Measured times catch up with a stall, event by event.
     fn follow(&mut self, backlog: &Backlog<'_>, model: &ServiceModel) {
-        self.pace = (model.stage_mean() / self.seconds).max(PACE_MIN);
+        self.speed = (model.stage_mean() / self.seconds).max(SPEED_MIN);
         self.heeded_for = self.heeded_for.saturating_sub(1);
         let idles = backlog.running_total < backlog.workers.get() / 2;
-        if self.pace > CAUGHT_UP || self.heeded_for == 0 || idles {
+        if self.speed > CAUGHT_UP || self.heeded_for == 0 || idles {
             self.end();
         }
     }

@@ -44,7 +44,7 @@ impl Stage {
             self.tick();
             (0..size).for_each(|_| self.finish(&full()));
         }
-        self.stall.pace()
+        self.stall.speed()
     }
 
     fn tick(&mut self) {
@@ -70,16 +70,16 @@ fn full() -> Backlog<'static> {
     backlog(&[9], &[WORKERS])
 }
 
-fn close(pace: f64, expected: f64) -> bool {
-    (pace - expected).abs() < 0.01
+fn close(speed: f64, expected: f64) -> bool {
+    (speed - expected).abs() < 0.01
 }
 
 #[test]
 fn it_is_noticed_while_all_that_is_known_is_quick() {
     let mut stage = Stage::new();
     // Eight workers, 20 ms each: one every 2.5 ms. Now one every 12.5 ms.
-    let pace = stage.end(10, 1, 12);
-    assert!(close(pace, 2.5 / 12.0), "{pace}");
+    let speed = stage.end(10, 1, 12);
+    assert!(close(speed, 2.5 / 12.0), "{speed}");
     let service = stage.stall.service_min(0.020);
     assert!(close(service, 1.3 * 0.020 * 12.0 / 2.5), "{service}");
 }
@@ -101,7 +101,7 @@ fn that_nothing_comes_out_is_noticed_at_a_tick() {
     stage.nanos += 1_000_000_000;
     stage.tick();
     // One event of 20 ms, of eight seconds of work.
-    assert!(close(stage.stall.pace(), PACE_MIN), "{}", stage.stall.pace());
+    assert!(close(stage.stall.speed(), SPEED_MIN), "{}", stage.stall.speed());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn while_a_worker_is_idle_nothing_is_known() {
         stage.end(2, 1, 12);
         stage.idle(WORKERS - 1);
     }
-    assert_eq!(stage.stall.pace(), 1.0);
+    assert_eq!(stage.stall.speed(), 1.0);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn it_is_over_when_measured_times_have_caught_up() {
     let mut stage = Stage::new();
     stage.end(10, 1, 12);
     let mut events = 0;
-    while stage.stall.pace() < 1.0 {
+    while stage.stall.speed() < 1.0 {
         stage.learn(96);
         stage.end(1, 1, 12);
         events += 1;
@@ -141,9 +141,9 @@ fn it_is_over_when_half_of_the_workers_idle() {
     let mut stage = Stage::new();
     stage.end(10, 1, 12);
     stage.idle(WORKERS / 2);
-    assert!(stage.stall.pace() < 1.0);
+    assert!(stage.stall.speed() < 1.0);
     stage.idle(WORKERS / 2 - 1);
-    assert_eq!(stage.stall.pace(), 1.0);
+    assert_eq!(stage.stall.speed(), 1.0);
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn unconfirmed_it_is_over_after_as_many_events_as_are_remembered() {
     for _ in 1..SAMPLES_KEPT {
         stage.idle(WORKERS - 1);
     }
-    assert!(stage.stall.pace() < 1.0);
+    assert!(stage.stall.speed() < 1.0);
     stage.idle(WORKERS - 1);
-    assert_eq!(stage.stall.pace(), 1.0);
+    assert_eq!(stage.stall.speed(), 1.0);
 }
 
 #[test]
@@ -178,6 +178,6 @@ fn a_law_that_was_told_nothing_for_seconds_knows_of_none() {
             stage.tick();
         }
         stage.finish(&full());
-        assert_eq!(stage.stall.pace(), 1.0);
+        assert_eq!(stage.stall.speed(), 1.0);
     }
 }

@@ -1,9 +1,9 @@
-//! How many of a stage's workers are of use.
+//! Useful workers: how many of a stage's workers raise its throughput.
 //!
 //! **Intuition.** Sixty-four clerks who share eight telephones serve no more callers than
 //! eight do. Each call only takes eight times as long, and who is let into the
 //! line of telephones can no longer be rejected, overtaken or dropped. So the rest had
-//! better wait at the door, where the law can judge them.
+//! better wait in the stage's queue, where the law decides about them.
 //!
 //! **Why the obvious way fails.** From service times alone it cannot be told whether service
 //! has become slower or the workers crowd something: both look alike until fewer
@@ -80,7 +80,7 @@ const EVIDENCE_AGAINST: f64 = 3.0;
 /// none.
 const MARGIN: f64 = 1.25;
 
-/// After a trial that failed the next one comes after so many stretches, …
+/// After a trial that failed the next one comes after so many windows, …
 const RETRY_AFTER: u32 = 8;
 /// … after one that passed, …
 const CONFIRM_AFTER: u32 = 8;

@@ -1,4 +1,4 @@
-//! What a number of workers gets done, and what two of them say together.
+//! Throughput at a number of workers, and the comparison of two of them.
 
 /// Events done, of average length, in so many seconds of full work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! The work that is done in a stretch of time.
+//! The work completed in an observation window, weighted by class.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use tamarisk_control::{Backlog, ClassId, Timestamp};
 
 use super::super::service_model::ServiceModel;
 use super::output::Output;
-use crate::stretch::Stretch;
+use crate::observation_window::ObservationWindow;
 
-/// A stretch of time says something from so many completions on …
+/// An observation window says something from so many completions on …
 const COMPLETIONS: u32 = 64;
 /// … and from so many that they are no burst.
 const COMPLETIONS_FEW: u32 = 8;
 
-/// A stretch of time in which events are counted by what their class takes: a change
+/// An observation window in which events are counted by what their class takes: a change
 /// of the mix of classes is none of the output.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
-    stretch: Stretch,
+    window: ObservationWindow,
     /// Events done, of average length.
     events: f64,
     /// What an event of each class takes, in parts of what the average one does.
@@ -26,12 +26,16 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new(classes: usize) -> Self {
-        Self { stretch: Stretch::default(), events: 0.0, weights: vec![1.0; classes].into() }
+        Self {
+            window: ObservationWindow::default(),
+            events: 0.0,
+            weights: vec![1.0; classes].into(),
+        }
     }
 
-    /// A new stretch begins, with the same weights.
+    /// A new window begins, with the same weights.
     pub(super) fn begin(&mut self, now: Timestamp) {
-        self.stretch = Stretch::beginning(now);
+        self.window = ObservationWindow::beginning(now);
         self.events = 0.0;
     }
 
@@ -54,47 +58,47 @@ impl Work {
         pressed: bool,
     ) {
         let running = backlog.running_total.saturating_add(1);
-        self.stretch.observe(now, running, backlog.workers.get());
-        self.stretch.complete(service.as_secs_f64(), pressed);
+        self.window.observe(now, running, backlog.workers.get());
+        self.window.complete(service.as_secs_f64(), pressed);
         self.events += self.weights[class.index()];
     }
 
-    /// A stretch is either pressed or not: whether a completion makes it another one.
+    /// A window is either pressed or not: whether a completion makes it another one.
     pub(super) fn changes_by(&self, pressed: bool) -> bool {
-        match (self.stretch.is_unpressed(), pressed) {
-            (true, pressed) => pressed && self.stretch.completions() > 0,
+        match (self.window.is_unpressed(), pressed) {
+            (true, pressed) => pressed && self.window.completions() > 0,
             (false, true) => false,
-            (false, false) => !self.stretch.is_mostly_pressed(),
+            (false, false) => !self.window.is_mostly_pressed(),
         }
     }
 
     pub(super) fn done(&self) -> Output {
-        Output { events: self.events, seconds: self.stretch.length() }
+        Output { events: self.events, seconds: self.window.length() }
     }
 
     /// In seconds, on average.
     pub(super) fn service(&self) -> f64 {
-        self.stretch.service()
+        self.window.service()
     }
 
     /// At no completion had anybody found all workers busy.
     pub(super) fn is_unpressed(&self) -> bool {
-        self.stretch.is_unpressed()
+        self.window.is_unpressed()
     }
 
     /// At less than a quarter of the completions had anybody.
     pub(super) fn is_slack(&self) -> bool {
-        self.stretch.is_slack()
+        self.window.is_slack()
     }
 
-    /// Whether it is a stretch to decide by.
+    /// Whether it is a window to decide by.
     pub(super) fn speaks(&self) -> bool {
-        self.stretch.completions() >= COMPLETIONS && self.is_no_burst()
+        self.window.completions() >= COMPLETIONS && self.is_no_burst()
     }
 
     /// Whether it is long enough for a burst of completions not to look like output.
     pub(super) fn is_no_burst(&self) -> bool {
-        self.stretch.completions() >= COMPLETIONS_FEW
-            && self.stretch.length() >= self.stretch.service()
+        self.window.completions() >= COMPLETIONS_FEW
+            && self.window.length() >= self.window.service()
     }
 }

@@ -1,4 +1,4 @@
-//! What is turned away at the door: the measure of the slow loops.
+//! Unserved demand: the share of arrivals that is rejected, the input of the slow loops.
 
 use std::time::Duration;
 

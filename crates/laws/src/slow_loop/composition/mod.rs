@@ -1,17 +1,15 @@
-//! Admission, workers, batches, quality and termination on one stage, without
-//! fighting: the papers' open question.
+//! The composition of admission, workers, batching, quality and termination on one stage: which
+//! acts first, and when each gives back.
 //!
 //! [Welsh02 §8.2.1] names it: admission keeps the queue short that pool sizing needs to
 //! be long. It suggests to disable admission until the pool has its greatest size,
 //! "though a more general approach to controller composition is needed".
 //!
-//! **Intuition.** A restaurant has a host at the door, who rejects whoever would wait
-//! too long, and a manager. The manager does not look at the hall, which the host
-//! keeps orderly, but at the *list of those turned away*. While it grows: first
-//! call in more cooks, then cook in larger pots, then serve plainer plates, then
-//! ask those to leave who have sat for hours; one thing at a time, the next only
-//! when the one before gives no more. When nobody is turned away any longer, take
-//! it all back, in the opposite order.
+//! **Intuition.** The admission law keeps the queue short, so the slow laws cannot act on the
+//! queue. They act on the *share of events that is rejected*. While it is high: first add
+//! workers, then enlarge batches, then lower the quality, then terminate overdue events; one
+//! step at a time, the next law only when the one before has nothing left to give. When
+//! nothing is rejected any more, undo the steps in the opposite order.
 //!
 //! **Why the obvious way fails.** Laws that are put side by side answer the same
 //! symptom, or hide it from each other.
@@ -30,7 +28,7 @@
 //! 2. *What it rejects is the slow loops' measure.* The stage is overloaded when more
 //!    than 1 % of a period's arrivals were rejected or dropped, calm when at most 0.1 %
 //!    were; between, nobody moves. To the workers law the queue of an overloaded
-//!    stage is shown as endless, as without a door it would be. To the quality law
+//!    stage is shown as endless, as without admission control it would be. To the quality law
 //!    each rejected event is told as one that came late.
 //! 3. *One at a time.* In each period (a second, or the least target if that is
 //!    longer: no effect shows sooner) one law may move.
@@ -58,7 +56,7 @@
 //! 60, and so on up to 480.
 //!
 //! **Source.** Our own. The order is that of what it costs those who are served:
-//! nothing, latency, quality, an answer. Measuring demand at the door follows from
+//! nothing, latency, quality, an answer. Measuring demand at admission follows from
 //! the position that overload has to be visible to be managed \[Welsh01\]; separation of
 //! time scales and the rule against wind-up are common practice of control.
 //!

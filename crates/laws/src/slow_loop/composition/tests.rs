@@ -12,11 +12,11 @@ use crate::Open;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Rejects as many of ten arrivals as it is told to.
-struct Door(Arc<AtomicU32>, u32);
+struct FixedShare(Arc<AtomicU32>, u32);
 
-impl AdmissionLaw for Door {
+impl AdmissionLaw for FixedShare {
     fn name(&self) -> &'static str {
-        "door"
+        "fixed-share"
     }
 
     fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
@@ -163,8 +163,8 @@ impl Case {
         let [workers, quality, termination] = steps.map(Stub::up_to);
         let knobs =
             Knobs { workers: Concurrency::new(4), batch: BatchSize::ONE, quality: Ratio::ONE };
-        let door = Box::new(Door(rejected_of_ten.clone(), 0));
-        let law = Composition::new(&classes, door, knobs)
+        let admission = Box::new(FixedShare(rejected_of_ten.clone(), 0));
+        let law = Composition::new(&classes, admission, knobs)
             .workers(Box::new(workers.clone()))
             .quality(Box::new(quality.clone()))
             .termination(Box::new(termination.clone()));
@@ -173,7 +173,7 @@ impl Case {
         case
     }
 
-    /// So many seconds pass, of whose arrivals the door rejects so many in ten.
+    /// So many seconds pass, of whose arrivals the admission law rejects so many in ten.
     fn pass(&mut self, seconds: u32, rejected_of_ten: u32) -> [i32; 3] {
         self.rejected_of_ten.store(rejected_of_ten, Ordering::Relaxed);
         (0..seconds).for_each(|_| self.tick(0));

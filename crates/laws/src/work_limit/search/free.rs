@@ -1,4 +1,4 @@
-//! Free: places are given as they are asked for, until the upstream is known to be full.
+//! The state `Free`: the limit grows with demand until the upstream is known to be saturated.
 
 use super::{
     DOWN_EVERY, LATE, MARGIN_MAX, MARGIN_MIN, MARGIN_PLACES, Mode, Search, UP_EVERY, WINDOW_FEW,

@@ -1,4 +1,4 @@
-//! Held: the limit follows the work, and is tried now and then.
+//! The state `Held`: the limit follows the completed work, and is probed periodically.
 
 use super::{HURRIED, LATE, LATE_LEAST, Look, Search, TRIAL, UNHURRIED, UP_EVERY};
 

@@ -1,4 +1,4 @@
-//! How many may be in flight: the search for the useful number.
+//! The search for the concurrency limit: its states, and when it passes from one to another.
 //!
 //! With a_k answers a second of kind k and its unhurried service ŝ_k, X = Σ a_k · ŝ_k is how
 //! many the upstream is busy with, and φ = Σ responses ÷ Σ ŝ how many times as long as

@@ -1,4 +1,4 @@
-//! Searching: the limit is lowered step by step, until a step costs work.
+//! The state `Searching`: the limit is lowered step by step until throughput falls.
 
 use super::{Look, Search};
 

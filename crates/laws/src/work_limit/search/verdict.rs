@@ -1,4 +1,4 @@
-//! What a trial of another limit has shown.
+//! The result of a trial of another limit.
 
 use super::{DOWN_EVERY, Mode, Search, TRIAL, UNHURRIED, Verdict};
 use crate::work_limit::kinds::Kinds;

@@ -1,4 +1,4 @@
-//! How long things take: service, the time between arrivals, thinking, pauses.
+//! Distributions of durations: service, gaps between arrivals, thinking time, pauses.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What may be wrong with a scenario, and where.
+//! Why a scenario is invalid, and where.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const DAYS_MAX: u64 = NANOS_MAX / (24 * 3600 * 1_000_000_000);
 #[non_exhaustive]
 pub enum InvalidScenario {
     /// Too few or too many of something.
-    #[error("a scenario has between {least} and {most} {what}, not {count}")]
+    #[error("{count} {what}; a scenario has {least} to {most}")]
     Count {
         /// In the plural.
         what: &'static str,
@@ -26,7 +26,7 @@ pub enum InvalidScenario {
         count: usize,
     },
     /// One name for two stages, two resources or two clients.
-    #[error("two of a kind ({what}) are named {name:?}")]
+    #[error("{what} name {name:?} is used twice; give each its own")]
     Duplicate {
         /// In the singular.
         what: &'static str,
@@ -34,7 +34,7 @@ pub enum InvalidScenario {
         name: String,
     },
     /// One name for a class and a kind.
-    #[error("kind {0:?} has the name of a class")]
+    #[error("kind {0:?} has the name of a class; rename one of them")]
     SameName(String),
     /// A kind of a class that does not exist.
     #[error("kind {kind:?}: there is no class {class:?}")]
@@ -46,15 +46,15 @@ pub enum InvalidScenario {
     },
     /// Warm-up and measured time together are too long, or nothing is measured.
     #[error(
-        "a warm-up and a duration of {0:?} together: there must be something to measure, \
-         and no more than {DAYS_MAX} days of it"
+        "warm-up and duration are {0:?} together; the duration must be longer than 0s, and both at most \
+         {DAYS_MAX} days"
     )]
     Span(Duration),
     /// Governors tick between once a second and a thousand times.
-    #[error("a tick of {0:?} is not between 1ms and 1s")]
+    #[error("tick {0:?} is out of range; use 1ms to 1s")]
     Tick(Duration),
     /// There can be no such law over the stages.
-    #[error("the global law cannot be: {0}")]
+    #[error("the global law is invalid: {0}")]
     Global(String),
     /// Something about a stage.
     #[error("stage {stage:?}: {problem}")]
@@ -87,10 +87,10 @@ pub enum InvalidScenario {
 #[non_exhaustive]
 pub enum StageProblem {
     /// A stage that works on nothing.
-    #[error("it has no workers")]
+    #[error("no workers; set at least 1")]
     NoWorkers,
     /// There is nothing to do, or too much to do.
-    #[error("for class {class:?} it has {count} steps; between 1 and {most} are possible")]
+    #[error("class {class:?} has {count} service steps; use 1 to {most}")]
     Steps {
         /// For which class.
         class: String,
@@ -108,37 +108,39 @@ pub enum StageProblem {
         why: InvalidDistribution,
     },
     /// How fast its workers work together.
-    #[error("its speed: {0}")]
+    #[error("speed: {0}")]
     Speed(InvalidSpeed),
-    /// How its work stretches over time.
-    #[error("its stretch: {0}")]
+    /// How much longer its work takes over time.
+    #[error("slow-down: {0}")]
     Stretch(InvalidProfile),
     /// What a batch costs.
-    #[error("its batch cost: {0}")]
+    #[error("batch cost: {0}")]
     BatchCost(InvalidDistribution),
     /// What it says of a kind of requests that does not exist.
     #[error("there is no kind {0:?}")]
     UnknownKind(String),
     /// When the first data of a stream is out.
-    #[error("the first data of a kind: {0}")]
+    #[error("first data of a kind: {0}")]
     FirstData(InvalidDistribution),
     /// Times in which it pauses, or in which all is lost.
-    #[error("its {0} must each end after they begin, and before the next one begins")]
-    Spans(&'static str),
+    #[error("{0} overlap or are empty; each must end after it begins and before the next begins")]
+    Intervals(&'static str),
     /// How long an event that was ended early keeps its worker.
-    #[error("its clean-up: {0}")]
+    #[error("clean-up: {0}")]
     CleanUp(InvalidDistribution),
     /// A step on a resource that does not exist.
     #[error("there is no resource {0:?}")]
     UnknownResource(String),
     /// A route to a stage that does not exist.
-    #[error("it routes to {0:?}, and there is no such stage")]
+    #[error("route to unknown stage {0:?}; name a stage of the scenario")]
     UnknownStage(String),
     /// A service or routes of a class that does not exist.
     #[error("there is no class {0:?}")]
     UnknownClass(String),
     /// Routes of negative probability, or of more than all events.
-    #[error("the routes of class {class:?} have probabilities that add up to {sum}")]
+    #[error(
+        "route probabilities of class {class:?} add up to {sum}; each must be positive, their sum at most 1"
+    )]
     Routes {
         /// Of which class.
         class: String,
@@ -146,7 +148,9 @@ pub enum StageProblem {
         sum: f64,
     },
     /// A cycle without exit.
-    #[error("events of class {class:?} never get out of it: no way leads to the exit")]
+    #[error(
+        "events of class {class:?} never leave: no route leads to the exit; lower a route probability below 1"
+    )]
     NoExit {
         /// Of which class.
         class: String,
@@ -158,10 +162,10 @@ pub enum StageProblem {
 #[non_exhaustive]
 pub enum ResourceProblem {
     /// A pool of nothing.
-    #[error("it has no connections")]
+    #[error("no connections; set at least 1")]
     NoConnections,
     /// How fast it is.
-    #[error("its speed: {0}")]
+    #[error("speed: {0}")]
     Speed(InvalidSpeed),
 }
 
@@ -170,57 +174,59 @@ pub enum ResourceProblem {
 #[non_exhaustive]
 pub enum ClientProblem {
     /// It enters by a stage that does not exist.
-    #[error("it enters by {0:?}, and there is no such stage")]
+    #[error("entry is unknown stage {0:?}; name a stage of the scenario")]
     UnknownStage(String),
     /// It sends requests of a class that does not exist.
     #[error("there is no class {0:?}")]
     UnknownClass(String),
     /// The shares of its mix.
-    #[error("the shares of its classes add up to {0}, not to 1")]
+    #[error("class shares add up to {0}; they must add up to 1")]
     Shares(f64),
     /// Its rate over time.
-    #[error("its rate: {0}")]
+    #[error("rate: {0}")]
     Rate(InvalidProfile),
     /// The times between its requests.
-    #[error("its gaps: {0}")]
+    #[error("gaps: {0}")]
     Gaps(InvalidDistribution),
     /// Gaps that are always zero have no shape.
-    #[error("the mean of its gaps is zero")]
+    #[error("the mean gap is 0s; it must be longer")]
     NoGap,
     /// Its thinking time.
-    #[error("its thinking time: {0}")]
+    #[error("thinking time: {0}")]
     Think(InvalidDistribution),
     /// Its pause before a retry.
-    #[error("its pause: {0}")]
+    #[error("retry pause: {0}")]
     Pause(InvalidDistribution),
     /// Its pauses would shrink, or grow beyond all numbers.
-    #[error("a growth of {0} is not a finite number of 1 or more")]
+    #[error("retry growth {0} is invalid; use a finite number of at least 1")]
     Growth(f64),
     /// Too many retries.
-    #[error("{0} attempts are too many")]
+    #[error("{0} retry attempts are too many")]
     Attempts(u32),
     /// None, or too many for accounts of each.
-    #[error("{0} flows; at least 1, and about a million in all, are possible")]
+    #[error("{0} flows; use at least 1, and about a million in all")]
     Flows(u32),
     /// A deadline that has passed when the request comes.
-    #[error("it has no patience at all")]
+    #[error("patience is 0s; it must be longer")]
     NoPatience,
     /// When they leave.
-    #[error("when its clients leave: {0}")]
+    #[error("time until clients leave: {0}")]
     Leaves(InvalidDistribution),
     /// Clients that wait for an answer before they go on, and leave.
-    #[error("clients that wait for an answer before they go on cannot leave")]
+    #[error(
+        "closed loads and sessions wait for their answers; remove the time until clients leave"
+    )]
     Unleaving,
     /// A greedy flow among no others.
     #[error("a greedy flow needs an open load and at least 2 flows")]
     Greedy,
-    /// Sessions that go on for ever are a closed load.
-    #[error("its sessions never leave: they are users of a closed load")]
+    /// Sessions that never end are a closed load.
+    #[error("sessions never leave; use a closed load, or a probability to stay below 1")]
     NeverLeaves,
     /// The counts of users.
-    #[error("its counts of users must be at least one, in order of time")]
+    #[error("user counts are empty or out of order; give at least one, in order of time")]
     Users,
     /// A line of a trace.
-    #[error("arrival {0} of its trace is out of order, or of a class or flow that does not exist")]
+    #[error("arrival {0} of the trace is out of order, or of an unknown class or flow")]
     Trace(usize),
 }

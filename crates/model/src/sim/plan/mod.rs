@@ -1,4 +1,4 @@
-//! What is stated: a scenario, and the same with its names resolved.
+//! The plan of a simulation: a scenario, and the same with its names resolved.
 //!
 //! # Modules, in reading order
 //! `scenario` and its parts: `stage`, `resource`, `client`. What these state of times and rates:

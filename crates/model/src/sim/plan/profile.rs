@@ -1,4 +1,4 @@
-//! A number that changes with time: a rate of arrivals, a slow-down.
+//! Values that change with time: an arrival rate, a slow-down.
 
 use std::time::Duration;
 

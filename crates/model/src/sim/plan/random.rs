@@ -1,4 +1,4 @@
-//! Streams of random numbers, one for each source and each request.
+//! Streams of pseudo-random numbers, one for each source and each request.
 //!
 //! Whether a law lets one request in must not change what the next one asks for:
 //! otherwise two laws compared on one seed meet different workloads, and the

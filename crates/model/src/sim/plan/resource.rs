@@ -1,4 +1,4 @@
-//! Resources that stages share.
+//! Resources that stages share: processors and connection pools.
 
 use super::speed::Speed;
 

@@ -1,4 +1,4 @@
-//! What is simulated, as plain data: classes, stages, resources, clients, time.
+//! A scenario as plain data: classes, stages, resources, clients, time.
 
 use std::time::Duration;
 

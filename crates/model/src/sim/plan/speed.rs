@@ -1,4 +1,4 @@
-//! How the speed of what runs depends on how much runs.
+//! The speed of concurrent work: how throughput depends on the number running.
 
 /// How much work is done in a second, in workers at full speed, while `n` events run;
 /// each of them gets an equal part. The speed of all changes the moment that one

@@ -1,4 +1,4 @@
-//! How sure a mean is.
+//! Confidence intervals of means, from batches.
 
 use std::f64::consts::FRAC_PI_2;
 

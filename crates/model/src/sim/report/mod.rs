@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The report of a run.
 
 pub(in crate::sim) mod confidence;
 

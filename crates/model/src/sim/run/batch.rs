@@ -1,4 +1,4 @@
-//! Batches: what a worker takes at once, and how it comes from one event to the next.
+//! Batches: the events that a worker takes at once, served one after the other.
 
 use super::Run;
 use super::job::{NOBODY, Phase};
@@ -42,7 +42,7 @@ impl<W: Watch> Run<'_, W> {
             let id = next;
             let job = &mut self.jobs[id];
             let stage = job.stage as usize;
-            job.step = self.plan.stages[stage].first_step[job.sort as usize];
+            job.step = self.plan.stages[stage].first_step[job.request_type as usize];
             if self.stages[stage].begin_held(self.now, id, job) {
                 self.note_start(id);
                 return Some(id);

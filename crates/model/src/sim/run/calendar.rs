@@ -1,4 +1,4 @@
-//! What is still to happen, soonest first.
+//! The event calendar: future events in order of time.
 //!
 //! A heap with four children a node in one array. An entry is one 128-bit word,
 //! so that comparing two entries is two instructions: the time above, then a

@@ -1,4 +1,4 @@
-//! Clients at work: when the next request comes, and what follows an answer.
+//! Clients of a run: when the next request comes, and what follows an answer.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::watch::{Outcome, Watch};
 use super::{Run, round};
 use crate::sim::plan::client::Heed;
 use crate::sim::plan::random::Stream;
-use crate::sim::plan::resolved::client::{ClientPlan, LoadPlan, Renewal};
-use crate::sim::plan::resolved::sort::Sort;
+use crate::sim::plan::resolved::client::{ClientPlan, LoadPlan, RenewalProcess};
+use crate::sim::plan::resolved::request_type::RequestType;
 use crate::sim::plan::time::nanos;
 
 /// A group of clients.
@@ -54,7 +54,7 @@ impl<W: Watch> Run<'_, W> {
     }
 
     #[inline]
-    fn schedule_arrival(&mut self, client: u32, renewal: &Renewal) {
+    fn schedule_arrival(&mut self, client: u32, renewal: &RenewalProcess) {
         let stream = &mut self.clients[client as usize].stream;
         let gap = renewal.gaps.sample(stream);
         let next = match renewal.steady {
@@ -88,7 +88,7 @@ impl<W: Watch> Run<'_, W> {
                 job.renew(plan);
                 job.class = arrival.class;
                 job.kind = 0;
-                job.sort = arrival.class.index() as u32;
+                job.request_type = arrival.class.index() as u32;
                 job.recorded = arrival.service.map_or(u64::MAX, nanos);
                 if let Some(at) = next {
                     self.at(at, Event::Arrival(client));
@@ -104,7 +104,7 @@ impl<W: Watch> Run<'_, W> {
         let (class, flow) = (job.class, job.flow);
         match self.insert(job) {
             Some(id) => self.offer(id),
-            None => self.ledger.turn_away(class, flow),
+            None => self.ledger.reject(class, flow),
         }
     }
 
@@ -225,10 +225,10 @@ impl Job {
     /// Makes it the client's next request.
     #[inline]
     fn renew(&mut self, plan: &ClientPlan) {
-        let Sort { class, kind, index } = *plan.mix.draw(&mut self.behaviour);
+        let RequestType { class, kind, index } = *plan.mix.draw(&mut self.behaviour);
         self.class = class;
         self.kind = kind;
-        self.sort = index;
+        self.request_type = index;
         self.seed = self.behaviour.next();
         self.draws = Stream::from_state(self.seed);
         self.attempts = 0;
@@ -254,7 +254,7 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         visit: 0,
         class: tamarisk_control::ClassId::DEFAULT,
         kind: 0,
-        sort: 0,
+        request_type: 0,
         stage: 0,
         client,
         flow,

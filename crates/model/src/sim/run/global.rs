@@ -1,5 +1,5 @@
-//! The whole network under a global law: what the law is told of it, and what becomes of
-//! its decisions.
+//! A network under a global law: the observations that the law gets, and the effect of its
+//! decisions.
 //!
 //! The law is told what the live graph tells it: at each tick who is inside, and at the
 //! first tick after its period what has happened since at the stages and between them.

@@ -1,4 +1,4 @@
-//! The governor of a stage: gives the laws the time, and the stage what they set.
+//! The governor of a stage: ticks its laws and applies their settings.
 
 use tamarisk_control::{Activity, Change, ClassId, Dequeue, Ratio, Timestamp};
 
@@ -10,7 +10,7 @@ use crate::sim::plan::time::nanos;
 
 /// Those whose place a tick has changed. Kept for its memory.
 #[derive(Default)]
-pub(super) struct Moves {
+pub(super) struct Displaced {
     /// Out of the queue.
     pub(super) overdue: Vec<u32>,
     pub(super) parked: Vec<u32>,
@@ -19,21 +19,21 @@ pub(super) struct Moves {
 impl StageRun {
     /// The governor's tick: the one place where laws are given the time, and where
     /// those that turn the slower knobs belong. What has become overdue in the queue
-    /// and what is parked is put into `moves`. Whether a knob has changed.
+    /// and what is parked is put into `displaced`. Whether a knob has changed.
     pub(super) fn tick(
         &mut self,
         now: u64,
         jobs: &mut Jobs,
         plan: &StagePlan,
-        moves: &mut Moves,
+        displaced: &mut Displaced,
     ) -> bool {
         self.tell_cpu(now);
         let at = Timestamp::from_nanos(now);
         self.ruling.admission_mut().on_tick(at, &self.inside.backlog());
         let changed = self.govern(now, plan);
         self.follow_law();
-        self.take_overdue(now, jobs, &mut moves.overdue);
-        self.park(now, jobs, &mut moves.parked);
+        self.take_overdue(now, jobs, &mut displaced.overdue);
+        self.park(now, jobs, &mut displaced.parked);
         changed
     }
 

@@ -1,5 +1,4 @@
-//! Requests, and the clients that are to send another: one slot for both, used again
-//! when it is free.
+//! Jobs: requests, and the clients that send another, in reused slots.
 
 use std::ops::{Index, IndexMut};
 
@@ -43,7 +42,7 @@ pub(super) struct Job {
     /// As laws see it; 0 if it is of no kind.
     pub(super) kind: u32,
     /// Of its class and kind together: the place of its services, routes and lines in plans.
-    pub(super) sort: u32,
+    pub(super) request_type: u32,
     pub(super) stage: u32,
     pub(super) client: u32,
     pub(super) flow: u32,

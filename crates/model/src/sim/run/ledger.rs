@@ -1,4 +1,4 @@
-//! What became of requests on their whole way: the accounts of the network.
+//! The accounts of the network: the outcome of each request on its whole way.
 
 use tamarisk_control::ClassId;
 
@@ -117,7 +117,7 @@ impl Ledger {
     }
 
     /// A request came when there was no memory for more.
-    pub(in crate::sim) fn turn_away(&mut self, class: ClassId, flow: u32) {
+    pub(in crate::sim) fn reject(&mut self, class: ClassId, flow: u32) {
         self.offer(class, flow);
         self.classes[class.index()].counts.rejected += 1;
     }

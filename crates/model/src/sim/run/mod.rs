@@ -1,4 +1,4 @@
-//! The simulation itself: takes what happens next from the calendar, and lets it happen.
+//! The event loop of a simulation: takes the next event from the calendar and executes it.
 
 mod batch;
 mod calendar;
@@ -25,7 +25,7 @@ use tamarisk_control::Timestamp;
 use self::calendar::{Calendar, Event};
 use self::clients::ClientRun;
 use self::global::GlobalRun;
-use self::governor::Moves;
+use self::governor::Displaced;
 use self::job::{Job, Jobs};
 use self::ledger::Ledger;
 use self::resource::ResourceRun;
@@ -50,7 +50,7 @@ pub struct Run<'a, W> {
     pub(in crate::sim) global: Option<GlobalRun>,
     /// Stays of requests at stages so far.
     visits: u64,
-    moves: Moves,
+    displaced: Displaced,
     watch: W,
 }
 
@@ -135,20 +135,20 @@ impl<W: Watch> Run<'_, W> {
     fn tick(&mut self) {
         self.at(self.now + self.plan.tick, Event::Tick);
         for stage in 0..self.stages.len() {
-            let mut moves = std::mem::take(&mut self.moves);
+            let mut displaced = std::mem::take(&mut self.displaced);
             let plan = &self.plan.stages[stage];
-            if self.stages[stage].tick(self.now, &mut self.jobs, plan, &mut moves) {
+            if self.stages[stage].tick(self.now, &mut self.jobs, plan, &mut displaced) {
                 self.tell_knobs(stage);
             }
-            for id in moves.parked.drain(..) {
+            for id in displaced.parked.drain(..) {
                 self.see(id, What::Parked);
             }
             self.begin_behind(stage as u32);
             self.dispatch(stage as u32);
-            for id in moves.overdue.drain(..) {
+            for id in displaced.overdue.drain(..) {
                 self.drop_queued(id);
             }
-            self.moves = moves;
+            self.displaced = displaced;
         }
         if let Some(global) = &mut self.global {
             global.tick(self.now, &mut self.stages);

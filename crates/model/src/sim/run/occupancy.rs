@@ -1,10 +1,10 @@
-//! Who is inside a stage, and how many may run.
+//! Occupancy of a stage: the numbers queued, running and parked, and the limit on those running.
 
 use tamarisk_control::{Backlog, ClassId, Concurrency};
 
 use super::tally::Level;
 
-pub(in crate::sim) struct Inside {
+pub(in crate::sim) struct Occupancy {
     /// How many may be let through: the limit of the law, or the workers.
     pub(super) workers: Concurrency,
     queued_of: Box<[u32]>,
@@ -22,7 +22,7 @@ pub(in crate::sim) struct Inside {
     running_most: u32,
 }
 
-impl Inside {
+impl Occupancy {
     pub(super) fn new(workers: Concurrency, classes: usize) -> Self {
         Self {
             workers,
@@ -119,10 +119,10 @@ impl Inside {
         u64::from(self.queued_of[class] + self.running_of[class] + self.parked_of[class])
     }
 
-    /// Workers of `crew` that had nothing to do since this was asked last.
-    pub(super) fn take_idle(&mut self, crew: u32) -> u32 {
+    /// Of so many workers, those that had nothing to do since this was asked last.
+    pub(super) fn take_idle(&mut self, workers: u32) -> u32 {
         let most = std::mem::replace(&mut self.running_most, self.running.now);
-        crew.saturating_sub(most)
+        workers.saturating_sub(most)
     }
 
     /// Totals are those of the classes.

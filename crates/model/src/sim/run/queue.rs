@@ -1,4 +1,4 @@
-//! The queue of a stage: lines of events, and which of them is next.
+//! The queue of a stage: one line for each priority or type, and the choice of the next event.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use tamarisk_control::{AdmissionLaw, Backlog, Order};
 
 use super::job::{Job, Jobs, waiting};
-use crate::sim::plan::resolved::stage::{NextIs, StagePlan};
+use crate::sim::plan::resolved::stage::{ServiceOrder, StagePlan};
 
-/// Lines in which events wait, of more important classes before others.
-pub(super) struct Lines(Box<[VecDeque<u32>]>);
+/// The lines in which events wait, of more important classes before others.
+pub(super) struct QueueLines(Box<[VecDeque<u32>]>);
 
-impl Lines {
+impl QueueLines {
     pub(super) fn new(plan: &StagePlan) -> Self {
         Self(vec![VecDeque::new(); plan.level_of_line.len()].into())
     }
 
     #[inline]
     pub(super) fn push(&mut self, id: u32, job: &Job, plan: &StagePlan) {
-        self.0[plan.line_of_sort[job.sort as usize]].push_back(id);
+        self.0[plan.line_of_type[job.request_type as usize]].push_back(id);
     }
 
     /// Takes out the next event: `None` if there is none that may start.
@@ -32,11 +32,11 @@ impl Lines {
         law: &dyn AdmissionLaw,
         backlog: &Backlog<'_>,
     ) -> Option<u32> {
-        if plan.next_is == NextIs::EarliestDue {
+        if plan.service_order == ServiceOrder::EarliestDue {
             return self.take_due(now, jobs, plan, law, backlog);
         }
-        let order = match plan.next_is {
-            NextIs::AsLawSays => self.order(now, jobs, law),
+        let order = match plan.service_order {
+            ServiceOrder::ByLaw => self.order(now, jobs, law),
             _ => Order::OldestFirst,
         };
         let line = self.0.iter_mut().find(|line| !line.is_empty())?;
@@ -102,7 +102,7 @@ impl Lines {
 
     /// Takes out `id`, wherever it stands in its line.
     pub(super) fn remove(&mut self, id: u32, job: &Job, plan: &StagePlan) {
-        self.0[plan.line_of_sort[job.sort as usize]].retain(|&other| other != id);
+        self.0[plan.line_of_type[job.request_type as usize]].retain(|&other| other != id);
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Resources at work: what is shared by all at once, and what is lent to some at a time.
+//! Resources of a run: processor sharing, and pools of connections.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

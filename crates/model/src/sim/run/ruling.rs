@@ -1,4 +1,4 @@
-//! What rules a simulated stage, and what it begins with.
+//! The laws of a simulated stage, and its settings at the start.
 
 use std::time::Duration;
 

@@ -5,14 +5,14 @@ use super::job::Job;
 use super::resource::ResourceRun;
 use super::watch::Watch;
 use super::{Run, round};
-use crate::sim::plan::resolved::stage::Place;
+use crate::sim::plan::resolved::stage::StepResource;
 
 impl<W: Watch> Run<'_, W> {
     #[inline]
     pub(super) fn begin_step(&mut self, id: u32) {
         match self.plan.steps[self.jobs[id].step as usize].place {
-            Place::Own => self.begin_alone(id),
-            Place::Shared(index) => {
+            StepResource::Own => self.begin_alone(id),
+            StepResource::Shared(index) => {
                 let work = self.work(id);
                 let ResourceRun::Shared(shared) = &mut self.resources[index as usize] else {
                     unreachable!("the plan says which resources are shared");
@@ -20,7 +20,7 @@ impl<W: Watch> Run<'_, W> {
                 shared.begin(self.now, id, work);
                 self.schedule(index);
             }
-            Place::Pool(index) => {
+            StepResource::Pool(index) => {
                 let ResourceRun::Pool(pool) = &mut self.resources[index as usize] else {
                     unreachable!("the plan says which resources are pools");
                 };
@@ -46,7 +46,7 @@ impl<W: Watch> Run<'_, W> {
         let job = &self.jobs[id];
         let stage = &self.plan.stages[job.stage as usize];
         let mut times = self.stages[job.stage as usize].times;
-        if times < 1.0 && job.step < stage.first_step[job.sort as usize] {
+        if times < 1.0 && job.step < stage.first_step[job.request_type as usize] {
             // What a batch costs does not fall with the quality.
             times = 1.0;
         }
@@ -64,8 +64,8 @@ impl<W: Watch> Run<'_, W> {
     }
 
     fn at_first_step(&self, id: u32) -> bool {
-        let Job { at_entry, stage, sort, step, .. } = self.jobs[id];
-        at_entry && step == self.plan.stages[stage as usize].first_step[sort as usize]
+        let Job { at_entry, stage, request_type, step, .. } = self.jobs[id];
+        at_entry && step == self.plan.stages[stage as usize].first_step[request_type as usize]
     }
 
     pub(super) fn schedule(&mut self, resource: u32) {
@@ -92,7 +92,7 @@ impl<W: Watch> Run<'_, W> {
             return;
         }
         self.jobs[id].due = u64::MAX;
-        if let Place::Pool(index) = self.plan.steps[self.jobs[id].step as usize].place
+        if let StepResource::Pool(index) = self.plan.steps[self.jobs[id].step as usize].place
             && let ResourceRun::Pool(pool) = &mut self.resources[index as usize]
             && let Some(next) = pool.end()
         {

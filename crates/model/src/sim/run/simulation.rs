@@ -1,4 +1,4 @@
-//! A scenario that is ready to run, and the laws of a run.
+//! A scenario that is ready to run, and the choice of laws for a run.
 
 use tamarisk_control::{AdmissionLaw, GlobalLaw};
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
@@ -9,7 +9,7 @@ use super::Run;
 use super::calendar::Calendar;
 use super::clients::ClientRun;
 use super::global::GlobalRun;
-use super::governor::Moves;
+use super::governor::Displaced;
 use super::job::Jobs;
 use super::ledger::Ledger;
 use super::resource::ResourceRun;
@@ -73,7 +73,7 @@ impl Simulation {
             ledger: Ledger::new(plan),
             global: global.map(|law| GlobalRun::new(law, plan)),
             visits: 0,
-            moves: Moves::default(),
+            displaced: Displaced::default(),
             watch: (),
         }
     }
@@ -140,7 +140,7 @@ impl<'a, W: Watch> Run<'a, W> {
     /// With `watch` told of all that happens.
     pub fn watch<V: Watch>(self, watch: V) -> Run<'a, V> {
         let Self { plan, seed, now, calendar, jobs, offered, .. } = self;
-        let Self { stages, resources, clients, ledger, global, visits, moves, .. } = self;
+        let Self { stages, resources, clients, ledger, global, visits, displaced, .. } = self;
         Run {
             plan,
             seed,
@@ -154,7 +154,7 @@ impl<'a, W: Watch> Run<'a, W> {
             ledger,
             global,
             visits,
-            moves,
+            displaced,
             watch,
         }
     }

@@ -1,4 +1,4 @@
-//! A stage at work: law, queue and accounts, told and asked as the live one is.
+//! A stage of a run: law, queue and accounts, called in the order of the live stage.
 //!
 //! The live runtime does this behind a lock; here nothing else happens meanwhile.
 //! The calls of the law, their order and what they are told are those of a stage that
@@ -16,19 +16,19 @@ use tamarisk_control::{
 use tamarisk_laws::Knobs;
 
 use super::job::{Job, Jobs, Phase, deadline, waiting};
-use super::occupancy::Inside;
-use super::queue::Lines;
+use super::occupancy::Occupancy;
+use super::queue::QueueLines;
 use super::ruling::{Ruled, Ruler};
 use super::tally::{Counts, Course, Times};
 use super::watch::Outcome;
-use crate::sim::plan::resolved::stage::{NextIs, StagePlan};
+use crate::sim::plan::resolved::stage::{ServiceOrder, StagePlan};
 
 /// As many events may be parked at a time as in a live stage.
 const PARKED_MAX: u32 = 1_024;
 
 pub(in crate::sim) struct StageRun {
     pub(in crate::sim) ruling: Ruler,
-    pub(in crate::sim) inside: Inside,
+    pub(in crate::sim) inside: Occupancy,
     /// As the slow laws have set them last, or as the stage is built.
     pub(super) knobs: Knobs,
     pub(in crate::sim) courses: Courses,
@@ -36,7 +36,7 @@ pub(in crate::sim) struct StageRun {
     pub(super) times: f64,
     /// How long events of each class may run, in nanoseconds; empty if nobody ends them.
     pub(super) limits: Box<[u64]>,
-    pub(super) lines: Lines,
+    pub(super) lines: QueueLines,
     /// Whether events may be parked: the law names a limit of its own.
     parks: bool,
     /// Those that began, with their visits, until a tick finds that they run no more.
@@ -78,7 +78,7 @@ pub(in crate::sim) struct StageTally {
     pub(in crate::sim) response: Times,
 }
 
-/// What became of an event at the door.
+/// What the admission law decided about an event.
 pub(super) enum Entered {
     Runs,
     Waits,
@@ -91,7 +91,7 @@ impl StageRun {
         let Ruled { ruling, knobs, terminates } = ruled;
         let mut stage = Self {
             ruling,
-            inside: Inside::new(knobs.workers, classes),
+            inside: Occupancy::new(knobs.workers, classes),
             knobs,
             courses: Courses {
                 workers: Course::new(f64::from(knobs.workers.get())),
@@ -100,7 +100,7 @@ impl StageRun {
             },
             times: 1.0,
             limits: vec![u64::MAX; if terminates { classes } else { 0 }].into(),
-            lines: Lines::new(plan),
+            lines: QueueLines::new(plan),
             parks: false,
             begun: Vec::new(),
             busy: 0,
@@ -169,7 +169,7 @@ impl StageRun {
     /// The next event out of the queue, if a place is free: to run, or to be dropped.
     #[inline]
     pub(super) fn next(&mut self, now: u64, jobs: &Jobs, plan: &StagePlan) -> Option<Next> {
-        let Inside { queued, running, workers, .. } = &self.inside;
+        let Occupancy { queued, running, workers, .. } = &self.inside;
         if queued.now == 0 || running.now >= workers.get() {
             return None;
         }
@@ -392,7 +392,7 @@ impl StageRun {
     }
 
     /// A global law has rejected an event that was to enter here.
-    pub(super) fn turn_away(&mut self, class: ClassId, reason: Reason) {
+    pub(super) fn reject_by_global_law(&mut self, class: ClassId, reason: Reason) {
         self.classes[class.index()].counts.offered += 1;
         self.count_rejection(class, reason, self.inside.has_place());
     }
@@ -413,7 +413,7 @@ impl StageRun {
             tally.counts.offered == tally.counts.ended() + self.inside.of(class)
         });
         // Where the law says who may start, others wait beside free places.
-        let may_wait = plan.next_is == NextIs::EarliestDue;
+        let may_wait = plan.service_order == ServiceOrder::EarliestDue;
         by_class
             && self.lines.len() == self.inside.queued.now as usize
             && self.inside.balances()

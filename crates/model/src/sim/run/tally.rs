@@ -1,5 +1,4 @@
-//! What is counted while a simulation runs: a few additions for each event, in
-//! memory that does not grow with it.
+//! Counters and histograms of a run, in constant memory.
 
 use super::watch::Outcome;
 
@@ -94,7 +93,7 @@ impl Times {
 pub struct Counts {
     /// All that asked to enter.
     pub offered: u64,
-    /// Rejected at the door.
+    /// Rejected on arrival.
     pub rejected: u64,
     /// Done.
     pub completed: u64,

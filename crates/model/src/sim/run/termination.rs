@@ -1,10 +1,10 @@
-//! Ending running events early.
+//! Termination of running events.
 
 use super::Run;
 use super::calendar::Event;
 use super::resource::ResourceRun;
 use super::watch::Watch;
-use crate::sim::plan::resolved::stage::Place;
+use crate::sim::plan::resolved::stage::StepResource;
 
 impl<W: Watch> Run<'_, W> {
     /// Somebody's limit may have come.
@@ -37,14 +37,14 @@ impl<W: Watch> Run<'_, W> {
             return;
         }
         match self.plan.steps[self.jobs[id].step as usize].place {
-            Place::Own => {}
-            Place::Shared(index) => {
+            StepResource::Own => {}
+            StepResource::Shared(index) => {
                 if let ResourceRun::Shared(shared) = &mut self.resources[index as usize] {
                     shared.withdraw(self.now, id);
                 }
                 self.schedule(index);
             }
-            Place::Pool(index) => {
+            StepResource::Pool(index) => {
                 let ResourceRun::Pool(pool) = &mut self.resources[index as usize] else { return };
                 // Nothing of it is in the calendar while it waits for a connection.
                 if due == u64::MAX {

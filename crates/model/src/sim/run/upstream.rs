@@ -1,5 +1,4 @@
-//! What stands behind a stage, where that is more than its workers: work without a worker,
-//! replies that never come, streams, and times in which nothing moves.
+//! The upstream of a stage: work without a worker, lost replies, streams and pauses.
 
 use super::calendar::Event;
 use super::job::Phase;
@@ -16,10 +15,11 @@ impl<W: Watch> Run<'_, W> {
     pub(super) fn starts_without_worker(&mut self, id: u32) -> bool {
         let job = &mut self.jobs[id];
         let Some(upstream) = &self.plan.stages[job.stage as usize].upstream else { return false };
-        let sort = &upstream.sorts[job.sort as usize];
+        let request_type = &upstream.request_types[job.request_type as usize];
         let draw = LOSSES | u64::from(job.stage) << 33 | u64::from(job.attempts);
         let is_lost = upstream.outages.contain(self.now)
-            || sort.lost > 0.0 && Stream::derived(job.seed, draw).uniform() < sort.lost;
+            || request_type.lost > 0.0
+                && Stream::derived(job.seed, draw).uniform() < request_type.lost;
         if is_lost {
             job.is_lost = true;
             job.due = self.now.saturating_add(upstream.answer_time);
@@ -27,7 +27,7 @@ impl<W: Watch> Run<'_, W> {
             self.at(due, Event::AnswerTime(id));
             return true;
         }
-        if sort.needs_worker {
+        if request_type.needs_worker {
             return false;
         }
         self.begin_service(id);
@@ -51,8 +51,13 @@ impl<W: Watch> Run<'_, W> {
     pub(super) fn expect_first_data(&mut self, id: u32) {
         let job = &mut self.jobs[id];
         let stage = &self.plan.stages[job.stage as usize];
-        let sort = stage.upstream.as_ref().map(|upstream| &upstream.sorts[job.sort as usize]);
-        if let Some(first_data) = sort.and_then(|sort| sort.first_data.as_ref()) {
+        let request_type = stage
+            .upstream
+            .as_ref()
+            .map(|upstream| &upstream.request_types[job.request_type as usize]);
+        if let Some(first_data) =
+            request_type.and_then(|request_type| request_type.first_data.as_ref())
+        {
             let time = round(first_data.sample(&mut job.draws));
             let at = stage.pauses.after(self.now, time);
             job.first_data = at;

@@ -1,4 +1,4 @@
-//! The way of a request: into the network, through its stages, and out again.
+//! The way of a request: into the network, through its stages, and out.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl<W: Watch> Run<'_, W> {
         match self.global.as_mut().map_or(Ok(()), |global| global.ask(self.now)) {
             Ok(()) => self.enter(id, client.entry),
             Err(rejection) => {
-                self.stages[client.entry as usize].turn_away(class, rejection.reason);
+                self.stages[client.entry as usize].reject_by_global_law(class, rejection.reason);
                 self.reject(id, rejection);
             }
         }
@@ -58,7 +58,7 @@ impl<W: Watch> Run<'_, W> {
         self.visits += 1;
         job.visit = self.visits;
         let plan = &self.plan.stages[stage as usize];
-        job.step = plan.first_step[job.sort as usize] - plan.steps_of_batch;
+        job.step = plan.first_step[job.request_type as usize] - plan.steps_of_batch;
         let entered = self.stages[stage as usize].enter(self.now, id, job, plan);
         if let Some(global) = &mut self.global
             && job.at_entry

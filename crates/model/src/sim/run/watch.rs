@@ -1,4 +1,4 @@
-//! Watching a simulation, event by event.
+//! Observers of a simulation: a callback for each event.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use tamarisk_laws::Knobs;
 pub enum Outcome {
     /// Done.
     Completed,
-    /// Rejected at the door.
+    /// Rejected on arrival.
     Rejected(Reason),
     /// Taken out of the queue: too late to be of use, or its client has left.
     Dropped,

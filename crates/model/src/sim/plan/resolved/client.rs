@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tamarisk_control::{ClassId, Ratio};
 
-use super::sort::Sort;
+use super::request_type::RequestType;
 use super::{FLOWS_MAX, class_named, stage_named};
 use crate::sim::plan::client::{Client, Heed, Load, Retry, TraceArrival};
 use crate::sim::plan::distribution::{Distribution, InvalidDistribution, Sampler, Shares, add_up};
@@ -20,7 +20,7 @@ const ATTEMPTS_MAX: u32 = 1000;
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct ClientPlan {
     pub(in crate::sim) entry: u32,
-    pub(in crate::sim) mix: Shares<Sort>,
+    pub(in crate::sim) mix: Shares<RequestType>,
     pub(in crate::sim) load: LoadPlan,
     pub(in crate::sim) flow_first: u32,
     pub(in crate::sim) flows: u32,
@@ -33,15 +33,15 @@ pub(in crate::sim) struct ClientPlan {
 
 #[derive(Clone, Debug)]
 pub(in crate::sim) enum LoadPlan {
-    Open(Renewal),
-    Sessions { starts: Renewal, stay: f64, think: Sampler },
+    Open(RenewalProcess),
+    Sessions { starts: RenewalProcess, stay: f64, think: Sampler },
     Closed { users: Box<[(u64, u32)]>, think: Sampler },
     Trace(Arc<[TraceArrival]>),
 }
 
 /// A renewal process on a clock that runs as fast as the rate says.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Renewal {
+pub(in crate::sim) struct RenewalProcess {
     pub(in crate::sim) rate: Curve,
     pub(in crate::sim) gaps: Sampler,
     /// One over the mean of the gaps.
@@ -63,7 +63,7 @@ impl ClientPlan {
     pub(super) fn new(
         client: &Client,
         scenario: &Scenario,
-        sorts: &[Sort],
+        request_types: &[RequestType],
         flow_first: u32,
     ) -> Result<Self, ClientProblem> {
         let entry = stage_named(&client.entry, scenario)
@@ -92,7 +92,7 @@ impl ClientPlan {
         }
         Ok(Self {
             entry,
-            mix: plan_mix(client, scenario, sorts)?,
+            mix: plan_mix(client, scenario, request_types)?,
             load,
             flow_first,
             flows,
@@ -107,10 +107,10 @@ impl ClientPlan {
 fn plan_mix(
     client: &Client,
     scenario: &Scenario,
-    sorts: &[Sort],
-) -> Result<Shares<Sort>, ClientProblem> {
+    request_types: &[RequestType],
+) -> Result<Shares<RequestType>, ClientProblem> {
     if client.mix.is_empty() {
-        return Ok(Shares::new([(1.0, sorts[0])]));
+        return Ok(Shares::new([(1.0, request_types[0])]));
     }
     let mut shares = Vec::new();
     for (name, share) in &client.mix {
@@ -120,7 +120,7 @@ fn plan_mix(
             None => class_named(name, &scenario.classes).map(ClassId::index),
         };
         let index = index.ok_or_else(|| ClientProblem::UnknownClass(name.clone()))?;
-        shares.push((*share, sorts[index]));
+        shares.push((*share, request_types[index]));
     }
     let probabilities: Vec<f64> = shares.iter().map(|share| share.0).collect();
     add_up(&probabilities).map_err(ClientProblem::Shares)?;
@@ -131,12 +131,12 @@ impl LoadPlan {
     fn new(client: &Client, scenario: &Scenario) -> Result<Self, ClientProblem> {
         let sampler = |think: &Distribution| think.sampler().map_err(ClientProblem::Think);
         Ok(match &client.load {
-            Load::Open { rate, gaps } => Self::Open(Renewal::new(rate, gaps)?),
+            Load::Open { rate, gaps } => Self::Open(RenewalProcess::new(rate, gaps)?),
             Load::Sessions { rate, gaps, stay, think } => {
                 if stay.get() >= 1.0 {
                     return Err(ClientProblem::NeverLeaves);
                 }
-                let starts = Renewal::new(rate, gaps)?;
+                let starts = RenewalProcess::new(rate, gaps)?;
                 Self::Sessions { starts, stay: stay.get(), think: sampler(think)? }
             }
             Load::Closed { users, think } => {
@@ -161,7 +161,7 @@ impl LoadPlan {
     }
 }
 
-impl Renewal {
+impl RenewalProcess {
     fn new(rate: &Profile, gaps: &Distribution) -> Result<Self, ClientProblem> {
         let curve = rate.curve().map_err(ClientProblem::Rate)?;
         let mean = gaps.mean().map_err(ClientProblem::Gaps)?;

@@ -1,8 +1,7 @@
-//! A scenario that was found sound, with names made into indices and distributions
-//! into what can be drawn from.
+//! A validated scenario, with names resolved to indices and distributions to samplers.
 
 pub(in crate::sim) mod client;
-pub(in crate::sim) mod sort;
+pub(in crate::sim) mod request_type;
 pub(in crate::sim) mod stage;
 
 use std::time::Duration;
@@ -68,10 +67,10 @@ impl Plan {
             let pauses = Intervals::default();
             resources.push(ResourcePlan { kind: resource.kind.clone(), pauses });
         }
-        let sorts = sort::sorts(scenario)?;
+        let request_types = request_type::request_types(scenario)?;
         let (mut stages, mut steps) = (Vec::new(), Vec::new());
         for stage in &scenario.stages {
-            let plan = StagePlan::new(stage, scenario, &sorts, &mut resources, &mut steps)
+            let plan = StagePlan::new(stage, scenario, &request_types, &mut resources, &mut steps)
                 .map_err(|problem| InvalidScenario::Stage { stage: stage.name.clone(), problem })?;
             stages.push(plan);
         }
@@ -80,9 +79,10 @@ impl Plan {
         let mut clients = Vec::new();
         let mut flows = 0;
         for client in &scenario.clients {
-            let plan = ClientPlan::new(client, scenario, &sorts, flows).map_err(|problem| {
-                InvalidScenario::Client { client: client.name.clone(), problem }
-            })?;
+            let plan =
+                ClientPlan::new(client, scenario, &request_types, flows).map_err(|problem| {
+                    InvalidScenario::Client { client: client.name.clone(), problem }
+                })?;
             flows += plan.flows;
             if flows > FLOWS_MAX {
                 let problem = ClientProblem::Flows(flows);

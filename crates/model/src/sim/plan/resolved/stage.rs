@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tamarisk_control::{Classes, Concurrency};
 
-use super::sort::Sort;
+use super::request_type::RequestType;
 use super::{EXIT, ResourcePlan, class_named, stage_named};
 use crate::sim::plan::client::Load;
 use crate::sim::plan::distribution::{Distribution, Sampler, Shares, add_up};
@@ -25,9 +25,9 @@ pub(in crate::sim) struct StagePlan {
     pub(in crate::sim) name: String,
     pub(in crate::sim) workers: Concurrency,
     pub(in crate::sim) capacity: u32,
-    pub(in crate::sim) next_is: NextIs,
-    /// In which line events of each sort wait.
-    pub(in crate::sim) line_of_sort: Box<[usize]>,
+    pub(in crate::sim) service_order: ServiceOrder,
+    /// In which line events of each type wait.
+    pub(in crate::sim) line_of_type: Box<[usize]>,
     /// The priority of each line, most important first.
     pub(in crate::sim) level_of_line: Box<[usize]>,
     pub(in crate::sim) stretch: Option<Curve>,
@@ -35,7 +35,7 @@ pub(in crate::sim) struct StagePlan {
     pub(in crate::sim) pauses: Intervals,
     /// What is special about what stands behind it.
     pub(in crate::sim) upstream: Option<UpstreamPlan>,
-    /// For each sort of events, the first of its steps in [`Plan::steps`]. If a batch costs something,
+    /// For each request type, the first of its steps in [`Plan::steps`]. If a batch costs something,
     /// that is the step before it.
     pub(in crate::sim) first_step: Box<[u32]>,
     /// How many steps before that the first event of a batch begins: one or none.
@@ -52,11 +52,11 @@ pub(in crate::sim) struct StagePlan {
 
 /// Which of a stage's queued events is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sim) enum NextIs {
+pub(in crate::sim) enum ServiceOrder {
     /// The oldest of the first priority that has any.
     Oldest,
     /// The oldest or the newest of the first priority that has any.
-    AsLawSays,
+    ByLaw,
     /// Of the first priority in which any may start, the one that is due first.
     EarliestDue,
 }
@@ -64,8 +64,8 @@ pub(in crate::sim) enum NextIs {
 /// What a stage has behind it besides workers.
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct UpstreamPlan {
-    /// For each sort of events.
-    pub(in crate::sim) sorts: Box<[SortPlan]>,
+    /// For each request type.
+    pub(in crate::sim) request_types: Box<[RequestTypePlan]>,
     /// What is sent in these is lost.
     pub(in crate::sim) outages: Intervals,
     /// After so long a reply that never comes is given up, in nanoseconds.
@@ -73,7 +73,7 @@ pub(in crate::sim) struct UpstreamPlan {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct SortPlan {
+pub(in crate::sim) struct RequestTypePlan {
     pub(in crate::sim) needs_worker: bool,
     /// From having a worker to the first data of a stream; `None` of what is no stream.
     pub(in crate::sim) first_data: Option<Sampler>,
@@ -83,16 +83,20 @@ pub(in crate::sim) struct SortPlan {
 
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct StepPlan {
-    pub(in crate::sim) place: Place,
+    pub(in crate::sim) place: StepResource,
     pub(in crate::sim) work: Sampler,
     /// Whether the service ends with it; if not, the next in the list follows.
     pub(in crate::sim) is_last: bool,
 }
 
+/// What a step of a service runs on.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sim) enum Place {
+pub(in crate::sim) enum StepResource {
+    /// The worker alone.
     Own,
+    /// The shared resource of this index.
     Shared(u32),
+    /// A connection of the pool of this index.
     Pool(u32),
 }
 
@@ -100,7 +104,7 @@ impl StagePlan {
     pub(super) fn new(
         stage: &Stage,
         scenario: &Scenario,
-        sorts: &[Sort],
+        request_types: &[RequestType],
         resources: &mut Vec<ResourcePlan>,
         steps: &mut Vec<StepPlan>,
     ) -> Result<Self, StageProblem> {
@@ -110,15 +114,15 @@ impl StagePlan {
         stage.speed.check(stage.workers).map_err(StageProblem::Speed)?;
         let spans = |spans: &[(Duration, Duration)], what| {
             let spans = spans.iter().map(|&(from, until)| (nanos(from), nanos(until)));
-            Intervals::new(spans).ok_or(StageProblem::Spans(what))
+            Intervals::new(spans).ok_or(StageProblem::Intervals(what))
         };
         let pauses = spans(&stage.pauses, "pauses")?;
         let own_place = match &stage.speed {
-            Speed::Full => Place::Own,
+            Speed::Full => StepResource::Own,
             speed => {
                 let kind = ResourceKind::Shared(speed.clone());
                 resources.push(ResourcePlan { kind, pauses: pauses.clone() });
-                Place::Shared(resources.len() as u32 - 1)
+                StepResource::Shared(resources.len() as u32 - 1)
             }
         };
         let named = stage.service_of.iter().map(|(class, _)| class);
@@ -135,11 +139,12 @@ impl StagePlan {
             }
         }
         let (mut first_step, mut next) = (Vec::new(), Vec::new());
-        for sort in sorts {
-            let class = &scenario.classes.iter().nth(sort.class.index()).expect("it is one").1;
+        for request_type in request_types {
+            let class =
+                &scenario.classes.iter().nth(request_type.class.index()).expect("it is one").1;
             let of = stage.service_of.iter().find(|(name, _)| *name == class.name);
             let of_class = of.map_or(&stage.service, |(_, service)| service);
-            let own = kind_at(stage, scenario, sort).and_then(|own| own.service.as_ref());
+            let own = kind_at(stage, scenario, request_type).and_then(|own| own.service.as_ref());
             steps.extend((0..steps_of_batch).map(|_| batch_cost.clone()));
             first_step.push(steps.len() as u32);
             let service = own.unwrap_or(of_class);
@@ -152,21 +157,21 @@ impl StagePlan {
         }
         let outages = spans(&stage.outages, "outages")?;
         let levels = levels(&scenario.classes, stage.discipline);
-        let (line_of_sort, level_of_line) = lines(sorts, &levels, stage.discipline);
+        let (line_of_type, level_of_line) = lines(request_types, &levels, stage.discipline);
         let stretch = stage.stretch.curve().map_err(StageProblem::Stretch)?;
         Ok(Self {
             name: stage.name.clone(),
             workers: Concurrency::new(stage.workers),
             capacity: stage.capacity,
-            next_is: match stage.discipline {
-                Discipline::Fifo | Discipline::Priority => NextIs::Oldest,
-                Discipline::AdaptiveLifo => NextIs::AsLawSays,
-                Discipline::EarliestDue => NextIs::EarliestDue,
+            service_order: match stage.discipline {
+                Discipline::Fifo | Discipline::Priority => ServiceOrder::Oldest,
+                Discipline::AdaptiveLifo => ServiceOrder::ByLaw,
+                Discipline::EarliestDue => ServiceOrder::EarliestDue,
             },
-            line_of_sort,
+            line_of_type,
             level_of_line,
             pauses,
-            upstream: plan_upstream(stage, scenario, sorts, outages)?,
+            upstream: plan_upstream(stage, scenario, request_types, outages)?,
             stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
             first_step: first_step.into(),
             steps_of_batch,
@@ -201,7 +206,7 @@ fn check_classes<'a>(
 fn plan_steps(
     steps: &[Step],
     class: &str,
-    own: Place,
+    own: StepResource,
     scenario: &Scenario,
 ) -> Result<Vec<StepPlan>, StageProblem> {
     if steps.is_empty() || steps.len() > STEPS_MAX {
@@ -219,8 +224,8 @@ fn plan_steps(
                 let index = scenario.resources.iter().position(|resource| resource.name == *name);
                 let index = index.ok_or_else(|| StageProblem::UnknownResource(name.clone()))?;
                 match scenario.resources[index].kind {
-                    ResourceKind::Shared(_) => Place::Shared(index as u32),
-                    ResourceKind::Pool(_) => Place::Pool(index as u32),
+                    ResourceKind::Shared(_) => StepResource::Shared(index as u32),
+                    ResourceKind::Pool(_) => StepResource::Pool(index as u32),
                 }
             }
         };
@@ -250,56 +255,64 @@ fn plan_routes(
     Ok(Shares::new(shares))
 }
 
-/// What is different for the kind of `sort` at `stage`.
-fn kind_at<'a>(stage: &'a Stage, scenario: &Scenario, sort: &Sort) -> Option<&'a KindAt> {
-    let kind = &scenario.kinds[sort.kind.checked_sub(1)? as usize];
+/// What is different for this request type at `stage`.
+fn kind_at<'a>(
+    stage: &'a Stage,
+    scenario: &Scenario,
+    request_type: &RequestType,
+) -> Option<&'a KindAt> {
+    let kind = &scenario.kinds[request_type.kind.checked_sub(1)? as usize];
     stage.kinds.iter().find(|own| own.kind == kind.name)
 }
 
 fn plan_upstream(
     stage: &Stage,
     scenario: &Scenario,
-    sorts: &[Sort],
+    request_types: &[RequestType],
     outages: Intervals,
 ) -> Result<Option<UpstreamPlan>, StageProblem> {
     let mut plans = Vec::new();
-    for sort in sorts {
-        let own = kind_at(stage, scenario, sort);
+    for request_type in request_types {
+        let own = kind_at(stage, scenario, request_type);
         let first_data = own.and_then(|own| own.first_data.as_ref());
         let first_data = first_data.map(Distribution::sampler).transpose();
-        plans.push(SortPlan {
+        plans.push(RequestTypePlan {
             needs_worker: own.is_none_or(|own| own.needs_worker),
             first_data: first_data.map_err(StageProblem::FirstData)?,
             lost: own.and_then(|own| own.lost).unwrap_or(stage.lost).get(),
         });
     }
-    let plain =
-        |sort: &SortPlan| sort.needs_worker && sort.first_data.is_none() && sort.lost == 0.0;
+    let plain = |request_type: &RequestTypePlan| {
+        request_type.needs_worker && request_type.first_data.is_none() && request_type.lost == 0.0
+    };
     if outages.is_empty() && plans.iter().all(plain) {
         return Ok(None);
     }
     let answer_time = nanos(stage.answer_time);
-    Ok(Some(UpstreamPlan { sorts: plans.into(), outages, answer_time }))
+    Ok(Some(UpstreamPlan { request_types: plans.into(), outages, answer_time }))
 }
 
-/// In which line each sort waits, and of which level each line is.
+/// In which line each type waits, and of which level each line is.
 fn lines(
-    sorts: &[Sort],
+    request_types: &[RequestType],
     level_of_class: &[usize],
     discipline: Discipline,
 ) -> (Box<[usize]>, Box<[usize]>) {
-    let level = |sort: &Sort| level_of_class[sort.class.index()];
+    let level = |request_type: &RequestType| level_of_class[request_type.class.index()];
     if discipline != Discipline::EarliestDue {
         let count = level_of_class.iter().max().map_or(1, |most| most + 1);
-        return (sorts.iter().map(level).collect(), (0..count).collect());
+        return (request_types.iter().map(level).collect(), (0..count).collect());
     }
-    let mut order: Vec<usize> = (0..sorts.len()).collect();
-    order.sort_by_key(|&sort| level(&sorts[sort]));
-    let mut line_of_sort = vec![0; sorts.len()];
-    for (line, &sort) in order.iter().enumerate() {
-        line_of_sort[sort] = line;
+    let mut order: Vec<usize> = (0..request_types.len()).collect();
+    order.sort_by_key(|&request_type| level(&request_types[request_type]));
+    let mut line_of_type = vec![0; request_types.len()];
+    for (line, &request_type) in order.iter().enumerate() {
+        line_of_type[request_type] = line;
     }
-    (line_of_sort.into(), order.iter().map(|&sort| level(&sorts[sort])).collect())
+    (
+        line_of_type.into(),
+        order.iter().map(|&request_type| level(&request_types[request_type])).collect(),
+    )
 }
 
 fn levels(classes: &Classes, discipline: Discipline) -> Box<[usize]> {

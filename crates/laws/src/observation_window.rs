@@ -1,15 +1,16 @@
-//! What a stretch of time shows of a stage, or of an upstream.
+//! Observation window: the counts of a stage or an upstream over a window of time, and the rates
+//! and times that follow from them.
 
 use tamarisk_control::Timestamp;
 
-/// Counts over a stretch of time, and what Little's law makes of them.
+/// Counts over a window of time, and what Little's law makes of them.
 ///
 /// Averaging the response times of those who have come back forgets those who
 /// have not: just after a start, or after a change, it hears the quick ones only.
 /// In flight × time counts everybody; divided by the completions it is the mean
 /// response time, and it is right even early on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stretch {
+pub(crate) struct ObservationWindow {
     began: Timestamp,
     observed: Timestamp,
     completions: u32,
@@ -32,12 +33,12 @@ pub(crate) struct Throughput {
 impl Throughput {
     /// Completions a second.
     pub(crate) fn rate(self) -> f64 {
-        // A stretch of no length, with the clock standing still, is one nanosecond.
+        // A window of no length, with the clock standing still, is one nanosecond.
         f64::from(self.completions) / self.seconds.max(1e-9)
     }
 }
 
-impl Stretch {
+impl ObservationWindow {
     pub(crate) fn beginning(now: Timestamp) -> Self {
         Self { began: now, observed: now, ..Self::default() }
     }
@@ -105,14 +106,14 @@ impl Stretch {
         self.pressed == 0
     }
 
-    /// Over the whole stretch.
+    /// Over the whole window.
     pub(crate) fn throughput(&self) -> Throughput {
         Throughput { completions: self.completions, seconds: self.length() }
     }
 
     /// While every place was taken: with one place in flight the upstream idles
     /// until the next request comes, and that is not its fault. Where completions
-    /// come in bursts they find few places taken, and the whole stretch says more.
+    /// come in bursts they find few places taken, and the whole window says more.
     pub(crate) fn full_throughput(&self) -> Throughput {
         let whole = self.throughput();
         if self.full.rate() > whole.rate() { self.full } else { whole }
@@ -129,51 +130,51 @@ mod tests {
 
     #[test]
     fn littles_law_counts_those_who_have_not_come_back() {
-        let mut stretch = Stretch::beginning(at(0));
-        stretch.observe(at(100), 32, 32);
-        stretch.complete(0.1, true);
-        stretch.observe(at(400), 31, 32);
-        stretch.complete(0.3, true);
+        let mut window = ObservationWindow::beginning(at(0));
+        window.observe(at(100), 32, 32);
+        window.complete(0.1, true);
+        window.observe(at(400), 31, 32);
+        window.complete(0.3, true);
         // (0.1 s · 32 + 0.3 s · 31) ÷ 2, while the two themselves took 0.2 s
-        assert!((stretch.response() - 6.25).abs() < 1e-9);
-        assert!((stretch.service() - 0.2).abs() < 1e-9);
-        assert!((stretch.throughput().rate() - 5.0).abs() < 1e-9);
+        assert!((window.response() - 6.25).abs() < 1e-9);
+        assert!((window.service() - 0.2).abs() < 1e-9);
+        assert!((window.throughput().rate() - 5.0).abs() < 1e-9);
     }
 
     #[test]
     fn only_the_time_with_every_place_taken_tells_the_capacity() {
-        let mut stretch = Stretch::beginning(at(0));
+        let mut window = ObservationWindow::beginning(at(0));
         for second in 1..=10 {
             // Idle for 900 ms, then busy for 100 ms.
-            stretch.observe(at(second * 1000 - 100), 0, 1);
-            stretch.observe(at(second * 1000), 1, 1);
-            stretch.complete(0.1, true);
+            window.observe(at(second * 1000 - 100), 0, 1);
+            window.observe(at(second * 1000), 1, 1);
+            window.complete(0.1, true);
         }
-        assert!((stretch.full_throughput().rate() - 10.0).abs() < 1e-6);
-        assert!((stretch.throughput().rate() - 1.0).abs() < 1e-6);
+        assert!((window.full_throughput().rate() - 10.0).abs() < 1e-6);
+        assert!((window.throughput().rate() - 1.0).abs() < 1e-6);
     }
 
     #[test]
     fn a_clock_that_steps_back_adds_nothing() {
-        let mut stretch = Stretch::beginning(at(100));
-        stretch.observe(at(200), 10, 10);
-        stretch.observe(at(50), 10, 10);
-        assert!((stretch.response() - 1.0).abs() < 1e-9);
+        let mut window = ObservationWindow::beginning(at(100));
+        window.observe(at(200), 10, 10);
+        window.observe(at(50), 10, 10);
+        assert!((window.response() - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_stretch_of_no_length_is_finite() {
-        let mut stretch = Stretch::beginning(at(0));
-        stretch.complete(0.0, false);
-        assert!(stretch.throughput().rate().is_finite() && stretch.response() == 0.0);
+        let mut window = ObservationWindow::beginning(at(0));
+        window.complete(0.0, false);
+        assert!(window.throughput().rate().is_finite() && window.response() == 0.0);
     }
 
     #[test]
     fn it_is_pressed_from_half_on_and_slack_below_a_quarter() {
         let pressed = |count: u32| {
-            let mut stretch = Stretch::default();
-            (0..100).for_each(|index| stretch.complete(0.1, index < count));
-            (stretch.is_unpressed(), stretch.is_slack(), stretch.is_pressed())
+            let mut window = ObservationWindow::default();
+            (0..100).for_each(|index| window.complete(0.1, index < count));
+            (window.is_unpressed(), window.is_slack(), window.is_pressed())
         };
         assert_eq!(pressed(0), (true, true, false));
         assert_eq!(pressed(24), (false, true, false));

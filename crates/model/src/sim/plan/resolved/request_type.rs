@@ -1,4 +1,4 @@
-//! What requests are told apart by: their class and kind together.
+//! Request types: class and kind together.
 
 use tamarisk_control::ClassId;
 
@@ -8,7 +8,7 @@ use crate::sim::plan::scenario::Scenario;
 
 /// What requests are told apart by: their class alone, or their kind too.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sim) struct Sort {
+pub(in crate::sim) struct RequestType {
     pub(in crate::sim) class: ClassId,
     /// As laws see it.
     pub(in crate::sim) kind: u32,
@@ -17,10 +17,10 @@ pub(in crate::sim) struct Sort {
 }
 
 /// Classes, and then kinds.
-pub(super) fn sorts(scenario: &Scenario) -> Result<Vec<Sort>, InvalidScenario> {
+pub(super) fn request_types(scenario: &Scenario) -> Result<Vec<RequestType>, InvalidScenario> {
     check_names("kind", scenario.kinds.iter().map(|kind| &kind.name))?;
     let classes = scenario.classes.iter().map(|(class, _)| (class, 0));
-    let mut sorts: Vec<_> = classes.collect();
+    let mut request_types: Vec<_> = classes.collect();
     for (index, kind) in scenario.kinds.iter().enumerate() {
         if class_named(&kind.name, &scenario.classes).is_some() {
             return Err(InvalidScenario::SameName(kind.name.clone()));
@@ -30,8 +30,8 @@ pub(super) fn sorts(scenario: &Scenario) -> Result<Vec<Sort>, InvalidScenario> {
             kind: kind.name.clone(),
             class: kind.class.clone(),
         };
-        sorts.push((class.ok_or_else(unknown)?, index as u32 + 1));
+        request_types.push((class.ok_or_else(unknown)?, index as u32 + 1));
     }
-    let sort = |(index, (class, kind))| Sort { class, kind, index };
-    Ok((0u32..).zip(sorts).map(sort).collect())
+    let request_type = |(index, (class, kind))| RequestType { class, kind, index };
+    Ok((0u32..).zip(request_types).map(request_type).collect())
 }

@@ -1,4 +1,4 @@
-//! One class's controller: its measured percentile, and the rate that it steers.
+//! The controller of one class: its measured percentile, and the admission rate that follows from it.
 
 use tamarisk_control::{Decision, PerSecond, Reason, Rejection, Target, Timestamp};
 
@@ -8,12 +8,12 @@ use crate::smoothed_percentile::SmoothedPercentile;
 
 /// A percentile to keep, and a token bucket to keep it with.
 #[derive(Clone, Debug)]
-pub(crate) struct Controller {
+pub(crate) struct ClassController {
     pub(crate) monitor: SmoothedPercentile,
     bucket: TokenBucket,
 }
 
-impl Controller {
+impl ClassController {
     pub(super) fn new(target: Target, parameters: &Parameters) -> Self {
         let rate_max = PerSecond::new(parameters.rate_max).unwrap_or(PerSecond::ZERO);
         Self {
