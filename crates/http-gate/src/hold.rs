@@ -184,7 +184,7 @@ impl Hold {
     }
 
     fn breaks(&mut self) {
-        self.fails("broke off in its answer".to_owned());
+        self.fails("closed the connection within its answer".to_owned());
         self.ends();
     }
 

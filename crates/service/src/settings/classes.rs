@@ -64,9 +64,12 @@ pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
         let any = section.read("any", |value| values::list(value, condition))?.unwrap_or_default();
         if any.is_empty() != (name == DEFAULT) {
             let (message, expected) = if any.is_empty() {
-                ("a class that no request can be of", "needs `any = [{ header = \"…\" }]`")
+                ("this class matches no request", "needs `any = [{ header = \"…\" }]`")
             } else {
-                ("the default class takes what no other one does", "expected no `any`")
+                (
+                    "class `default` cannot have `any`: it takes requests of no other class",
+                    "remove `any`",
+                )
             };
             return Err(Fault::new(key.span(), message, expected));
         }
@@ -88,7 +91,7 @@ fn condition(value: &Value<'_>) -> Result<Condition, Fault> {
         .filter(|key| section.value(key).is_some())
         .collect();
     let &[kind] = kinds.as_slice() else {
-        let message = format!("{} things to look at in one condition", kinds.len());
+        let message = format!("a condition tests one thing, and this one has {}", kinds.len());
         return Err(Fault::new(
             value.span(),
             message,
@@ -96,8 +99,8 @@ fn condition(value: &Value<'_>) -> Result<Condition, Fault> {
         ));
     };
     if let (Some(extra), "path" | "address") = (section.value("value"), kind) {
-        let message = format!("a {kind} has no value besides");
-        return Err(Fault::new(extra.span(), message, "expected only with header or cookie"));
+        let message = format!("`{kind}` cannot have a `value`");
+        return Err(Fault::new(extra.span(), message, "remove it, or use `header` or `cookie`"));
     }
     Ok(match kind {
         "header" => Condition::Header {

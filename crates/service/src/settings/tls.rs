@@ -43,13 +43,13 @@ pub(super) fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option
         })
     })?;
     if identities.is_empty() {
-        let expected = "expected a certificate and its key, or no `tls`";
-        return Err(Fault::new(value.span(), "TLS without a certificate", expected));
+        let expected = "add a certificate and its key, or remove `tls`";
+        return Err(Fault::new(value.span(), "`tls` is empty", expected));
     }
     match disk {
         Disk::Unasked => Ok(None),
         Disk::Asked => Tls::open(identities).map(Some).map_err(|error| {
-            let expected = "expected certificates and keys that can be used";
+            let expected = "expected a usable certificate and its key";
             Fault::new(value.span(), error.to_string(), expected)
         }),
     }

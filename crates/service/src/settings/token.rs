@@ -32,7 +32,7 @@ pub(super) fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
         (Some(file), None) if !file.as_os_str().is_empty() => Ok(TokenSource::File(file)),
         (None, Some(name)) if is_variable(&name) => Ok(TokenSource::Environment(name)),
         _ => {
-            let message = "this does not say where the token stands";
+            let message = "`status_token` needs exactly one of `file` and `env`";
             let expected = "expected `{ file = \"…\" }` or `{ env = \"…\" }`";
             Err(Fault::new(value.span(), message, expected))
         }

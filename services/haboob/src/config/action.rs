@@ -80,8 +80,8 @@ impl Known<'_> {
         let stated: Vec<_> = kinds.filter(|kind| route.value(kind).is_some()).collect();
         let &[kind] = stated.as_slice() else {
             let message = match stated.is_empty() {
-                true => "this route leads nowhere".to_owned(),
-                false => format!("this route has {} at once", stated.join(" and ")),
+                true => "this route has no destination".to_owned(),
+                false => format!("this route has {}, but may have only one", stated.join(" and ")),
             };
             let expected =
                 "needs one of `root = \"…\"`, `proxy = \"http://…\"`, `redirect = \"…\"`";
@@ -154,8 +154,12 @@ fn fits(route: &Section<'_>, kind: &str) -> Result<(), Fault> {
             _ => (of(REDIRECT), "with `root` or `proxy`"),
         };
         if !fits && !["path", "name", kind].contains(&key_name) {
-            let message = format!("{key_name:?} says nothing about a route with {kind:?}");
-            return Err(Fault::new(key.span(), message, format!("expected only {only}")));
+            let message = format!("{key_name:?} does not apply to a route with {kind:?}");
+            return Err(Fault::new(
+                key.span(),
+                message,
+                format!("remove it; it is allowed {only}"),
+            ));
         }
     }
     Ok(())

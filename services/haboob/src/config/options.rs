@@ -91,7 +91,7 @@ fn file_threads(value: &Value<'_>) -> Result<u32, Fault> {
     let expected = "a whole number from 1 to 1024";
     let threads = tamarisk_settings::values::number(value, expected, MOST)?;
     u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or_else(|| {
-        Fault::new(value.span(), "files are read by threads", format!("expected {expected}"))
+        Fault::new(value.span(), "number of threads out of range", format!("expected {expected}"))
     })
 }
 
@@ -106,8 +106,8 @@ fn named_apart(value: &Value<'_>, hosts: Vec<HostOptions>) -> Result<Vec<HostOpt
         };
         targets += usize::from(has_target);
         if !names.insert(&route.name) {
-            let message = format!("{:?} is the name of something else already", route.name);
-            return Err(Fault::new(value.span(), message, "expected routes of different names"));
+            let message = format!("the name {:?} is already used", route.name);
+            return Err(Fault::new(value.span(), message, "choose another name for the route"));
         }
     }
     if targets >= CLASSES_MAX {

@@ -53,7 +53,7 @@ pub enum InvalidPath {
     #[error("the path has an encoded slash or NUL")]
     Encoded,
     /// `..`, encoded or not.
-    #[error("the path climbs")]
+    #[error("the path leaves the folder")]
     Climbs,
     /// A name that begins with a dot.
     #[error("the path names a hidden file")]
