@@ -1,4 +1,4 @@
-//! What `protect` and `serve` say while they run: on standard error, for people or as JSON.
+//! Messages (log output) of `protect` and `serve` on standard error, as text or JSON.
 
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};

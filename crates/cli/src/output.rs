@@ -1,4 +1,4 @@
-//! Files that appear when they are complete.
+//! Output files, written whole or not at all.
 
 use std::convert::Infallible;
 use std::fs::{self, File};

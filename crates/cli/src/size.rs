@@ -1,4 +1,4 @@
-//! Numbers of bytes, as people write them.
+//! Sizes as arguments: `100MiB`.
 
 use tamarisk_settings::values::parse_size;
 

@@ -1,4 +1,4 @@
-//! How long a request holds its place in the gate.
+//! How long a request holds its permit of the gate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

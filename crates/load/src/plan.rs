@@ -1,4 +1,4 @@
-//! All that is decided before a run: what to send, to whom, how fast, how long.
+//! The plan of a run: requests, schedule, limits, all checked before it starts.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

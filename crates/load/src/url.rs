@@ -1,4 +1,4 @@
-//! The addresses that requests go to.
+//! URLs of requests, with weights.
 
 use std::fmt;
 use std::net::Ipv6Addr;

@@ -1,4 +1,4 @@
-//! Why the rest of a request body cannot be read.
+//! Errors of reading a request body.
 
 use crate::guard::Violation;
 

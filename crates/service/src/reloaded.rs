@@ -1,8 +1,8 @@
-//! What came of other options.
+//! The outcome of a reload: what changed, and what needs a restart.
 
 use tamarisk_server::tls::Tls;
 
-/// What came of other options.
+/// The outcome of a reload: what changed, and what needs a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
     /// What has changed, in words.

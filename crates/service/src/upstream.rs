@@ -1,4 +1,4 @@
-//! The options of a service behind a proxy, and its start.
+//! An upstream: its options, and starting it.
 
 use std::io;
 use std::sync::Arc;

@@ -48,11 +48,15 @@ impl LawKind {
     pub const fn key(self) -> Key {
         let (name, summary) = match self {
             Self::Admission => ("admission", "which events are admitted"),
-            Self::Dropping => ("dropping", "which queued events are dropped, besides"),
-            Self::Workers => ("workers", "how many events are handled at once: a number, or a law"),
+            Self::Dropping => {
+                ("dropping", "which queued events are dropped, in addition to admission")
+            }
+            Self::Workers => {
+                ("workers", "how many events are handled concurrently: a number, or a law")
+            }
             Self::Batching => ("batching", "how many events are handled together"),
-            Self::Quality => ("quality", "how well events are handled under overload"),
-            Self::Termination => ("termination", "when a running event is ended"),
+            Self::Quality => ("quality", "how far service quality is reduced under overload"),
+            Self::Termination => ("termination", "when a running event is terminated"),
             Self::Global => ("global", "a law over all stages together"),
         };
         let form = match self {

@@ -1,4 +1,4 @@
-//! Tables whose keys are known, and what is wrong with them.
+//! Reading of tables with known keys, and errors at their position.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! From a file to records.
+//! Reads a trace file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -1,4 +1,4 @@
-//! From a law to a file.
+//! Writes a trace file.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Other options while protection runs.
+//! Reload: applies a changed configuration to running protection.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The two runs side by side.
+//! Comparison of the runs with and without control.
 
 use tamarisk_load::{Interval, PhaseSummary, Report};
 

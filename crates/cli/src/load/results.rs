@@ -1,4 +1,4 @@
-//! Where the results of a run go.
+//! Output of results: summary, JSON, CSV, plot.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;

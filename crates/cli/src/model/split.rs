@@ -1,4 +1,4 @@
-//! What it costs to make several stages of one.
+//! `model --split`: the effect of splitting a stage.
 
 use anyhow::Context;
 use serde::Serialize;

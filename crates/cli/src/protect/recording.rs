@@ -1,4 +1,4 @@
-//! `protect --record`: traces of what the laws are told and decide.
+//! `protect --record`: records the laws' inputs and decisions as traces.
 
 use std::ffi::OsString;
 use std::future::pending;

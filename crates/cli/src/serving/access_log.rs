@@ -1,4 +1,4 @@
-//! The options for the access log.
+//! Arguments for the access log: `--log`, `--log-format`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The options of `protect` and `serve` about where a service is served.
+//! Arguments of `protect` and `serve` for addresses, cores, status port and drain time.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! Many runs at once, as many as there are cores.
+//! Runs simulations in parallel, one per core.
 
 use std::io::IsTerminal;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Changes over the status port, for whoever has the token.
+//! Changes of targets over the status port, authorised by a token.
 
 use http::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};

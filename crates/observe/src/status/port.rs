@@ -1,4 +1,4 @@
-//! The status port: which path shows what.
+//! Routing of the status port's paths.
 
 use std::convert::Infallible;
 use std::sync::Arc;

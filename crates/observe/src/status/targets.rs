@@ -1,4 +1,4 @@
-//! Targets as JSON: what they are, and what they are to be.
+//! Targets as JSON: showing and changing them (`/targets`).
 //!
 //! ```json
 //! { "shop": { "default": { "p90": "200ms" }, "search/paying": { "p99": "1s" } } }

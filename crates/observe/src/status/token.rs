@@ -1,4 +1,4 @@
-//! Who may change things: whoever knows the token.
+//! The bearer token that authorises changes over the status port.
 
 use std::hint::black_box;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! A certificate and its key, as they stand in files.
+//! Reads a certificate and its private key from PEM files.
 
 use std::fs;
 use std::io;

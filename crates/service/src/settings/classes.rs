@@ -1,4 +1,4 @@
-//! The kinds of requests.
+//! Configuration of request classes, `[classes.NAME]`.
 
 use tamarisk_control::{Priority, Target, Weight};
 use tamarisk_proxy::classify::Condition;
@@ -17,12 +17,12 @@ pub(super) const DEFAULT: &str = "default";
 /// The table of a class; a class named `default` takes what no other one does.
 pub(super) static CLASS: Table = Table {
     heading: "[classes.NAME]",
-    summary: "A kind of requests. Classes are tried from top to bottom; `[classes.default]`, which has no `any`, is for requests of no other class.",
+    summary: "A class of requests. The first class that matches a request applies. `[classes.default]`, which has no `any`, is for all other requests.",
     groups: &[&[
-        key("any", Form::List(&Form::Table(&CONDITION)), "a request that meets one of these conditions is of this class")
+        key("any", Form::List(&Form::Table(&CONDITION)), "conditions: a request that meets one of them is of this class")
             .otherwise("required, except in `[classes.default]`"),
-        key("priority", Form::Whole(0, 255), "lower ones go first").default("1"),
-        key("weight", Form::Whole(1, 100), "its part among the classes of its priority when not all can be served; where none states a weight, they are not told apart")
+        key("priority", Form::Whole(0, 255), "lower numbers are served first").default("1"),
+        key("weight", Form::Whole(1, 100), "share of capacity among the classes of the same priority under overload; without any weight, they are treated alike")
             .otherwise("1 if another class of its priority has a weight"),
         key("p90", Form::Target, "its response-time target").otherwise("the file's"),
     ]],

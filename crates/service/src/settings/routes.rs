@@ -1,4 +1,4 @@
-//! Which request goes where, and as what.
+//! Configuration of routes, `[[routes]]`.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ pub(super) static ROUTE: Table = Table {
 #[rustfmt::skip]
 pub(super) static ROUTED: [Key; 3] = [
     key("classes", Form::List(&Form::Text("name of a class")), "classes that its requests may be of").otherwise("all"),
-    key("streams", Form::Bool, "its answers are streams: they keep their places to their ends, and their first data is what is promised. Answers of the types `text/event-stream` and `application/grpc` always are").default("false"),
+    key("streams", Form::Bool, "treats its responses as streams: each keeps its place in the stage until it ends, and the target applies to its first data. Responses of the types `text/event-stream` and `application/grpc` always are streams").default("false"),
     key("p90", Form::Target, "response-time target of all its requests").otherwise("that of the class, or the file's"),
 ];
 

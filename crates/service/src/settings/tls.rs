@@ -9,7 +9,7 @@ use tamarisk_settings::{Fault, Section, Value};
 
 pub(super) static TLS: Table = Table {
     heading: "[[tls]]",
-    summary: "A certificate and its key. The one whose names have the name that a client asks for is shown, else the first.",
+    summary: "A certificate and its key. A client gets the certificate for the name that it requests, or else the first.",
     groups: &[&[
         key("certificate", Form::Text("path"), "certificate chain in PEM, relative to this file")
             .required(),

@@ -1,4 +1,4 @@
-//! The services behind.
+//! Configuration of upstreams, `[upstreams.NAME]`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::UpstreamOptions;
 /// What may be said of any service behind.
 #[rustfmt::skip]
 pub(super) static SERVICE: [Key; 5] = [
-    key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` that the service is told: the client's, its own, or this one").default("\"client\""),
+    key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` header sent to the service: the client's, the upstream's own, or this name").default("\"client\""),
     key("connect_time", Form::Time, "longest wait for a connection").default("\"5s\""),
-    key("answer_time", Form::Time, "longest wait for the head of an answer").default("\"60s\""),
-    key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether request bodies are read before their requests are sent").default("\"memory-and-file\""),
-    key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are told apart where capacity is shared among them").default("\"address\""),
+    key("answer_time", Form::Time, "longest wait for the head of a response").default("\"60s\""),
+    key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether a request body is read completely before the request is sent").default("\"memory-and-file\""),
+    key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are identified when capacity is shared among them").default("\"address\""),
 ];
 
 pub(super) static UPSTREAM: Table = Table {

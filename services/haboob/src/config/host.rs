@@ -20,7 +20,7 @@ use crate::site::route::Redirect;
 
 pub(super) static HOST: Table = Table {
     heading: "[[host]]",
-    summary: "What is served under some names. Hosts are told apart by `Host` or `:authority`, without the port; a name goes before a pattern. A request for no host is answered with 421, unless one host has no names.",
+    summary: "A virtual host. A request is assigned by its `Host` or `:authority`, without the port; an exact name goes before a pattern. A request for no host is answered with 421, unless one host has no names.",
     groups: &[
         &[
             key(
@@ -28,7 +28,7 @@ pub(super) static HOST: Table = Table {
                 Form::List(&Form::Text("host name, or `*.` and a domain")),
                 "its names; `*.` stands for one label, as in certificates",
             )
-            .otherwise("whatever no other host has"),
+            .otherwise("all names that no other host has"),
             key(
                 "root",
                 Form::Text("path"),
@@ -41,7 +41,7 @@ pub(super) static HOST: Table = Table {
             key(
                 "errors",
                 Form::Map("status from 400 to 599", &Form::Text("path")),
-                "pages in the root, in place of the built-in ones; answers of services behind are passed on as they are",
+                "error pages in the root, instead of the built-in ones; responses of proxied services are forwarded unchanged",
             ),
             key("route", Form::List(&Form::Table(&ROUTE)), "what else is served"),
             key("p90", Form::Target, "response-time target").otherwise("the file's"),

@@ -1,4 +1,4 @@
-//! Which file a request is for, without a way out of the site.
+//! Path resolution: which file a request is for, never one outside the site.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;

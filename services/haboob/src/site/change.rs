@@ -1,4 +1,4 @@
-//! What differs between two readings of a site's options, in words.
+//! The differences between two configurations of a site, for messages.
 
 use crate::site::host::HostName;
 use crate::site::options::{HostOptions, SiteOptions};

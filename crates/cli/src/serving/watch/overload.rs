@@ -1,4 +1,4 @@
-//! When a stage begins and ends to reject requests, or to fail.
+//! Messages when a stage's overload or failure begins and ends.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One request for a status.
+//! Fetches the status of a running service over HTTP.
 
 use std::fmt;
 use std::str::FromStr;
