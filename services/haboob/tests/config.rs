@@ -187,7 +187,7 @@ fn hosts_and_routes_do_not_get_in_each_others_way() {
     let names = "root = \"a\"\nname = \"default\"";
     let text = format!("listen = \"[::]:1\"\n[[host]]\n[[host.route]]\npath = \"/\"\n{names}");
     let mistake = read(&text).err().unwrap();
-    assert_eq!(mistake.to_string(), "\"default\" is the name of something else already");
+    assert_eq!(mistake.to_string(), "the name \"default\" is already used");
     let no_root = "listen = \"[::]:1\"\n[[host]]\n[[host.route]]\npath = \"/a\"\nroot = \"a\"\n\
         [host.errors]\n404 = \"a\"\n";
     let mistake = read(no_root).err().unwrap();
@@ -209,7 +209,7 @@ fn what_a_file_names_must_be_there() {
     let message = |name: &str| load(&folder.join(name)).err().map(|mistake| mistake.to_string());
     let root = folder.join("none");
     let expected =
-        format!("cannot serve {}: No such file or directory (os error 2)", root.display());
+        format!("cannot open {}: No such file or directory (os error 2)", root.display());
     assert_eq!(message("wrong.toml"), Some(expected));
     let expected = format!("page not found: {}", folder.join("public/none.html").display());
     assert_eq!(message("page.toml"), Some(expected));

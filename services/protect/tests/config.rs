@@ -331,7 +331,7 @@ fn values_that_cannot_be_say_what_can() {
     wrong("priority = 0", "weight = 101", 24, &["a whole number from 1 to 100"]);
     wrong("\"/search\"", "\"search\"", 41, &["expected a path"]);
     wrong("[\"GET\"]", "[\"get\"]", 42, &["\"get\"", "expected a method"]);
-    wrong("[\"GET\"]", "\"GET\"", 42, &["of type string", "expected a list"]);
+    wrong("[\"GET\"]", "\"GET\"", 42, &["wrong type: string", "expected a list"]);
     wrong("blog.example.org", "blog.*.org", 35, &["expected a host name without a port"]);
     wrong("blog.example.org", "blog.example.org:80", 35, &["expected a host name without a port"]);
     wrong("host = \"upstream\"", "host = \":80\"", 16, &["or a host name"]);
@@ -342,18 +342,33 @@ fn values_that_cannot_be_say_what_can() {
 fn parts_that_do_not_hold_together_are_mistakes_too() {
     wrong("url = \"http://127.0.0.1:3000\"", "", 14, &["\"url\" is missing", "needs `url ="]);
     wrong("listen = \"127.0.0.1:8080\"", "", 1, &["\"listen\" is missing"]);
-    wrong("any = [{ header = \"x-early\" }]", "", 27, &["no request can be of", "needs `any"]);
-    wrong("{ cookie = \"plan\", value = \"gold\" }", "{}", 23, &["0 things to look at"]);
-    wrong("cookie = \"plan\", value", "path = \"/\", value", 23, &["a path has no value"]);
-    wrong("cookie = \"plan\", value", "header = \"a\", cookie", 23, &["2 things to look at"]);
+    wrong(
+        "any = [{ header = \"x-early\" }]",
+        "",
+        27,
+        &["this class matches no request", "needs `any"],
+    );
+    wrong(
+        "{ cookie = \"plan\", value = \"gold\" }",
+        "{}",
+        23,
+        &["tests one thing, and this one has 0"],
+    );
+    wrong("cookie = \"plan\", value", "path = \"/\", value", 23, &["`path` cannot have a `value`"]);
+    wrong(
+        "cookie = \"plan\", value",
+        "header = \"a\", cookie",
+        23,
+        &["tests one thing, and this one has 2"],
+    );
     wrong(
         "upstream = \"blog\"",
         "upstream = \"shop\"",
         19,
-        &["no route leads to the upstream \"blog\""],
+        &["no route uses the upstream \"blog\""],
     );
-    wrong("upstream = \"blog\"", "", 33, &["not clear to which upstream"]);
-    wrong("p95 = \"1.5s\"", "p95 = \"1.5s\"\np50 = \"1s\"", 45, &["two targets"]);
+    wrong("upstream = \"blog\"", "", 33, &["this route names no upstream"]);
+    wrong("p95 = \"1.5s\"", "p95 = \"1.5s\"\np50 = \"1s\"", 45, &["several targets"]);
     wrong("p90 = \"200ms\"", "", 33, &["no response-time target", "add for example"]);
     wrong("name = \"rest\"", "name = \"search\"", 14, &["two classes are named \"search\""]);
     wrong("[limits]", "[limits", 8, &["invalid TOML"]);
@@ -395,28 +410,25 @@ fn laws_that_cannot_be_are_shown_where_they_stand() {
     for (lines, expected) in [
         ("admission = \"predict-gate\"", "did you mean \"predict-gate-trim\"?"),
         ("admission = { law = \"red\", queue_mn_count = 3 }", "did you mean \"queue_min_count\"?"),
-        ("admission = { queue_min_count = 3 }", "this admission law has no name"),
+        ("admission = { queue_min_count = 3 }", "the name of the admission law is missing"),
         ("admission = 7", "expected the name of a law"),
         ("quality = { law = \"degradation\", quality_least_ratio = 2 }", "a number from 0 to 1"),
         ("quality = { law = \"degradation\", quality_least_ratio = nan }", "a number from 0 to 1"),
         (
             "admission = { law = \"red\", queue_min_count = 50 }\nworkers = 2",
-            "constants that go together",
+            "change one of these constants",
         ),
         ("batching = \"fixed\"", "requests to an upstream cannot be batched"),
-        ("workers = 8", "work-limit itself decides how many requests are in flight"),
+        ("workers = 8", "admission law \"work-limit\" sets its own limit of requests in flight"),
         ("admission = \"codel\"", "for example `workers = 32`"),
         ("admission = \"codel\"\nworkers = 0", "a number of workers from 1 to 32768"),
-        ("dropping = \"red\"", "there is no dropping law \"red\""),
+        ("dropping = \"red\"", "unknown dropping law \"red\""),
         (
             "admission = \"codel\"\nworkers = 2\ndropping = \"codel\"",
-            "codel is the admission law already",
+            "codel is already the admission law",
         ),
         ("[stage.ap]\nquality = \"full\"", "did you mean \"app\"?"),
-        (
-            "quality = \"full\"\n[stage.app]\nquality = \"full\"",
-            "quality of \"app\" is stated twice",
-        ),
+        ("quality = \"full\"\n[stage.app]\nquality = \"full\"", "quality of \"app\" is set twice"),
         ("[stage.app]\nqualty = \"full\"", "did you mean \"quality\"?"),
     ] {
         let text = upstream_of(lines);
