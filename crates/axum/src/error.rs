@@ -7,8 +7,11 @@ use tamarisk_stage::{CallError, EnterError};
 
 const OVERDUE: Message =
     Message::new(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline of the request has passed");
-const FAILED: Message =
-    Message::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the request could not be answered");
+const FAILED: Message = Message::new(
+    StatusCode::INTERNAL_SERVER_ERROR,
+    "failed",
+    "the service failed to answer the request",
+);
 
 /// What a handler of axum returns when a call to a stage has no answer: `?` makes it of a
 /// [`CallError`].

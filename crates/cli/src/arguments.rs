@@ -1,4 +1,4 @@
-//! What commands read of their arguments alike.
+//! Parsing of arguments that several commands share: addresses, and errors of usage.
 
 /// An error in what the user wrote that shows only when options are seen
 /// together, reported like those that each option shows by itself.

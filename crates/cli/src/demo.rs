@@ -49,21 +49,21 @@ const THINK: Duration = Duration::from_millis(20);
 /// what the service can do.
 const AFTER_REJECT: Duration = Duration::from_secs(1);
 
-/// Send a flash crowd at a slow service, without control and with it
+/// Compare a slow service under a flash crowd without and with overload control
 ///
-/// Starts a service of 8 workers that can answer about 400 requests a second, and lets 3 users
-/// become 1,000 and 3 again: first directly, then behind `tamarisk protect`. Shows both as they
-/// happen, compares them, and saves a plot.
+/// Starts a service of 8 workers that can answer about 400 requests per second. The number of
+/// users rises from 3 to 1,000 and falls back to 3: first directly, then behind `tamarisk
+/// protect`. Shows both live, compares them, and saves a plot.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Demo {
-    /// Take a third of the time
+    /// Run for a third of the time
     #[arg(long)]
     quick: bool,
-    /// Save the plot, `flash-crowd.svg` and `flash-crowd.png`, in this directory
+    /// Directory for the plots `flash-crowd.svg` and `flash-crowd.png`
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Only run the slow service, here, to try `protect` and `load` on it by hand
+    /// Only run the slow service, on this address, to try `protect` and `load` by hand
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["quick", "out"])]
     serve: Option<SocketAddr>,
 }
@@ -74,7 +74,7 @@ impl Demo {
             return serve(address);
         }
         std::fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot make the directory {}", self.out.display()))?;
+            .with_context(|| format!("cannot create the directory {}", self.out.display()))?;
         let service = DemoService::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(self.compare(&service))

@@ -1,4 +1,4 @@
-//! How a command ends.
+//! The exit codes of commands.
 
 /// How a command ended that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The signals by which users and service managers speak to the command.
+//! Signals: SIGINT, SIGTERM, SIGHUP and SIGUSR2.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

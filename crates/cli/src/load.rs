@@ -39,18 +39,18 @@ Examples:
 Latencies run from the instant when a request was due, so that a stalled server is not flattered.
 A status of 503 or 429 is a rejection; any other from 400 on is an error.";
 
-/// Load an HTTP service, and report how it did
+/// Send load to an HTTP service and report its performance
 ///
-/// The level of the load is a number of users, who wait for an answer before they ask again
-/// (closed loop, `--users`), or a rate in requests a second that does not care how the service is
-/// doing (open loop, `--rate`). `--step`, `--spike` and `--ramp` change it while the run lasts.
+/// The load level is a number of users, who wait for each answer before the next request
+/// (closed loop, `--users`), or a rate in requests per second, independent of the answers (open
+/// loop, `--rate`). `--step`, `--spike` and `--ramp` change it during the run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Load {
-    /// What to ask for; several URLs of one server are chosen by weight
+    /// URL to request; several URLs of one server are chosen at random by weight
     #[arg(required_unless_present = "url_file", value_name = "[WEIGHT=]URL")]
     urls: Vec<WeightedUrl>,
-    /// More URLs, one a line of this file; empty lines and those with `#` in front are passed over
+    /// File of further URLs, one per line; empty lines and lines that begin with `#` are ignored
     #[arg(id = "url_file", long = "urls", value_name = "FILE")]
     url_file: Option<PathBuf>,
 
@@ -65,10 +65,10 @@ pub(crate) struct Load {
     #[command(flatten)]
     results: ResultOptions,
 
-    /// Run the generator on this many threads [default: half of the cores]
+    /// Number of threads of the generator [default: half of the cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Fix the random choices of the run
+    /// Seed of the random choices
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Load {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Closed loop")]
 struct Closed {
-    /// This many users [default: 1, without --rate]
+    /// Number of users [default: 1, without --rate]
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     users: Option<u32>,
     /// A user's pause between an answer and the next request
@@ -85,10 +85,10 @@ struct Closed {
     /// A user's pause after a rejection or an error [default: as after an answer]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "rate")]
     after_reject: Option<Duration>,
-    /// After a rejection, wait for as long as its Retry-After asks
+    /// After a rejection, wait as long as its Retry-After says
     #[arg(long, conflicts_with = "rate")]
     honour_retry_after: bool,
-    /// Vary a user's pauses by up to this share, either way
+    /// Vary a user's pauses randomly by up to this share, up and down
     #[arg(long, value_name = "SHARE", value_parser = parse_spread, default_value = "0", conflicts_with = "rate")]
     spread: Spread,
 }
@@ -96,38 +96,38 @@ struct Closed {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Open loop")]
 struct Open {
-    /// This many requests a second
+    /// Requests per second
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
-    /// How requests follow one another
+    /// Distribution of the times between requests
     #[arg(long, value_enum, default_value_t = SpacingOption::Poisson, requires = "rate")]
     spacing: SpacingOption,
-    /// Connections open at once, at most [default: as the descriptor limit allows, up to 10000]
+    /// Most open connections [default: what the limit of open files allows, up to 10000]
     #[arg(long, value_name = "N", requires = "rate")]
     connections: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SpacingOption {
-    /// Independently, as from a crowd of strangers
+    /// Poisson arrivals: independent users
     Poisson,
-    /// At equal distances
+    /// Constant intervals
     Constant,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Schedule")]
 struct Changes {
-    /// From TIME on, go to LEVEL: `200@30s`; may be given several times
+    /// Change to LEVEL at TIME: `200@30s`; may be given several times
     #[arg(long = "step", value_name = "LEVEL@TIME", value_parser = Change::step)]
     steps: Vec<Change>,
-    /// From START to END, go to LEVEL, then back: `1000@10s..40s`; may be given several times
+    /// Change to LEVEL from START to END, then back: `1000@10s..40s`; may be given several times
     #[arg(long = "spike", value_name = "LEVEL@START..END", value_parser = Change::spike)]
     spikes: Vec<Change>,
-    /// From START to END, move to LEVEL, and stay: `1000@10s..40s`; may be given several times
+    /// Change gradually to LEVEL from START to END, and stay: `1000@10s..40s`; may be given several times
     #[arg(long = "ramp", value_name = "LEVEL@START..END", value_parser = Change::ramp)]
     ramps: Vec<Change>,
-    /// How long the run lasts [default: 10s after the last change]
+    /// Duration of the run [default: 10s after the last change]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 }
@@ -135,22 +135,22 @@ struct Changes {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Requests")]
 struct Request {
-    /// The method
+    /// Request method
     #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
     method: Method,
-    /// A header; may be given several times
+    /// Request header; may be given several times
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = parse_header)]
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body
+    /// Request body
     #[arg(short, long, value_name = "TEXT")]
     body: Option<String>,
-    /// The body, from a file
+    /// File that holds the request body
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     body_file: Option<PathBuf>,
-    /// Close each connection after so many requests [default: keep it alive]
+    /// Close each connection after this many requests [default: keep it open]
     #[arg(long, value_name = "N")]
     requests_per_connection: Option<NonZeroU32>,
-    /// Give a request up after this long
+    /// Time limit of a request
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! What `protect` and `serve` say while they run: on standard error, for people or as JSON.
+//! Messages (log output) of `protect` and `serve` on standard error, as text or JSON.
 
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
@@ -22,27 +22,27 @@ use tracing_subscriber::{Layer, fmt as layer};
 
 use crate::ending::Ending;
 
-/// How messages look, and which there are.
+/// Format and level of messages.
 #[derive(Debug, Args)]
 pub(crate) struct MessageOptions {
-    /// How messages on standard error look
+    /// Format of messages on standard error
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "human")]
     message_format: Format,
-    /// Also say which requests are rejected or fail, and why
+    /// Also report each request that is rejected or fails, and why
     #[arg(long, short)]
     verbose: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A line for people: time, level, sentence
+    /// Text: time, level, message
     Human,
-    /// An object a line: time, level and sentence; of overloads and failures also stage and counts
+    /// One JSON object per line: time, level and message; stage and counts for overloads and failures
     Json,
 }
 
 impl MessageOptions {
-    /// Has this process's messages written from here on.
+    /// Starts writing the messages of this process.
     pub(crate) fn start(&self) {
         let level = if self.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
         // What libraries say is of no use to an operator, unless it is a warning.
@@ -68,7 +68,7 @@ impl MessageOptions {
 }
 
 impl MessageOptions {
-    /// A file says something that cannot be: shows the place to people, and names it to programs.
+    /// Reports an invalid file: with the source line as text, in one line as JSON.
     pub(crate) fn mistaken(&self, mistake: ConfigError) -> Ending {
         match self.message_format {
             Format::Human => Ending::mistaken(mistake),
@@ -79,7 +79,7 @@ impl MessageOptions {
         }
     }
 
-    /// What a command came to, with an error told to programs as other messages are.
+    /// Passes a command's result on; with JSON messages, an error becomes a message.
     pub(crate) fn told(&self, ended: anyhow::Result<Ending>) -> anyhow::Result<Ending> {
         match ended {
             Err(error) if self.message_format == Format::Json && !error.is::<clap::Error>() => {

@@ -36,23 +36,23 @@ Examples:
 Stages must be of exponential, Erlang or hyper-exponential service of their own; anything else
 can be simulated: `tamarisk sim run`.";
 
-/// Answer questions of capacity from a scenario, without running it
+/// Calculate capacity and response times of a scenario, without simulation
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Model {
     /// The scenario, a TOML file
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// Ask at this rate of arrivals in all [default: that of the scenario's open clients]
+    /// Total arrival rate [default: that of the scenario's open clients]
     #[arg(long, value_name = "N/s", value_parser = rate)]
     at: Option<PerSecond>,
-    /// Find the least workers that keep this target, end to end
+    /// Find the fewest workers that keep this end-to-end target
     #[arg(long, value_name = "pNN=TIME", value_parser = target)]
     workers_for: Option<Target>,
-    /// The stage whose workers are to be found [default: the bottleneck]
+    /// Stage whose workers are calculated [default: the bottleneck]
     #[arg(long, value_name = "STAGE", requires = "workers_for")]
     stage: Option<String>,
-    /// Show what happens if this stage becomes several: one for each of its steps, or two halves
+    /// Calculate the effect of splitting this stage: one stage for each of its steps, or two halves
     #[arg(long, value_name = "STAGE")]
     split: Option<String>,
     /// Write the answers as JSON (`-` for the standard output)
@@ -238,14 +238,14 @@ impl Answers {
 }
 
 fn rate(text: &str) -> Result<PerSecond, String> {
-    let wrong = || format!("`{text}` is no rate; write for example `500/s`");
+    let wrong = || format!("`{text}` is not a rate; write for example `500/s`");
     let number = text.strip_suffix("/s").ok_or_else(wrong)?;
     let rate = number.trim().parse().ok().and_then(|number| PerSecond::new(number).ok());
     rate.filter(|rate| *rate > PerSecond::ZERO).ok_or_else(wrong)
 }
 
 fn target(text: &str) -> Result<Target, String> {
-    let wrong = || format!("`{text}` is no target; write for example `p90=200ms`");
+    let wrong = || format!("`{text}` is not a target; write for example `p90=200ms`");
     let (at, time) = text.split_once('=').ok_or_else(wrong)?;
     let at = percentile(at.trim()).ok_or_else(wrong)?;
     let time = parse_duration(time).map_err(|error| error.to_string())?;

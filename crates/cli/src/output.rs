@@ -1,4 +1,4 @@
-//! Files that appear when they are complete.
+//! Output files, written whole or not at all.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -58,7 +58,7 @@ pub(crate) fn figure_file(path: &str) -> Result<PathBuf, String> {
     };
     match path.extension() {
         Some(ending) if is_known(ending) => Ok(path),
-        _ => Err("figures are drawn as SVG or PNG: the name has to end in `.svg` or `.png`".into()),
+        _ => Err("unknown image format: the name must end in `.svg` or `.png`".into()),
     }
 }
 

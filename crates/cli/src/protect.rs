@@ -35,44 +35,47 @@ Examples:
     tamarisk protect http://127.0.0.1:3000 --listen 127.0.0.1:8080 --p90 200ms
   The same at another percentile, with a status page and metrics for Prometheus:
     tamarisk protect http://127.0.0.1:3000 --p99 1s --status 127.0.0.1:9090
-  Over TLS; the service is told so, by X-Forwarded-Proto and Forwarded:
+  Over TLS; X-Forwarded-Proto and Forwarded tell the service:
     tamarisk protect http://127.0.0.1:3000 --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   Routes with their own targets, classes of clients, and laws by name:
     tamarisk protect --config protect.toml
-  Record what the law is told and decides, for `tamarisk sim replay`:
+  Record the law's inputs and decisions, for `tamarisk sim replay`:
     tamarisk protect http://127.0.0.1:3000 --p90 200ms --record live.trace
-  Another target while it runs, for who has the token:
+  Change the target at run time, authorised by a token:
     openssl rand -hex 32 > token && chmod 600 token
     tamarisk protect http://127.0.0.1:3000 --status 127.0.0.1:9090 --status-token-file token
     curl -X PATCH -H \"Authorization: Bearer $(cat token)\" http://127.0.0.1:9090/targets \\
       -d '{\"upstream\": {\"default\": {\"p90\": \"100ms\"}}}'
 
-Requests that could not be answered in time are rejected at once, with 503 and Retry-After.
-SIGHUP reads the file and certificates again: targets, laws and certificates change without losing a
-request, the rest is said to need a restart; a file with a mistake changes nothing.
-SIGUSR2 starts the program anew with the same arguments: the new process takes the sockets over, and
-the old one drains once the new one serves. Sockets from systemd (LISTEN_FDS) go before --listen.
-SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
+Requests that would be answered too late are rejected immediately with 503 and Retry-After.
+Signals:
+  SIGHUP           Reload the file and the certificates. Targets, laws and certificates change without
+                   losing a request; other changes are reported and need a restart. An invalid file
+                   changes nothing.
+  SIGUSR2          Restart gracefully: a new process with the same arguments takes over the sockets,
+                   then the old one drains.
+  SIGTERM, Ctrl-C  Drain: accept no new connections, complete open requests, then exit.
+Sockets passed by systemd (LISTEN_FDS) replace --listen.";
 
 /// Put any HTTP service under overload control
 ///
-/// State what its clients are promised; how many requests it can take, when to let them wait and
-/// when to reject is found by control.
+/// State a response-time target. Tamarisk finds automatically how many requests the service can
+/// take, when to queue and when to reject.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Protect {
-    /// The service, as `http://HOST:PORT`, `HOST:PORT` or, on this machine, `:PORT`
+    /// URL of the service: `http://HOST:PORT`, `HOST:PORT` or, on this machine, `:PORT`
     #[arg(value_name = "URL", required_unless_present = "config")]
     upstream: Option<Origin>,
     #[command(flatten)]
     front: FrontArgs,
-    /// Promise that half of the answers come within TIME
+    /// Response-time target: half of the answers within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p50: Option<Duration>,
-    /// Promise that nine of ten answers come within TIME [default: 1s]
+    /// Response-time target: 90 % of the answers within TIME [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p90: Option<Duration>,
-    /// Promise that 99 of 100 answers come within TIME
+    /// Response-time target: 99 % of the answers within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p99: Option<Duration>,
     #[command(flatten)]
@@ -82,12 +85,12 @@ pub(crate) struct Protect {
     /// Read routes, classes, targets and laws from a TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "target"])]
     config: Option<PathBuf>,
-    /// Record what the law is told and decides; of several upstreams each to a file that has its
-    /// name before the ending. What is there is overwritten. A law that takes over on SIGHUP is not
-    /// recorded any more
+    /// Record the admission law's inputs and decisions in this file, which is overwritten. With
+    /// several upstreams, each has a file with its name before the extension. Recording ends when
+    /// SIGHUP replaces the law
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Stop recording when a file has this size
+    /// Stop recording at this file size
     #[arg(long, value_name = "SIZE", value_parser = recording::size, default_value = "1GiB", requires = "record")]
     record_size: u64,
 }
@@ -135,7 +138,7 @@ impl Protect {
             },
             (None, Some(origin)) => Options::single(DEFAULT_LISTEN, origin.clone(), target),
             (None, None) => {
-                return Err(misunderstood("name the service to protect, or a --config"));
+                return Err(misunderstood("give the URL of the service to protect, or --config"));
             }
         };
         options.log = self.log.options().or(options.log);

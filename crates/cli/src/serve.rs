@@ -1,4 +1,4 @@
-//! `tamarisk serve`: a folder of files, or a whole site, on the web.
+//! `tamarisk serve`: serves a folder, or a site that a configuration file describes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -29,20 +29,20 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOS
 
 const EXAMPLES: &str = "\
 Examples:
-  The files of a folder:
+  Serve the files of a folder:
     tamarisk serve ./public --listen 127.0.0.1:8080
-  A large site with much memory for its pages:
+  A large site with a larger page cache:
     tamarisk serve /srv/www --cache 2GiB --held 8MiB
-  Over TLS; with several certificates, clients get the one for the name that they ask for:
+  Over TLS; with several certificates, clients get the one for the name they request:
     tamarisk serve /srv/www --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
-  Lists of what is in folders, and a line for each request on standard output:
+  Folder listings, and an access log on standard output:
     tamarisk serve . --listing --log -
-  Several hosts, redirects, error pages, a log, and a service behind one of the routes:
+  Several hosts, redirects, error pages, an access log, and a proxied route:
     tamarisk serve site.toml
-  Whether the file can be used, and nothing more:
+  Check the file only:
     tamarisk serve site.toml --check
 
-A file such as:
+Example file:
     listen = \"127.0.0.1:8080\"
     log = { file = \"access.log\", format = \"json\" }
 
@@ -60,45 +60,48 @@ A file such as:
     path = \"/old\"
     redirect = \"/new/\"
 
-A folder is answered with its index.html. Files that begin with a dot are not served (but for
-/.well-known), and nothing outside of the folder is, wherever links lead. A file beside which
-stands a newer NAME.br, NAME.zst or NAME.gz is sent in that form to who can read it; texts without
-one are compressed once. Changes on disk are noticed within a second or two.
+A request for a folder gets its index.html. Files whose names begin with a dot are not served, except
+below /.well-known. Files outside the folder are not served, wherever symbolic links point. If a newer
+NAME.br, NAME.zst or NAME.gz stands beside a file, clients that accept this encoding get it; other
+text files are compressed once. Changes on disk show within two seconds.
 
-Requests for files that could not be read in time are rejected at once, with 503 and Retry-After; so
-are those that the service behind a route could not answer in time.
-SIGHUP reads the file again, with all that it names: what is served changes, and no request and no
-connection is lost; what needs a restart is named and stays; a file with a mistake changes nothing.
-Certificates are read again, and the log is opened again, after it has been moved away.
-SIGUSR2 starts the program anew with the same arguments: the new process takes the sockets over, and
-the old one drains once the new one serves. Sockets from systemd (LISTEN_FDS) go before --listen.
-SIGTERM or Ctrl-C drains: no new connections, requests under way are finished.";
+Requests that would be answered too late, by the disk or by a proxied service, are rejected
+immediately with 503 and Retry-After.
 
-/// Serve the files of a folder, or a site as a file describes it
+Signals:
+  SIGHUP           Reload the file and the certificates, and reopen the access log. No request and no
+                   connection is lost; changes that need a restart are reported. An invalid file
+                   changes nothing.
+  SIGUSR2          Restart gracefully: a new process with the same arguments takes over the sockets,
+                   then the old one drains.
+  SIGTERM, Ctrl-C  Drain: accept no new connections, complete open requests, then exit.
+Sockets passed by systemd (LISTEN_FDS) replace --listen.";
+
+/// Serve the files of a folder, or a site described by a file
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// The folder, or a file that describes a site
+    /// Folder to serve, or configuration file of a site
     #[arg(value_name = "FOLDER|FILE")]
     site: PathBuf,
     #[command(flatten)]
     front: FrontArgs,
-    /// Say whether the site can be served, and end
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
-    /// Promise that nine of ten files that are not in memory are found within TIME [default: 1s]
+    /// Response-time target for files that are not in memory: 90 % within TIME [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     p90: Option<Duration>,
-    /// Memory for pages [default: 64MiB]
+    /// Size of the page cache [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache: Option<u64>,
-    /// Keep no file in memory that is longer: it is read as it is sent [default: 1MiB]
+    /// Largest file kept in the cache; larger files are read while they are sent [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     held: Option<u64>,
     /// Threads that read files [default: 4]
     #[arg(long, value_name = "N")]
     file_threads: Option<NonZeroUsize>,
-    /// Answer a folder that has no index.html with a list of its files
+    /// List the files of folders without an index.html
     #[arg(long)]
     listing: bool,
     #[command(flatten)]
@@ -172,7 +175,9 @@ impl Serve {
         match stated.iter().find(|(.., is_stated)| *is_stated) {
             Some((option, key, _)) => {
                 let file = self.site.display();
-                Err(misunderstood(format!("{option} is for a folder: state `{key}` in {file}")))
+                Err(misunderstood(format!(
+                    "{option} applies to a folder only: set `{key}` in {file}"
+                )))
             }
             None => Ok(()),
         }
@@ -185,7 +190,7 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
     let routes: usize = options.site.hosts.iter().map(|host| host.routes.len()).sum();
     tamarisk_haboob::Site::open(options.site)?.close();
     let count = |number, noun| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
-    println!("This can be served: {}, {}.", count(hosts, "host"), count(routes, "route"));
+    println!("Configuration valid: {}, {}.", count(hosts, "host"), count(routes, "route"));
     Ok(Ending::Done)
 }
 
@@ -218,7 +223,7 @@ impl RunningService for Running {
     fn before_reload(&mut self) {
         if let Some(log) = self.site().log() {
             log.reopen();
-            tracing::info!("The log is opened again.");
+            tracing::info!("Access log reopened.");
         }
     }
 

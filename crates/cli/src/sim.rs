@@ -39,7 +39,7 @@ Examples:
 Under the same seed every law meets the same requests with the same work, so that a difference
 between two laws is a difference between the laws.";
 
-/// Simulate stages, clients and laws that a file describes
+/// Simulate a scenario of stages, clients and laws
 #[derive(Debug, Args)]
 pub(crate) struct Sim {
     #[command(subcommand)]
@@ -64,16 +64,16 @@ struct Run {
     scenario: PathBuf,
     #[command(flatten)]
     common: Common,
-    /// Run it with so many seeds, for confidence intervals across runs
+    /// Number of seeds, for confidence intervals across runs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
 }
 
-/// Run one scenario with several admission laws, one after the other at the same stages
+/// Compare several admission laws in the same scenario
 ///
-/// The laws take the place of those that the scenario names, and of what it drops besides; what it
-/// names for workers, batching, quality and termination stays, and so does a global law. If it
-/// names none, they stand where clients enter.
+/// Each law replaces the admission and dropping laws of the scenario; its laws for workers,
+/// batching, quality and termination and its global law stay. If the scenario has no admission
+/// law, the law is placed at the stages where clients enter.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 struct Compare {
@@ -85,7 +85,7 @@ struct Compare {
     /// The laws, or `all` of them
     #[arg(long, value_name = "NAME,NAME", required = true, value_delimiter = ',', value_parser = laws)]
     laws: Vec<&'static [AdmissionEntry]>,
-    /// Run each with so many seeds
+    /// Number of seeds for each law
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
 }

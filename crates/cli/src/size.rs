@@ -1,4 +1,4 @@
-//! Numbers of bytes, as people write them.
+//! Sizes as arguments: `100MiB`.
 
 use tamarisk_settings::values::parse_size;
 
@@ -8,7 +8,7 @@ use tamarisk_settings::values::parse_size;
 /// What is wrong with it, and how to write it.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let bytes = text.parse().ok().or_else(|| parse_size(text));
-    bytes.ok_or_else(|| format!("`{text}` is no size; write for example `100MiB`"))
+    bytes.ok_or_else(|| format!("`{text}` is not a size; write for example `100MiB`"))
 }
 
 #[cfg(test)]

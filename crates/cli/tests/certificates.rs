@@ -127,7 +127,7 @@ fn sighup_takes_new_certificates_and_keeps_the_old_ones_if_they_are_bad() {
     let arguments = [&arguments[..], &FILES].concat();
     check_sighup(
         Site::start("arguments", &arguments),
-        "cannot speak TLS: a.pem holds no certificate in PEM",
+        "cannot set up TLS: a.pem contains no PEM certificate",
     );
 }
 
@@ -135,7 +135,7 @@ fn sighup_takes_new_certificates_and_keeps_the_old_ones_if_they_are_bad() {
 fn so_it_does_with_the_certificates_that_a_file_names() {
     check_sighup(
         Site::start("file", &["serve", "site.toml"]),
-        "the file cannot be used as it is: a.pem holds no certificate in PEM",
+        "the file is invalid: a.pem contains no PEM certificate",
     );
 }
 
@@ -144,12 +144,12 @@ fn so_does_protect() {
     let arguments = ["protect", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"];
     check_sighup(
         Site::start("protect-arguments", &[&arguments[..], &FILES].concat()),
-        "cannot speak TLS: a.pem holds no certificate in PEM",
+        "cannot set up TLS: a.pem contains no PEM certificate",
     );
     let arguments = ["protect", "--config", "protect.toml"];
     check_sighup(
         Site::start("protect-file", &arguments),
-        "the file cannot be used as it is: a.pem holds no certificate in PEM",
+        "the file is invalid: a.pem contains no PEM certificate",
     );
 }
 
@@ -201,7 +201,7 @@ fn check_sighup(mut site: Site, rejected: &str) {
 
     fs::write(&file, "nonsense").unwrap();
     site.hang_up();
-    assert_eq!(site.says("Nothing has changed: "), rejected);
+    assert_eq!(site.says("Configuration not reloaded: "), rejected);
     assert_eq!(site.shows(), second);
 }
 
@@ -209,7 +209,7 @@ fn check_sighup(mut site: Site, rejected: &str) {
 fn a_certificate_without_its_key_is_a_mistake() {
     for (arguments, said) in [
         (&["--tls-cert", "a.pem"][..], "every --tls-cert needs a --tls-key"),
-        (&["--tls-cert", "/no", "--tls-key", "/no"], "cannot speak TLS: cannot read /no: No such"),
+        (&["--tls-cert", "/no", "--tls-key", "/no"], "cannot set up TLS: cannot read /no: No such"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
             .args(["serve", ".", "--listen", "127.0.0.1:0"])

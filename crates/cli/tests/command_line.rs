@@ -143,7 +143,7 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
     check(&["load", url, "--step", "9@3s", "--spike", "8@1s..5s"], "overlaps");
     check(&["load", url, "--users", "3", "--rate", "3"], "cannot be used with");
     check(&["load", url, "http://127.0.0.1:2/"], "different servers");
-    check(&["load", url, "--json", "-", "--csv", "-"], "cannot both be");
+    check(&["load", url, "--json", "-", "--csv", "-"], "are both `-`");
     check(&["load", url, "--users", "0"], "the level is 0 all the time");
     check(&["load", url, "--rate", "0"], "the level is 0 all the time");
     check(&["load", url, "--spread", "2"], "from 0 to 1");

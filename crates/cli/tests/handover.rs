@@ -35,9 +35,9 @@ fn check_restarts(mut site: Site, count: usize) {
         site.signal("-USR2");
         // Two processes speak, in no order.
         let [successor, serving, drained] =
-            site.says_all(["Started process ", site.greeting, "Drained: "]);
+            site.says_all(["Restart: started process ", site.greeting, "Drained: "]);
         assert_eq!(serving, address.to_string(), "the same sockets");
-        assert_eq!(drained, "every request under way was finished.");
+        assert_eq!(drained, "all requests were completed.");
         site.process = successor.split(',').next().unwrap().parse().unwrap();
     }
     load.wait_for(200);
@@ -53,9 +53,9 @@ fn a_successor_that_cannot_serve_takes_nothing_over() {
     let address = site.serves();
     fs::rename(site.folder.join("public"), site.folder.join("moved")).unwrap();
     site.signal("-USR2");
-    let failed = site.says("Process ");
+    let failed = site.says("Restart failed: process ");
     assert!(
-        failed.ends_with("has not taken over (exit status: 1): this one serves on."),
+        failed.ends_with("did not take over (exit status: 1). This process continues to serve."),
         "{failed}"
     );
     let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -101,7 +101,8 @@ fn sockets_of_a_service_manager_are_served_and_it_is_told() {
     assert!(is_told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
     assert_eq!(is_told(), "READY=1\n");
     site.signal("-USR2");
-    let [successor, _, _] = site.says_all(["Started process ", site.greeting, "Drained: "]);
+    let [successor, _, _] =
+        site.says_all(["Restart: started process ", site.greeting, "Drained: "]);
     site.process = successor.split(',').next().unwrap().parse().unwrap();
     assert_eq!(is_told(), format!("READY=1\nMAINPID={}\n", site.process));
     manager.set_nonblocking(true).unwrap();

@@ -70,11 +70,11 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
         said.contains("changed: the target of \"default\" of \"app\" from p90 1s to p90 200ms."),
         "{said}"
     );
-    assert!(said.contains("until a restart: url of \"app\"."), "{said}");
+    assert!(said.contains("Needs a restart to take effect: url of \"app\"."), "{said}");
 
     text("soon", "http://127.0.0.1:9");
     protect.signal("-HUP");
-    let said = protect.says("Nothing has changed");
+    let said = protect.says("Configuration not reloaded");
     assert!(said.contains(":2:7]") && said.contains("a time such as"), "{said}");
 
     protect.signal("-TERM");

@@ -112,11 +112,11 @@ fn sighup_changes_what_is_served_and_fails_no_request_and_closes_no_connection()
         assert!(page.contains("cache-control: max-age=7\r\n"), "{page}");
 
         load.wait_for(200);
-        let said = site.read_again(&other.replace("root", "rot"), "Nothing has changed: ");
+        let said = site.read_again(&other.replace("root", "rot"), "Configuration not reloaded: ");
         assert!(said.contains("unknown key \"rot\"") && said.contains("[site.toml:5:5]"), "{said}");
         assert!(site.get("a", "/docs/b.txt").ends_with("\r\ndocs"), "as it was");
         let said = site.read_again(SITE, "Configuration reloaded");
-        assert!(said.contains("the host \"other.example\" (gone)"), "{said}");
+        assert!(said.contains("the host \"other.example\" (removed)"), "{said}");
         assert!(!site.get("a", "/a.txt").contains("cache-control"));
     }
     load.wait_for(200);
@@ -131,8 +131,8 @@ fn sighup_changes_what_is_served_and_fails_no_request_and_closes_no_connection()
 fn what_needs_a_restart_is_named_and_stays() {
     let mut site = Site::start("reload-restart");
     let other = SITE.replace(":0\"", ":1\"").replace("= 2", "= 1\nstatus = \"127.0.0.1:0\"");
-    let said = site.read_again(&other, "Stays as it was until a restart: ");
+    let said = site.read_again(&other, "Needs a restart to take effect: ");
     assert!(said.contains("nothing changed."), "{said}");
-    assert!(said.ends_with("until a restart: listen, status, cores.\n"), "{said}");
+    assert!(said.ends_with("Needs a restart to take effect: listen, status, cores.\n"), "{said}");
     assert!(site.get("a", "/a.txt").ends_with("\r\nhello"));
 }

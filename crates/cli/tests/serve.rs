@@ -28,7 +28,7 @@ fn a_file_is_checked_without_serving() {
     let file = site("serve-check", text);
     let checked = serve(&file, &["--check"]);
     assert!(checked.status.success());
-    assert_eq!(checked.stdout, b"This can be served: 1 host, 1 route.\n");
+    assert_eq!(checked.stdout, b"Configuration valid: 1 host, 1 route.\n");
 
     fs::write(&file, text.replace("root", "rot")).unwrap();
     let checked = serve(&file, &["--check"]);
@@ -41,7 +41,7 @@ fn a_file_is_checked_without_serving() {
     let both = serve(&file, &["--check", "--cache", "1GiB"]);
     assert_eq!(both.status.code(), Some(2));
     let said = String::from_utf8(both.stderr).unwrap();
-    assert!(said.contains("--cache is for a folder: state `cache` in "), "{said}");
+    assert!(said.contains("--cache applies to a folder only: set `cache` in "), "{said}");
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn sighup_opens_the_log_again() {
     get("/?first");
     fs::rename(&log, log.with_extension("old")).unwrap();
     signal("-HUP");
-    assert!(said.next().unwrap().ends_with(" INFO The log is opened again."));
+    assert!(said.next().unwrap().ends_with(" INFO Access log reopened."));
     get("/?second");
     signal("-TERM");
-    assert!(said.any(|line| line.contains("Drained: every request")));
+    assert!(said.any(|line| line.contains("Drained: all requests")));
     assert!(process.wait().unwrap().success());
     let (old, new) = (log.with_extension("old"), log);
     let read = |file: &Path| fs::read_to_string(file).unwrap();

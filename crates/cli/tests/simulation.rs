@@ -211,14 +211,14 @@ fn mistakes_are_shown_where_they_stand() {
     check(
         &[&compare[..], &["open,closed"]].concat(),
         2,
-        "there are: predict-gate-trim, opaque-upstream, work-limit, open,",
+        "known laws: predict-gate-trim, opaque-upstream, work-limit, open,",
     );
     let split = ["model", "scenarios/slow-database.toml", "--split"];
-    check(&[&split[..], &["dp"]].concat(), 2, "there is no stage \"dp\"; there are: front");
+    check(&[&split[..], &["dp"]].concat(), 2, "unknown stage \"dp\"; known stages: front");
     let at = ["model", "scenarios/spike.toml", "--at"];
     check(&[&at[..], &["500"]].concat(), 2, "write for example `500/s`");
     let both = ["sim", "run", "scenarios/spike.toml", "--json", "-", "--csv", "-"];
-    check(&both, 2, "cannot both be");
+    check(&both, 2, "are both `-`");
     std::fs::write(scratch("no-folder"), "").unwrap();
     let nowhere = scratch("no-folder/result");
     let nowhere = ["sim", "run", "scenarios/spike.toml", "--csv", nowhere.to_str().unwrap()];

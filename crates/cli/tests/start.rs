@@ -72,7 +72,7 @@ fn clients_and_status_need_different_addresses() {
 #[test]
 fn an_upstream_whose_host_has_no_address_is_an_error() {
     let args = ["protect", "http://no-such-host.invalid:80", "--listen", "127.0.0.1:0"];
-    rejected(&args, "cannot find the address of \"no-such-host.invalid\"");
+    rejected(&args, "cannot resolve \"no-such-host.invalid\"");
 }
 
 #[test]

@@ -113,10 +113,10 @@ fn what_cannot_be_tuned_is_rejected_with_what_can() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     };
-    rejected(&["--law", "codel"], "codel has no constants that could be tuned; these laws have: ");
+    rejected(&["--law", "codel"], "law codel has no constants to tune; laws that have some: ");
     rejected(&["--law", "red", "--knobs", "weight"], "it has queue_min_count, ");
-    rejected(&["--law", "nobody"], "there is no such law");
-    rejected(&["--law", "red", "--rules", "quality"], "for quality; there are: ");
+    rejected(&["--law", "nobody"], "unknown admission law \"nobody\"");
+    rejected(&["--law", "red", "--rules", "quality"], "unknown quality law \"red\"; known laws: ");
     rejected(&["--law", "red", "--rules", "all"], "possible values: admission, dropping, ");
     rejected(&["--law", "red", "--maximise", "speed"], "`speed` is no term of an objective");
     rejected(&["--law", "red", "--maximise", "goodput", "--minimise", "over-target"], "cannot be");

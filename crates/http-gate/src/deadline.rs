@@ -1,4 +1,4 @@
-//! A timer for what is started often and hardly ever expires.
+//! Deadline timer, cheap to start and rarely expiring.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A timer for what is started often and hardly ever expires.
+/// Deadline timer, cheap to start and rarely expiring.
 ///
 /// Moving the end further away costs the clock's reading and nothing else: the
 /// runtime's timer stays where it is, and is moved only if it fires too early.

@@ -1,4 +1,4 @@
-//! The operator's own pages in place of ours, for people who are rejected or get an error.
+//! Custom error pages of the operator.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a gate says to gRPC clients: a status of gRPC in a response that has no body.
+//! gRPC error responses: a gRPC status in a response without a body.
 //!
 //! A response that ends with its head is *Trailers-Only*: status and message stand in the head
 //! [gRPC over HTTP/2, "Responses"](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).

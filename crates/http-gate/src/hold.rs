@@ -1,4 +1,4 @@
-//! How long a request holds its place in the gate.
+//! How long a request holds its permit of the gate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -184,7 +184,7 @@ impl Hold {
     }
 
     fn breaks(&mut self) {
-        self.fails("broke off in its answer".to_owned());
+        self.fails("closed the connection within its answer".to_owned());
         self.ends();
     }
 

@@ -1,4 +1,4 @@
-//! The answers that we give ourselves: as text, as JSON, or as a page for people.
+//! Error and rejection responses, as text, JSON or HTML by `Accept`.
 
 use std::fmt::Write;
 

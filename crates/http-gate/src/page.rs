@@ -1,4 +1,4 @@
-//! The built-in page for people about an error.
+//! The built-in HTML error page.
 
 use std::fmt::Write;
 

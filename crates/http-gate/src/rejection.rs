@@ -51,7 +51,7 @@ fn message_of(reason: Reason) -> Message {
 pub(crate) fn sentence_of(reason: Reason) -> &'static str {
     match reason {
         Reason::PredictedLate => "overloaded: the answer would come too late; try again later",
-        Reason::StandingQueue => "overloaded: the queue does not get shorter; try again later",
+        Reason::StandingQueue => "overloaded: the queue is not getting shorter; try again later",
         Reason::QueueFull => "overloaded: the queue is full; try again later",
         Reason::RateExceeded => "overloaded: the admission rate is used up; try again later",
         Reason::ConcurrencyLimit => "overloaded: concurrency limit reached; try again later",

@@ -1,4 +1,4 @@
-//! How long a client will wait, if it says so.
+//! Client timeouts: `X-Request-Timeout` and `grpc-timeout`.
 
 use std::time::Duration;
 

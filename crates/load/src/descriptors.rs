@@ -1,4 +1,4 @@
-//! How many connections this process may hold open.
+//! The limit of open files, and how many connections it allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,4 +1,4 @@
-//! All that is decided before a run: what to send, to whom, how fast, how long.
+//! The plan of a run: requests, schedule, limits, all checked before it starts.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -56,10 +56,10 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPlan {
     /// There is nothing to ask for.
-    #[error("no URL is given")]
+    #[error("a URL is missing")]
     NoUrl,
     /// There are more URLs than a run can choose from.
-    #[error("{0} URLs are too many: a run chooses from 1,000,000 at most")]
+    #[error("too many URLs ({0}): a run takes at most 1,000,000")]
     Urls(usize),
     /// Two URLs name different servers; a run loads one.
     #[error("`{0}` and `{1}` are different servers; a run loads one")]
@@ -68,13 +68,13 @@ pub enum InvalidPlan {
     #[error("an interval of {0:?} is too short: the shortest is 10ms")]
     Interval(Duration),
     /// The time series would grow too long.
-    #[error("a run of {0:?} has too many intervals of {1:?}: at most 200,000 are kept")]
+    #[error("a run of {0:?} has more than 200,000 intervals of {1:?}: choose a longer interval")]
     Intervals(Duration, Duration),
     /// The timeout is zero.
-    #[error("the timeout must be longer than nothing")]
+    #[error("the timeout must be longer than 0s")]
     Timeout,
     /// No threads to run on, or more than 1024.
-    #[error("{0} threads are out of range: give 1 to 1024")]
+    #[error("the number of threads ({0}) must be 1 to 1024")]
     Threads(usize),
 }
 

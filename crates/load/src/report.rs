@@ -1,4 +1,4 @@
-//! What is known after a run, in numbers ready to be read, plotted or stored.
+//! The report of a run: totals, phases, time series.
 
 mod csv;
 

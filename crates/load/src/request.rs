@@ -1,4 +1,4 @@
-//! A request as it goes over the wire.
+//! Encoded requests.
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;

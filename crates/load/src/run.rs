@@ -28,7 +28,7 @@ const START_UP: Duration = Duration::from_millis(20);
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The host's name has no address.
-    #[error("cannot find the address of `{host}`")]
+    #[error("cannot resolve the host `{host}`")]
     Resolve {
         /// The host.
         host: String,

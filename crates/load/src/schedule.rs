@@ -55,7 +55,7 @@ pub enum InvalidSchedule {
     #[error("`{0}` overlaps `{1}`: changes must follow one another")]
     Overlap(Change, Change),
     /// The run ends before a change does.
-    #[error("`{change}` is not over when the run ends at {duration:?}")]
+    #[error("`{change}` ends after the run, which ends at {duration:?}")]
     BeyondEnd {
         /// The change that does not fit.
         change: Change,
@@ -63,10 +63,10 @@ pub enum InvalidSchedule {
         duration: Duration,
     },
     /// The run has no length.
-    #[error("the run must last longer than nothing")]
+    #[error("the duration must be longer than 0s")]
     Empty,
     /// More than [`CHANGES_MAX`] changes.
-    #[error("{0} changes are too many: a schedule holds at most 64")]
+    #[error("too many changes ({0}): a schedule holds at most 64")]
     TooMany(usize),
 }
 

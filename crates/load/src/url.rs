@@ -1,4 +1,4 @@
-//! The addresses that requests go to.
+//! URLs of requests, with weights.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -28,7 +28,7 @@ pub enum InvalidUrl {
     #[error("`{0}` does not begin with `http://`: load is sent over cleartext HTTP only")]
     Scheme(String),
     /// No host, or something behind it that is not `:` and a number from 1 to 65535.
-    #[error("`{0}` has no host, or no port from 1 to 65535, that could be connected to")]
+    #[error("`{0}` has no valid host and port; write for example `http://127.0.0.1:8080/`")]
     Place(String),
     /// The weight is not a whole number from 1 to a million.
     #[error("`{0}` is not a weight: write a whole number from 1 to 1000000 before the `=`")]

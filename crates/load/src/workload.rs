@@ -1,4 +1,4 @@
-//! Who sends requests, and when: the two loops.
+//! Workloads: closed loop (users) and open loop (rate).
 
 use std::time::Duration;
 

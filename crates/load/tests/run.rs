@@ -428,5 +428,5 @@ async fn a_name_without_an_address_is_an_error() {
     let workload = Workload::Closed(users(level(1.0, &[], ms(100))));
     let plan = Plan::builder(workload, vec!["http://no-such-host.invalid/".parse().unwrap()]);
     let error = run(plan.build().unwrap(), pending(), |_| {}).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot find the address of `no-such-host.invalid`");
+    assert_eq!(error.to_string(), "cannot resolve the host `no-such-host.invalid`");
 }

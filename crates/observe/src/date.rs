@@ -1,4 +1,4 @@
-//! Instants as people read them, in UTC.
+//! Formats times in UTC: RFC 3339 and calendar fields.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! Naming each request, so that the logs of several servers can be put together.
+//! Request ids (`X-Request-Id`).
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Formats numbers for people.
 
 /// A duration in seconds, to three significant digits: `340 µs`, `12.3 ms`, `1.25 s`.
 pub fn seconds(seconds: f64) -> String {

@@ -15,10 +15,10 @@ const PIXELS_PER_UNIT: f32 = 2.0;
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
     /// What was drawn is not understood.
-    #[error("the plot is no valid SVG")]
+    #[error("the plot is not valid SVG")]
     Svg(#[from] usvg::Error),
     /// It has no panel, or more of them than fit.
-    #[error("the plot has no size, or too large a one for a picture")]
+    #[error("the plot is empty, or too large for an image")]
     Size,
     /// The picture cannot be written down.
     #[error("cannot encode the plot as PNG: {0}")]

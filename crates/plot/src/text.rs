@@ -1,4 +1,4 @@
-//! How wide a text is.
+//! Text widths.
 
 /// The width of `text` in the plots' font at `size`, to a few percent: enough to
 /// set one label beside another without reading the font.

@@ -1,4 +1,4 @@
-//! Why the rest of a request body cannot be read.
+//! Errors of reading a request body.
 
 use crate::guard::Violation;
 
@@ -10,7 +10,7 @@ pub enum ClientBodyError {
     #[error(transparent)]
     Broken(#[from] hyper::Error),
     /// The client has left before the body's end, or the connection broke.
-    #[error("the client's connection ended within the request body")]
+    #[error("the client closed its connection before the end of the request body")]
     Gone,
     /// What it sent over HTTP/1 breaks a rule or a limit.
     #[error(transparent)]

@@ -110,7 +110,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// What clients may send, and how long they may take.
+    /// Configuration of size limits and timeouts, `[limits]`.
     pub fn limits_of_clients(&self) -> &Limits {
         &self.limits
     }

@@ -1,4 +1,4 @@
-//! Who was rejected before there was a request, counted.
+//! Counts connections and requests rejected before any stage: limits, malformed, too large, too slow.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Connections that stop speaking HTTP.
+//! Tunnels: connections after a protocol upgrade.
 
 use std::fmt;
 use std::io::{self, IoSlice};

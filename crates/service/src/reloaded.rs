@@ -1,8 +1,8 @@
-//! What came of other options.
+//! The outcome of a reload: what changed, and what needs a restart.
 
 use tamarisk_server::tls::Tls;
 
-/// What came of other options.
+/// The outcome of a reload: what changed, and what needs a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
     /// What has changed, in words.
@@ -25,8 +25,8 @@ impl Reloaded {
     pub fn certificates(&mut self, now: Option<&Tls>, new: Option<&Tls>) {
         let differs = match (now, new) {
             (None, None) => return,
-            (None, Some(_)) => "tls, where there was none",
-            (Some(_), None) => "no tls, where there was",
+            (None, Some(_)) => "tls (added)",
+            (Some(_), None) => "tls (removed)",
             (Some(now), Some(new)) => {
                 if now.identities() != new.identities() {
                     self.changed.push("tls".to_owned());

@@ -1,4 +1,4 @@
-//! The options of a service behind a proxy, and its start.
+//! An upstream: its options, and starting it.
 
 use std::io;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct UpstreamOptions {
 
 /// An upstream's host has no address.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot find the address of {host:?}, the host of the upstream {name:?}")]
+#[error("cannot resolve {host:?}, the host of the upstream {name:?}")]
 pub struct UnknownHost {
     /// What the operator calls the upstream.
     pub name: String,

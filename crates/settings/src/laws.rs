@@ -48,11 +48,15 @@ impl LawKind {
     pub const fn key(self) -> Key {
         let (name, summary) = match self {
             Self::Admission => ("admission", "which events are admitted"),
-            Self::Dropping => ("dropping", "which queued events are dropped, besides"),
-            Self::Workers => ("workers", "how many events are handled at once: a number, or a law"),
+            Self::Dropping => {
+                ("dropping", "which queued events are dropped, in addition to admission")
+            }
+            Self::Workers => {
+                ("workers", "how many events are handled concurrently: a number, or a law")
+            }
             Self::Batching => ("batching", "how many events are handled together"),
-            Self::Quality => ("quality", "how well events are handled under overload"),
-            Self::Termination => ("termination", "when a running event is ended"),
+            Self::Quality => ("quality", "how far service quality is reduced under overload"),
+            Self::Termination => ("termination", "when a running event is terminated"),
             Self::Global => ("global", "a law over all stages together"),
         };
         let form = match self {
@@ -107,8 +111,8 @@ pub fn read<'a>(value: impl Fn(&str) -> Option<&'a Value<'a>>) -> Result<Laws, F
     if let (Some(at), Some(dropper)) = (dropping, &laws.dropping)
         && laws.admission.as_ref().is_some_and(|law| law.name() == dropper.name())
     {
-        let message = format!("{} is the admission law already", dropper.name());
-        return Err(Fault::new(at.span(), message, "expected another law, or none"));
+        let message = format!("{} is already the admission law", dropper.name());
+        return Err(Fault::new(at.span(), message, "choose another law, or remove `dropping`"));
     }
     Ok(laws)
 }
@@ -158,7 +162,11 @@ fn law<L: ?Sized>(
     };
     let Some(name) = table.get("law") else {
         let expected = format!("needs `law = {:?}`", names[0]);
-        return Err(Fault::new(value.span(), format!("this {kind} law has no name"), expected));
+        return Err(Fault::new(
+            value.span(),
+            format!("the name of the {kind} law is missing"),
+            expected,
+        ));
     };
     text(name)?;
     let entry = &entries[choose(name)?];
@@ -175,7 +183,7 @@ fn law<L: ?Sized>(
         })?;
     }
     named.make(&any_classes()).map_err(|error| {
-        Fault::new(value.span(), error.to_string(), "expected constants that go together")
+        Fault::new(value.span(), error.to_string(), "change one of these constants")
     })?;
     Ok(named)
 }

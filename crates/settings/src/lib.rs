@@ -1,4 +1,4 @@
-//! TOML files whose mistakes are shown where they stand.
+//! TOML configuration files, with errors shown at their line and column.
 //!
 //! A reader walks the [`Section`]s of a document, each declared as a [`Table`](table::Table), and
 //! takes what it knows with the readers of [`values`]; what is wrong becomes a [`Fault`] with its place, what was

@@ -1,4 +1,4 @@
-//! Tables whose keys are known, and what is wrong with them.
+//! Reading of tables with known keys, and errors at their position.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Fault {
 
     pub(crate) fn of_syntax(error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
-        Self::new(span, "this is not TOML", error.message())
+        Self::new(span, "invalid TOML", error.message())
     }
 }
 
@@ -218,5 +218,5 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 /// That `value` is of another type than `expected`.
 pub fn wrong_type(value: &Value<'_>, expected: &str) -> Fault {
     let found = value.get_ref().type_str();
-    Fault::new(value.span(), format!("this is of type {found}"), format!("expected {expected}"))
+    Fault::new(value.span(), format!("wrong type: {found}"), format!("expected {expected}"))
 }

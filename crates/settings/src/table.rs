@@ -1,4 +1,4 @@
-//! What a table of a file may say, declared once: a [`Section`](crate::Section) accepts these keys
+//! Declarations of tables and keys: a [`Section`](crate::Section) accepts these keys
 //! and no others, and the reference for users and editors is made of them.
 
 use crate::percentile::is_percentile;

@@ -15,8 +15,8 @@ pub fn of(section: &Section<'_>) -> Result<Option<Target>, Fault> {
     for (key, value) in section.entries() {
         let Some(percentile) = percentile(key.get_ref()) else { continue };
         if target.is_some() {
-            let message = "two targets for the same requests";
-            return Err(Fault::new(key.span(), message, "expected one percentile alone"));
+            let message = "several targets for the same requests";
+            return Err(Fault::new(key.span(), message, "keep one percentile"));
         }
         let time = values::duration(value)?;
         let stated = Target::percentile(percentile, time)

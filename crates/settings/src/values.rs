@@ -34,13 +34,8 @@ pub fn parsed<'a, T>(
     read: impl FnOnce(&'a str) -> Option<T>,
 ) -> Result<T, Fault> {
     let text = value.get_ref().as_str().ok_or_else(|| wrong_type(value, expected))?;
-    let wrong = || {
-        Fault::new(
-            value.span(),
-            format!("{text:?} cannot be used here"),
-            format!("expected {expected}"),
-        )
-    };
+    let wrong =
+        || Fault::new(value.span(), format!("{text:?} is invalid"), format!("expected {expected}"));
     read(text).ok_or_else(wrong)
 }
 
@@ -51,7 +46,7 @@ pub fn number(value: &Value<'_>, expected: &str, most: u64) -> Result<u64, Fault
     };
     let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
     number.filter(|number| *number <= most).ok_or_else(|| {
-        let message = format!("{integer} cannot be used here");
+        let message = format!("{integer} is out of range");
         Fault::new(value.span(), message, format!("expected {expected}"))
     })
 }
@@ -61,7 +56,7 @@ pub fn count(value: &Value<'_>) -> Result<NonZeroUsize, Fault> {
     let expected = "a whole number from 1 to 1000000000";
     let number = number(value, expected, 1_000_000_000)?;
     NonZeroUsize::new(number as usize).ok_or_else(|| {
-        Fault::new(value.span(), "0 cannot be used here", format!("expected {expected}"))
+        Fault::new(value.span(), "0 is out of range", format!("expected {expected}"))
     })
 }
 
@@ -97,7 +92,7 @@ pub fn float(value: &Value<'_>, expected: &str) -> Result<f64, Fault> {
         _ => return Err(wrong_type(value, expected)),
     };
     number.filter(|number: &f64| number.is_finite()).ok_or_else(|| {
-        Fault::new(value.span(), "this number cannot be used here", format!("expected {expected}"))
+        Fault::new(value.span(), "number out of range", format!("expected {expected}"))
     })
 }
 
@@ -111,7 +106,7 @@ pub fn ratio(value: &Value<'_>) -> Result<Ratio, Fault> {
     let expected = "a number from 0 to 1";
     let number = float(value, expected)?;
     Ratio::new(number).map_err(|_| {
-        let message = format!("{number} cannot be used here");
+        let message = format!("{number} is out of range");
         Fault::new(value.span(), message, format!("expected {expected}"))
     })
 }
@@ -160,7 +155,7 @@ pub fn key_name(key: &Spanned<DeString<'_>>) -> Result<String, Fault> {
         return Ok(name.to_owned());
     }
     let expected = "expected a name of letters, digits, \"-\", \"_\" and \".\"";
-    Err(Fault::new(key.span(), format!("{name:?} cannot be used here"), expected))
+    Err(Fault::new(key.span(), format!("{name:?} is not a valid name"), expected))
 }
 
 /// The place among `names` of the one that is named; `kind` is what it is a name of.
@@ -174,7 +169,7 @@ pub fn one_of(value: &Value<'_>, kind: &str, names: &[&str]) -> Result<usize, Fa
 
 /// That `names` of a `kind` do not have `name`, and which one was probably meant.
 pub fn not_one_of(span: Range<usize>, kind: &str, name: &str, names: &[&str]) -> Fault {
-    let message = format!("there is no {kind} {name:?}");
+    let message = format!("unknown {kind} {name:?}");
     let fault = Fault::new(span, message, format!("expected one of: {}", names.join(", ")));
     match nearest(name, names) {
         Some(similar) => fault.help(format!("did you mean {similar:?}?")),

@@ -1,4 +1,4 @@
-//! Bytes to records, with every value checked.
+//! Decoding of trace records, with every value checked.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Records to bytes.
+//! Encoding of trace records.
 
 use std::time::Duration;
 

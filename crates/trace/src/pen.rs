@@ -1,4 +1,4 @@
-//! Where records wait until they are written.
+//! The write buffer of a trace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! From a file to records.
+//! Reads a trace file.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -34,10 +34,10 @@ pub enum ReadError {
     #[error("cannot read the trace")]
     Io(#[from] io::Error),
     /// It is something else.
-    #[error("this is no trace: it does not begin with `TAMTRACE`")]
+    #[error("not a trace: the file does not begin with `TAMTRACE`")]
     NoTrace,
     /// It was written by another version.
-    #[error("a trace of version {found}; this program reads version {VERSION}")]
+    #[error("the trace has version {found}; this program reads version {VERSION}")]
     Version {
         /// What it says.
         found: u8,
@@ -55,7 +55,7 @@ pub enum ReadError {
         at: u64,
     },
     /// Its bytes make no sense.
-    #[error("the trace is damaged: no sense in what stands at byte {at}")]
+    #[error("the trace is damaged: invalid record at byte {at}")]
     Nonsense {
         /// Where it stands.
         at: u64,

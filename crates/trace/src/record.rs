@@ -1,4 +1,4 @@
-//! What a trace is made of.
+//! The records of a trace.
 
 use std::time::Duration;
 

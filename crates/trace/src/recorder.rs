@@ -1,4 +1,4 @@
-//! From a law to a file.
+//! Writes a trace file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -53,7 +53,7 @@ pub enum RecordError {
     #[error("cannot write the trace")]
     Write(#[from] io::Error),
     /// No law was ever given to the recorder, or it was finished before.
-    #[error("there is nothing to finish")]
+    #[error("the recording has already ended")]
     Nothing,
 }
 

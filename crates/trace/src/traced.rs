@@ -1,4 +1,4 @@
-//! A law that is listened to.
+//! An admission law whose inputs and decisions are recorded.
 
 use std::sync::Arc;
 use std::time::Duration;

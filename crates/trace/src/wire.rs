@@ -1,4 +1,4 @@
-//! The bytes that numbers are made of.
+//! Encoding of numbers: variable-length integers and floats.
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u8 = 2;

@@ -1,4 +1,4 @@
-//! Requests of one connection in, answers out.
+//! A client's connection: handles its requests one after another.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! A site on one core.
+//! The per-core part of a site.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

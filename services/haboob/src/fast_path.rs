@@ -1,5 +1,5 @@
-//! Requests for all of a page that are answered on the spot: with the page as it stands in memory,
-//! ours or the kernel's, or with the rejection to load it.
+//! Fast path: answers requests for whole cached pages as prepared responses, without a task, or
+//! rejects the loading of a page.
 
 use std::sync::{Arc, LazyLock};
 

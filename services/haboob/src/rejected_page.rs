@@ -1,4 +1,4 @@
-//! What is told of a request whose page is not to be had now.
+//! Responses to requests whose page was rejected or could not be loaded.
 
 use std::net::IpAddr;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! A site on a port.
+//! Starts a site: listening sockets, cores and site snapshot.
 
 use std::net::SocketAddr;
 use std::time::Duration;

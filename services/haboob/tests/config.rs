@@ -98,13 +98,18 @@ fn a_mistake_is_shown_with_its_line_and_what_was_probably_meant() {
 #[test]
 fn what_is_missing_or_too_much_is_named() {
     check("", "", "\"host\" is missing", "needs `host = [{ root = \"public\" }]`");
-    check("host = []", "[]", "nothing to serve", "expected at least one [[host]]");
+    check("host = []", "[]", "`host` is empty", "add a [[host]]");
     let needs = "needs `root = \"public\"` or [[host.route]]";
-    check("[[host]]\nlisting = true", "[[host]]", "a host that serves nothing", needs);
+    check("[[host]]\nlisting = true", "[[host]]", "this host has no `root` and no routes", needs);
     let needs = "needs one of `root = \"…\"`, `proxy = \"http://…\"`, `redirect = \"…\"`";
-    check_route("", "[[host.route]]", "this route leads nowhere", needs);
+    check_route("", "[[host.route]]", "this route has no destination", needs);
     let both = "root = \"a\"\nredirect = \"/\"";
-    check_route(both, "[[host.route]]", "this route has root and redirect at once", needs);
+    check_route(
+        both,
+        "[[host.route]]",
+        "this route has root and redirect, but may have only one",
+        needs,
+    );
     let table = "{ certificate = \"a\" }";
     let key = format!("tls = [{table}]\n[[host]]\nroot = \"a\"");
     check(&key, table, "\"key\" is missing", "needs `key = \"key.pem\"`");
@@ -119,64 +124,74 @@ fn what_is_missing_or_too_much_is_named() {
 #[test]
 fn what_a_route_of_another_kind_has_is_no_use_to_this_one() {
     let redirect = "redirect = \"/y\"\nlisting = true";
-    let message = "\"listing\" says nothing about a route with \"redirect\"";
-    check_route(redirect, "listing", message, "expected only with `root` or `proxy`");
+    let message = "\"listing\" does not apply to a route with \"redirect\"";
+    check_route(redirect, "listing", message, "remove it; it is allowed with `root` or `proxy`");
     let proxy = "proxy = \"http://127.0.0.1:1\"\ncache_control = \"a\"";
-    let message = "\"cache_control\" says nothing about a route with \"proxy\"";
-    check_route(proxy, "cache_control", message, "expected only with `root` or `redirect`");
-    let message = "\"p90\" says nothing about a route with \"redirect\"";
+    let message = "\"cache_control\" does not apply to a route with \"proxy\"";
+    check_route(
+        proxy,
+        "cache_control",
+        message,
+        "remove it; it is allowed with `root` or `redirect`",
+    );
+    let message = "\"p90\" does not apply to a route with \"redirect\"";
     let redirect = "redirect = \"/y\"\np90 = \"1s\"";
-    check_route(redirect, "p90", message, "expected only with `root` or `proxy`");
+    check_route(redirect, "p90", message, "remove it; it is allowed with `root` or `proxy`");
 }
 
 #[test]
 fn values_are_of_their_kind() {
     let host = "expected a host name without a port, such as \"example.org\" or \"*.example.org\"";
-    check_host("names = [\"a:80\"]", "\"a:80\"", "\"a:80\" cannot be used here", host);
-    check_host("listing = 1", "1", "this is of type integer", "expected `true` or `false`");
+    check_host("names = [\"a:80\"]", "\"a:80\"", "\"a:80\" is invalid", host);
+    check_host("listing = 1", "1", "wrong type: integer", "expected `true` or `false`");
     let file = "expected the name of a file, such as \"index.html\"";
-    check_host("index = [\"a/b\"]", "\"a/b\"", "\"a/b\" cannot be used here", file);
-    let status = "expected 301 or 308 (for good), 302 or 307 (for now)";
+    check_host("index = [\"a/b\"]", "\"a/b\"", "\"a/b\" is invalid", file);
+    let status = "expected 301 or 308 (permanent), 302 or 307 (temporary)";
     let redirect = "redirect = \"/y\"\nstatus = 200";
     check_route(redirect, "200", "200 is not a redirect status", status);
     let to = "expected a path such as \"/new/\", or a URL such as \"https://example.org/\"";
     for target in ["new", "//evil", "/a b", "ftp://a", "/a\\\\b", "/a\\u0001"] {
         let written = format!("\"{target}\"");
-        let message = format!("{written} cannot be used here");
+        let message = format!("{written} is invalid");
         let message = message.replace("\\u0001", "\\u{1}");
         check_route(&format!("redirect = {written}"), &written, &message, to);
     }
     let error = "expected a status from 400 to 599, such as 503";
     check_host("[host.errors]\n200 = \"a\"", "200", "\"200\" is not the status of an error", error);
     let page = "expected a page in the root of this host, such as \"404.html\"";
-    let climbs = "\"../a\" cannot be used here";
+    let climbs = "\"../a\" is invalid";
     check_host("[host.errors]\n404 = \"../a\"", "\"../a\"", climbs, page);
     let format = "[log]\nfile = \"-\"\nformat = \"jsn\"\n[[host]]\nroot = \"a\"";
-    check(format, "\"jsn\"", "there is no format \"jsn\"", "expected one of: combined, json");
+    check(format, "\"jsn\"", "unknown format \"jsn\"", "expected one of: combined, json");
 }
 
 #[test]
 fn hosts_and_routes_do_not_get_in_each_others_way() {
     let twice = "names = [\"a\"]\n[[host]]\nnames = [\"b\", \"A\"]\nroot = \"b\"";
-    check_host(twice, "[\"b\", \"A\"]", "another host is \"a\"", "expected other names");
-    let message = "another host has no names either";
+    check_host(
+        twice,
+        "[\"b\", \"A\"]",
+        "another host already has the name \"a\"",
+        "expected other names",
+    );
+    let message = "another host already has no names";
     check_host("[[host]]\nroot = \"b\"", "[[host]]", message, "expected `names = [\"…\"]`");
     let twice = "root = \"a\"\n[[host.route]]\npath = \"/x/\"\nroot = \"b\"";
-    let expected = "expected another path";
-    check_route(twice, "\"/x/\"", "another route of this host has \"/x\"", expected);
+    let expected = "choose another path";
+    check_route(twice, "\"/x/\"", "another route of this host has the path \"/x\"", expected);
     let root = "root = \"a\"\n[[host.route]]\npath = \"/\"\nroot = \"b\"";
-    check_route(root, "\"/\"", "another route of this host has \"/\"", expected);
-    let message = "the redirect of \"/x\" leads back to itself";
-    let expected = "expected a path that another route takes";
+    check_route(root, "\"/\"", "another route of this host has the path \"/\"", expected);
+    let message = "the redirect of \"/x\" points to itself";
+    let expected = "choose a path of another route";
     check_route("redirect = \"/x/y?z\"", "\"/x/y?z\"", message, expected);
     let names = "root = \"a\"\nname = \"default\"";
     let text = format!("listen = \"[::]:1\"\n[[host]]\n[[host.route]]\npath = \"/\"\n{names}");
     let mistake = read(&text).err().unwrap();
-    assert_eq!(mistake.to_string(), "\"default\" is the name of something else already");
+    assert_eq!(mistake.to_string(), "the name \"default\" is already used");
     let no_root = "listen = \"[::]:1\"\n[[host]]\n[[host.route]]\npath = \"/a\"\nroot = \"a\"\n\
         [host.errors]\n404 = \"a\"\n";
     let mistake = read(no_root).err().unwrap();
-    assert_eq!(mistake.to_string(), "there is no folder to look for error pages in");
+    assert_eq!(mistake.to_string(), "`errors` needs a folder that holds the pages");
 }
 
 #[test]
@@ -194,9 +209,9 @@ fn what_a_file_names_must_be_there() {
     let message = |name: &str| load(&folder.join(name)).err().map(|mistake| mistake.to_string());
     let root = folder.join("none");
     let expected =
-        format!("cannot serve {}: No such file or directory (os error 2)", root.display());
+        format!("cannot open {}: No such file or directory (os error 2)", root.display());
     assert_eq!(message("wrong.toml"), Some(expected));
-    let expected = format!("there is no page {}", folder.join("public/none.html").display());
+    let expected = format!("page not found: {}", folder.join("public/none.html").display());
     assert_eq!(message("page.toml"), Some(expected));
     assert_eq!(message("right.toml"), None);
 }

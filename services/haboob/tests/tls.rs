@@ -269,7 +269,7 @@ async fn certificates_of_other_files_are_taken_over() {
     assert_eq!(curl(&running, "b.test", &trusted, &[]).as_deref(), Ok("hello"));
     options.front.tls = None;
     let needs_restart = running.reload(&options).unwrap().needs_restart;
-    assert_eq!(needs_restart, ["no tls, where there was"]);
+    assert_eq!(needs_restart, ["tls (removed)"]);
 }
 
 #[test]
@@ -295,23 +295,23 @@ fn files_that_cannot_be_used_are_named_with_what_is_wrong() {
     assert_eq!(error(&path("no"), good_key), format!("cannot read {}", name("no")));
     assert_eq!(error(good_certificate, &path("no")), format!("cannot read {}", name("no")));
     for (certificate, expected) in [
-        ("empty", "holds no certificate in PEM"),
-        ("garbled", "is not valid PEM"),
-        ("hollow", "holds a certificate that cannot be used"),
-        ("long", "has more than 1 MiB"),
+        ("empty", "NAME contains no PEM certificate"),
+        ("garbled", "NAME is not valid PEM"),
+        ("hollow", "the certificate in NAME is unusable"),
+        ("long", "NAME is larger than 1 MiB"),
     ] {
         let error = error(&path(certificate), good_key);
-        assert!(error.starts_with(&format!("{} {expected}", name(certificate))), "{error}");
+        assert!(error.starts_with(&expected.replace("NAME", &name(certificate))), "{error}");
     }
     for (key, expected) in [
-        ("empty", "holds no private key in PEM"),
-        ("good.pem", "holds no private key in PEM"),
-        ("strange", "holds a key that cannot be used"),
+        ("empty", "NAME contains no unencrypted PEM private key"),
+        ("good.pem", "NAME contains no unencrypted PEM private key"),
+        ("strange", "the key in NAME is unusable"),
     ] {
         let error = error(good_certificate, &path(key));
-        assert!(error.starts_with(&format!("{} {expected}", name(key))), "{error}");
+        assert!(error.starts_with(&expected.replace("NAME", &name(key))), "{error}");
     }
-    let mismatch = "the key in OTHER is not that of the first certificate in GOOD"
+    let mismatch = "the key in OTHER does not match the first certificate in GOOD"
         .replace("OTHER", other.key.to_str().unwrap())
         .replace("GOOD", good_certificate.to_str().unwrap());
     assert_eq!(error(good_certificate, &other.key), mismatch);

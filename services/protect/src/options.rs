@@ -23,7 +23,7 @@ pub struct Options {
     pub trusted: Vec<IpNet>,
     /// The access log, if there is one.
     pub log: Option<LogOptions>,
-    /// Pages in place of our own answers.
+    /// Configuration of custom error pages, `[errors]`.
     pub error_pages: ErrorPages,
 }
 

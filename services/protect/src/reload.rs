@@ -1,4 +1,4 @@
-//! Other options while protection runs.
+//! Reload: applies a changed configuration to running protection.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl Running {
         ]);
         for new in &options.upstreams {
             if !now.upstreams.iter().any(|upstream| upstream.name == new.name) {
-                reloaded.needs_restart.push(format!("the upstream {:?}, which is new", new.name));
+                reloaded.needs_restart.push(format!("the upstream {:?} (new)", new.name));
             }
         }
     }
@@ -50,7 +50,7 @@ impl Running {
         let now = &mut self.options.upstreams[index];
         let (name, gate) = (now.name.clone(), &self.gates[index]);
         let Some(new) = options.upstreams.iter().find(|upstream| upstream.name == name) else {
-            reloaded.needs_restart.push(format!("the upstream {name:?}, which is gone"));
+            reloaded.needs_restart.push(format!("the upstream {name:?} (removed)"));
             return;
         };
         let same = [

@@ -182,16 +182,16 @@ async fn what_cannot_be_a_target_is_rejected_whole_with_the_reason() {
     options.upstreams[0].classes = Classes::new(vec![class("default"), class("gold")]).unwrap();
     let running = tamarisk_protect::start(changeable(options, "wrong")).await.unwrap();
     for (method, body, status, reason) in [
-        ("PATCH", "{", "400", "no JSON"),
-        ("PATCH", "[]", "422", "no object"),
+        ("PATCH", "{", "400", "invalid JSON"),
+        ("PATCH", "[]", "422", "not an object"),
         ("PATCH", r#"{"upstraem": {}}"#, "422", r#"did you mean "upstream""#),
-        ("PATCH", r#"{"upstream": {"silver": {"p90": "1s"}}}"#, "422", "there are: default, gold"),
-        ("PATCH", r#"{"upstream": {"gold": {"p9": "1s"}}}"#, "422", "no percentile"),
-        ("PATCH", r#"{"upstream": {"gold": {"p90": 1}}}"#, "422", "no time"),
+        ("PATCH", r#"{"upstream": {"silver": {"p90": "1s"}}}"#, "422", "known: default, gold"),
+        ("PATCH", r#"{"upstream": {"gold": {"p9": "1s"}}}"#, "422", "not a percentile"),
+        ("PATCH", r#"{"upstream": {"gold": {"p90": 1}}}"#, "422", "not a time"),
         ("PATCH", r#"{"upstream": {"gold": {"p90": "1x"}}}"#, "422", "1x"),
         ("PATCH", r#"{"upstream": {"gold": {"p90": "0s"}}}"#, "422", "24h"),
         ("PATCH", r#"{"upstream": {"gold": {}}}"#, "422", "0 targets"),
-        ("PATCH", r#"{"upstream": {"gold": {"p90": "2s"}, "default": 7}}"#, "422", "no object"),
+        ("PATCH", r#"{"upstream": {"gold": {"p90": "2s"}, "default": 7}}"#, "422", "not an object"),
         ("PUT", r#"{"upstream": {"gold": {"p90": "2s"}}}"#, "422", r#""default" of "upstream""#),
         ("PUT", "{}", "422", r#"the stage "upstream" is missing"#),
         ("DELETE", "", "405", "PATCH"),

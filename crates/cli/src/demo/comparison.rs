@@ -1,4 +1,4 @@
-//! The two runs side by side.
+//! Comparison of the runs with and without control.
 
 use tamarisk_load::{Interval, PhaseSummary, Report};
 
@@ -24,12 +24,12 @@ impl DemoComparison<'_> {
     pub(super) fn table(&self) -> String {
         let columns = [crowd(self.directly), crowd(self.protected)];
         let target = self.directly.target_seconds.unwrap_or_default();
-        let good = format!("answered within {}, a second", format::seconds(target));
+        let good = format!("answered within {} per second", format::seconds(target));
         let rows: [(&str, Measure); 6] = [
-            ("answered, a second", |phase| format::rate(phase.summary.throughput)),
+            ("answered per second", |phase| format::rate(phase.summary.throughput)),
             (&good, |phase| format::rate(phase.summary.goodput)),
             ("p90 until answered", |phase| format::seconds(phase.summary.latency.p90)),
-            ("rejected, a second", |phase| format::rate(phase.summary.reject_rate)),
+            ("rejected per second", |phase| format::rate(phase.summary.reject_rate)),
             ("p90 until rejected", |phase| match phase.summary.rejection.count {
                 0 => "–".to_owned(),
                 _ => format::seconds(phase.summary.rejection.p90),

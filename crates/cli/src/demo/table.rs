@@ -1,4 +1,4 @@
-//! A run as a table that grows by a line an interval.
+//! The live table of a run, a line per interval.
 
 use std::io::{self, Write};
 

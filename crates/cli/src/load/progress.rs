@@ -1,4 +1,4 @@
-//! The live line of a run.
+//! The progress line of a load run.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,4 @@
-//! Where the results of a run go.
+//! Output of results: summary, JSON, CSV, plot.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -55,7 +55,11 @@ impl ResultFiles {
         let ResultOptions { json, csv, plot, .. } = options;
         let to_stdout = |option: &Option<_>| *option == Some(Destination::Stdout);
         let text: Box<dyn Write> = match (to_stdout(json), to_stdout(csv)) {
-            (true, true) => return Err(misunderstood("--json and --csv cannot both be `-`")),
+            (true, true) => {
+                return Err(misunderstood(
+                    "--json and --csv are both `-`: write at least one of them to a file",
+                ));
+            }
             (false, false) => Box::new(io::stdout()),
             _ => Box::new(io::stderr()),
         };

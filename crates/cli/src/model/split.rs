@@ -1,4 +1,4 @@
-//! What it costs to make several stages of one.
+//! `model --split`: the effect of splitting a stage.
 
 use anyhow::Context;
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl SplitAnswer {
                 format::seconds(added.abs()),
                 format::seconds(times.p90),
             ),
-            _ => "there is no equilibrium any more".to_owned(),
+            _ => "the queue grows without bound".to_owned(),
         };
         format!(
             "With {} split into {}, of {} workers together, {after}; \
@@ -53,10 +53,12 @@ pub(super) fn split(file: &File, network: &Network, stage: &str) -> anyhow::Resu
     let stages = &file.scenario.stages;
     let index = stages.iter().position(|known| known.name == stage).ok_or_else(|| {
         let names: Vec<_> = stages.iter().map(|known| &*known.name).collect();
-        misunderstood(format!("there is no stage {stage:?}; there are: {}", names.join(", ")))
+        misunderstood(format!("unknown stage {stage:?}; known stages: {}", names.join(", ")))
     })?;
     let tamarisk_model::network::Workers::Bounded(workers) = network.stages()[index].workers else {
-        return Err(misunderstood(format!("{stage:?} has no bounded number of workers")));
+        return Err(misunderstood(format!(
+            "cannot split {stage:?}: its number of workers is unlimited"
+        )));
     };
     let steps = step_seconds(&stages[index]);
     let pattern = match steps.len() {

@@ -1,4 +1,4 @@
-//! `protect --record`: traces of what the laws are told and decide.
+//! `protect --record`: records the laws' inputs and decisions as traces.
 
 use std::ffi::OsString;
 use std::future::pending;
@@ -49,9 +49,12 @@ impl Recordings {
             looks.tick().await;
             going.retain(|(path, recorder)| {
                 if recorder.is_full() {
-                    tracing::info!("{} is full: it holds what came before.", path.display());
+                    tracing::info!(
+                        "Recording ended: {} has reached its size limit.",
+                        path.display()
+                    );
                 } else if recorder.has_stopped() {
-                    tracing::info!("{} cannot be written any more.", path.display());
+                    tracing::info!("Recording ended: cannot write {} any more.", path.display());
                 }
                 !recorder.has_stopped()
             });
@@ -65,12 +68,12 @@ impl Recordings {
             let path = path.display();
             match recorder.finish() {
                 Ok(end) if end.lost > 0 => tracing::info!(
-                    "{path}: {} records, and {} missing: the disk was too slow for them.",
+                    "{path}: {} records; {} were lost because the disk was too slow.",
                     end.records,
                     end.lost
                 ),
                 Ok(end) if end.close == Close::Full => {
-                    tracing::info!("{path}: {} bytes, as many as it was to hold.", end.bytes);
+                    tracing::info!("{path}: size limit reached, {} bytes.", end.bytes);
                 }
                 Ok(end) => {
                     tracing::info!("{path}: {} records in {} bytes.", end.records, end.bytes)
@@ -98,7 +101,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     let bytes = crate::size::parse(text)?;
     match bytes >= Recorder::BYTES_LEAST {
         true => Ok(bytes),
-        false => Err("a trace holds a mebibyte at least (`1MiB`)".to_owned()),
+        false => Err("a trace needs at least `1MiB`".to_owned()),
     }
 }
 

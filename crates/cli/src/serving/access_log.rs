@@ -1,4 +1,4 @@
-//! The options for the access log.
+//! Arguments for the access log: `--log`, `--log-format`.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use tamarisk_observe::access_log::{LogFormat, LogOptions, LogTarget};
 /// Where requests are logged, and how.
 #[derive(Debug, Args)]
 pub(crate) struct AccessLog {
-    /// Write a line for each request to this file; `-` is the standard output
+    /// Write an access log to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// How a line of the log looks [default: combined]
+    /// Format of the access log [default: combined]
     #[arg(long, value_name = "FORMAT", value_parser = ["combined", "json"], requires = "log")]
     log_format: Option<String>,
 }

@@ -73,14 +73,18 @@ impl Handover {
                 Ok(mut started) => {
                     has_successor.set(true);
                     let id = started.id().unwrap_or_default();
-                    tracing::info!("Started process {id}, which is to take over.");
+                    tracing::info!(
+                        "Restart: started process {id}, which takes over when it is ready."
+                    );
                     let ended = started.wait().await;
                     let ended = ended.map_or_else(|error| error.to_string(), |end| end.to_string());
                     tracing::error!(
-                        "Process {id} has not taken over ({ended}): this one serves on."
+                        "Restart failed: process {id} did not take over ({ended}). This process continues to serve."
                     );
                 }
-                Err(error) => tracing::error!("Cannot start a process to take over: {error}."),
+                Err(error) => tracing::error!(
+                    "Restart failed: cannot start a new process: {error}. This process continues to serve."
+                ),
             }
         }
     }

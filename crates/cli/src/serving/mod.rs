@@ -112,14 +112,14 @@ pub(crate) async fn run<S: RunningService>(
     if !has_successor.get() {
         service_manager::tell(&[NotifyState::Stopping]);
     }
-    tracing::info!("Draining for up to {drain:?}; Ctrl-C again ends at once.");
+    tracing::info!("Draining for up to {drain:?}; press Ctrl-C again to stop immediately.");
     let cut = tokio::select! {
         cut = running.shutdown(drain) => cut,
         () = interrupted() => return Ok(Ending::Interrupted),
     };
     match cut {
-        0 => tracing::info!("Drained: every request under way was finished."),
-        count => tracing::warn!("Drained: {count} busy connections were cut."),
+        0 => tracing::info!("Drained: all requests were completed."),
+        count => tracing::warn!("Drain time is over: {count} busy connections were closed."),
     }
     Ok(Ending::Done)
 }
@@ -138,8 +138,10 @@ fn announce(doing: &str, front: &RunningFront) {
 fn say_if_few(connections: usize) {
     if connections < 4096 {
         let open = getrlimit(Resource::Nofile).current;
-        let open = open.map_or_else(String::new, |files| format!(", and {files} open files"));
-        tracing::warn!("There may be {connections} connections{open} (see `ulimit -n`).");
+        let open = open.map_or_else(String::new, |files| format!(" with {files} open files"));
+        tracing::warn!(
+            "At most {connections} connections are possible{open}; raise the limit of open files (`ulimit -n`) for more."
+        );
     }
 }
 
@@ -149,8 +151,6 @@ pub(crate) fn warn_of_readable(token: Option<&TokenSource>) {
     let mode = std::fs::metadata(file).map(|metadata| metadata.permissions().mode());
     if mode.is_ok_and(|mode| mode & 0o044 != 0) {
         let file = file.display();
-        tracing::warn!(
-            "Other users can read the token in {file}; `chmod 600 {file}` keeps it secret."
-        );
+        tracing::warn!("Other users can read the token in {file}: run `chmod 600 {file}`.");
     }
 }

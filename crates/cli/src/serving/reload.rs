@@ -1,4 +1,4 @@
-//! What SIGHUP makes of a file that is read again, for whoever has sent it.
+//! Reload on SIGHUP: applies a configuration that was read again, and reports what changed.
 
 use tamarisk_service::Reloaded;
 use tamarisk_settings::ConfigError;
@@ -17,11 +17,11 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
         Ok(Err(mistake)) => {
             let text = mistake.to_string();
             messages.mistaken(mistake);
-            tracing::error!("Nothing has changed: the file cannot be used as it is: {text}");
+            tracing::error!("Configuration not reloaded: the file is invalid: {text}");
             return;
         }
         Err(error) => {
-            tracing::error!("Nothing has changed: {error:#}");
+            tracing::error!("Configuration not reloaded: {error:#}");
             return;
         }
     };
@@ -37,9 +37,9 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
                 }
             }
             if !needs_restart.is_empty() {
-                tracing::warn!("Stays as it was until a restart: {}.", needs_restart.join(", "));
+                tracing::warn!("Needs a restart to take effect: {}.", needs_restart.join(", "));
             }
         }
-        Err(error) => tracing::error!("Nothing has changed: {:#}", error.into()),
+        Err(error) => tracing::error!("Configuration not reloaded: {:#}", error.into()),
     }
 }

@@ -1,4 +1,4 @@
-//! What the service manager is told (`sd_notify(3)`): that we serve, read our files again, or end.
+//! Notifications to systemd (`sd_notify(3)`): ready, reloading, stopping.
 //! Without one, nobody is.
 
 use sd_notify::NotifyState;

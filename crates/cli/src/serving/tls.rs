@@ -13,15 +13,14 @@ use crate::arguments::misunderstood;
 
 #[derive(Debug, Args)]
 pub(crate) struct TlsFiles {
-    /// Speak TLS with this certificate, in PEM, those that lead to its authority behind it; may be
-    /// given several times, each with its --tls-key. The first is for clients that ask for no
-    /// known name
+    /// TLS certificate chain in PEM, the server's certificate first. Repeat it, each with its
+    /// --tls-key, for more names. Clients that request an unknown name get the first
     #[arg(long, value_name = "FILE")]
     tls_cert: Vec<PathBuf>,
-    /// The private key of the --tls-cert at the same place, in PEM and not encrypted
+    /// Private key of the --tls-cert at the same position: unencrypted PEM
     #[arg(long, value_name = "FILE")]
     tls_key: Vec<PathBuf>,
-    /// Promise that nine of ten TLS handshakes are done within TIME
+    /// Target for TLS handshakes: 90 % within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
     tls_p90: Duration,
 }
@@ -30,7 +29,9 @@ impl TlsFiles {
     /// Reads the files, if any are named.
     pub(crate) fn open(&self) -> anyhow::Result<Option<Tls>> {
         if self.tls_cert.len() != self.tls_key.len() {
-            return Err(misunderstood("every --tls-cert needs a --tls-key, and every key one"));
+            return Err(misunderstood(
+                "the numbers of --tls-cert and --tls-key differ: every --tls-cert needs a --tls-key",
+            ));
         }
         if self.tls_cert.is_empty() {
             return Ok(None);
@@ -40,7 +41,7 @@ impl TlsFiles {
             let (certificate, key) = (certificate.clone(), key.clone());
             Identity { certificate, key }
         });
-        let tls = Tls::open(identities.collect()).context("cannot speak TLS")?;
+        let tls = Tls::open(identities.collect()).context("cannot set up TLS")?;
         warn(&tls);
         Ok(Some(tls))
     }
@@ -69,9 +70,7 @@ pub(crate) fn warn_of_expiry(tls: Option<&Tls>) {
     for (file, end) in tls.map(Tls::expires).unwrap_or_default() {
         let (file, date) = (file.display(), Rfc3339(end));
         if end <= now {
-            tracing::warn!(
-                "The certificate in {file} has expired on {date}: clients will reject it."
-            );
+            tracing::warn!("The certificate in {file} expired on {date}: clients reject it.");
         } else if end <= now + SOON {
             tracing::warn!("The certificate in {file} expires on {date}.");
         }

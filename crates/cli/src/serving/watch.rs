@@ -1,4 +1,4 @@
-//! What an operator is told of the stages while they run.
+//! Watches the stages and logs overloads, failures and lost upstreams.
 
 mod out_of_reach;
 mod overload;

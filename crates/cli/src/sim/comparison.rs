@@ -1,4 +1,4 @@
-//! What the runs came to, side by side.
+//! Comparison of simulated runs, as text and JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The course of the first runs, as CSV and as a figure.
+//! Time series of the first runs, as CSV and plot.
 
 use tamarisk_laws::Knobs;
 use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Span, Unit, format};

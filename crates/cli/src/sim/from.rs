@@ -34,13 +34,13 @@ one of its own, with the arrivals that it has. Where one feeds another, say so i
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct From {
-    /// Where it shows its status: `http://HOST:PORT`, as `--status` of `protect` says
+    /// URL of the status port: `http://HOST:PORT`, the address in `--status` of `protect`
     #[arg(value_name = "URL")]
     url: StatusUrl,
     /// Write the scenario to this file [default: the standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Give each class its own service; `tamarisk model` takes one for all
+    /// Give each class its own service times; `tamarisk model` needs one for all
     #[arg(long)]
     by_class: bool,
 }
@@ -51,9 +51,9 @@ impl From {
         let output = Output::open(&destination)?;
         let body = fetch(&self.url).with_context(|| format!("cannot read {}", self.url))?;
         let status: Status = serde_json::from_slice(&body)
-            .with_context(|| format!("{} shows no status of Tamarisk", self.url))?;
+            .with_context(|| format!("the answer of {} is not a status of Tamarisk", self.url))?;
         if status.stages.iter().all(|stage| stage.classes.iter().all(|c| c.profile.is_none())) {
-            bail!("nothing was served in the last seconds: ask again under load");
+            bail!("no requests were served in the last seconds: try again under load");
         }
         let detail = if self.by_class { Detail::ByClass } else { Detail::Alike };
         let text = text::scenario(&self.url.to_string(), &status, detail);

@@ -1,4 +1,4 @@
-//! At which stages laws are compared.
+//! Chooses the stages at which laws are compared.
 
 use tamarisk_control::AdmissionLaw;
 use tamarisk_laws::catalogue::{Laws, Named};

@@ -30,7 +30,7 @@ Traces come from `tamarisk protect --record live.trace`. Other laws meet the rec
 and the recorded times of those that were served; what was rejected then gets times drawn from
 these. Exit code 1 means that the law decides otherwise, or that the trace is damaged.";
 
-/// Check a recorded live run, or give what came then to other laws
+/// Replay a recorded run: check its decisions, or simulate other laws with its arrivals
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReplayArgs {
@@ -40,10 +40,10 @@ pub(super) struct ReplayArgs {
     /// Simulate these laws beside the recorded one
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = law)]
     law: Vec<&'static AdmissionEntry>,
-    /// With so many workers [default: as many as worked when others waited]
+    /// Number of workers [default: as many as were busy while requests waited]
     #[arg(long, value_name = "N", requires = "law", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     workers: Option<u32>,
-    /// Simulate with so many seeds
+    /// Number of seeds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
     #[command(flatten)]
@@ -91,7 +91,7 @@ impl ReplayArgs {
             return self.simulate(&workload);
         }
         if self.common.csv.is_some() || self.common.plot.is_some() {
-            return Err(misunderstood("--csv and --plot show a simulation: name a --law"));
+            return Err(misunderstood("--csv and --plot need a --law to simulate"));
         }
         let law = law_of(trace.head())?;
         let answer = Answer::new(&self.trace, replay(&mut trace, law).with_context(cannot)?);
@@ -111,7 +111,7 @@ impl ReplayArgs {
         let workers = self.workers.unwrap_or(workload.workers);
         let recorded = recorded_law(&workload.head);
         if let Err(error) = &recorded {
-            eprintln!("The recorded law is left out: {error:#}");
+            eprintln!("The recorded law is not simulated: {error:#}");
         }
         let laws = recorded.ok().into_iter().chain(self.law.iter().map(|entry| entry.named()));
         let stage = &workload.head.stage;
@@ -127,10 +127,13 @@ impl ReplayArgs {
             seeds: self.seeds,
         };
         if workload.cut {
-            eprintln!("The trace has a gap or is very long: what comes after that is left out.");
+            eprintln!("The trace has a gap or is too long: the rest of it is not simulated.");
         }
         let unserved = workload.arrivals.len() - workload.served;
-        eprintln!("{unserved} of {} arrivals have drawn times.", workload.arrivals.len());
+        eprintln!(
+            "{unserved} of {} arrivals have service times drawn at random.",
+            workload.arrivals.len()
+        );
         simulate(&self.common, task)
     }
 }
@@ -176,9 +179,11 @@ impl Answer {
         let (span, records) = (format::seconds(self.span_seconds), format::count(self.records));
         let mut text = format!("{trace} · {law} at {stage} · {records} records in {span}\n");
         text += &match &self.first_difference {
-            None => format!("All {} answers are the recorded ones.\n", format::count(*compared)),
+            None => {
+                format!("All {} decisions equal the recorded ones.\n", format::count(*compared))
+            }
             Some(first) => format!(
-                "{differences} of {compared} answers are others. The first, record {} after {}:\n  \
+                "{differences} of {compared} decisions differ. The first, record {} after {}:\n  \
                  asked     {}\n  recorded  {}\n  replayed  {}\n",
                 first.record,
                 format::seconds(first.at_seconds),
@@ -196,7 +201,7 @@ impl Answer {
             );
         }
         if !self.ended {
-            text += "The recording was not ended: the last second or so may be missing.\n";
+            text += "The recording did not end properly: about the last second may be missing.\n";
         }
         text
     }

@@ -1,4 +1,4 @@
-//! Many runs at once, as many as there are cores.
+//! Runs simulations in parallel, one per core.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(super) fn all(
     bar.finish_and_clear();
     let Some(mut done) = done else { return Ok(None) };
     if done.len() < count {
-        bail!("a run came to no end");
+        bail!("a run ended without a result");
     }
     done.sort_by_key(|(index, _)| *index);
     let mut results: Vec<Results> = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn all(
         match (series, results.last_mut()) {
             (Some(series), _) => results.push(Results { reports: vec![report], series }),
             (None, Some(result)) => result.reports.push(report),
-            (None, None) => bail!("the first run was not watched"),
+            (None, None) => bail!("the first run was not recorded"),
         }
     }
     Ok(Some(results))

@@ -1,4 +1,4 @@
-//! The course of a run over time.
+//! The time series of a run.
 
 use std::collections::HashMap;
 

@@ -26,10 +26,10 @@ pub(super) struct Common {
     /// Write the results as JSON (`-` for the standard output)
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<Destination>,
-    /// Write the first seed's course over time as CSV (`-` for the standard output)
+    /// Write the time series of the first seed as CSV (`-` for the standard output)
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<Destination>,
-    /// Draw the same, as SVG, or PNG if the name ends in `.png`
+    /// Plot this time series as SVG, or as PNG if the name ends in `.png`
     #[arg(long, value_name = "FILE", value_parser = figure_file)]
     pub(super) plot: Option<PathBuf>,
     /// Show no progress
@@ -61,7 +61,7 @@ impl Task {
 /// The law of this name.
 pub(super) fn law(name: &str) -> Result<&'static AdmissionEntry, String> {
     let known = || ADMISSION.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    admission(name).ok_or_else(|| format!("there is no such law; there are: {}", known()))
+    admission(name).ok_or_else(|| format!("unknown law; known laws: {}", known()))
 }
 
 /// Simulates, and writes the results where `common` says.
@@ -69,7 +69,9 @@ pub(super) fn simulate(common: &Common, task: Task) -> anyhow::Result<Ending> {
     let Task { name, scenario, capacity, arrangements, seeds } = task;
     let stdout = Some(Destination::Stdout);
     if common.json == stdout && common.csv == stdout {
-        return Err(misunderstood("--json and --csv cannot both be `-`"));
+        return Err(misunderstood(
+            "--json and --csv are both `-`: write at least one of them to a file",
+        ));
     }
     // What is opened is taken away again if the runs are interrupted.
     let mut foreground = Foreground::new()?;
@@ -78,7 +80,10 @@ pub(super) fn simulate(common: &Common, task: Task) -> anyhow::Result<Ending> {
     let plot = common.plot.as_ref().map(|path| Destination::File(path.clone()));
     let plot = open(&plot)?;
 
-    let last = common.seed.checked_add(seeds).ok_or_else(|| misunderstood("no such seeds"))?;
+    let last = common
+        .seed
+        .checked_add(seeds)
+        .ok_or_else(|| misunderstood("--seed plus --seeds exceeds the largest seed"))?;
     let runs = Arc::new(Runs {
         simulation: Simulation::new(&scenario)?,
         scenario,

@@ -40,36 +40,36 @@ The search begins with the constants of the scenario, if it names the law, and t
 every candidate meets the same seeds. What it finds is judged on seeds that it has not seen.
 Ctrl-C ends the search and judges the best so far.";
 
-/// Search for the constants of a law that are best for a scenario
+/// Search for the best constants of a law in a scenario
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Tune {
     /// The scenario, a TOML file
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// The law, at the stages that name one of its kind, else at those that name any, or where
-    /// clients enter
+    /// The law. It is placed at the stages that have a law of its kind, else at those that have any,
+    /// else where clients enter
     #[arg(long, value_name = "NAME")]
     law: String,
-    /// What the law rules
+    /// Kind of the law
     #[arg(long, value_name = "WHAT", default_value = "admission")]
     rules: Rules,
     /// Change these constants only [default: all that the law has]
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
     knobs: Vec<String>,
-    /// Make this as great as can be [default: goodput]
+    /// Maximise this objective [default: goodput]
     #[arg(long, value_name = "OBJECTIVE", group = "objective")]
     maximise: Option<Objective>,
-    /// Make this as small as can be
+    /// Minimise this objective
     #[arg(long, value_name = "OBJECTIVE", group = "objective")]
     minimise: Option<Objective>,
-    /// Run the simulator so often in the search
+    /// Number of simulator runs in the search
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     budget: u32,
-    /// Compare candidates under so many seeds
+    /// Number of seeds for each candidate
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
-    /// Judge the result under so many others
+    /// Number of other seeds on which the result is judged
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
     held_out: u64,
     /// The first seed
@@ -78,10 +78,10 @@ pub(super) struct Tune {
     /// Write the result as JSON (`-` for the standard output)
     #[arg(long, value_name = "FILE")]
     json: Option<Destination>,
-    /// Write the stages' laws as TOML, to be pasted into a scenario
+    /// Write the laws of the stages as TOML, to paste into a scenario
     #[arg(long, value_name = "FILE")]
     toml: Option<Destination>,
-    /// Draw the course of the search, as SVG, or PNG if the name ends in `.png`
+    /// Plot the search as SVG, or as PNG if the name ends in `.png`
     #[arg(long, value_name = "FILE", value_parser = figure_file)]
     plot: Option<PathBuf>,
     /// Show no progress
@@ -105,15 +105,14 @@ impl Tune {
         let entry = kind.find(&self.law).ok_or_else(|| {
             let known: Vec<_> = kind.entries.iter().map(|entry| entry.name).collect();
             let (law, rules) = (&self.law, kind.rules);
-            misunderstood(format!(
-                "there is no such law as {law:?} for {rules}; there are: {}",
-                known.join(", ")
-            ))
+            misunderstood(format!("unknown {rules} law {law:?}; known laws: {}", known.join(", ")))
         })?;
         let knobs = self.chosen(kind, entry)?;
         let stdout = Some(Destination::Stdout);
         if self.json == stdout && self.toml == stdout {
-            return Err(misunderstood("--json and --toml cannot both be `-`"));
+            return Err(misunderstood(
+                "--json and --toml are both `-`: write at least one of them to a file",
+            ));
         }
         let file = match scenario::load(&self.scenario) {
             Ok(file) => file,
@@ -138,7 +137,7 @@ impl Tune {
         let mut tracker = evaluate::Tracker::start(&evaluation, &plan, self.quiet)?;
         let found = search(&plan, &mut |jobs| tracker.run(jobs, &places_of));
         let measured = tracker.end();
-        let best = found.best.as_ref().context("the search ended before anything was known")?;
+        let best = found.best.as_ref().context("the search ended before its first result")?;
         if found.interrupted {
             eprintln!(
                 "Ended early: the best after {} runs is judged. Ctrl-C again gives up.",
@@ -186,7 +185,7 @@ impl Tune {
             let tunable = kind.entries.iter().filter(|law| !law.knobs.is_empty());
             let tunable: Vec<_> = tunable.map(|law| law.name).collect();
             let message = format!(
-                "{} has no constants that could be tuned; these laws have: {}",
+                "law {} has no constants to tune; laws that have some: {}",
                 law.name,
                 tunable.join(", ")
             );
@@ -198,7 +197,11 @@ impl Tune {
         let named = |name: &String| {
             law.knobs.iter().find(|knob| knob.name == name).ok_or_else(|| {
                 let known: Vec<_> = law.knobs.iter().map(|knob| knob.name).collect();
-                misunderstood(format!("{} has no {name:?}; it has {}", law.name, known.join(", ")))
+                misunderstood(format!(
+                    "law {} has no constant {name:?}; it has {}",
+                    law.name,
+                    known.join(", ")
+                ))
             })
         };
         let mut knobs: Vec<&Knob> = self.knobs.iter().map(named).collect::<Result<_, _>>()?;

@@ -45,7 +45,7 @@ pub enum InvalidChange {
     #[error("`{0}` is not a change: write `step`, `spike` or `ramp` first")]
     Kind(String),
     /// The `@` between level and time is missing.
-    #[error("`{0}` lacks a time: write LEVEL@TIME, for example `{1}`")]
+    #[error("`{0}` has no time: write LEVEL@TIME, for example `{1}`")]
     Time(String, &'static str),
     /// The text before `@` is not a number.
     #[error("`{0}` is not a level: write a number, for example `{1}`")]
@@ -54,7 +54,7 @@ pub enum InvalidChange {
     #[error("`{0}` is not an interval: write START..END, for example `{1}`")]
     Interval(String, &'static str),
     /// A spike or ramp ends before it starts.
-    #[error("`{0}` ends no later than it starts")]
+    #[error("`{0}` must end after it starts")]
     Backwards(String),
     /// A time is not a duration.
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Users: ask, wait for the answer, think, and ask again.
+//! Closed loop: users who send a request, wait for the answer and think.
 
 use std::rc::Rc;
 use std::time::Duration;

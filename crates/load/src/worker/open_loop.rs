@@ -1,4 +1,4 @@
-//! A stream of requests that keeps its schedule whatever the service does.
+//! Open loop: sends requests by schedule, whatever the service does.
 
 use std::cell::{Cell, RefCell};
 use std::io;

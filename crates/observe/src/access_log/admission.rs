@@ -1,4 +1,4 @@
-//! What the access log says of a request that was to be admitted by a stage.
+//! Admission fields of the access log: route, class, outcome, reason, times.
 
 use std::fmt::Write;
 use std::sync::Arc;

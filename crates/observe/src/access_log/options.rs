@@ -1,9 +1,9 @@
-//! Where requests are written down, and how.
+//! Options of the access log: target and format.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Where requests are written down, and how.
+/// Options of the access log: target and format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogOptions {
     /// Where.

@@ -1,4 +1,4 @@
-//! The thread that writes.
+//! The writer thread of the access log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};

@@ -49,9 +49,11 @@ const REJECTED: [(&str, &str, Count); 4] = [
         "Requests rejected as too large, before any stage received them.",
         |rejected| rejected.too_large,
     ),
-    ("requests_too_slow", "HTTP/1 requests that did not arrive in time.", |rejected| {
-        rejected.too_slow
-    }),
+    (
+        "requests_too_slow",
+        "HTTP/1 requests rejected because they did not arrive in time.",
+        |rejected| rejected.too_slow,
+    ),
 ];
 
 /// The same of a server that speaks TLS.
@@ -61,7 +63,7 @@ const HANDSHAKES: [(&str, &str, Count); 2] = [
     }),
     (
         "handshakes_failed",
-        "TLS handshakes that the client broke off, was too slow for, or found no common terms in.",
+        "TLS handshakes that failed: the client closed the connection, was too slow, or has no common version or cipher.",
         |rejected| rejected.handshakes_failed,
     ),
 ];

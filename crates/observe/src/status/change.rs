@@ -1,4 +1,4 @@
-//! Changes over the status port, for whoever has the token.
+//! Changes of targets over the status port, authorised by a token.
 
 use http::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -21,7 +21,7 @@ pub(super) async fn targets(board: &Board, request: Request<ClientBody>) -> Resp
         Method::PATCH => false,
         _ => {
             let mut answer =
-                text(StatusCode::METHOD_NOT_ALLOWED, "405: only GET, HEAD, PUT and PATCH\n");
+                text(StatusCode::METHOD_NOT_ALLOWED, "405: use GET, HEAD, PUT or PATCH\n");
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, PUT, PATCH"));
             return answer;
         }
@@ -32,13 +32,15 @@ pub(super) async fn targets(board: &Board, request: Request<ClientBody>) -> Resp
     let body = match Limited::new(request.into_body(), BODY_MAX).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
-            return text(StatusCode::PAYLOAD_TOO_LARGE, "413: targets fit into 64 KiB\n");
+            return text(StatusCode::PAYLOAD_TOO_LARGE, "413: the body is longer than 64 KiB\n");
         }
-        Err(_) => return text(StatusCode::BAD_REQUEST, "400: the body broke off\n"),
+        Err(_) => return text(StatusCode::BAD_REQUEST, "400: the body ended early\n"),
     };
     let document = match serde_json::from_slice(&body) {
         Ok(document) => document,
-        Err(error) => return said(StatusCode::BAD_REQUEST, &format!("400: no JSON: {error}\n")),
+        Err(error) => {
+            return said(StatusCode::BAD_REQUEST, &format!("400: invalid JSON: {error}\n"));
+        }
     };
     match targets::read(board.gates(), &document, whole) {
         Ok(changes) => {

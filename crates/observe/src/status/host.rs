@@ -1,4 +1,4 @@
-//! Which host names the status port answers to.
+//! Host names that the status port accepts.
 //!
 //! A page of another site can have its name resolve to this machine (DNS rebinding); the browser then
 //! lets the page read what it finds here. The name in its requests is still the one of that site.

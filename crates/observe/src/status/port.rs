@@ -1,4 +1,4 @@
-//! The status port: which path shows what.
+//! Routing of the status port's paths.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn answer(
         return change::targets(board, request).await;
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405: only GET and HEAD\n");
+        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405: use GET or HEAD\n");
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return answer;
     }
@@ -91,7 +91,7 @@ async fn answer(
         "/health" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
         _ => text(
             StatusCode::NOT_FOUND,
-            "404: there are /, /status, /history, /rejections, /metrics, /targets and /health\n",
+            "404: known paths are /, /status, /history, /rejections, /metrics, /targets and /health\n",
         ),
     }
 }

@@ -94,7 +94,7 @@ fn requests(text: &mut Text, stages: &[StageObservation]) {
 }
 
 fn capacity(text: &mut Text, stages: &[StageObservation]) {
-    text.family("tamarisk_workers", "gauge", "Requests that may be served at once.");
+    text.family("tamarisk_workers", "gauge", "Requests that may be served concurrently.");
     for stage in stages {
         text.of_stage(stage, f64::from(stage.workers));
     }
@@ -114,7 +114,11 @@ fn capacity(text: &mut Text, stages: &[StageObservation]) {
     for stage in stages {
         text.of_stage(stage, stage.quality.get());
     }
-    text.family("tamarisk_batch_events", "gauge", "Requests that a worker takes at once at most.");
+    text.family(
+        "tamarisk_batch_events",
+        "gauge",
+        "Most requests that a worker takes in one batch.",
+    );
     for stage in stages {
         if let Some(batch) = stage.batch {
             text.of_stage(stage, f64::from(batch));
@@ -130,7 +134,7 @@ fn capacity(text: &mut Text, stages: &[StageObservation]) {
             text.of_class(stage, class, limit.as_secs_f64());
         }
     }
-    text.family("tamarisk_queue_capacity", "gauge", "Requests that the queue holds at most.");
+    text.family("tamarisk_queue_capacity", "gauge", "Most requests that the queue holds.");
     for stage in stages {
         text.of_stage(stage, stage.queue_capacity as f64);
     }

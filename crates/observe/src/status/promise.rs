@@ -1,4 +1,4 @@
-//! The target of a stage, and how it is kept.
+//! Compares a stage's response times with its target.
 
 use std::time::Duration;
 

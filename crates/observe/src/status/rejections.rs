@@ -1,4 +1,4 @@
-//! The last rejections, one by one: whom it hits, and why.
+//! The latest rejected requests (`/rejections`).
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Targets as JSON: what they are, and what they are to be.
+//! Targets as JSON: showing and changing them (`/targets`).
 //!
 //! ```json
 //! { "shop": { "default": { "p90": "200ms" }, "search/paying": { "p99": "1s" } } }
@@ -82,8 +82,8 @@ fn target_of(class: &str, document: &Value) -> Result<Target, String> {
     let (1, Some((key, time))) = (stated.len(), stated.iter().next()) else {
         return Err(format!("{class:?} has {} targets; {expected}", stated.len()));
     };
-    let at = percentile(key).ok_or_else(|| format!("{key:?} is no percentile; {expected}"))?;
-    let time = time.as_str().ok_or_else(|| format!("{time} is no time; {expected}"))?;
+    let at = percentile(key).ok_or_else(|| format!("{key:?} is not a percentile; {expected}"))?;
+    let time = time.as_str().ok_or_else(|| format!("{time} is not a time; {expected}"))?;
     let time = parse_duration(time).map_err(|error| format!("{error}; {expected}"))?;
     Target::percentile(at, time).map_err(|error| error.to_string())
 }
@@ -91,7 +91,7 @@ fn target_of(class: &str, document: &Value) -> Result<Target, String> {
 fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map<String, Value>, String> {
     value.as_object().ok_or_else(|| {
         format!(
-            "{what} is no object; expected {{\"stage\": {{\"class\": {{\"p90\": \"200ms\"}}}}}}"
+            "{what} is not an object; expected {{\"stage\": {{\"class\": {{\"p90\": \"200ms\"}}}}}}"
         )
     })
 }
@@ -100,7 +100,7 @@ fn unknown(kind: &str, name: &str, names: &[String]) -> String {
     let known: Vec<_> = names.iter().map(String::as_str).collect();
     let similar = nearest(name, &known).map(|known| format!(" (did you mean {known:?}?)"));
     let similar = similar.unwrap_or_default();
-    format!("there is no {kind} {name:?}{similar}; there are: {}", known.join(", "))
+    format!("unknown {kind} {name:?}{similar}; known: {}", known.join(", "))
 }
 
 impl Change<'_> {

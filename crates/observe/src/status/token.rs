@@ -1,4 +1,4 @@
-//! Who may change things: whoever knows the token.
+//! The bearer token that authorises changes over the status port.
 
 use std::hint::black_box;
 use std::io::{self, Read};
@@ -30,7 +30,7 @@ pub enum InvalidToken {
         source: io::Error,
     },
     /// The environment has no such variable, or it is no text.
-    #[error("the environment has no token in {0}")]
+    #[error("the environment variable {0} is not set")]
     Unset(String),
     /// Too easily guessed, or not what a header can carry.
     #[error(

@@ -1,4 +1,4 @@
-//! Clients who have connected, and wait with the kernel to be accepted.
+//! The accept queue of a listening socket.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};

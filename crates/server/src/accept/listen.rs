@@ -25,7 +25,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// What another process has passed on is no socket that listens.
-    #[error("cannot take over the sockets that were passed on")]
+    #[error("cannot use the sockets passed by systemd or the previous process")]
     Inherited(#[source] io::Error),
     /// The system gave no thread, or no event queue.
     #[error("cannot start a thread for each core")]
@@ -219,6 +219,9 @@ mod tests {
     #[test]
     fn none_to_inherit_is_an_error() {
         let error = Listeners::inherited(Vec::new(), NonZeroUsize::MIN).unwrap_err();
-        assert_eq!(error.to_string(), "cannot take over the sockets that were passed on");
+        assert_eq!(
+            error.to_string(),
+            "cannot use the sockets passed by systemd or the previous process"
+        );
     }
 }

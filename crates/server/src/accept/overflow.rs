@@ -1,4 +1,4 @@
-//! Clients for whom there is no connection left.
+//! Clients over the connection limit: a 503 answer, or a TLS alert.
 //!
 //! Left in the kernel's queue they would wait and learn nothing. So they are accepted, told, and
 //! closed: also when the process has no descriptor left, for which one is held in reserve.

@@ -1,4 +1,4 @@
-//! What a client may send, and how long it may take.
+//! Size limits and timeouts for clients.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

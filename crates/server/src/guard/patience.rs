@@ -1,4 +1,4 @@
-//! How long we wait for a client in sum.
+//! Progress timeout: a minimum transfer rate over a stall time.
 
 use std::task::{Context, Poll};
 use std::time::Duration;

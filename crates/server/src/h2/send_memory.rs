@@ -1,4 +1,4 @@
-//! Memory of answers that their HTTP/2 clients have not taken yet.
+//! Bounds the memory of HTTP/2 responses that clients have not read.
 //!
 //! hyper asks for the next piece of an answer before the client has window for it, and h2 keeps
 //! what it was given until the client's window and socket take it. A client may open a hundred

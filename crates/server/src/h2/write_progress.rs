@@ -1,4 +1,4 @@
-//! How the client takes the answer on one stream of HTTP/2.
+//! Write progress of an HTTP/2 stream.
 //!
 //! It gives each stream a window, and need give none to a single one of them while it takes the
 //! others; hyper then holds that answer for as long as the connection lasts. So each stream is

@@ -1,4 +1,4 @@
-//! Sockets that are waited for together.
+//! Polling of many sockets by one task (epoll).
 
 use std::io;
 use std::mem::MaybeUninit;

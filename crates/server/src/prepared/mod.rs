@@ -1,4 +1,4 @@
-//! Responses that are prepared before they are asked for.
+//! Prepared responses, written without a task.
 //!
 //! Most requests to a web server are for what it has in memory. Their answer is a few pieces of
 //! bytes, made long before; maps of fields, a body to be polled and a new head for each answer would

@@ -1,4 +1,4 @@
-//! A body that the kernel sends out of a file.
+//! Response bodies sent by `sendfile`.
 
 use std::io;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Which certificate a client gets.
+//! Certificate selection by server name (SNI).
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Handshakes as the work of a stage.
+//! TLS handshakes, admitted by a stage.
 
 use std::future::poll_fn;
 use std::io;

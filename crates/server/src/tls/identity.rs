@@ -1,4 +1,4 @@
-//! A certificate and its key, as they stand in files.
+//! Reads a certificate and its private key from PEM files.
 
 use std::fs;
 use std::io;
@@ -40,7 +40,7 @@ pub enum TlsError {
         source: io::Error,
     },
     /// A file is too long to be what it should.
-    #[error("{} has more than 1 MiB, too much for PEM", file.display())]
+    #[error("{} is larger than 1 MiB, the limit for PEM files", file.display())]
     TooLong {
         /// The file.
         file: PathBuf,
@@ -54,19 +54,19 @@ pub enum TlsError {
         reason: pem::Error,
     },
     /// The file has no section `BEGIN CERTIFICATE`.
-    #[error("{} holds no certificate in PEM", file.display())]
+    #[error("{} contains no PEM certificate", file.display())]
     NoCertificate {
         /// The file.
         file: PathBuf,
     },
     /// The file has no section `BEGIN PRIVATE KEY`; an encrypted one does not count.
-    #[error("{} holds no private key in PEM, or an encrypted one", file.display())]
+    #[error("{} contains no unencrypted PEM private key", file.display())]
     NoKey {
         /// The file.
         file: PathBuf,
     },
     /// The first certificate in the file cannot be understood.
-    #[error("{} holds a certificate that cannot be used: {reason}", file.display())]
+    #[error("the certificate in {} is unusable: {reason}", file.display())]
     Certificate {
         /// The file.
         file: PathBuf,
@@ -74,7 +74,7 @@ pub enum TlsError {
         reason: String,
     },
     /// The key is of a kind that we cannot sign with.
-    #[error("{} holds a key that cannot be used: {source}", file.display())]
+    #[error("the key in {} is unusable: {source}", file.display())]
     Key {
         /// The file.
         file: PathBuf,
@@ -82,7 +82,7 @@ pub enum TlsError {
         source: Error,
     },
     /// The key is not that of the first certificate.
-    #[error("the key in {} is not that of the first certificate in {}", key.display(), certificate.display())]
+    #[error("the key in {} does not match the first certificate in {}", key.display(), certificate.display())]
     Mismatch {
         /// The certificate's file.
         certificate: PathBuf,
@@ -96,13 +96,13 @@ pub enum TlsError {
 #[non_exhaustive]
 pub enum Warning {
     /// Every user of this machine may read the key.
-    #[error("the key in {} can be read by everyone: chmod 600", file.display())]
+    #[error("other users can read the key in {}: chmod 600", file.display())]
     WorldReadable {
         /// The key's file.
         file: PathBuf,
     },
     /// The certificate has no DNS names, so that no client can ask for it.
-    #[error("the certificate in {} has no DNS names", file.display())]
+    #[error("the certificate in {} contains no DNS names", file.display())]
     Nameless {
         /// The certificate's file.
         file: PathBuf,

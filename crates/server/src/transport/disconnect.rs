@@ -1,4 +1,4 @@
-//! Clients that leave while nobody listens to them.
+//! Detects disconnects of clients that nothing reads from.
 //!
 //! A connection learns by reading that its client has left. A body that nobody has asked for yet
 //! is not read: whoever leaves while such a request queues would keep its place, and be served in

@@ -1,4 +1,4 @@
-//! What prepared responses are written to.
+//! The output of prepared responses: a socket or a TLS stream.
 
 use std::io;
 use std::mem::MaybeUninit;

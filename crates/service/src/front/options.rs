@@ -1,4 +1,4 @@
-//! Options about where a service is served, and how.
+//! Options of the front: addresses, cores, TLS, limits, access log, status port.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

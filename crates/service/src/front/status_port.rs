@@ -1,4 +1,4 @@
-//! What the service is doing, on a port of its own.
+//! The status port of a service: starting and stopping it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

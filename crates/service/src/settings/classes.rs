@@ -1,4 +1,4 @@
-//! The kinds of requests.
+//! Configuration of request classes, `[classes.NAME]`.
 
 use tamarisk_control::{Priority, Target, Weight};
 use tamarisk_proxy::classify::Condition;
@@ -17,12 +17,12 @@ pub(super) const DEFAULT: &str = "default";
 /// The table of a class; a class named `default` takes what no other one does.
 pub(super) static CLASS: Table = Table {
     heading: "[classes.NAME]",
-    summary: "A kind of requests. Classes are tried from top to bottom; `[classes.default]`, which has no `any`, is for requests of no other class.",
+    summary: "A class of requests. The first class that matches a request applies. `[classes.default]`, which has no `any`, is for all other requests.",
     groups: &[&[
-        key("any", Form::List(&Form::Table(&CONDITION)), "a request that meets one of these conditions is of this class")
+        key("any", Form::List(&Form::Table(&CONDITION)), "conditions: a request that meets one of them is of this class")
             .otherwise("required, except in `[classes.default]`"),
-        key("priority", Form::Whole(0, 255), "lower ones go first").default("1"),
-        key("weight", Form::Whole(1, 100), "its part among the classes of its priority when not all can be served; where none states a weight, they are not told apart")
+        key("priority", Form::Whole(0, 255), "lower numbers are served first").default("1"),
+        key("weight", Form::Whole(1, 100), "share of capacity among the classes of the same priority under overload; without any weight, they are treated alike")
             .otherwise("1 if another class of its priority has a weight"),
         key("p90", Form::Target, "its response-time target").otherwise("the file's"),
     ]],
@@ -64,9 +64,12 @@ pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
         let any = section.read("any", |value| values::list(value, condition))?.unwrap_or_default();
         if any.is_empty() != (name == DEFAULT) {
             let (message, expected) = if any.is_empty() {
-                ("a class that no request can be of", "needs `any = [{ header = \"…\" }]`")
+                ("this class matches no request", "needs `any = [{ header = \"…\" }]`")
             } else {
-                ("the default class takes what no other one does", "expected no `any`")
+                (
+                    "class `default` cannot have `any`: it takes requests of no other class",
+                    "remove `any`",
+                )
             };
             return Err(Fault::new(key.span(), message, expected));
         }
@@ -88,7 +91,7 @@ fn condition(value: &Value<'_>) -> Result<Condition, Fault> {
         .filter(|key| section.value(key).is_some())
         .collect();
     let &[kind] = kinds.as_slice() else {
-        let message = format!("{} things to look at in one condition", kinds.len());
+        let message = format!("a condition tests one thing, and this one has {}", kinds.len());
         return Err(Fault::new(
             value.span(),
             message,
@@ -96,8 +99,8 @@ fn condition(value: &Value<'_>) -> Result<Condition, Fault> {
         ));
     };
     if let (Some(extra), "path" | "address") = (section.value("value"), kind) {
-        let message = format!("a {kind} has no value besides");
-        return Err(Fault::new(extra.span(), message, "expected only with header or cookie"));
+        let message = format!("`{kind}` cannot have a `value`");
+        return Err(Fault::new(extra.span(), message, "remove it, or use `header` or `cookie`"));
     }
     Ok(match kind {
         "header" => Condition::Header {

@@ -1,4 +1,4 @@
-//! Pages in place of our own answers.
+//! Configuration of custom error pages, `[errors]`.
 
 use std::path::Path;
 

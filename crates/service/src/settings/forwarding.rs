@@ -1,4 +1,4 @@
-//! From the tables about upstreams, classes and routes to options that hold together.
+//! Turns the tables of upstreams, classes and routes into consistent options.
 
 use tamarisk_proxy::classify::Routes;
 use tamarisk_settings::table::{Form, Key, key};

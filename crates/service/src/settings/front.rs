@@ -1,4 +1,4 @@
-//! The keys of a file about where a service is served.
+//! Configuration of the front: `listen`, `status`, `cores`, `tls`.
 
 use std::path::Path;
 
@@ -17,9 +17,9 @@ pub static FRONT_KEYS: [Key; 6] = [
     key("listen", Form::Text("address and port"), "where clients are served; `\":8080\"` is on all interfaces").required(),
     key("status", Form::Text("address and port"), "where the status page and the metrics are served"),
     key("status_token", Form::Table(&TOKEN), "token that allows changes on the status page").otherwise("no changes"),
-    key("status_hosts", Form::List(&Form::Text("host name")), "names that the status page answers to, besides `localhost` and addresses").default("[]"),
+    key("status_hosts", Form::List(&Form::Text("host name")), "host names that the status page answers to, in addition to `localhost` and addresses").default("[]"),
     key("cores", Form::Whole(1, 1_000_000_000), "threads that serve").otherwise("one for each core"),
-    key("tls", Form::List(&Form::Table(&TLS)), "certificates; with any, clients are served over TLS alone").otherwise("clear text"),
+    key("tls", Form::List(&Form::Table(&TLS)), "certificates; with at least one, clients are served over TLS only").otherwise("clear text"),
 ];
 
 /// Where a service is served, as `file` says by [`FRONT_KEYS`], whose paths are relative to

@@ -21,7 +21,7 @@ pub(super) static LAWS: [Key; 6] = [
     LawKind::Termination.key(),
     key("batching", Form::Never {
         message: "requests to an upstream cannot be batched",
-        expected: "expected no batching: each request is sent by itself",
+        expected: "remove `batching`: each request is sent on its own",
     }, ""),
 ];
 
@@ -30,8 +30,9 @@ pub(super) fn read(name: &str, sections: &[&Section<'_>]) -> Result<Laws, Fault>
     let stated = |key: &str, nth| sections.iter().filter_map(|section| section.value(key)).nth(nth);
     for Key { name: key, .. } in &LAWS {
         if let Some(again) = stated(key, 1) {
-            let message = format!("{key} of {name:?} is stated twice");
-            let expected = format!("expected in [upstreams.{name}] or in [stage.{name}]");
+            let message = format!("{key} of {name:?} is set twice");
+            let expected =
+                format!("set it in [upstreams.{name}] or in [stage.{name}], not in both");
             return Err(Fault::new(again.span(), message, expected));
         }
     }
@@ -54,14 +55,16 @@ fn in_flight(
     };
     match (limits, admission, workers) {
         (true, _, Some(at)) => {
-            let message = format!("{name} itself decides how many requests are in flight");
-            let fault = Fault::new(at, message, "expected no workers law besides");
-            Err(fault.help("choose another admission law, such as \"predict-gate-trim\""))
+            let message =
+                format!("admission law {name:?} sets its own limit of requests in flight");
+            let fault = Fault::new(at, message, "remove `workers`");
+            Err(fault
+                .help("or choose an admission law without a limit, such as \"predict-gate-trim\""))
         }
         (false, Some(at), None) => {
-            let message = format!("{name} does not decide how many requests are in flight");
-            let fault = Fault::new(at, message, "needs a workers law besides");
-            Err(fault.help("add for example `workers = 32`"))
+            let message = format!("admission law {name:?} sets no limit of requests in flight");
+            let fault = Fault::new(at, message, "needs `workers`");
+            Err(fault.help("for example `workers = 32`"))
         }
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! What clients may send, and how long they may take.
+//! Configuration of size limits and timeouts, `[limits]`.
 
 use std::num::NonZeroU32;
 
@@ -11,16 +11,16 @@ use super::values;
 
 static LIMITS: Table = Table {
     heading: "[limits]",
-    summary: "What clients may send, and how long they may take.",
+    summary: "Configuration of size limits and timeouts, `[limits]`.",
     groups: &[&[
         key("request_line", Form::Size, "longest request line; a longer one is answered with 414").default("\"8KiB\""),
         key("head", Form::Size, "longest head, request line included, 48 KiB at most; a longer one is answered with 431").default("\"32KiB\""),
         key("body", Form::Size, "longest body; a longer one is answered with 413").otherwise("any length"),
-        key("head_time", Form::Time, "longest time for a head, and for a TLS handshake").default("\"10s\""),
-        key("stall_time", Form::Time, "longest time in which a body or an answer stands still").default("\"60s\""),
-        key("rate_min", Form::Size, "least bytes a second of bodies and answers, over `stall_time`").default("\"500B\""),
-        key("idle_time", Form::Time, "longest time between requests on a connection").default("\"75s\""),
-        key("connections", Form::Whole(1, 1_000_000_000), "most connections at once").otherwise("by the process's open files: a proxy needs two for each"),
+        key("head_time", Form::Time, "longest time for a request head, and for a TLS handshake").default("\"10s\""),
+        key("stall_time", Form::Time, "longest time without progress of a request body or a response").default("\"60s\""),
+        key("rate_min", Form::Size, "least transfer rate per second of request bodies and responses, over `stall_time`").default("\"500B\""),
+        key("idle_time", Form::Time, "longest time between two requests on a connection").default("\"75s\""),
+        key("connections", Form::Whole(1, 1_000_000_000), "most connections at once").otherwise("from the limit of open files: a proxied connection needs two"),
     ]],
 };
 

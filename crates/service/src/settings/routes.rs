@@ -1,4 +1,4 @@
-//! Which request goes where, and as what.
+//! Configuration of routes, `[[routes]]`.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ pub(super) static ROUTE: Table = Table {
 #[rustfmt::skip]
 pub(super) static ROUTED: [Key; 3] = [
     key("classes", Form::List(&Form::Text("name of a class")), "classes that its requests may be of").otherwise("all"),
-    key("streams", Form::Bool, "its answers are streams: they keep their places to their ends, and their first data is what is promised. Answers of the types `text/event-stream` and `application/grpc` always are").default("false"),
+    key("streams", Form::Bool, "treats its responses as streams: each keeps its place in the stage until it ends, and the target applies to its first data. Responses of the types `text/event-stream` and `application/grpc` always are streams").default("false"),
     key("p90", Form::Target, "response-time target of all its requests").otherwise("that of the class, or the file's"),
 ];
 
@@ -57,19 +57,15 @@ pub(super) fn routes(
 ) -> Result<Vec<RouteDefinition>, Fault> {
     let routes = values::list(value, |value| route(value, upstreams, classes))?;
     if routes.is_empty() {
-        let message = "no request can be served";
-        return Err(Fault::new(
-            value.span(),
-            message,
-            "expected at least one route, or no `routes`",
-        ));
+        let message = "`routes` is empty";
+        return Err(Fault::new(value.span(), message, "add a route, or remove `routes`"));
     }
     for (index, route) in routes.iter().enumerate() {
         if let Some(taker) = takes_all(&routes[..index], &route.route) {
-            let message = format!("`{}` never takes a request", route.name);
-            let label = format!("`{}` takes them all: it is for the same", taker.name);
+            let message = format!("route `{}` never matches", route.name);
+            let label = format!("`{}` matches the same requests first", taker.name);
             return Err(Fault::new(route.span.clone(), message, label)
-                .help("the route with the longest path takes a request; of two with the same host and path, one with `methods`"));
+                .help("the route with the longest path wins; of two with the same host and path, one with `methods`"));
         }
     }
     Ok(routes)
@@ -98,7 +94,7 @@ fn route(
         Some(value) => upstream_named(value, upstreams)?,
         None if upstreams.len() == 1 => 0,
         None => {
-            let message = "it is not clear to which upstream this route leads";
+            let message = "this route names no upstream, and there are several";
             return Err(Fault::new(section.span(), message, "needs `upstream = \"…\"`"));
         }
     };
@@ -126,8 +122,8 @@ fn route(
 
 pub(super) fn only_route(upstreams: &[Upstream]) -> Result<RouteDefinition, Fault> {
     let [upstream] = upstreams else {
-        let message = "several upstreams, and no routes to tell which request goes to which";
-        let expected = "expected a single upstream, or [[routes]]";
+        let message = "several upstreams, but no routes to choose between them";
+        let expected = "keep one upstream, or add [[routes]]";
         return Err(Fault::new(upstreams[1].span.clone(), message, expected));
     };
     Ok(RouteDefinition {
@@ -155,7 +151,7 @@ pub(super) fn join(
             Fault::new(
                 span.clone(),
                 format!("no response-time target for {what}"),
-                "nothing is promised here",
+                "this file sets none",
             )
             .help("add for example `p90 = \"200ms\"` at the top of the file")
         })?;

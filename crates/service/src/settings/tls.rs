@@ -9,7 +9,7 @@ use tamarisk_settings::{Fault, Section, Value};
 
 pub(super) static TLS: Table = Table {
     heading: "[[tls]]",
-    summary: "A certificate and its key. The one whose names have the name that a client asks for is shown, else the first.",
+    summary: "A certificate and its key. A client gets the certificate for the name that it requests, or else the first.",
     groups: &[&[
         key("certificate", Form::Text("path"), "certificate chain in PEM, relative to this file")
             .required(),
@@ -43,13 +43,13 @@ pub(super) fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option
         })
     })?;
     if identities.is_empty() {
-        let expected = "expected a certificate and its key, or no `tls`";
-        return Err(Fault::new(value.span(), "TLS without a certificate", expected));
+        let expected = "add a certificate and its key, or remove `tls`";
+        return Err(Fault::new(value.span(), "`tls` is empty", expected));
     }
     match disk {
         Disk::Unasked => Ok(None),
         Disk::Asked => Tls::open(identities).map(Some).map_err(|error| {
-            let expected = "expected certificates and keys that can be used";
+            let expected = "expected a usable certificate and its key";
             Fault::new(value.span(), error.to_string(), expected)
         }),
     }

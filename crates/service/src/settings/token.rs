@@ -1,4 +1,4 @@
-//! Where the token of the status port stands.
+//! Configuration of the status port's token, `status_token`.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,10 @@ use tamarisk_settings::{Fault, Section, Value};
 
 pub(super) static TOKEN: Table = Table {
     heading: "status_token",
-    summary: "Where the token is found: in a file or in a variable of the environment.",
+    summary: "Where the token is stored: in a file or in an environment variable.",
     groups: &[&[
         key("file", Form::Text("path"), "file that holds the token"),
-        key(
-            "env",
-            Form::Text("name of a variable"),
-            "variable of the environment that holds the token",
-        ),
+        key("env", Form::Text("name of a variable"), "environment variable that holds the token"),
     ]],
 };
 
@@ -32,7 +28,7 @@ pub(super) fn source(value: &Value<'_>) -> Result<TokenSource, Fault> {
         (Some(file), None) if !file.as_os_str().is_empty() => Ok(TokenSource::File(file)),
         (None, Some(name)) if is_variable(&name) => Ok(TokenSource::Environment(name)),
         _ => {
-            let message = "this does not say where the token stands";
+            let message = "`status_token` needs exactly one of `file` and `env`";
             let expected = "expected `{ file = \"…\" }` or `{ env = \"…\" }`";
             Err(Fault::new(value.span(), message, expected))
         }

@@ -1,4 +1,4 @@
-//! The services behind.
+//! Configuration of upstreams, `[upstreams.NAME]`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::UpstreamOptions;
 /// What may be said of any service behind.
 #[rustfmt::skip]
 pub(super) static SERVICE: [Key; 5] = [
-    key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` that the service is told: the client's, its own, or this one").default("\"client\""),
+    key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` header sent to the service: the client's, the upstream's own, or this name").default("\"client\""),
     key("connect_time", Form::Time, "longest wait for a connection").default("\"5s\""),
-    key("answer_time", Form::Time, "longest wait for the head of an answer").default("\"60s\""),
-    key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether request bodies are read before their requests are sent").default("\"memory-and-file\""),
-    key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are told apart where capacity is shared among them").default("\"address\""),
+    key("answer_time", Form::Time, "longest wait for the head of a response").default("\"60s\""),
+    key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether a request body is read completely before the request is sent").default("\"memory-and-file\""),
+    key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are identified when capacity is shared among them").default("\"address\""),
 ];
 
 pub(super) static UPSTREAM: Table = Table {
@@ -93,7 +93,7 @@ pub(super) fn upstreams(
     });
     let upstreams: Vec<_> = upstreams.collect::<Result<_, Fault>>()?;
     if upstreams.is_empty() {
-        let message = "no service to protect";
+        let message = "`upstreams` is empty";
         return Err(Fault::new(value.span(), message, "expected a table such as [upstreams.app]"));
     }
     Ok(upstreams)
@@ -112,7 +112,7 @@ fn client(value: &Value<'_>) -> Result<Client, Fault> {
         (Some(name), None) => Ok(Client::Header(name)),
         (None, Some(name)) => Ok(Client::Cookie(name)),
         _ => {
-            let message = "one client is named by one header or by one cookie";
+            let message = "`client` needs exactly one of `header` and `cookie`";
             Err(Fault::new(value.span(), message, format!("expected {CLIENT}")))
         }
     }
@@ -149,24 +149,20 @@ impl Upstream {
 
     pub(super) fn finish(self) -> Result<UpstreamOptions, Fault> {
         if self.classes.is_empty() {
-            let message = format!("no route leads to the upstream {:?}", self.name);
-            return Err(Fault::new(
-                self.span,
-                message,
-                "expected a route to it, or not this upstream",
-            ));
+            let message = format!("no route uses the upstream {:?}", self.name);
+            return Err(Fault::new(self.span, message, "add a route to it, or remove it"));
         }
         if self.classes.len() > CLASSES_MAX {
-            let message = format!("{} kinds of requests go to {:?}", self.classes.len(), self.name);
-            let expected = format!("expected at most {CLASSES_MAX} pairs of a route and a class");
+            let message = format!(
+                "{} pairs of a route and a class use the upstream {:?}",
+                self.classes.len(),
+                self.name
+            );
+            let expected = format!("expected at most {CLASSES_MAX}");
             return Err(Fault::new(self.span, message, expected));
         }
         let classes = Classes::new(self.classes).map_err(|error| {
-            Fault::new(
-                self.span,
-                error.to_string(),
-                "expected routes and classes of different names",
-            )
+            Fault::new(self.span, error.to_string(), "choose other names for the routes or classes")
         })?;
         let classes = self.weights.into_iter().fold(classes, |all, (id, w)| all.weighted(id, w));
         let mut options = UpstreamOptions::new(self.name, self.origin, classes);

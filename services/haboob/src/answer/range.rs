@@ -1,4 +1,4 @@
-//! Which part of a file is asked for [RFC9110 §14].
+//! Range requests [RFC9110 §14].
 
 /// More parts in one request than a client needs are a way to make much of little.
 const RANGES_MAX: usize = 16;

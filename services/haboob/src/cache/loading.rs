@@ -1,4 +1,4 @@
-//! A page on its way from the disk.
+//! A page that is being loaded from disk.
 //!
 //! It is asked for when a request is looked at for an answer at hand. What the stage rejects is
 //! answered then and there; what it admits is kept for the service, which is called next.

@@ -1,4 +1,4 @@
-//! Pages in memory, and bringing in those that are not.
+//! The page cache, and loading pages into it.
 
 pub(crate) mod loading;
 pub(crate) mod page_cache;

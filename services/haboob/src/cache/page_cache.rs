@@ -1,4 +1,4 @@
-//! Pages in memory, up to so many bytes, and pages in open files, up to so many of those.
+//! The page cache: pages in memory up to a number of bytes, and open files up to a count.
 
 use std::sync::Arc;
 

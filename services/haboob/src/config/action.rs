@@ -1,4 +1,4 @@
-//! What becomes of the requests of a route.
+//! Configuration of a route's action: `root`, `proxy` or `redirect`.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::site::route::Redirect;
 #[rustfmt::skip]
 const fn folder([index, listing, hidden, cache_control]: [Absent; 4]) -> [Key; 4] {
     [
-        Key { absent: index, ..key("index", Form::List(&Form::Text("name of a file")), "which file stands for a folder: the first that it has") },
+        Key { absent: index, ..key("index", Form::List(&Form::Text("name of a file")), "index files: a request for a folder gets the first one that exists") },
         Key { absent: listing, ..key("listing", Form::Bool, "lists folders without an index") },
         Key { absent: hidden, ..key("hidden", Form::Bool, "serves files whose names begin with a dot") },
         Key { absent: cache_control, ..key("cache_control", Form::Text("value of a header"), "`Cache-Control` of its files") },
@@ -38,8 +38,8 @@ static REDIRECT: &[Key] =
 #[rustfmt::skip]
 static KINDS: &[Key] = &[
     key("root", Form::Text("path"), "folder of files, in which the rest of a request's path is looked for"),
-    key("proxy", Form::Text("URL"), "service behind, which is told the path as the client sent it"),
-    key("redirect", Form::Text("path or URL"), "where clients are sent; with a slash at its end, the rest of the path is kept"),
+    key("proxy", Form::Text("URL"), "service that requests are forwarded to, with the client's path unchanged"),
+    key("redirect", Form::Text("path or URL"), "target of the redirect; if it ends with a slash, the rest of the path is appended"),
 ];
 
 pub(super) static ROUTE: Table = Table {
@@ -80,8 +80,8 @@ impl Known<'_> {
         let stated: Vec<_> = kinds.filter(|kind| route.value(kind).is_some()).collect();
         let &[kind] = stated.as_slice() else {
             let message = match stated.is_empty() {
-                true => "this route leads nowhere".to_owned(),
-                false => format!("this route has {} at once", stated.join(" and ")),
+                true => "this route has no destination".to_owned(),
+                false => format!("this route has {}, but may have only one", stated.join(" and ")),
             };
             let expected =
                 "needs one of `root = \"…\"`, `proxy = \"http://…\"`, `redirect = \"…\"`";
@@ -154,8 +154,12 @@ fn fits(route: &Section<'_>, kind: &str) -> Result<(), Fault> {
             _ => (of(REDIRECT), "with `root` or `proxy`"),
         };
         if !fits && !["path", "name", kind].contains(&key_name) {
-            let message = format!("{key_name:?} says nothing about a route with {kind:?}");
-            return Err(Fault::new(key.span(), message, format!("expected only {only}")));
+            let message = format!("{key_name:?} does not apply to a route with {kind:?}");
+            return Err(Fault::new(
+                key.span(),
+                message,
+                format!("remove it; it is allowed {only}"),
+            ));
         }
     }
     Ok(())

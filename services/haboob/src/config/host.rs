@@ -20,7 +20,7 @@ use crate::site::route::Redirect;
 
 pub(super) static HOST: Table = Table {
     heading: "[[host]]",
-    summary: "What is served under some names. Hosts are told apart by `Host` or `:authority`, without the port; a name goes before a pattern. A request for no host is answered with 421, unless one host has no names.",
+    summary: "A virtual host. A request is assigned by its `Host` or `:authority`, without the port; an exact name goes before a pattern. A request for no host is answered with 421, unless one host has no names.",
     groups: &[
         &[
             key(
@@ -28,7 +28,7 @@ pub(super) static HOST: Table = Table {
                 Form::List(&Form::Text("host name, or `*.` and a domain")),
                 "its names; `*.` stands for one label, as in certificates",
             )
-            .otherwise("whatever no other host has"),
+            .otherwise("all names that no other host has"),
             key(
                 "root",
                 Form::Text("path"),
@@ -41,7 +41,7 @@ pub(super) static HOST: Table = Table {
             key(
                 "errors",
                 Form::Map("status from 400 to 599", &Form::Text("path")),
-                "pages in the root, in place of the built-in ones; answers of services behind are passed on as they are",
+                "error pages in the root, instead of the built-in ones; responses of proxied services are forwarded unchanged",
             ),
             key("route", Form::List(&Form::Table(&ROUTE)), "what else is served"),
             key("p90", Form::Target, "response-time target").otherwise("the file's"),
@@ -72,8 +72,11 @@ pub(super) fn hosts(value: &Value<'_>, common: Common<'_>) -> Result<Vec<HostOpt
             if taken.contains(&name) {
                 let span = section.span_of("names");
                 let (message, expected) = match &name {
-                    Some(name) => (format!("another host is {:?}", written(name)), "other names"),
-                    None => ("another host has no names either".to_owned(), "`names = [\"…\"]`"),
+                    Some(name) => (
+                        format!("another host already has the name {:?}", written(name)),
+                        "other names",
+                    ),
+                    None => ("another host already has no names".to_owned(), "`names = [\"…\"]`"),
                 };
                 return Err(Fault::new(span, message, format!("expected {expected}")));
             }
@@ -82,7 +85,7 @@ pub(super) fn hosts(value: &Value<'_>, common: Common<'_>) -> Result<Vec<HostOpt
         all.push(host);
     }
     if all.is_empty() {
-        return Err(Fault::new(value.span(), "nothing to serve", "expected at least one [[host]]"));
+        return Err(Fault::new(value.span(), "`host` is empty", "add a [[host]]"));
     }
     Ok(all)
 }
@@ -91,8 +94,9 @@ fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault>
     let names = section.read("names", |value| list(value, values::host_name))?;
     let names = names.unwrap_or_default();
     if let (Some(value), true) = (section.value("names"), names.is_empty()) {
-        let expected = "expected at least one, or no `names` for whatever no other host has";
-        return Err(Fault::new(value.span(), "a host with no name", expected));
+        let expected =
+            "add a name; or remove `names`, and the host gets the requests of no other host";
+        return Err(Fault::new(value.span(), "`names` is empty", expected));
     }
     let label = names.first().map_or_else(|| "default".to_owned(), written);
     let known = |path: &str, span| Known {
@@ -118,8 +122,8 @@ fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault>
         let prefix = PathPrefix::new(&path);
         if let Some(other) = routes.iter().find(|other| PathPrefix::new(&other.path) == prefix) {
             let span = route.span_of("path");
-            let message = format!("another route of this host has {:?}", other.path);
-            let fault = Fault::new(span, message, "expected another path");
+            let message = format!("another route of this host has the path {:?}", other.path);
+            let fault = Fault::new(span, message, "choose another path");
             let is_root = prefix.depth() == 0;
             let help = "the `root` of a host is its route \"/\"";
             return Err(if is_root { fault.help(help) } else { fault });
@@ -130,7 +134,7 @@ fn host(section: &Section<'_>, common: Common<'_>) -> Result<HostOptions, Fault>
     }
     if routes.is_empty() {
         let expected = "needs `root = \"public\"` or [[host.route]]";
-        return Err(Fault::new(section.span(), "a host that serves nothing", expected));
+        return Err(Fault::new(section.span(), "this host has no `root` and no routes", expected));
     }
     for (route, span) in routes.iter().zip(spans) {
         leads_away(route, &routes, span)?;
@@ -151,8 +155,8 @@ fn leads_away(
     let taker =
         routes.iter().filter(takes).max_by_key(|route| PathPrefix::new(&route.path).depth());
     if to.starts_with('/') && taker.is_some_and(|taker| taker.path == route.path) {
-        let message = format!("the redirect of {:?} leads back to itself", route.path);
-        return Err(Fault::new(at, message, "expected a path that another route takes"));
+        let message = format!("the redirect of {:?} points to itself", route.path);
+        return Err(Fault::new(at, message, "choose a path of another route"));
     }
     Ok(())
 }
@@ -168,7 +172,7 @@ fn errors(
         _ => None,
     });
     let Some(own) = own else {
-        let message = "there is no folder to look for error pages in";
+        let message = "`errors` needs a folder that holds the pages";
         return Err(Fault::new(value.span(), message, "needs `root = \"…\"` in this host"));
     };
     let pages = settings::statuses(value)?.into_iter();

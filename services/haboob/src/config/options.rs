@@ -1,4 +1,4 @@
-//! The file as a whole.
+//! Configuration of a whole site: the top level of `site.toml`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,24 +23,24 @@ pub static FILE: Table = Table {
         &settings::FRONT_KEYS,
         &[
             key("p90", Form::Target, "response-time target").default("\"1s\""),
-            key("cache", Form::Size, "memory for pages").default("\"64MiB\""),
+            key("cache", Form::Size, "size of the page cache").default("\"64MiB\""),
             key(
                 "held",
                 Form::Size,
-                "longest file that is kept in memory; longer ones are read as they are sent",
+                "largest file that is kept in memory; larger ones are read while they are sent",
             )
             .default("\"1MiB\""),
             key(
                 "file_threads",
                 Form::Whole(1, 1024),
-                "threads that find and read files, and as many that read on in long ones",
+                "threads that find and read files, and as many that read the rest of long files",
             )
             .default("4"),
             settings::LIMITS_KEY,
             key(
                 "trusted_proxies",
                 Form::List(&Form::Text("address or network")),
-                "proxies in front, whose `X-Forwarded-For` is believed",
+                "addresses of reverse proxies in front, whose `X-Forwarded-For` is trusted",
             )
             .default("[]"),
             settings::LOG_KEY,
@@ -91,7 +91,7 @@ fn file_threads(value: &Value<'_>) -> Result<u32, Fault> {
     let expected = "a whole number from 1 to 1024";
     let threads = tamarisk_settings::values::number(value, expected, MOST)?;
     u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or_else(|| {
-        Fault::new(value.span(), "files are read by threads", format!("expected {expected}"))
+        Fault::new(value.span(), "number of threads out of range", format!("expected {expected}"))
     })
 }
 
@@ -106,8 +106,8 @@ fn named_apart(value: &Value<'_>, hosts: Vec<HostOptions>) -> Result<Vec<HostOpt
         };
         targets += usize::from(has_target);
         if !names.insert(&route.name) {
-            let message = format!("{:?} is the name of something else already", route.name);
-            return Err(Fault::new(value.span(), message, "expected routes of different names"));
+            let message = format!("the name {:?} is already used", route.name);
+            return Err(Fault::new(value.span(), message, "choose another name for the route"));
         }
     }
     if targets >= CLASSES_MAX {

@@ -26,8 +26,8 @@ impl FileContext<'_> {
         if self.disk == Disk::Asked
             && let Err(error) = Root::open(&path)
         {
-            let message = format!("cannot serve {}: {error}", path.display());
-            let fault = Fault::new(value.span(), message, "expected a folder that can be entered");
+            let message = format!("cannot open {}: {error}", path.display());
+            let fault = Fault::new(value.span(), message, "expected a readable folder");
             return Err(fault.help("a path is relative to the folder of this file"));
         }
         Ok(path)
@@ -45,7 +45,7 @@ impl FileContext<'_> {
             SitePath::of(&path, HiddenFiles::Served).ok().filter(|path| !path.is_folder())
         })?;
         if self.disk == Disk::Asked && !root.join(page.as_path()).is_file() {
-            let message = format!("there is no page {}", root.join(page.as_path()).display());
+            let message = format!("page not found: {}", root.join(page.as_path()).display());
             return Err(Fault::new(value.span(), message, format!("expected {expected}")));
         }
         Ok(page)
@@ -77,7 +77,7 @@ pub(super) fn hidden(value: &Value<'_>) -> Result<HiddenFiles, Fault> {
 
 /// The status of a redirect.
 pub(super) fn redirect_status(value: &Value<'_>) -> Result<StatusCode, Fault> {
-    let expected = "301 or 308 (for good), 302 or 307 (for now)";
+    let expected = "301 or 308 (permanent), 302 or 307 (temporary)";
     let number = number(value, expected, 999)?;
     [301, 302, 307, 308]
         .into_iter()
@@ -99,7 +99,7 @@ pub(super) fn redirect_target(value: &Value<'_>) -> Result<String, Fault> {
     if (is_path || is_url) && is_plain && parses {
         return Ok(text.to_owned());
     }
-    let message = format!("{text:?} cannot be used here");
+    let message = format!("{text:?} is invalid");
     let expected = "expected a path such as \"/new/\", or a URL such as \"https://example.org/\"";
     Err(Fault::new(value.span(), message, expected))
 }

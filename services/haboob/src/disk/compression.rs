@@ -1,4 +1,4 @@
-//! Pages that are compressed as they are brought in.
+//! Compression of pages while they are loaded.
 
 use std::io::Write;
 

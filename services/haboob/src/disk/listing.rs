@@ -1,4 +1,4 @@
-//! A folder without an index file, as a page.
+//! Folder listings.
 
 use std::ffi::CStr;
 use std::fmt::Write;

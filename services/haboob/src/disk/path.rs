@@ -1,4 +1,4 @@
-//! Which file a request is for, without a way out of the site.
+//! Path resolution: which file a request is for, never one outside the site.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -53,7 +53,7 @@ pub enum InvalidPath {
     #[error("the path has an encoded slash or NUL")]
     Encoded,
     /// `..`, encoded or not.
-    #[error("the path climbs")]
+    #[error("the path leaves the folder")]
     Climbs,
     /// A name that begins with a dot.
     #[error("the path names a hidden file")]

@@ -1,4 +1,4 @@
-//! Opening files beneath a folder, and nothing else, whatever links point where.
+//! Opens files beneath the root folder only, wherever symbolic links point.
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -1,4 +1,4 @@
-//! Requests that depend on what the client has already [RFC9110 §13].
+//! Conditional requests: `ETag`, `If-None-Match`, `If-Modified-Since` [RFC9110 §13].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! What is done now and then, by whoever comes by.
+//! Periodic work that is done by the next request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

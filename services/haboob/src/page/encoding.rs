@@ -1,4 +1,4 @@
-//! In which form a client can read a file [RFC9110 §12.5.3].
+//! Content encoding: negotiation by `Accept-Encoding` [RFC9110 §12.5.3].
 
 use http::header::ACCEPT_ENCODING;
 use http::{HeaderMap, HeaderValue};

@@ -1,4 +1,4 @@
-//! Heads of answers as they are sent over HTTP/1.1.
+//! Prepared HTTP/1.1 response heads.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 

@@ -1,4 +1,4 @@
-//! A file as it is answered with: in each form that there is of it.
+//! A page: a file with its headers, in each available encoding.
 
 pub(crate) mod condition;
 pub(crate) mod due;

@@ -174,7 +174,7 @@ impl SentFile for PageFile {
         let now = Written::of(&fstat(&self.file)?);
         match now == self.written || now.length > self.written.length {
             true => Ok(()),
-            false => Err(io::Error::other("the file has changed while it was sent")),
+            false => Err(io::Error::other("the file changed while it was sent")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between two readings of a site's options, in words.
+//! The differences between two configurations of a site, for messages.
 
 use crate::site::host::HostName;
 use crate::site::options::{HostOptions, SiteOptions};
@@ -23,7 +23,7 @@ pub(crate) fn of_site(now: &SiteOptions, new: &SiteOptions) -> Vec<String> {
         }
     }
     let gone = now.hosts.iter().filter(|host| !known(host, new));
-    changes.extend(gone.map(|host| format!("the host {:?} (gone)", label(host))));
+    changes.extend(gone.map(|host| format!("the host {:?} (removed)", label(host))));
     changes
 }
 
@@ -40,7 +40,7 @@ fn of_host(now: &HostOptions, new: &HostOptions, changes: &mut Vec<String>) {
     for route in &now.routes {
         let path = &route.path;
         if !new.routes.iter().any(|other| other.path == *path) {
-            changes.push(format!("the route {path:?} of {host:?} (gone)"));
+            changes.push(format!("the route {path:?} of {host:?} (removed)"));
         }
     }
     if now.errors != new.errors {

@@ -1,4 +1,4 @@
-//! What answers on one core.
+//! Per-core snapshot of a site.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which host and which of its routes a request is for.
+//! Routing: finds the host and the route of a request.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A site that serves, and may be given other options while it does.
+//! A running site, and reloading its configuration.
 
 mod change;
 pub(crate) mod core_snapshot;

@@ -1,4 +1,4 @@
-//! What a site is made of.
+//! Options of a site: hosts, routes, page cache.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::disk::path::{HiddenFiles, SitePath};
 use crate::site::host::HostName;
 use crate::site::route::Redirect;
 
-/// What a site is made of.
+/// Options of a site: hosts, routes, page cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteOptions {
     /// What is served under which names.

@@ -1,4 +1,4 @@
-//! Where requests are sent that are answered elsewhere.
+//! Route targets that are not files: proxied services and redirects.
 
 use http::{HeaderValue, StatusCode};
 

@@ -1,4 +1,4 @@
-//! From the tables of a file to options that hold together.
+//! Builds the options of `protect` from its configuration file.
 
 use std::path::Path;
 
@@ -21,14 +21,14 @@ pub static FILE: Table = Table {
             key(
                 "trusted_proxies",
                 Form::List(&Form::Text("address or network")),
-                "proxies in front, whose `X-Forwarded-For` is believed",
+                "addresses of reverse proxies in front, whose `X-Forwarded-For` is trusted",
             )
             .default("[]"),
             settings::LOG_KEY,
             key(
                 "errors",
                 Form::Map("status from 400 to 599", &Form::Text("path")),
-                "pages in place of the built-in ones, relative to this file; `{{status}}`, `{{reason}}`, `{{request_id}}` and `{{retry_after}}` in them are filled in",
+                "error pages instead of the built-in ones, relative to this file; `{{status}}`, `{{reason}}`, `{{request_id}}` and `{{retry_after}}` in them are replaced by their values",
             ),
         ],
     ],

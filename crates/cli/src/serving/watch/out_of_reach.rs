@@ -1,4 +1,4 @@
-//! Tells the operator of targets that cannot be kept however few requests there are.
+//! Messages about targets that are out of reach: the service is slower than its target.
 
 use std::collections::HashMap;
 use std::time::Duration;

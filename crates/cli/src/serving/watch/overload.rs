@@ -1,4 +1,4 @@
-//! When a stage begins and ends to reject requests, or to fail.
+//! Messages when a stage's overload or failure begins and ends.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Failures {
         let name = &stage.name;
         match self.0.look(now, stage, failed, FAILED_RATIO_MIN)? {
             Change::Begins { count, offered } => {
-                let last = stage.last_failure.as_deref().unwrap_or("no reason is known");
+                let last = stage.last_failure.as_deref().unwrap_or("unknown");
                 Some(Message {
                     kind: MessageKind::Begins,
                     text: format!(
@@ -98,7 +98,7 @@ impl Failures {
             Change::Ends { after, count, offered, classes } => Some(Message {
                 kind: MessageKind::Ends,
                 text: format!(
-                    "Requests to {name:?} do not fail any more, after {:.0} s: {count} of {offered} \
+                    "Requests to {name:?} succeed again after {:.0} s: {count} of {offered} \
                      have failed{classes}.",
                     after.as_secs_f64()
                 ),

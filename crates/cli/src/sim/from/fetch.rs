@@ -1,4 +1,4 @@
-//! One request for a status.
+//! Fetches the status of a running service over HTTP.
 
 use std::fmt;
 use std::str::FromStr;
@@ -73,7 +73,7 @@ async fn get(url: &StatusUrl) -> anyhow::Result<Bytes> {
         let answer = sender.send_request(request).await?;
         let status = answer.status();
         if !status.is_success() {
-            bail!("the answer is {status}");
+            bail!("status {status} instead of 200");
         }
         let body = Limited::new(answer.into_body(), BYTES_MAX).collect().await;
         body.map(http_body_util::Collected::to_bytes).map_err(|error| anyhow!(error))

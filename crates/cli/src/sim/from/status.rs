@@ -1,4 +1,4 @@
-//! What is read of a status; the rest of it is for others.
+//! The parts of `/status` that a scenario is made from.
 
 use serde::Deserialize;
 

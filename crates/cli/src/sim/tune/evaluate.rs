@@ -1,4 +1,4 @@
-//! The runs of a search, as many at once as there are cores.
+//! Evaluates the candidates of a search in parallel, one per core.
 
 use std::io::IsTerminal;
 use std::sync::Arc;

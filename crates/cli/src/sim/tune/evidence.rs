@@ -1,4 +1,4 @@
-//! What the search has found, and what it is worth under seeds that it has not seen.
+//! The result of a search, judged on held-out seeds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

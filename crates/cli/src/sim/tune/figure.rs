@@ -1,4 +1,4 @@
-//! The course of a search.
+//! The plot of a search.
 
 use tamarisk_model::tune::{Measure, Objective};
 use tamarisk_plot::{Across, Colour, Figure, Line, Panel, Scale, Unit};

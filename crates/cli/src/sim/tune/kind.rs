@@ -1,4 +1,4 @@
-//! Which of a stage's laws is searched for.
+//! The kinds of laws that can be tuned.
 
 use clap::ValueEnum;
 use tamarisk_control::{AdmissionLaw, BatchLaw, QualityLaw, TerminationLaw, WorkersLaw};
