@@ -1,4 +1,5 @@
-//! The map in ARCHITECTURE.md: a line for each source file, taken from the first sentence of the file.
+//! The map in ARCHITECTURE.md: a line for each source file, taken from the first sentence of the file;
+//! and whether the paths that the page names are there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,7 +31,18 @@ pub(crate) fn check(workspace: &Path) -> Result<()> {
     if replaced(&page, &map)? != page {
         bail!("the map in {FILE} is out of date: run `cargo xtask map`");
     }
+    let missing: Vec<_> = paths(&page).filter(|path| !workspace.join(path).exists()).collect();
+    if !missing.is_empty() {
+        bail!("{FILE} names what is not there: {}", missing.join(", "));
+    }
     Ok(())
+}
+
+/// The paths from the root of the workspace that a page names.
+fn paths(page: &str) -> impl Iterator<Item = &str> {
+    let roots = ["bench/", "crates/", "docs/", "fuzz/", "services/", "xtask/"];
+    let quoted = page.split('`').skip(1).step_by(2);
+    quoted.filter(move |text| roots.iter().any(|root| text.starts_with(root)))
 }
 
 fn both(workspace: &Path) -> Result<(String, String)> {
@@ -58,7 +70,7 @@ fn map(tree: &Tree) -> Result<String> {
     }
     let (mut map, mut silent) = (String::new(), Vec::new());
     for (name, mut files) in crates {
-        let _ = writeln!(map, "\n### {name}");
+        let _ = writeln!(map, "\n### {name}/src");
         files.sort_by_key(|(file, _)| order(file));
         for (file, text) in files {
             match first_sentence(text) {
@@ -117,7 +129,7 @@ mod tests {
         ]);
         assert_eq!(
             map(&tree).unwrap(),
-            "\n### crates/a\n- `lib.rs`: Stages (ch. 5), and their `Queue`s.\n\
+            "\n### crates/a/src\n- `lib.rs`: Stages (ch. 5), and their `Queue`s.\n\
              - `sink.rs`: Ways in: a.b is none\n- `queue/mod.rs`: Queues.\n\n"
         );
     }
@@ -126,6 +138,12 @@ mod tests {
     fn a_file_that_says_nothing_is_named() {
         let tree = tree(&[("b/src/lib.rs", "mod c;\n")]);
         assert!(map(&tree).unwrap_err().to_string().contains("b/src/lib.rs"));
+    }
+
+    #[test]
+    fn paths_from_the_root_are_found() {
+        let page = "See `crates/a/src/lib.rs`, then `lib.rs`, `a b` and `docs/A.md`.";
+        assert_eq!(paths(page).collect::<Vec<_>>(), ["crates/a/src/lib.rs", "docs/A.md"]);
     }
 
     #[test]
