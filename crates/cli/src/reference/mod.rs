@@ -126,7 +126,7 @@ fn every_declared_key_is_read() {
         let mut document = document.clone();
         *document.pointer_mut(&place.pointer).unwrap() = wrong;
         let error = file.read(&document).expect_err(&place.pointer);
-        assert!(error.starts_with("this is of type "), "{}: {error}", place.pointer);
+        assert!(error.starts_with("wrong type: "), "{}: {error}", place.pointer);
     });
 }
 
