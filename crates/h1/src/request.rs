@@ -80,7 +80,7 @@ impl RequestReader {
         };
         match read {
             Ok(Some(Event::End)) => {
-                self.place = if self.asks_upgrade() { Place::Undecided } else { Place::Head };
+                self.complete();
                 // What the head said can be asked for until the next one begins.
                 Ok(Some(Event::End))
             }
@@ -111,6 +111,18 @@ impl RequestReader {
         self.line.is_read_before = true;
         self.place = Place::Body(Body::new(self.framing));
         Ok(Some(Event::Head(head.len)))
+    }
+
+    fn complete(&mut self) {
+        self.place = if self.asks_upgrade() { Place::Undecided } else { Place::Head };
+    }
+
+    /// The rest of a body of [known length](Self::left) has been taken, all of it, without being
+    /// shown: the request is complete.
+    pub fn skip_body(&mut self) {
+        if matches!(&self.place, Place::Body(body) if body.left().is_some()) {
+            self.complete();
+        }
     }
 
     /// What the head of the last [`Event::Head`] says, until the next one begins.

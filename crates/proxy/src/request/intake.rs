@@ -54,6 +54,12 @@ pub(crate) async fn read(
         return Err(ProxyError::TooLong);
     }
     let mut intake = Intake { each, account, memory: BytesMut::new(), spool: None };
+    if let Some(data) = body.take_whole() {
+        if intake.can_keep(&data) {
+            return Ok(intake.keep(data));
+        }
+        intake.take(data).await?;
+    }
     let mut trailers = None;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         match frame.map_err(|error| ProxyError::Client(error.violation()))?.into_data() {

@@ -388,12 +388,12 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         let Some((parts, asked)) = read_request(&head, &self.wire.head()) else {
             return State::Over;
         };
-        let (sender, body) = match asked.framing {
-            Framing::Empty => {
-                self.wire.finish_empty();
-                (None, ClientBody::empty())
-            }
-            _ => {
+        // A client that asks whether to send its body is told so when the service wants it.
+        let is_asked_for = asked.expects_continue && asked.framing != Framing::Empty;
+        let whole = if is_asked_for { None } else { self.wire.take_body() };
+        let (sender, body) = match whole {
+            Some(bytes) => (None, ClientBody::whole(bytes)),
+            None => {
                 let (sender, body) = client_body::channel(self.wire.left());
                 (Some(sender), ClientBody::of_request(body))
             }
