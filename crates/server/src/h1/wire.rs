@@ -141,13 +141,10 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         debug_assert_eq!(next, Ok(Some(Event::End)));
     }
 
-    /// The whole body of the last head, if it has come; one of no bytes if there is none.
-    pub(super) fn take_body(&mut self) -> Option<Bytes> {
-        let length = usize::try_from(self.reader.left()?).ok()?;
-        (length <= self.held.len()).then(|| {
-            self.reader.skip_body();
-            self.take(length)
-        })
+    /// Takes the whole body behind a head, of so many bytes.
+    pub(super) fn take_body(&mut self, length: usize) -> Bytes {
+        self.reader.skip_body();
+        self.take(length)
     }
 
     /// Takes the bytes of an event.
