@@ -1,7 +1,7 @@
-//! Telling the upstream about the client: `Forwarded` [RFC7239 §4] and `X-Forwarded-*`.
+//! The other end of a client's connection: its address, and whose requests it passes on.
 //!
-//! What a client says of this itself is dropped, because anyone can claim an address.
-//! Only what a trusted proxy in front of us says is kept and added to.
+//! What a client says of others is not believed, because anyone can claim an address. Only a
+//! trusted proxy in front of us is.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -21,7 +21,8 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    const fn name(self) -> &'static str {
+    /// As a URI has it.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Https => "https",
@@ -32,29 +33,24 @@ impl Scheme {
 /// The other end of a client's connection.
 #[derive(Debug)]
 pub struct Peer {
-    address: IpAddr,
+    pub(crate) address: IpAddr,
     trusted: bool,
-    scheme: Scheme,
-    /// What was announced for the host last asked for: most connections ask for one.
-    last: Mutex<(Option<HeaderValue>, Announcement)>,
+    pub(crate) scheme: Scheme,
+    /// What upstreams were told of it last: most connections ask for one host.
+    pub(crate) announced: Mutex<Option<Announcement>>,
 }
 
-/// The lines for one host, ready to be written.
-#[derive(Debug, Default)]
-struct Announcement {
+/// The lines that tell an upstream of a client that asks for a host, ready to be written.
+#[derive(Debug)]
+pub(crate) struct Announcement {
+    /// The host that it asks for.
+    pub(crate) asked: Option<HeaderValue>,
     /// `X-Forwarded-For` and `Forwarded`.
-    lists: String,
+    pub(crate) lists: String,
     /// `X-Forwarded-Proto`.
-    proto: String,
+    pub(crate) proto: String,
     /// `X-Forwarded-Host`.
-    host: String,
-}
-
-/// Which of the fields that are no lists a trusted proxy has set already.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Kept {
-    pub(crate) proto: bool,
-    pub(crate) host: bool,
+    pub(crate) host: String,
 }
 
 impl Peer {
@@ -66,7 +62,7 @@ impl Peer {
             address,
             trusted: trusted.iter().any(|network| network.contains(&address)),
             scheme,
-            last: Mutex::new((None, Announcement::of(address, None, scheme))),
+            announced: Mutex::new(None),
         }
     }
 
@@ -93,48 +89,6 @@ impl Peer {
         }
         client
     }
-
-    /// Writes the lines that tell the upstream where a request comes from: in
-    /// place of the client's own, or behind those that are `kept` of it.
-    pub(crate) fn announce(&self, out: &mut Vec<u8>, host: Option<&HeaderValue>, kept: Kept) {
-        let mut last = self.last.lock();
-        if last.0.as_ref() != host {
-            *last = (host.cloned(), Announcement::of(self.address, host, self.scheme));
-        }
-        let announcement = &last.1;
-        // Another line of a list field is another element of the list.
-        out.extend_from_slice(announcement.lists.as_bytes());
-        if !kept.proto {
-            out.extend_from_slice(announcement.proto.as_bytes());
-        }
-        if !kept.host {
-            out.extend_from_slice(announcement.host.as_bytes());
-        }
-    }
-}
-
-impl Announcement {
-    fn of(client: IpAddr, host: Option<&HeaderValue>, scheme: Scheme) -> Self {
-        let node = match client {
-            IpAddr::V4(address) => format!("for={address}"),
-            IpAddr::V6(address) => format!("for=\"[{address}]\""),
-        };
-        let proto = scheme.name();
-        let text = host.and_then(|host| host.to_str().ok());
-        let (element, host) = match text {
-            // The guard and hyper let no quote or backslash into a host.
-            Some(host) if !host.contains(['"', '\\']) => (
-                format!("{node};host=\"{host}\";proto={proto}"),
-                format!("x-forwarded-host: {host}\r\n"),
-            ),
-            _ => (format!("{node};proto={proto}"), String::new()),
-        };
-        Self {
-            lists: format!("x-forwarded-for: {client}\r\nforwarded: {element}\r\n"),
-            proto: format!("x-forwarded-proto: {proto}\r\n"),
-            host,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -143,49 +97,6 @@ mod tests {
 
     fn peer(address: &str, trusted: &[IpNet]) -> Peer {
         Peer::new(address.parse().unwrap(), trusted, Scheme::Http)
-    }
-
-    fn announced(peer: &Peer, host: Option<&'static str>, kept: Kept) -> Vec<String> {
-        let mut out = Vec::new();
-        peer.announce(&mut out, host.map(HeaderValue::from_static).as_ref(), kept);
-        String::from_utf8(out).unwrap().split_terminator("\r\n").map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn the_client_is_named_with_the_host_it_asked_for() {
-        let peer = peer("[::ffff:192.0.2.7]:4711", &[]);
-        for host in ["a.example:80", "b.example"] {
-            assert_eq!(
-                announced(&peer, Some(host), Kept::default()),
-                [
-                    "x-forwarded-for: 192.0.2.7".to_owned(),
-                    format!("forwarded: for=192.0.2.7;host=\"{host}\";proto=http"),
-                    "x-forwarded-proto: http".to_owned(),
-                    format!("x-forwarded-host: {host}"),
-                ]
-            );
-        }
-    }
-
-    #[test]
-    fn an_upstream_is_told_of_tls() {
-        let peer = Peer::new("192.0.2.7:1".parse().unwrap(), &[], Scheme::Https);
-        let expected = [
-            "x-forwarded-for: 192.0.2.7",
-            "forwarded: for=192.0.2.7;host=\"a.example\";proto=https",
-            "x-forwarded-proto: https",
-            "x-forwarded-host: a.example",
-        ];
-        assert_eq!(announced(&peer, Some("a.example"), Kept::default()), expected);
-    }
-
-    #[test]
-    fn an_ipv6_client_is_quoted() {
-        let lines =
-            announced(&peer("[2001:db8::1]:1", &[]), None, Kept { proto: true, host: true });
-        let expected =
-            ["x-forwarded-for: 2001:db8::1", "forwarded: for=\"[2001:db8::1]\";proto=http"];
-        assert_eq!(lines, expected);
     }
 
     #[test]
