@@ -20,6 +20,8 @@ pub struct RequestHead<'r> {
     pub fields: &'r [Field],
     /// How the body ends.
     pub framing: Framing,
+    /// How many bytes behind the head are the whole body, if it was shown with the head.
+    pub whole: Option<usize>,
     /// Whether another request may follow.
     pub keep: bool,
     /// Whether it asks to speak another protocol afterwards: by `Upgrade` or `CONNECT`.
@@ -39,6 +41,7 @@ pub struct RequestReader {
     line: RequestLine,
     scan: HeadScan,
     framing: Framing,
+    whole: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -62,6 +65,7 @@ impl RequestReader {
             line: RequestLine::default(),
             scan: HeadScan::default(),
             framing: Framing::Empty,
+            whole: None,
         }
     }
 
@@ -80,7 +84,7 @@ impl RequestReader {
         };
         match read {
             Ok(Some(Event::End)) => {
-                self.place = if self.asks_upgrade() { Place::Undecided } else { Place::Head };
+                self.complete();
                 // What the head said can be asked for until the next one begins.
                 Ok(Some(Event::End))
             }
@@ -109,8 +113,23 @@ impl RequestReader {
         }
         self.framing = head.framing?.unwrap_or(Framing::Empty);
         self.line.is_read_before = true;
-        self.place = Place::Body(Body::new(self.framing));
+        let body = Body::new(self.framing);
+        let length = body.left().and_then(|length| usize::try_from(length).ok());
+        self.whole = length.filter(|&length| length <= held.len() - head.len);
+        self.place = Place::Body(body);
         Ok(Some(Event::Head(head.len)))
+    }
+
+    fn complete(&mut self) {
+        self.place = if self.asks_upgrade() { Place::Undecided } else { Place::Head };
+    }
+
+    /// The rest of a body of [known length](Self::left) has been taken, all of it, without being
+    /// shown: the request is complete.
+    pub fn skip_body(&mut self) {
+        if matches!(&self.place, Place::Body(body) if body.left().is_some()) {
+            self.complete();
+        }
     }
 
     /// What the head of the last [`Event::Head`] says, until the next one begins.
@@ -122,6 +141,7 @@ impl RequestReader {
             version,
             fields: &self.scan.fields,
             framing: self.framing,
+            whole: self.whole,
             keep: self.scan.keeps(version),
             upgrade: self.asks_upgrade(),
             expects_continue: self.line.expects_continue,

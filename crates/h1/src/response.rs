@@ -195,6 +195,14 @@ impl ResponseReader {
         matches!(self.place, Place::Body(_))
     }
 
+    /// The rest of a body of [known length](Self::left) has been taken, all of it, without being
+    /// shown: the response is complete.
+    pub fn skip_body(&mut self) {
+        if matches!(&self.place, Place::Body(body) if body.left().is_some()) {
+            self.place = Place::Idle;
+        }
+    }
+
     /// What was asked last.
     pub fn asked(&self) -> Asked {
         self.asked

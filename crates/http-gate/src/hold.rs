@@ -126,6 +126,12 @@ impl Hold {
         }
     }
 
+    /// All of the answer is there, with so many bytes of data.
+    pub fn completes(&mut self, bytes: usize) {
+        self.passes(bytes);
+        self.ends();
+    }
+
     /// The answer is ready.
     pub fn ends(&mut self) {
         let Some(permit) = self.permit.take() else { return };

@@ -24,6 +24,11 @@ impl RequestId {
         Self { length: text.len() as u8, bytes }
     }
 
+    /// A client's id, if it is well-formed.
+    pub fn of_client(id: &[u8]) -> Option<Self> {
+        Self::is_well_formed(id).then(|| Self::new(std::str::from_utf8(id).unwrap_or_default()))
+    }
+
     /// Whether a client's id may go into other people's logs.
     pub fn is_well_formed(id: &[u8]) -> bool {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);
@@ -65,9 +70,12 @@ impl RequestIds {
 
     /// The first of these values of the client's field that is well-formed, or a new id.
     pub fn of_values<'v>(&self, mut values: impl Iterator<Item = &'v [u8]>) -> RequestId {
-        let client = values.find(|id| RequestId::is_well_formed(id));
-        let of = |id: &[u8]| RequestId::new(std::str::from_utf8(id).unwrap_or_default());
-        client.map_or_else(|| of(&self.make()), of)
+        values.find_map(RequestId::of_client).unwrap_or_else(|| self.next())
+    }
+
+    /// A new id.
+    pub fn next(&self) -> RequestId {
+        RequestId::new(std::str::from_utf8(&self.make()).unwrap_or_default())
     }
 
     fn make(&self) -> [u8; 32] {

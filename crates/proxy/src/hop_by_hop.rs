@@ -1,27 +1,8 @@
 //! Fields that are meant for one connection and must not be forwarded [RFC9110 §7.6.1].
 
-/// Whether a field of this name, in lower case, speaks of its connection alone.
-pub(crate) fn is_of_connection(name: &str) -> bool {
-    matches!(
-        name,
-        "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding" | "upgrade"
-    )
-}
-
-/// Whether a field of this name, in lower case, is taken for one of ours by services to which
-/// underscores and hyphens are the same.
-pub(crate) fn imitates_ours(name: &str) -> bool {
-    if !name.contains('_') {
-        return false;
-    }
-    let meant = name.replace('_', "-");
-    is_of_connection(&meant)
-        || meant.starts_with("x-forwarded-")
-        || matches!(
-            &*meant,
-            "content-length" | "forwarded" | "x-quality" | "x-real-ip" | "x-request-id"
-        )
-}
+/// The names of those that every HTTP/1 knows, in lower case.
+pub(crate) const HOP_BY_HOP: [&str; 6] =
+    ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"];
 
 /// What the `Connection` lines of a head name.
 #[derive(Debug, Default)]

@@ -7,33 +7,32 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONNECTION, HOST, UPGRADE};
+use http::header::{ACCEPT, CONNECTION, EXPECT, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use hyper::service::Service;
 use ipnet::IpNet;
-use tamarisk_http_gate::{self, Details, ErrorPages, Form, Hold, timeout};
+use tamarisk_http_gate::{self, Details, ErrorPages, Form, Hold};
+use tamarisk_observe::RequestIds;
 use tamarisk_observe::access_log::{self, Admission, Log, Logged, Names};
 use tamarisk_observe::status::{Rejection, Rejections};
-use tamarisk_observe::{RequestId, RequestIds};
 use tamarisk_server::guard::Violation;
 use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, Reply, Tunnel, Upgrade};
-use tamarisk_stage::{EnterError, Entry, GatePermit};
+use tamarisk_stage::EnterError;
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 
 use crate::answer::delivery::Recipient;
 use crate::answer::proxy_body::ProxyBody;
 use crate::answer::reader::AnswerHead;
 use crate::budget::{Bounds, Budget};
-use crate::classify::{Choice, Routes, kind_of, network_of};
-use crate::content_type::{is_grpc, is_stream};
+use crate::classify::{Choice, FactsReader, RequestFacts, Routes};
 use crate::error::ProxyError;
-use crate::forwarded::{Peer, Scheme};
-use crate::request::body::{self as request_body, BodyLength, RequestBody};
+use crate::peer::{Peer, Scheme};
+use crate::request::body::RequestBody;
 use crate::request::intake::{self, Each, RequestBuffering};
 use crate::upstream::Upstream;
-use crate::upstream::client::{Answered, Failed, Outgoing, UpstreamClient};
+use crate::upstream::client::{Answered, Outgoing, UpstreamClient};
 
 /// Connections to upstreams are looked through this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -149,7 +148,8 @@ impl Proxy {
     ) -> Response<ProxyBody> {
         let (head, body) = request.into_parts();
         let client = || self.client(peer, &head.headers);
-        let choice = self.routes.choice(route, head.uri.path(), &head.headers, client);
+        let choice =
+            self.routes.choice(route, &head.method, head.uri.path(), &head.headers, client);
         self.answer_as(choice, peer, head, body, entry).await
     }
 
@@ -180,39 +180,35 @@ impl Proxy {
     ) -> Response<ProxyBody> {
         let form = |head: &Parts| Form::of(&head.method, &head.headers);
         let upstream_client = &self.upstream_clients[choice.upstream];
-        let id = self.ids.of(&head.headers);
+        let upstream = &upstream_client.upstream;
+        let reader =
+            FactsReader { trusted: &self.trusted, ids: &self.ids, clients: &upstream.client };
+        let RequestFacts { client: address, network: client, id, timeout, is_grpc, entry: asking } =
+            reader.read(&head.headers, peer, &choice);
         let mut logged = entry.map(|entry| {
             let route = Arc::clone(self.routes.name(choice.route));
             entry.set_admission(Admission::new(upstream_client.names(route, choice.class), id))
         });
-        let client = network_of(self.client(peer, &head.headers));
         let received = match is_rejected(&choice, &head.method) {
             Some(error) => Err(error),
-            None => self.receive(client, upstream_client, &mut head, body).await,
+            None => self.receive(client, upstream, is_grpc, &mut head, body).await,
         };
-        let (length, body) = match received {
+        let body = match received {
             Ok(received) => received,
             Err(error) => {
                 logged.iter_mut().for_each(|logged| logged.turned_away(error.reason()));
                 return error.answer(form(&head), self.details(id.as_str()));
             }
         };
-        let kind = kind_of(&head.method, head.uri.path());
-        let entry = Entry::new().class(choice.class).kind(kind);
-        let mut entry = upstream_client.upstream.client.mark(entry, &head.headers, client);
-        if let Some(timeout) = timeout(&head.headers) {
-            entry = entry.timeout(timeout);
-            if timeout.is_zero() {
-                upstream_client.upstream.comes_overdue(choice.class);
-            }
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            upstream.comes_overdue(choice.class);
         }
         logged.iter_mut().for_each(|logged| logged.offered());
-        let upstream = &upstream_client.upstream;
         let wanted =
             upstream.kind_times.is_wanted().then(|| (head.method.clone(), head.uri.clone()));
         let asked = (logged.is_some() || wanted.is_some()).then(Instant::now);
         let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-        let permit = match upstream_client.upstream.gate.enter(entry).await {
+        let permit = match upstream.gate.enter(asking).await {
             Ok(permit) => permit,
             Err(rejected) => {
                 let reason = tamarisk_http_gate::reason(&rejected).as_str();
@@ -225,7 +221,7 @@ impl Proxy {
                 let Names { route, class, stage } = upstream_client.names(route, choice.class);
                 self.rejections.push(Rejection {
                     at: SystemTime::now(),
-                    client: self.client(peer, &head.headers),
+                    client: address,
                     route,
                     stage,
                     class,
@@ -248,15 +244,23 @@ impl Proxy {
         logged.iter_mut().for_each(|logged| logged.admitted(queued));
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
-        let streams = choice.streams;
-        let logged_request = logged.as_deref_mut();
-        let request = Received { head: &mut head, id: &id, length, body, client, streams };
-        match self.pass(peer, upstream_client, request, permit, logged_request).await {
+        let request = Outgoing { head: &mut head, id: &id, body, permit };
+        let answered = match upstream_client.exchange(peer, request).await {
+            Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
+                switch(answered, head.extensions.remove::<Upgrade>())
+            }
+            Ok(answered) => {
+                let recipient = Recipient { upstream_client, budget: &self.budget, client };
+                Ok(deliver(answered, choice.streams, recipient, logged.as_deref_mut()).await)
+            }
+            Err(error) => Err(error),
+        };
+        match answered {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
                 if let Some((method, uri)) = wanted.filter(|_| !has_failed) {
                     let request = (&method, uri.path());
-                    upstream.kind_times.answered(kind, choice.class, request, took);
+                    upstream.kind_times.answered(choice.kind, choice.class, request, took);
                 }
                 logged.iter_mut().for_each(|logged| logged.answered(has_failed, took));
                 answer
@@ -297,66 +301,25 @@ impl Proxy {
     async fn receive(
         &self,
         client: IpAddr,
-        upstream_client: &UpstreamClient,
+        upstream: &Upstream,
+        is_grpc: bool,
         head: &mut Parts,
         body: ClientBody,
-    ) -> Result<(BodyLength, Option<RequestBody>), ProxyError> {
-        let is_buffered = !body.is_end_stream()
-            && upstream_client.upstream.request_buffering == RequestBuffering::MemoryAndFile
-            && !is_grpc(&head.headers);
+    ) -> Result<Option<RequestBody>, ProxyError> {
+        if body.is_end_stream() {
+            return Ok(None);
+        }
+        let is_buffered = upstream.request_buffering == RequestBuffering::MemoryAndFile && !is_grpc;
         if !is_buffered {
-            return Ok(request_body::of(body, &head.headers));
+            return Ok(Some(RequestBody::passing(body, &head.headers)));
         }
         let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
         let account = self.budget.account(client);
         // Boxed, for most requests have no body.
         let body = Box::pin(intake::read(body, account, Each { memory, max })).await?;
-        Ok(request_body::of_buffered(body, &mut head.headers))
-    }
-
-    /// Passes a request that was let in to its upstream, and the answer back.
-    async fn pass(
-        &self,
-        peer: &Peer,
-        upstream_client: &Arc<UpstreamClient>,
-        request: Received<'_>,
-        permit: GatePermit,
-        logged: Option<&mut Admission>,
-    ) -> Result<Response<ProxyBody>, ProxyError> {
-        let Received { head, id, length, body, client, streams } = request;
-        let upgrading = head.extensions.remove::<Upgrade>();
-        let clock = upstream_client.upstream.gate.clock();
-        let left = permit.deadline().map(|deadline| deadline.since(clock.now()));
-        let (time, over) = match left {
-            Some(left) if left < upstream_client.upstream.answer_time => {
-                (left, ProxyError::Overdue)
-            }
-            _ => (upstream_client.upstream.answer_time, ProxyError::Silent),
-        };
-        let quality = upstream_client.upstream.quality(&permit);
-        let request = Outgoing { head, id, length, body, time, quality, permit };
-        match upstream_client.exchange(peer, request).await {
-            Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
-                let (Some(upgrading), Some(_)) = (upgrading, &answered.wish) else {
-                    answered.permit.fail_because("changed protocols without being asked to");
-                    return Err(ProxyError::Broken);
-                };
-                Ok(switch(answered, upgrading))
-            }
-            Ok(answered) => {
-                let recipient = Recipient { upstream_client, budget: &self.budget, client };
-                Ok(deliver(answered, streams, recipient, logged).await)
-            }
-            Err(Failed { error, permit }) => {
-                let error = if error == ProxyError::Silent { over } else { error };
-                // What the client did says little about the upstream.
-                match error.is_of_the_client() {
-                    true => drop(permit),
-                    false => permit.fail_because(upstream_client.failure(error)),
-                }
-                Err(error)
-            }
-        }
+        // The client has been asked for it, so the upstream need not ask.
+        head.headers.remove(EXPECT);
+        Ok(Some(RequestBody::buffered(body)))
     }
 }
 
@@ -421,17 +384,6 @@ fn has_failed(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// A request whose body is there, or goes on as it comes.
-struct Received<'a> {
-    head: &'a mut Parts,
-    id: &'a RequestId,
-    length: BodyLength,
-    body: Option<RequestBody>,
-    client: IpAddr,
-    /// Its answer comes little by little.
-    streams: bool,
-}
-
 /// The answer of an upstream as the client gets it.
 async fn deliver(
     answered: Answered,
@@ -439,23 +391,34 @@ async fn deliver(
     recipient: Recipient<'_>,
     logged: Option<&mut Admission>,
 ) -> Response<ProxyBody> {
-    let Answered { head, connection, permit, .. } = answered;
+    let Answered { mut head, connection, permit, .. } = answered;
     let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
     let mut hold = Hold::new(permit, failure);
-    if streams || is_stream(&head.headers) {
+    if streams || head.is_stream {
         hold.streams();
     }
     if let Some(logged) = logged {
         logged.held(hold.outcome());
     }
-    let body = ProxyBody::passing(connection, hold, recipient).await;
+    let body = match head.whole.take() {
+        Some(bytes) => {
+            hold.completes(bytes.len());
+            recipient.upstream_client.give_back(connection);
+            ProxyBody::whole(bytes)
+        }
+        None => ProxyBody::passing(connection, hold, recipient).await,
+    };
     with_head(head, body)
 }
 
 /// The answer that changes the protocol. What follows on either connection goes
 /// to the other one, once the client's has taken this answer.
-fn switch(answered: Answered, client: Upgrade) -> Response<ProxyBody> {
-    let Answered { mut head, connection, permit, .. } = answered;
+fn switch(answered: Answered, client: Option<Upgrade>) -> Result<Response<ProxyBody>, ProxyError> {
+    let Answered { mut head, connection, permit, wish } = answered;
+    let (Some(client), Some(_)) = (client, wish) else {
+        permit.fail_because("changed protocols without being asked to");
+        return Err(ProxyError::Broken);
+    };
     permit.complete();
     let upgrade = head.upgrade.take();
     let mut answer = with_head(head, ProxyBody::from(Bytes::new()));
@@ -469,7 +432,7 @@ fn switch(answered: Answered, client: Upgrade) -> Response<ProxyBody> {
             let _ = copy_bidirectional(&mut client, &mut upstream).await;
         }
     }));
-    answer
+    Ok(answer)
 }
 
 fn with_head(head: AnswerHead, body: ProxyBody) -> Response<ProxyBody> {

@@ -26,7 +26,8 @@ pub struct ClientBody(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Empty,
+    /// All of it has come.
+    Whole(Bytes),
     /// Over HTTP/1, where the connection sees to it that it goes on.
     Request(RequestBody),
     Stream(Arc<Mutex<Upload>>),
@@ -43,7 +44,20 @@ struct Upload {
 impl ClientBody {
     /// None at all.
     pub(crate) fn empty() -> Self {
-        Self(Kind::Empty)
+        Self::whole(Bytes::new())
+    }
+
+    /// One that has come with its head.
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        Self(Kind::Whole(bytes))
+    }
+
+    /// All of it, if it has come with its head and was not taken.
+    pub fn take_whole(&mut self) -> Option<Bytes> {
+        match &mut self.0 {
+            Kind::Whole(bytes) if !bytes.is_empty() => Some(std::mem::take(bytes)),
+            _ => None,
+        }
     }
 
     /// The body of a request over HTTP/1.
@@ -73,7 +87,8 @@ impl Body for ClientBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientBodyError>>> {
         match &mut self.get_mut().0 {
-            Kind::Empty => Poll::Ready(None),
+            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Kind::Request(body) => Pin::new(body).poll_frame(cx),
             Kind::Stream(upload) => upload.lock().poll_frame(cx),
         }
@@ -81,7 +96,7 @@ impl Body for ClientBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Empty => true,
+            Kind::Whole(bytes) => bytes.is_empty(),
             Kind::Request(body) => body.is_end_stream(),
             Kind::Stream(upload) => upload.lock().body.is_end_stream(),
         }
@@ -89,7 +104,7 @@ impl Body for ClientBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Request(body) => body.size_hint(),
             Kind::Stream(upload) => upload.lock().body.size_hint(),
         }

@@ -9,28 +9,20 @@ use http_body::{Body, Frame, SizeHint};
 use tamarisk_http_gate::{Hold, READY_BYTES};
 
 use crate::answer::delivery::{Delivery, Frames, Recipient, Rest, length};
+use crate::answer::reader::SHORT_BYTES;
 use crate::upstream::connection::UpstreamConnection;
 use crate::upstream::exchange_error::ExchangeError;
-
-/// Of an answer that is no longer than this nothing is counted: it is what a connection to
-/// an upstream reads at first.
-const SHORT_BYTES: usize = 8 * 1024;
 
 /// The body of an answer: the upstream's, passed on as it comes, or one of ours.
 pub struct ProxyBody(ProxyBodySource);
 
 enum ProxyBodySource {
-    Fixed(Bytes),
+    /// It is short, and is there in one piece.
+    Fixed { bytes: Bytes, is_ours: bool },
     /// All of it is there.
-    Whole {
-        frames: Frames,
-        left: Option<u64>,
-    },
+    Whole { frames: Frames, left: Option<u64> },
     /// It is long, or has not come to its end.
-    Delivery {
-        delivery: Box<Delivery>,
-        left: Option<u64>,
-    },
+    Delivery { delivery: Box<Delivery>, left: Option<u64> },
 }
 
 /// How far an answer is that has been read as far as it goes without waiting.
@@ -41,6 +33,11 @@ enum Ahead {
 }
 
 impl ProxyBody {
+    /// A short body of the upstream's, all of which is there.
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        Self(ProxyBodySource::Fixed { bytes, is_ours: false })
+    }
+
     /// The body of the answer on `connection`, which goes back to its pool when the body has been read
     /// to its end. What has come of it is read here and now: whether the client takes it
     /// is not the upstream's business.
@@ -69,7 +66,7 @@ impl ProxyBody {
 
     /// Whether it is a message of ours, and nothing that the upstream has said.
     pub fn is_ours(&self) -> bool {
-        matches!(self.0, ProxyBodySource::Fixed(_))
+        matches!(self.0, ProxyBodySource::Fixed { is_ours: true, .. })
     }
 }
 
@@ -108,7 +105,7 @@ fn read_ahead(
 
 impl From<Bytes> for ProxyBody {
     fn from(bytes: Bytes) -> Self {
-        Self(ProxyBodySource::Fixed(bytes))
+        Self(ProxyBodySource::Fixed { bytes, is_ours: true })
     }
 }
 
@@ -121,8 +118,8 @@ impl Body for ProxyBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
         let (polled, left) = match &mut self.get_mut().0 {
-            ProxyBodySource::Fixed(bytes) if bytes.is_empty() => return Poll::Ready(None),
-            ProxyBodySource::Fixed(bytes) => {
+            ProxyBodySource::Fixed { bytes, .. } if bytes.is_empty() => return Poll::Ready(None),
+            ProxyBodySource::Fixed { bytes, .. } => {
                 return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))));
             }
             ProxyBodySource::Whole { frames, left } => (Poll::Ready(frames.pop().map(Ok)), left),
@@ -136,7 +133,7 @@ impl Body for ProxyBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            ProxyBodySource::Fixed(bytes) => bytes.is_empty(),
+            ProxyBodySource::Fixed { bytes, .. } => bytes.is_empty(),
             ProxyBodySource::Whole { frames, .. } => frames.is_empty(),
             ProxyBodySource::Delivery { left, .. } => *left == Some(0),
         }
@@ -144,7 +141,7 @@ impl Body for ProxyBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            ProxyBodySource::Fixed(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ProxyBodySource::Fixed { bytes, .. } => SizeHint::with_exact(bytes.len() as u64),
             ProxyBodySource::Whole { frames, .. } if frames.is_empty() => SizeHint::with_exact(0),
             ProxyBodySource::Whole { left, .. } | ProxyBodySource::Delivery { left, .. } => {
                 left.map_or_else(SizeHint::default, SizeHint::with_exact)

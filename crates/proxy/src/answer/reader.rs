@@ -1,7 +1,10 @@
-//! The answers of one connection, read from bytes in whatever pieces they come.
+//! The answers of one connection, read from its socket in whatever pieces they come.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, HeaderName, UPGRADE, VIA};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, UPGRADE, VIA};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Frame;
 use hyper::ext::ReasonPhrase;
@@ -9,32 +12,49 @@ use tamarisk_h1::{
     Asked, Event, Limits, ResponseHead, ResponseReader, Version, Violation, trailer_fields,
 };
 
-use crate::hop_by_hop::{Named, is_of_connection};
+use tokio::io::AsyncRead;
+use tokio_util::io::poll_read_buf;
 
-/// Room for a usual head with a small body, and the most that is read at once
-/// of a long one.
-const READ_MIN: usize = 8 * 1024;
+use crate::hop_by_hop::{HOP_BY_HOP, Named};
+use crate::upstream::exchange_error::ExchangeError;
+
+/// Room for a usual head with a small body, which is read at first. Of an answer that is no longer
+/// nothing is counted.
+pub(crate) const SHORT_BYTES: usize = 8 * 1024;
+
+/// The most that is read at once of a long body.
 const READ_MAX: usize = 64 * 1024;
 
-/// Everything about reading a connection but its socket: what has come goes into
-/// [`AnswerReader::room`], and heads and frames are taken out.
+/// The types of answers that come little by little, for as long as they like.
+const STREAM_TYPES: [&[u8]; 2] = [b"text/event-stream", b"application/grpc"];
+
+/// What has come on a connection, and what the codec finds in it. Whoever has the connection lends
+/// the socket.
 #[derive(Debug)]
 pub(crate) struct AnswerReader {
     input: BytesMut,
     reader: ResponseReader,
     /// Another answer may follow.
     keep: bool,
+    /// Some byte of the answer has come.
+    heard: bool,
 }
 
 impl AnswerReader {
     pub(crate) fn new() -> Self {
         let reader = ResponseReader::new(Limits::RESPONSE);
-        Self { input: BytesMut::new(), reader, keep: true }
+        Self { input: BytesMut::new(), reader, keep: true, heard: false }
     }
 
     /// Begins the next answer. `to_head` says that the request was a `HEAD`.
     pub(crate) fn begin(&mut self, to_head: bool) {
         self.reader.begin(if to_head { Asked::Head } else { Asked::Ordinary });
+        self.heard = false;
+    }
+
+    /// Whether nothing has come of the answer.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.heard
     }
 
     /// Whether the answer is one to a `HEAD`.
@@ -51,6 +71,66 @@ impl AnswerReader {
     /// No other answer will follow.
     pub(crate) fn close(&mut self) {
         self.keep = false;
+    }
+
+    /// The next head from `stream`, an interim one or the answer's own, which has the body with it
+    /// if that is short and has come. Its fields go into `spare`, an empty map.
+    pub(crate) fn poll_head(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        spare: &mut HeaderMap,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<AnswerHead, ExchangeError>> {
+        loop {
+            if let Some(mut head) = self.head(spare)? {
+                if !head.is_interim() {
+                    head.whole = self.whole();
+                }
+                return Poll::Ready(Ok(head));
+            }
+            if ready!(self.poll_read(stream, cx)) == 0 {
+                return Poll::Ready(Err(ExchangeError::Ended));
+            }
+        }
+    }
+
+    /// The next part of the body from `stream`; `None` at its end.
+    pub(crate) fn poll_frame(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
+        loop {
+            if let Some(frame) = self.frame().map_err(ExchangeError::from)? {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if self.is_done() {
+                return Poll::Ready(None);
+            }
+            if ready!(self.poll_read(stream, cx)) == 0 {
+                self.end().map_err(|_| ExchangeError::Ended)?;
+            }
+        }
+    }
+
+    /// Reads on; 0 at the end. A connection that breaks has ended.
+    fn poll_read(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        cx: &mut Context<'_>,
+    ) -> Poll<usize> {
+        let count = ready!(poll_read_buf(Pin::new(stream), cx, self.room())).unwrap_or(0);
+        self.heard |= count > 0;
+        Poll::Ready(count)
+    }
+
+    /// The whole body, if it is short and has come.
+    fn whole(&mut self) -> Option<Bytes> {
+        let length = usize::try_from(self.left()?).ok()?;
+        (length <= self.input.len().min(SHORT_BYTES)).then(|| {
+            self.reader.skip_body();
+            self.input.split_to(length).freeze()
+        })
     }
 
     /// The next head, an interim one or the answer's own, once it is complete.
@@ -107,10 +187,10 @@ impl AnswerReader {
     pub(crate) fn room(&mut self) -> &mut BytesMut {
         let more = match self.reader.is_within_body() {
             true => self.left().map_or(READ_MAX, |left| left.min(READ_MAX as u64) as usize),
-            false => READ_MIN,
+            false => SHORT_BYTES,
         };
-        if self.input.capacity() - self.input.len() < READ_MIN {
-            self.input.reserve(more.max(READ_MIN));
+        if self.input.capacity() - self.input.len() < SHORT_BYTES {
+            self.input.reserve(more.max(SHORT_BYTES));
         }
         &mut self.input
     }
@@ -141,6 +221,10 @@ pub(crate) struct AnswerHead {
     pub(crate) keep: bool,
     /// The protocols that it changes to.
     pub(crate) upgrade: Option<HeaderValue>,
+    /// It comes little by little, as its type says.
+    pub(crate) is_stream: bool,
+    /// All of the body, if it is short and has come with the head.
+    pub(crate) whole: Option<Bytes>,
 }
 
 impl AnswerHead {
@@ -158,7 +242,7 @@ impl AnswerHead {
             }
         }
         let mut headers = std::mem::take(spare);
-        let mut upgrade = None;
+        let (mut upgrade, mut is_stream) = (None, None);
         for field in said.fields {
             let name = HeaderName::from_bytes(field.name.of(head)).map_err(|_| Malformed)?;
             let value = HeaderValue::from_maybe_shared(head.slice(field.value.range()));
@@ -167,8 +251,13 @@ impl AnswerHead {
                 // A second line that says the same is not passed on.
                 CONTENT_LENGTH => drop(headers.insert(name, value)),
                 UPGRADE => upgrade = Some(value),
-                name if is_of_connection(name.as_str()) || named.contains(name.as_str()) => {}
-                name => drop(headers.append(name, value)),
+                name if HOP_BY_HOP.contains(&name.as_str()) || named.contains(name.as_str()) => {}
+                name => {
+                    if name == CONTENT_TYPE {
+                        is_stream.get_or_insert_with(|| is_of_stream(value.as_bytes()));
+                    }
+                    headers.append(name, value);
+                }
             }
         }
         let us = match said.version {
@@ -185,6 +274,8 @@ impl AnswerHead {
             body: said.framing,
             keep: said.keep,
             upgrade,
+            is_stream: is_stream.unwrap_or_default(),
+            whole: None,
         })
     }
 
@@ -204,6 +295,18 @@ impl From<Violation> for Malformed {
     }
 }
 
+impl From<Malformed> for ExchangeError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+fn is_of_stream(content_type: &[u8]) -> bool {
+    STREAM_TYPES.iter().any(|name| {
+        content_type.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+    })
+}
+
 fn own_reason(status: StatusCode, reason: &[u8]) -> Option<ReasonPhrase> {
     let usual = status.canonical_reason().map(str::as_bytes);
     let is_own = !reason.is_empty() && usual != Some(reason);
@@ -221,160 +324,4 @@ fn fields(trailers: &[u8]) -> Result<HeaderMap, Malformed> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tamarisk_h1::Framing;
-
-    use super::*;
-
-    const LENGTH: &str = "Content-Length: 5\r\n";
-    const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
-
-    /// The data and the trailers of a body behind a head with these fields that comes in `parts`,
-    /// and what is left over.
-    fn read(fields: &str, parts: &[&str]) -> Result<(String, usize, String), Malformed> {
-        let mut reader = AnswerReader::new();
-        reader.begin(false);
-        reader.room().extend_from_slice(format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes());
-        assert!(reader.head(&mut HeaderMap::new()).unwrap().is_some());
-        let (mut data, mut trailers) = (String::new(), 0);
-        for part in parts {
-            reader.room().extend_from_slice(part.as_bytes());
-            while let Some(frame) = reader.frame()? {
-                match frame.into_data() {
-                    Ok(bytes) => data += std::str::from_utf8(&bytes).unwrap(),
-                    Err(frame) => trailers += frame.into_trailers().unwrap().len(),
-                }
-            }
-        }
-        reader.end()?;
-        Ok((data, trailers, String::from_utf8(reader.into_rest().to_vec()).unwrap()))
-    }
-
-    #[test]
-    fn every_framing_finds_its_end() {
-        let whole =
-            |data: &str, trailers, rest: &str| Ok((data.to_owned(), trailers, rest.to_owned()));
-        assert_eq!(read("Content-Length: 0\r\n", &["next"]), whole("", 0, "next"));
-        assert_eq!(read(LENGTH, &["he", "llonext"]), whole("hello", 0, "next"));
-        assert_eq!(read("", &["he", "llo"]), whole("hello", 0, ""));
-        let chunks = ["5\r\nhe", "llo\r", "\n1\r\n!\r\n0\r\n", "A: b\r\n", "c: d\r\n\r\nnext"];
-        assert_eq!(read(CHUNKED, &chunks), whole("hello!", 2, "next"));
-    }
-
-    #[test]
-    fn a_body_that_breaks_off_is_noticed() {
-        assert_eq!(read(LENGTH, &["hell"]), Err(Malformed));
-        assert_eq!(read(CHUNKED, &["5\r\nhello\r\n"]), Err(Malformed));
-        assert_eq!(read(CHUNKED, &["5\nhello\r\n0\r\n\r\n"]), Err(Malformed));
-    }
-
-    fn parse(text: &str) -> Result<AnswerHead, Malformed> {
-        let mut reader = AnswerReader::new();
-        reader.begin(false);
-        reader.room().extend_from_slice(text.as_bytes());
-        let head = reader.head(&mut HeaderMap::new())?;
-        Ok(head.unwrap_or_else(|| panic!("incomplete: {text:?}")))
-    }
-
-    fn framing(fields: &str) -> Result<(Framing, bool), Malformed> {
-        parse(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).map(|head| (head.body, head.keep))
-    }
-
-    #[test]
-    fn the_framing_is_the_one_that_every_reader_would_see() {
-        assert_eq!(framing("Content-Length: 5\r\n"), Ok((Framing::Length(5), true)));
-        assert_eq!(
-            framing("Content-Length: 5\r\ncontent-length: 5\r\n"),
-            Ok((Framing::Length(5), true))
-        );
-        assert_eq!(framing("Content-Length: 0\r\n"), Ok((Framing::Empty, true)));
-        assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok((Framing::Chunked, true)));
-        assert_eq!(
-            framing("Transfer-Encoding: chunked\r\nConnection: close\r\n"),
-            Ok((Framing::Chunked, false))
-        );
-        assert_eq!(framing(""), Ok((Framing::UntilClose, false)));
-        for fields in [
-            "Content-Length: 5\r\nContent-Length: 6\r\n",
-            "Content-Length: +5\r\n",
-            "Content-Length: 5, 5\r\n",
-            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-            "Transfer-Encoding: gzip, chunked\r\n",
-            "Transfer-Encoding: identity\r\n",
-            "Field : value\r\n",
-            "Field: a\r\n folded\r\n",
-            "Field: a\0b\r\n",
-        ] {
-            assert_eq!(framing(fields), Err(Malformed), "{fields:?}");
-        }
-    }
-
-    #[test]
-    fn old_servers_keep_a_connection_only_if_they_say_so() {
-        let keep = |connection: &str| {
-            parse(&format!("HTTP/1.0 200 OK\nContent-Length: 1\n{connection}\n")).unwrap().keep
-        };
-        assert!(!keep(""));
-        assert!(keep("Connection: Keep-Alive\n"));
-        assert_eq!(
-            parse("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap_err(),
-            Malformed
-        );
-    }
-
-    #[test]
-    fn some_answers_never_have_a_body() {
-        for status in ["204 No Content", "304 Not Modified", "101 Switching Protocols"] {
-            let head = parse(&format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\n")).unwrap();
-            assert_eq!(head.body, Framing::Empty);
-            assert_eq!(head.headers["content-length"], "5");
-        }
-        let mut reader = AnswerReader::new();
-        reader.begin(true);
-        reader.room().extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
-        let head = reader.head(&mut HeaderMap::new());
-        assert_eq!(head.unwrap().unwrap().body, Framing::Empty);
-    }
-
-    #[test]
-    fn a_head_is_found_however_it_is_cut() {
-        let text = "HTTP/1.1 200 OK\r\nServer: a\r\nX-Hop: b\r\nConnection: x-hop\r\n\r\nbody";
-        for cut in 0..text.len() {
-            let mut reader = AnswerReader::new();
-            reader.begin(false);
-            let mut found = None;
-            for part in [&text[..cut], &text[cut..]] {
-                reader.room().extend_from_slice(part.as_bytes());
-                if found.is_none() {
-                    found = reader.head(&mut HeaderMap::new()).unwrap();
-                }
-            }
-            let head = found.unwrap();
-            assert_eq!(head.headers.len(), 2, "{:?}", head.headers);
-            assert_eq!(
-                (&head.headers["server"], &head.headers["via"]),
-                (&"a".parse().unwrap(), &"1.1 tamarisk".parse().unwrap())
-            );
-            assert_eq!(&reader.into_rest()[..], b"body");
-        }
-    }
-
-    #[test]
-    fn a_reason_of_its_own_is_kept() {
-        let reason = |line: &str| parse(&format!("HTTP/1.1 {line}\r\n\r\n")).unwrap().reason;
-        assert_eq!(reason("200 OK"), None);
-        assert_eq!(reason("200 "), None);
-        assert_eq!(reason("299 Fine").unwrap().as_bytes(), b"Fine");
-    }
-
-    #[test]
-    fn what_will_never_be_a_head_is_given_up_whether_or_not_its_end_has_come() {
-        let long = format!("HTTP/1.1 200 {}", "x".repeat(64 * 1024));
-        for text in ["SSH-2.0", "\r\nHTTP/1.1 200 OK", &long] {
-            for end in ["", "\r\n\r\n"] {
-                let parsed = parse(&format!("{text}{end}"));
-                assert_eq!(parsed.unwrap_err(), Malformed, "{:?}", text.get(..16));
-            }
-        }
-    }
-}
+mod tests;

@@ -14,16 +14,15 @@
 //! before, however it is spelled: no spelling gets a request another route or class than the
 //! upstream would give it.
 
-mod client;
 mod condition;
+mod facts;
 mod kind;
 mod path;
 mod routes;
 
-pub use client::Client;
-pub(crate) use client::network_of;
 pub use condition::Condition;
-pub(crate) use kind::kind_of;
+pub use facts::Client;
+pub(crate) use facts::{FactsReader, RequestFacts};
 pub use path::PathPrefix;
 pub use path::has_dot_segments;
 pub use routes::{Choice, ClassRule, HostPattern, Route, Routes};

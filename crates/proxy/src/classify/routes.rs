@@ -8,6 +8,7 @@ use http::{HeaderMap, Method};
 use tamarisk_control::ClassId;
 
 use super::condition::Condition;
+use super::kind::kind_of;
 use super::path::{PathPrefix, has_dot_segments};
 
 /// All routes.
@@ -70,6 +71,8 @@ pub struct Choice {
     pub streams: bool,
     /// The path has a name that is only dots: it may lead out of the route.
     pub has_dots: bool,
+    /// What kind of work it is: requests of one kind take about as long. Never 0.
+    pub kind: u64,
 }
 
 impl Routes {
@@ -93,21 +96,24 @@ impl Routes {
     ) -> Option<Choice> {
         let takes = |index: &&usize| self.routes[**index].takes(method, &host, path);
         let index = *self.order.iter().find(takes)?;
-        Some(self.choice(index, path, headers, client))
+        Some(self.choice(index, method, path, headers, client))
     }
 
     /// As what a request goes that is known to be for the route of this `index`.
     pub(crate) fn choice(
         &self,
         index: usize,
+        method: &Method,
         path: &str,
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Choice {
         let route = &self.routes[index];
+        let has_dots = has_dot_segments(path);
         let class = route.class(path, headers, client);
         let &Route { upstream, streams, .. } = route;
-        Choice { route: index, upstream, class, streams, has_dots: has_dot_segments(path) }
+        let kind = kind_of(method, path);
+        Choice { route: index, upstream, class, streams, has_dots, kind }
     }
 
     /// What the operator calls the route of this `index`.

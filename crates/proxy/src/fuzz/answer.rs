@@ -13,7 +13,7 @@ use tamarisk_h1::Framing;
 
 use super::input::Input;
 use crate::answer::reader::AnswerReader;
-use crate::hop_by_hop::is_of_connection;
+use crate::hop_by_hop::HOP_BY_HOP;
 
 /// More than a reader ever needs to hold of an answer: the longest head, and what
 /// is read at once of a body.
@@ -195,7 +195,7 @@ impl Theirs {
                 }
             }
         }
-        for name in self.headers.keys().filter(|name| is_of_connection(name.as_str())) {
+        for name in self.headers.keys().filter(|name| HOP_BY_HOP.contains(&name.as_str())) {
             headers.remove(name);
         }
         if let Some(length) = self.headers.get_all(CONTENT_LENGTH).iter().next_back() {

@@ -16,10 +16,10 @@ use tamarisk_observe::{RequestId, RequestIds};
 
 use super::input::Input;
 use crate::classify::{ClassRule, Condition, Route, Routes};
-use crate::forwarded::{Peer, Scheme};
-use crate::hop_by_hop::{imitates_ours, is_of_connection};
+use crate::hop_by_hop::HOP_BY_HOP;
+use crate::peer::{Peer, Scheme};
 use crate::request::body::BodyLength;
-use crate::request::head::HeadWriter;
+use crate::request::head::{HeadWriter, imitates_ours};
 use crate::upstream::HostHeader;
 
 /// The request head in `input` gets to the upstream as one head, whose fields are
@@ -179,8 +179,9 @@ impl Passed {
             "te",
         ];
         let named = named(&request.headers);
-        let is_theirs =
-            |name: &&HeaderName| !OURS.contains(&name.as_str()) && !is_of_connection(name.as_str());
+        let is_theirs = |name: &&HeaderName| {
+            !OURS.contains(&name.as_str()) && !HOP_BY_HOP.contains(&name.as_str())
+        };
         for name in request.headers.keys().filter(is_theirs) {
             let is_left_out = named.contains(name.as_str()) || imitates_ours(name.as_str());
             let said: Vec<_> = match is_left_out {

@@ -13,7 +13,8 @@ use tamarisk_server::ClientBody;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-use crate::request::intake::Buffered;
+use crate::budget::Account;
+use crate::request::intake::{Buffered, Store};
 use crate::upstream::exchange_error::ExchangeError;
 
 /// How long a body waits for the upstream's `100 Continue`. Clients wait as
@@ -34,7 +35,7 @@ pub(crate) enum BodyLength {
 /// A body, and how it is framed.
 pub(crate) struct RequestBody {
     source: BodySource,
-    chunked: bool,
+    length: BodyLength,
     /// Set while the client waits to be asked for it, and so do we.
     expected: Option<Deadline>,
 }
@@ -42,43 +43,10 @@ pub(crate) struct RequestBody {
 enum BodySource {
     /// It comes from the client.
     Client(ClientBody),
+    /// It has come, and is in memory.
+    Memory { bytes: Bytes, _account: Account },
     /// It has come.
     Buffered(Buffered),
-}
-
-/// How long a client's body is, and the body if there is one.
-pub(crate) fn of(body: ClientBody, headers: &HeaderMap) -> (BodyLength, Option<RequestBody>) {
-    if body.is_end_stream() {
-        return (BodyLength::Empty, None);
-    }
-    let length = body.size_hint().exact().map_or(BodyLength::Unknown, BodyLength::Known);
-    let expected = headers.get(header::EXPECT).is_some_and(asks_for_a_word).then(|| {
-        let mut patience = Deadline::default();
-        patience.start(CONTINUE_TIME);
-        patience
-    });
-    let (source, chunked) = (BodySource::Client(body), length == BodyLength::Unknown);
-    (length, Some(RequestBody { source, chunked, expected }))
-}
-
-/// The same of a body that has been read. The client has been asked for it, so the upstream need
-/// not ask.
-pub(crate) fn of_buffered(
-    body: Buffered,
-    headers: &mut HeaderMap,
-) -> (BodyLength, Option<RequestBody>) {
-    headers.remove(header::EXPECT);
-    let length = match body.length() {
-        // They come behind chunks only.
-        _ if body.has_trailers() => BodyLength::Unknown,
-        bytes => BodyLength::Known(bytes),
-    };
-    let (source, chunked) = (BodySource::Buffered(body), length == BodyLength::Unknown);
-    (length, Some(RequestBody { source, chunked, expected: None }))
-}
-
-fn asks_for_a_word(expected: &HeaderValue) -> bool {
-    expected.as_bytes().eq_ignore_ascii_case(b"100-continue")
 }
 
 impl BodySource {
@@ -90,6 +58,10 @@ impl BodySource {
             Self::Client(body) => {
                 Pin::new(body).poll_frame(cx).map(Option::transpose).map_err(ExchangeError::Client)
             }
+            Self::Memory { bytes, .. } => {
+                let data = std::mem::take(bytes);
+                Poll::Ready(Ok((!data.is_empty()).then(|| Frame::data(data))))
+            }
             Self::Buffered(body) => body.poll_frame(cx),
         }
     }
@@ -97,12 +69,49 @@ impl BodySource {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Client(body) => body.is_end_stream(),
+            Self::Memory { bytes, .. } => bytes.is_empty(),
             Self::Buffered(body) => body.is_end_stream(),
         }
     }
 }
 
 impl RequestBody {
+    /// The body of a request with these `headers`, passed on as it comes.
+    pub(crate) fn passing(body: ClientBody, headers: &HeaderMap) -> Self {
+        let length = body.size_hint().exact().map_or(BodyLength::Unknown, BodyLength::Known);
+        let expected = headers.get(header::EXPECT).is_some_and(asks_for_a_word).then(|| {
+            let mut patience = Deadline::default();
+            patience.start(CONTINUE_TIME);
+            patience
+        });
+        Self { source: BodySource::Client(body), length, expected }
+    }
+
+    /// One that has been read.
+    pub(crate) fn buffered(body: Buffered) -> Self {
+        let length = match body.length() {
+            // They come behind chunks only.
+            _ if body.has_trailers() => BodyLength::Unknown,
+            bytes => BodyLength::Known(bytes),
+        };
+        let source = match body {
+            Buffered { store: Store::Memory(bytes), trailers: None, account, .. } => {
+                BodySource::Memory { bytes, _account: account }
+            }
+            body => BodySource::Buffered(body),
+        };
+        Self { source, length, expected: None }
+    }
+
+    /// How long it is; never [`Empty`](BodyLength::Empty).
+    pub(crate) fn length(&self) -> BodyLength {
+        self.length
+    }
+
+    fn is_chunked(&self) -> bool {
+        self.length == BodyLength::Unknown
+    }
+
     /// The upstream wants it.
     pub(crate) fn continues(&mut self) {
         self.expected = None;
@@ -130,7 +139,7 @@ impl RequestBody {
         match frame.into_data() {
             Ok(data) => {
                 self.data(output, data);
-                let more = self.chunked || !self.source.is_end_stream();
+                let more = self.is_chunked() || !self.source.is_end_stream();
                 Poll::Ready(Ok(more))
             }
             Err(frame) => {
@@ -141,7 +150,7 @@ impl RequestBody {
     }
 
     fn data(&self, output: &mut Output, data: Bytes) {
-        if self.chunked && !data.is_empty() {
+        if self.is_chunked() && !data.is_empty() {
             // Writing to a vector does not fail.
             let _ = write!(output.lead(), "{:x}\r\n", data.len());
             output.follow(data, b"\r\n");
@@ -151,7 +160,7 @@ impl RequestBody {
     }
 
     fn end(&self, output: &mut Output, trailers: Option<&HeaderMap>) {
-        if !self.chunked {
+        if !self.is_chunked() {
             return;
         }
         let lead = output.lead();
@@ -165,6 +174,10 @@ impl RequestBody {
         }
         lead.extend_from_slice(b"\r\n");
     }
+}
+
+fn asks_for_a_word(expected: &HeaderValue) -> bool {
+    expected.as_bytes().eq_ignore_ascii_case(b"100-continue")
 }
 
 /// Whether a field is passed on behind a body: those that can only be said there, for they are
@@ -195,19 +208,18 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Drops everything and begins with a head, which `write` appends to an
-    /// empty vector.
-    pub(crate) fn begin<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    /// Drops everything and begins anew: where a head is to be appended.
+    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
         self.data = Bytes::new();
         self.tail = b"";
         self.lead_written = 0;
         self.lead.clear();
-        write(&mut self.lead)
+        &mut self.lead
     }
 
     /// Starts again with the head that another connection was begun with.
     pub(crate) fn begin_again(&mut self, other: &mut Self) {
-        self.begin(|lead| std::mem::swap(lead, &mut other.lead));
+        std::mem::swap(self.begin(), &mut other.lead);
     }
 
     /// What comes first can be appended to here. There must be no data behind it.

@@ -1,10 +1,13 @@
 //! A client's request head, written as ours.
 //!
 //! One pass over the fields, straight into the bytes that are sent: what belongs to
-//! the client's connection is left out, what tells the upstream about the client is
-//! put in, and everything else is copied.
+//! the client's connection is left out, what tells the upstream about the client
+//! (`Forwarded` [RFC7239 §4] and `X-Forwarded-*`) is put in, and everything else is copied.
+//! What a client says of itself is dropped; what a trusted proxy in front of us says of its
+//! clients is kept and added to.
 
 use std::io::Write;
+use std::net::IpAddr;
 
 use http::header::{CONNECTION, COOKIE, HOST, TE, UPGRADE};
 use http::request::Parts;
@@ -12,8 +15,8 @@ use http::{HeaderMap, HeaderValue, Method, Version};
 use tamarisk_control::Ratio;
 use tamarisk_h1::grammar::is_host;
 
-use crate::forwarded::{Kept, Peer};
-use crate::hop_by_hop::{Named, imitates_ours, is_of_connection, tokens};
+use crate::hop_by_hop::{HOP_BY_HOP, Named, tokens};
+use crate::peer::{Announcement, Peer};
 use crate::request::body::BodyLength;
 use crate::upstream::host_header::HostHeader;
 use tamarisk_observe::RequestId;
@@ -51,7 +54,7 @@ impl HeadWriter<'_> {
             match name {
                 // The target and the body say these themselves.
                 "host" | "content-length" => continue,
-                _ if is_of_connection(name) || named.contains(name) => continue,
+                _ if HOP_BY_HOP.contains(&name) || named.contains(name) => continue,
                 _ if imitates_ours(name) => continue,
                 "x-forwarded-for" | "forwarded" if !self.from.is_trusted() => continue,
                 "x-forwarded-proto" if !self.from.is_trusted() => continue,
@@ -71,7 +74,7 @@ impl HeadWriter<'_> {
         if request.version == Version::HTTP_2 {
             write_cookies(out, headers);
         }
-        self.from.announce(out, asked_host.as_ref(), kept);
+        write_forwarded(out, self.from, asked_host.as_ref(), kept);
         out.extend_from_slice(via(request.version).as_bytes());
         for part in [b"x-request-id: ", self.id.as_str().as_bytes(), b"\r\n"] {
             out.extend_from_slice(part);
@@ -94,6 +97,68 @@ impl HeadWriter<'_> {
             HostHeader::Upstream => self.authority,
             HostHeader::Fixed(host) => host,
         }
+    }
+}
+
+/// Whether a field of this name, in lower case, is taken for one of ours by services to which
+/// underscores and hyphens are the same.
+pub(crate) fn imitates_ours(name: &str) -> bool {
+    if !name.contains('_') {
+        return false;
+    }
+    let meant = name.replace('_', "-");
+    HOP_BY_HOP.contains(&&*meant)
+        || meant.starts_with("x-forwarded-")
+        || matches!(
+            &*meant,
+            "content-length" | "forwarded" | "x-quality" | "x-real-ip" | "x-request-id"
+        )
+}
+
+/// Which of the fields that are no lists a trusted proxy has set already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    proto: bool,
+    host: bool,
+}
+
+/// The lines that tell the upstream where a request comes from: in place of the client's own, or
+/// behind those that are `kept` of it.
+fn write_forwarded(out: &mut Vec<u8>, from: &Peer, host: Option<&HeaderValue>, kept: Kept) {
+    let mut announced = from.announced.lock();
+    let announcement = match &mut *announced {
+        Some(last) if last.asked.as_ref() == host => last,
+        last => last.insert(announcement(from, host)),
+    };
+    // Another line of a list field is another element of the list.
+    out.extend_from_slice(announcement.lists.as_bytes());
+    if !kept.proto {
+        out.extend_from_slice(announcement.proto.as_bytes());
+    }
+    if !kept.host {
+        out.extend_from_slice(announcement.host.as_bytes());
+    }
+}
+
+fn announcement(from: &Peer, asked: Option<&HeaderValue>) -> Announcement {
+    let (client, proto) = (from.address, from.scheme.name());
+    let node = match client {
+        IpAddr::V4(address) => format!("for={address}"),
+        IpAddr::V6(address) => format!("for=\"[{address}]\""),
+    };
+    let (element, host) = match asked.and_then(|host| host.to_str().ok()) {
+        // The guard and hyper let no quote or backslash into a host.
+        Some(host) if !host.contains(['"', '\\']) => (
+            format!("{node};host=\"{host}\";proto={proto}"),
+            format!("x-forwarded-host: {host}\r\n"),
+        ),
+        _ => (format!("{node};proto={proto}"), String::new()),
+    };
+    Announcement {
+        asked: asked.cloned(),
+        lists: format!("x-forwarded-for: {client}\r\nforwarded: {element}\r\n"),
+        proto: format!("x-forwarded-proto: {proto}\r\n"),
+        host,
     }
 }
 
@@ -180,5 +245,57 @@ fn write_connection(out: &mut Vec<u8>, headers: &HeaderMap, wish: Option<&Header
         line(out, "upgrade", protocols);
     } else if headers.get_all(TE).iter().any(|line| tokens(line.as_bytes()).any(is_trailers)) {
         out.extend_from_slice(b"connection: te\r\nte: trailers\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::Scheme;
+
+    fn peer(address: &str) -> Peer {
+        Peer::new(address.parse().unwrap(), &[], Scheme::Http)
+    }
+
+    fn announced(peer: &Peer, host: Option<&'static str>, kept: Kept) -> Vec<String> {
+        let mut out = Vec::new();
+        write_forwarded(&mut out, peer, host.map(HeaderValue::from_static).as_ref(), kept);
+        String::from_utf8(out).unwrap().split_terminator("\r\n").map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_client_is_named_with_the_host_it_asked_for() {
+        let peer = peer("[::ffff:192.0.2.7]:4711");
+        for host in ["a.example:80", "b.example"] {
+            assert_eq!(
+                announced(&peer, Some(host), Kept::default()),
+                [
+                    "x-forwarded-for: 192.0.2.7".to_owned(),
+                    format!("forwarded: for=192.0.2.7;host=\"{host}\";proto=http"),
+                    "x-forwarded-proto: http".to_owned(),
+                    format!("x-forwarded-host: {host}"),
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn an_upstream_is_told_of_tls() {
+        let peer = Peer::new("192.0.2.7:1".parse().unwrap(), &[], Scheme::Https);
+        let expected = [
+            "x-forwarded-for: 192.0.2.7",
+            "forwarded: for=192.0.2.7;host=\"a.example\";proto=https",
+            "x-forwarded-proto: https",
+            "x-forwarded-host: a.example",
+        ];
+        assert_eq!(announced(&peer, Some("a.example"), Kept::default()), expected);
+    }
+
+    #[test]
+    fn an_ipv6_client_is_quoted() {
+        let lines = announced(&peer("[2001:db8::1]:1"), None, Kept { proto: true, host: true });
+        let expected =
+            ["x-forwarded-for: 2001:db8::1", "forwarded: for=\"[2001:db8::1]\";proto=http"];
+        assert_eq!(lines, expected);
     }
 }

@@ -32,14 +32,15 @@ pub enum RequestBuffering {
 #[derive(Debug)]
 pub(crate) struct Buffered {
     length: u64,
-    store: Store,
-    trailers: Option<HeaderMap>,
+    pub(crate) store: Store,
+    pub(crate) trailers: Option<HeaderMap>,
     /// What it takes up, until it has been sent.
-    _account: Account,
+    pub(crate) account: Account,
 }
 
+/// Where it is.
 #[derive(Debug)]
-enum Store {
+pub(crate) enum Store {
     Memory(Bytes),
     File(Spooled),
 }
@@ -54,6 +55,12 @@ pub(crate) async fn read(
         return Err(ProxyError::TooLong);
     }
     let mut intake = Intake { each, account, memory: BytesMut::new(), spool: None };
+    if let Some(data) = body.take_whole() {
+        if intake.can_keep(&data) {
+            return Ok(intake.keep(data));
+        }
+        intake.take(data).await?;
+    }
     let mut trailers = None;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         match frame.map_err(|error| ProxyError::Client(error.violation()))?.into_data() {
@@ -94,7 +101,7 @@ impl Intake {
 
     fn keep(self, data: Bytes) -> Buffered {
         let (length, store) = (data.len() as u64, Store::Memory(data));
-        Buffered { length, store, trailers: None, _account: self.account }
+        Buffered { length, store, trailers: None, account: self.account }
     }
 
     async fn take(&mut self, data: Bytes) -> Result<(), ProxyError> {
@@ -148,7 +155,7 @@ impl Intake {
         } else {
             (memory.len() as u64, Store::Memory(memory))
         };
-        Ok(Buffered { length, store, trailers, _account: self.account })
+        Ok(Buffered { length, store, trailers, account: self.account })
     }
 }
 

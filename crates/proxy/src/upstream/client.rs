@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use parking_lot::Mutex;
-use tamarisk_control::{ClassId, Ratio};
+use tamarisk_control::ClassId;
 use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::Names;
 use tamarisk_stage::GatePermit;
@@ -24,7 +24,7 @@ use super::exchange_error::ExchangeError;
 use crate::abandoned::Count;
 use crate::answer::reader::AnswerHead;
 use crate::error::ProxyError;
-use crate::forwarded::Peer;
+use crate::peer::Peer;
 use crate::request::body::{BodyLength, RequestBody};
 use crate::request::head::HeadWriter;
 
@@ -42,12 +42,7 @@ pub(crate) struct UpstreamClient {
 pub(crate) struct Outgoing<'a> {
     pub(crate) head: &'a mut Parts,
     pub(crate) id: &'a RequestId,
-    pub(crate) length: BodyLength,
     pub(crate) body: Option<RequestBody>,
-    /// The answer must have begun by then.
-    pub(crate) time: Duration,
-    /// How well it is to be served, if the upstream is to know.
-    pub(crate) quality: Option<Ratio>,
     /// Its place.
     pub(crate) permit: GatePermit,
 }
@@ -59,12 +54,6 @@ pub(crate) struct Answered {
     pub(crate) connection: Box<UpstreamConnection>,
     /// The upstream was asked to change to these protocols.
     pub(crate) wish: Option<HeaderValue>,
-    pub(crate) permit: GatePermit,
-}
-
-/// Why there is no answer, and the place that was taken for it.
-pub(crate) struct Failed {
-    pub(crate) error: ProxyError,
     pub(crate) permit: GatePermit,
 }
 
@@ -83,7 +72,7 @@ impl UpstreamClient {
     }
 
     /// Why a request has failed, for whoever looks at the stage.
-    pub(crate) fn failure(&self, error: ProxyError) -> String {
+    fn failure(&self, error: ProxyError) -> String {
         let Upstream { host, port, .. } = &*self.upstream;
         match error {
             ProxyError::Unreachable => format!("cannot connect to {host}:{port}"),
@@ -101,9 +90,25 @@ impl UpstreamClient {
         &self,
         from: &Peer,
         request: Outgoing<'_>,
-    ) -> Result<Answered, Failed> {
-        let Outgoing { head, id, length, body, mut time, quality, permit } = request;
-        let Upstream { host_header, authority, .. } = &*self.upstream;
+    ) -> Result<Answered, ProxyError> {
+        let Outgoing { head, id, body, permit } = request;
+        let Upstream { host_header, authority, answer_time, gate, .. } = &*self.upstream;
+        let left = permit.deadline().map(|deadline| deadline.since(gate.clock().now()));
+        let (mut time, over) = match left {
+            Some(left) if left < *answer_time => (left, ProxyError::Overdue),
+            _ => (*answer_time, ProxyError::Silent),
+        };
+        let quality = self.upstream.quality(&permit);
+        let length = body.as_ref().map_or(BodyLength::Empty, RequestBody::length);
+        let fail = |error, permit: GatePermit| {
+            let error = if error == ProxyError::Silent { over } else { error };
+            // What the client did says little about the upstream.
+            match error.is_of_the_client() {
+                true => drop(permit),
+                false => permit.fail_because(self.failure(error)),
+            }
+            Err(error)
+        };
         let writer = HeadWriter { from, host_header, authority, id, quality };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
@@ -111,10 +116,10 @@ impl UpstreamClient {
             Some(connection) => (connection, true),
             None => match self.connect(&mut time).await {
                 Ok(connection) => (connection, false),
-                Err(error) => return Err(Failed { error, permit }),
+                Err(error) => return fail(error, permit),
             },
         };
-        let wish = connection.begin(to_head, body, |out| writer.write_head(out, head, length));
+        let wish = writer.write_head(connection.begin(to_head, body), head, length);
         // The request's fields have been written: their map serves for the answer's.
         let mut spare = std::mem::take(&mut head.headers);
         spare.clear();
@@ -128,14 +133,14 @@ impl UpstreamClient {
         {
             match self.connect(&mut time).await {
                 Ok(connection) => exchange.begin_again(connection),
-                Err(error) => return Err(Failed { error, permit: exchange.done().1 }),
+                Err(error) => return fail(error, exchange.done().1),
             }
             answered = exchange.answer(time, &mut spare).await;
         }
         let (connection, permit) = exchange.done();
         match answered {
             Ok(head) => Ok(Answered { head, connection, wish, permit }),
-            Err(error) => Err(Failed { error: ProxyError::of(&error), permit }),
+            Err(error) => fail(ProxyError::of(&error), permit),
         }
     }
 

@@ -21,11 +21,9 @@ use http_body::Frame;
 use tamarisk_http_gate::{Deadline, READY_BYTES};
 use tamarisk_stage::GatePermit;
 use tokio::net::TcpStream;
-use tokio_util::io::poll_read_buf;
 
 use super::exchange_error::ExchangeError;
 use crate::answer::reader::{AnswerHead, AnswerReader};
-use crate::content_type::is_stream;
 use crate::request::body::{Output, RequestBody};
 
 /// A connection to an upstream.
@@ -36,8 +34,6 @@ pub(crate) struct UpstreamConnection {
     sending: Option<RequestBody>,
     /// All that the client has sent of its body is passed on, and there is more to come.
     waits_for_client: bool,
-    /// Some byte of the answer has come.
-    heard: bool,
     deadline: Deadline,
 }
 
@@ -49,7 +45,6 @@ impl UpstreamConnection {
             output: Output::default(),
             sending: None,
             waits_for_client: false,
-            heard: false,
             deadline: Deadline::default(),
         }
     }
@@ -64,30 +59,22 @@ impl UpstreamConnection {
         self.receiving.is_idle() && self.sending.is_none() && self.output.is_written() && quiet()
     }
 
-    /// Begins an exchange on an idle connection: the head that `write` appends
-    /// to an empty vector, and the body behind it.
-    pub(crate) fn begin<T>(
-        &mut self,
-        to_head: bool,
-        body: Option<RequestBody>,
-        write: impl FnOnce(&mut Vec<u8>) -> T,
-    ) -> T {
+    /// Begins an exchange on an idle connection, with a body: where its head is to be appended.
+    pub(crate) fn begin(&mut self, to_head: bool, body: Option<RequestBody>) -> &mut Vec<u8> {
         self.receiving.begin(to_head);
         self.sending = body;
-        self.heard = false;
-        self.output.begin(write)
+        self.output.begin()
     }
 
     /// Begins the exchange that `other` could not complete, a request without a body.
     pub(crate) fn begin_again(&mut self, mut other: Self) {
         self.receiving.begin(other.receiving.is_to_head());
-        self.heard = false;
         self.output.begin_again(&mut other.output);
     }
 
     /// Whether nothing has come of an answer.
     pub(crate) fn is_silent(&self) -> bool {
-        !self.heard
+        self.receiving.is_silent()
     }
 
     /// The head of the answer, if it comes in `time`. Its fields go into `spare`,
@@ -134,12 +121,7 @@ impl UpstreamConnection {
     ) -> Poll<Result<AnswerHead, ExchangeError>> {
         loop {
             self.send(cx)?;
-            let Some(head) = self.receiving.head(spare)? else {
-                if ready!(self.poll_read(cx)) == 0 {
-                    return Poll::Ready(Err(ExchangeError::Ended));
-                }
-                continue;
-            };
+            let head = ready!(self.receiving.poll_head(&mut self.stream, spare, cx))?;
             if !head.is_interim() {
                 return Poll::Ready(Ok(head));
             }
@@ -157,17 +139,7 @@ impl UpstreamConnection {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
         self.send(cx)?;
-        loop {
-            if let Some(frame) = self.receiving.frame().map_err(ExchangeError::from)? {
-                return Poll::Ready(Some(Ok(frame)));
-            }
-            if self.receiving.is_done() {
-                return Poll::Ready(None);
-            }
-            if ready!(self.poll_read(cx)) == 0 {
-                self.receiving.end().map_err(|_| ExchangeError::Ended)?;
-            }
-        }
+        self.receiving.poll_frame(&mut self.stream, cx)
     }
 
     /// How many bytes of the answer's body are still to come, if that is known.
@@ -186,7 +158,7 @@ impl UpstreamConnection {
         let begun = poll_fn(|cx| self.poll_answer(&mut spare, cx)).await;
         let mut bytes = 0;
         // A stream learns by the close that it may end.
-        if begun.is_ok_and(|head| !is_stream(&head.headers)) {
+        if begun.is_ok_and(|head| !head.is_stream) {
             while bytes <= READY_BYTES
                 && let Some(Ok(frame)) = poll_fn(|cx| self.poll_frame(cx)).await
             {
@@ -230,18 +202,10 @@ impl UpstreamConnection {
                 Poll::Ready(Err(_)) => {
                     self.receiving.close();
                     self.sending = None;
-                    self.output.begin(|_| ());
+                    self.output.begin();
                     return Ok(());
                 }
             }
         }
-    }
-
-    /// Reads on; 0 at the end. A connection that breaks has ended.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        let stream = std::pin::Pin::new(&mut self.stream);
-        let count = ready!(poll_read_buf(stream, cx, self.receiving.room())).unwrap_or(0);
-        self.heard |= count > 0;
-        Poll::Ready(count)
     }
 }

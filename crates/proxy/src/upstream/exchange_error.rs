@@ -4,8 +4,6 @@ use std::io;
 
 use tamarisk_server::ClientBodyError;
 
-use crate::answer::reader::Malformed;
-
 /// Why there is no answer, or no more of it.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
@@ -27,10 +25,4 @@ pub enum ExchangeError {
     /// The client did not read, and there are too many such answers.
     #[error("too many answers are waiting for their clients")]
     Unread,
-}
-
-impl From<Malformed> for ExchangeError {
-    fn from(_: Malformed) -> Self {
-        Self::Malformed
-    }
 }

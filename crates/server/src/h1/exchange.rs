@@ -5,17 +5,18 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use pin_project_lite::pin_project;
 use tamarisk_h1::{Event, trailer_fields};
 use tamarisk_http_gate::Rejection;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::response::{self, Encoder, Output, RequestFacts};
+use super::response::{self, Encoder, FirstPart, Output, RequestFacts};
 use super::wire::{Fault, Wire};
 use crate::body_error::ClientBodyError;
-use crate::client_body::{BodySender, Demand};
+use crate::client_body::{BodySender, ClientBody, Demand};
+use crate::client_service::ClientService;
 use crate::rejection_backoff::RejectionBackoff;
 use crate::transport::disconnect::PendingBodyGuard;
 use crate::transport::outlet::Outlet;
@@ -54,10 +55,18 @@ pin_project! {
 pin_project! {
     #[project = WorkProjected]
     enum Work<F, B> {
+        // Always Some: it is taken as the service is called.
+        Asked { request: Option<Request<ClientBody>> },
         Answering { #[pin] response: F },
         Sending { #[pin] body: B },
         Done,
     }
+}
+
+/// How the body of a response ended.
+enum BodyEnd {
+    Whole,
+    Broken,
 }
 
 /// How an exchange ended.
@@ -77,15 +86,15 @@ where
     F: Future<Output = Result<Response<B>, E>>,
     B: Body<Data = Bytes>,
 {
-    /// Waits for the `response` to what was asked, whose body goes to the service meanwhile.
+    /// Has the service answer `request`, whose body goes to it meanwhile if there is a sender.
     pub(super) fn new(
-        response: F,
+        request: Request<ClientBody>,
         asked: RequestFacts,
         body: Option<BodySender>,
         pending_body: Option<PendingBodyGuard>,
     ) -> Self {
         Self {
-            work: Work::Answering { response },
+            work: Work::Asked { request: Some(request) },
             asked,
             body,
             is_unread: false,
@@ -106,9 +115,10 @@ where
     }
 
     /// Reads, answers and writes as far as it goes; ready when that is all.
-    pub(super) fn poll<T: AsyncRead + Outlet>(
+    pub(super) fn poll<T: AsyncRead + Outlet, S: ClientService<Future = F>>(
         mut self: Pin<&mut Self>,
         wire: &mut Wire<T>,
+        service: &S,
         backoff: &RejectionBackoff,
         cx: &mut Context<'_>,
     ) -> Poll<ExchangeEnd> {
@@ -118,7 +128,7 @@ where
         for _ in 0..TURNS {
             let demand = self.body.as_ref().map(BodySender::demand);
             let has_read = demand.is_some_and(|demand| self.as_mut().read(demand, wire, cx));
-            let has_worked = match self.as_mut().work(wire, backoff, cx) {
+            let has_worked = match self.as_mut().work(wire, service, backoff, cx) {
                 Ok(has_worked) => has_worked,
                 Err(ended) => return Poll::Ready(ended),
             };
@@ -228,9 +238,10 @@ where
     }
 
     /// Has the service answer, and gathers what it answers; whether there was anything.
-    fn work<T: AsyncRead + Outlet>(
+    fn work<T: AsyncRead + Outlet, S: ClientService<Future = F>>(
         mut self: Pin<&mut Self>,
         wire: &mut Wire<T>,
+        service: &S,
         backoff: &RejectionBackoff,
         cx: &mut Context<'_>,
     ) -> Result<bool, ExchangeEnd> {
@@ -239,6 +250,10 @@ where
             let mut this = self.as_mut().project();
             match this.work.as_mut().project() {
                 WorkProjected::Done => return Ok(has_worked),
+                WorkProjected::Asked { request } => {
+                    let request = request.take().expect("the service is called once");
+                    this.work.set(Work::Answering { response: service.call(request) });
+                }
                 WorkProjected::Answering { response } => match response.poll(cx) {
                     Poll::Pending => return Ok(has_worked),
                     Poll::Ready(Err(_)) => return Err(ExchangeEnd::Broken),
@@ -256,14 +271,8 @@ where
                                 this.work.set(Work::Done);
                             }
                         }
-                        Poll::Ready(Some(Err(_))) => {
-                            *this.is_cut = true;
-                            this.work.set(Work::Done);
-                        }
-                        Poll::Ready(None) => {
-                            *this.is_cut = this.encoder.end(this.output).is_err();
-                            this.work.set(Work::Done);
-                        }
+                        Poll::Ready(Some(Err(_))) => self.as_mut().finish(BodyEnd::Broken),
+                        Poll::Ready(None) => self.as_mut().finish(BodyEnd::Whole),
                     }
                 }
             }
@@ -272,13 +281,13 @@ where
     }
 
     fn respond<T: AsyncRead + Outlet>(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         mut response: Response<B>,
         wire: &mut Wire<T>,
         backoff: &RejectionBackoff,
         cx: &mut Context<'_>,
     ) {
-        let mut this = self.project();
+        let mut this = self.as_mut().project();
         *this.pending_body = None;
         let status = response.status();
         *this.is_switched = this.asked.upgrade
@@ -301,13 +310,44 @@ where
             }
         }
         let keep = *this.keep || *this.is_switched;
-        let begun = response::begin(&mut response, this.asked, keep, this.output);
+        let (mut head, body) = response.into_parts();
+        let length = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
+        this.work.set(Work::Sending { body });
+        // What is there of the body goes into one piece with the head.
+        let polled = match this.work.as_mut().project() {
+            WorkProjected::Sending { body }
+                if length != Some(0) && response::has_body(status, this.asked) =>
+            {
+                body.poll_frame(cx)
+            }
+            _ => Poll::Pending,
+        };
+        let (frame, end) = match polled {
+            Poll::Ready(Some(Ok(frame))) => (Some(frame), None),
+            Poll::Ready(Some(Err(_))) => (None, Some(BodyEnd::Broken)),
+            Poll::Ready(None) => (None, Some(BodyEnd::Whole)),
+            Poll::Pending => (None, None),
+        };
+        let first = FirstPart { length, frame };
+        let begun = response::begin(&mut head, first, this.asked, keep, this.output);
         *this.keep &= begun.keep;
         *this.encoder = begun.encoder;
-        *this.tunnel = response.extensions().get::<Tunnel>().and_then(Tunnel::take);
-        let is_done = this.encoder.is_done();
-        let body = response.into_body();
-        this.work.set(if is_done { Work::Done } else { Work::Sending { body } });
+        *this.tunnel = head.extensions.get::<Tunnel>().and_then(Tunnel::take);
+        match end {
+            Some(end) => self.finish(end),
+            None if this.encoder.is_done() => this.work.set(Work::Done),
+            None => {}
+        }
+    }
+
+    /// There is no more of the response's body.
+    fn finish(self: Pin<&mut Self>, end: BodyEnd) {
+        let mut this = self.project();
+        *this.is_cut = match end {
+            BodyEnd::Whole => this.encoder.end(this.output).is_err(),
+            BodyEnd::Broken => true,
+        };
+        this.work.set(Work::Done);
     }
 }
 

@@ -242,7 +242,12 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                 }
                 State::Exchange(exchange) => {
                     let exchange = exchange.as_mut();
-                    match ready!(exchange.poll(&mut self.wire, &self.settings.backoff, cx)) {
+                    match ready!(exchange.poll(
+                        &mut self.wire,
+                        &self.service,
+                        &self.settings.backoff,
+                        cx
+                    )) {
                         ExchangeEnd::Next { pause } => {
                             self.upgrading = None;
                             self.pause_for(pause);
@@ -385,14 +390,15 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     fn call(&mut self, length: usize) -> State<S> {
         self.is_released = false;
         let head = self.wire.take(length);
-        let Some((parts, asked)) = read_request(&head, &self.wire.head()) else {
+        let said = self.wire.head();
+        let whole = said.whole;
+        let Some((parts, asked)) = read_request(&head, &said) else {
             return State::Over;
         };
-        let (sender, body) = match asked.framing {
-            Framing::Empty => {
-                self.wire.finish_empty();
-                (None, ClientBody::empty())
-            }
+        // A client that asks whether to send its body is told so when the service wants it.
+        let is_asked_for = asked.expects_continue && asked.framing != Framing::Empty;
+        let (sender, body) = match whole {
+            Some(length) if !is_asked_for => (None, ClientBody::whole(self.wire.take_body(length))),
             _ => {
                 let (sender, body) = client_body::channel(self.wire.left());
                 (Some(sender), ClientBody::of_request(body))
@@ -405,8 +411,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             request.extensions_mut().insert(upgrade);
         }
         let pending_body = sender.is_some().then(|| self.settings.pending_body.begin());
-        let mut exchange =
-            Box::pin(Exchange::new(self.service.call(request), asked, sender, pending_body));
+        let mut exchange = Box::pin(Exchange::new(request, asked, sender, pending_body));
         if self.is_drained {
             exchange.as_mut().closes_later();
         }

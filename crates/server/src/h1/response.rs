@@ -9,8 +9,9 @@ use std::time::SystemTime;
 
 use bytes::{Buf, Bytes};
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRAILER, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use http_body::{Body, Frame};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http_body::Frame;
 use hyper::ext::ReasonPhrase;
 use tamarisk_h1::encode::{CHUNK_END, HeadWriter, chunk_start, last_chunk};
 use tamarisk_h1::grammar::{decimal, lists};
@@ -170,41 +171,47 @@ pub(super) struct Begun {
 }
 
 /// Whether such a response has a body, whatever it says [RFC9112 §6.3].
-fn has_body(status: StatusCode, asked: &RequestFacts) -> bool {
+pub(super) fn has_body(status: StatusCode, asked: &RequestFacts) -> bool {
     let is_without = status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
         || asked.is_connect && status.is_success();
     !is_without && !asked.is_head
 }
 
-/// Appends the head of `response` to what was asked; `keep` says whether another request may
-/// follow.
-pub(super) fn begin<B: Body<Data = Bytes>>(
-    response: &mut Response<B>,
+/// What is there of a body as its head is written.
+pub(super) struct FirstPart {
+    /// How many bytes it has in all, if that is known.
+    pub(super) length: Option<u64>,
+    pub(super) frame: Option<Frame<Bytes>>,
+}
+
+/// Appends the head of a `response` to what was asked, and the first part of its body; `keep` says
+/// whether another request may follow.
+pub(super) fn begin(
+    response: &mut Parts,
+    FirstPart { length, frame }: FirstPart,
     asked: &RequestFacts,
     keep: bool,
     output: &mut Output,
 ) -> Begun {
-    let status = response.status();
+    let status = response.status;
     let has_body = has_body(status, asked);
-    let body = response.body();
-    let length = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
-    let reason = response.extensions_mut().remove::<ReasonPhrase>();
+    let reason = response.extensions.remove::<ReasonPhrase>();
     let reason = match &reason {
         Some(reason) => reason.as_bytes(),
         None => status.canonical_reason().unwrap_or_default().as_bytes(),
     };
     let version = if asked.is_http10 { Version::Http10 } else { Version::Http11 };
-    let says_close = lists_close(response.headers());
+    let says_close = lists_close(&response.headers);
     let mut keep = keep && !says_close;
     let may_chunk = has_body && !asked.is_http10;
-    let framing = BodyFraming::of(response.headers(), length, has_body, may_chunk, asked);
+    let mut framing = BodyFraming::of(&response.headers, length, has_body, may_chunk, asked);
     keep &= !matches!(framing.encoder, Encoder::UntilClose);
 
     let mut head = HeadWriter::response(&mut output.gathered, version, status, reason);
     let mut is_dated = false;
     let mut says_connection = false;
-    for (name, value) in response.headers() {
+    for (name, value) in &response.headers {
         match *name {
             CONTENT_LENGTH | TRANSFER_ENCODING => continue,
             TRAILER if !may_chunk => continue,
@@ -222,10 +229,13 @@ pub(super) fn begin<B: Body<Data = Bytes>>(
     } else if keep && asked.is_http10 && !says_connection {
         head.field(&CONNECTION, &HeaderValue::from_static("keep-alive"));
     }
-    keep_spare_fields(mem::take(response.headers_mut()));
+    keep_spare_fields(mem::take(&mut response.headers));
     match is_dated {
         true => output.gathered.extend_from_slice(b"\r\n"),
         false => end_head(&mut output.gathered, false, SystemTime::now()),
+    }
+    if let Some(frame) = frame {
+        framing.encoder.frame(frame, output);
     }
     Begun { encoder: framing.encoder, keep }
 }

@@ -141,6 +141,12 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         debug_assert_eq!(next, Ok(Some(Event::End)));
     }
 
+    /// Takes the whole body behind a head, of so many bytes.
+    pub(super) fn take_body(&mut self, length: usize) -> Bytes {
+        self.reader.skip_body();
+        self.take(length)
+    }
+
     /// Takes the bytes of an event.
     pub(super) fn take(&mut self, length: usize) -> Bytes {
         self.held.split_to(length).freeze()

@@ -1,0 +1,154 @@
+//! What the head of a request says of it, read in one pass: whose it is, what it is called, how long
+//! its client waits.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue};
+use ipnet::IpNet;
+use tamarisk_http_gate::timeout;
+use tamarisk_observe::{RequestId, RequestIds};
+use tamarisk_stage::Entry;
+
+use super::condition::cookie;
+use super::routes::Choice;
+use crate::peer::Peer;
+
+/// How the clients of a service are told apart, so that none takes the shares of the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Client {
+    /// By their addresses: those of one IPv6 network of 64 bits are one client.
+    #[default]
+    Address,
+    /// By the value of this header; by the address if there is none.
+    Header(HeaderName),
+    /// By the value of this cookie; by the address if there is none.
+    Cookie(String),
+}
+
+impl Client {
+    /// Marks `entry` as one of the client's, whose address belongs to this `network`.
+    fn mark(&self, entry: Entry, headers: &HeaderMap, network: IpAddr) -> Entry {
+        let value = match self {
+            Self::Address => None,
+            Self::Header(name) => headers.get(name).map(http::HeaderValue::as_bytes),
+            Self::Cookie(name) => cookie(headers, name).map(str::as_bytes),
+        };
+        match value {
+            Some(value) => entry.flow(value),
+            None => entry.flow(network),
+        }
+    }
+}
+
+/// What the head of a request says that its route does not decide on.
+#[derive(Debug)]
+pub(crate) struct RequestFacts {
+    /// Who asks, by address.
+    pub(crate) client: IpAddr,
+    /// What stands for the client in bounds and shares.
+    pub(crate) network: IpAddr,
+    /// The client's name of the request, or ours.
+    pub(crate) id: RequestId,
+    /// How long the client waits, if it says so.
+    pub(crate) timeout: Option<Duration>,
+    /// Either side may speak before the other has ended.
+    pub(crate) is_grpc: bool,
+    /// How it asks for its place.
+    pub(crate) entry: Entry,
+}
+
+/// How requests are read.
+pub(crate) struct FactsReader<'a> {
+    /// Proxies in front of this one.
+    pub(crate) trusted: &'a [IpNet],
+    /// Makes the names of requests that have none.
+    pub(crate) ids: &'a RequestIds,
+    /// How the clients of the upstream are told apart.
+    pub(crate) clients: &'a Client,
+}
+
+impl FactsReader<'_> {
+    /// Reads the fields of a request of `peer`'s for which this choice was made.
+    pub(crate) fn read(&self, headers: &HeaderMap, peer: &Peer, choice: &Choice) -> RequestFacts {
+        let (mut id, mut content_type, mut has_timeout) = (None, None, false);
+        for (name, value) in headers {
+            match name.as_str() {
+                "x-request-id" => id = id.or_else(|| RequestId::of_client(value.as_bytes())),
+                "content-type" => content_type = content_type.or(Some(value)),
+                "x-request-timeout" | "grpc-timeout" => has_timeout = true,
+                _ => {}
+            }
+        }
+        let client = peer.client(headers, self.trusted);
+        let network = network_of(client);
+        let timeout = if has_timeout { timeout(headers) } else { None };
+        let mut entry = Entry::new().class(choice.class).kind(choice.kind);
+        entry = self.clients.mark(entry, headers, network);
+        if let Some(timeout) = timeout {
+            entry = entry.timeout(timeout);
+        }
+        RequestFacts {
+            client,
+            network,
+            id: id.unwrap_or_else(|| self.ids.next()),
+            timeout,
+            is_grpc: content_type.map(HeaderValue::as_bytes).is_some_and(is_grpc),
+            entry,
+        }
+    }
+}
+
+/// Whether a message with this `Content-Type` is one of a call during which either side may speak.
+fn is_grpc(content_type: &[u8]) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    content_type.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+}
+
+/// What stands for the client at `address`: of an IPv6 address the network of 64 bits, because
+/// each customer has one and can choose freely in it.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use http::header::COOKIE;
+
+    use super::*;
+
+    #[test]
+    fn clients_are_told_apart_as_configured() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-api-key", HeaderValue::from_static("k1"));
+        headers.insert(COOKIE, HeaderValue::from_static("a=b; session=s1"));
+        let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+        let mark = |client: &Client, headers: &HeaderMap, address| {
+            client.mark(Entry::new(), headers, address)
+        };
+        let key = Client::Header(HeaderName::from_static("x-api-key"));
+        let session = Client::Cookie("session".to_owned());
+        let none = HeaderMap::new();
+        for client in [&key, &session] {
+            assert_eq!(mark(client, &headers, one), mark(client, &headers, other));
+            assert_ne!(mark(client, &none, one), mark(client, &none, other));
+            assert_ne!(mark(client, &headers, one), mark(client, &none, one));
+        }
+        assert_ne!(mark(&key, &headers, one), mark(&session, &headers, one));
+        assert_ne!(mark(&Client::Address, &headers, one), mark(&Client::Address, &headers, other));
+    }
+
+    #[test]
+    fn addresses_of_one_ipv6_network_are_one_client() {
+        let network = |address: &str| network_of(address.parse().unwrap()).to_string();
+        assert_eq!(network("192.0.2.7"), "192.0.2.7");
+        assert_eq!(network("2001:db8:0:1::7"), "2001:db8:0:1::");
+        assert_eq!(network("2001:db8:0:1:ffff::"), "2001:db8:0:1::");
+    }
+}
