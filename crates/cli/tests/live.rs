@@ -245,7 +245,7 @@ fn what_is_no_status_is_said() {
     let url = format!("http://{}", service().0);
     let output = tamarisk(&["sim", "from", &url]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("shows no status of Tamarisk"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is not a status of Tamarisk"), "{}", stderr(&output));
     let output = tamarisk(&["sim", "from", "127.0.0.1:9"]);
     assert_eq!(output.status.code(), Some(2));
 }

@@ -65,7 +65,7 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
 
     text("200ms", "http://127.0.0.1:10");
     protect.signal("-HUP");
-    let said = protect.says("until a restart");
+    let said = protect.says("Needs a restart to take effect");
     assert!(
         said.contains("changed: the target of \"default\" of \"app\" from p90 1s to p90 200ms."),
         "{said}"
