@@ -55,7 +55,7 @@ fn textbook_examples_of_m_m_m() {
 #[test]
 fn the_packet_router_is_at_its_edge_with_the_three_threads_of_the_paper() {
     // n = λpL = 1000 · 0.15 · 20 ms = 3 [Welsh02 §6.2.4]: so many are busy. With three
-    // and no more, chance would let the queue grow for ever.
+    // and no more, chance would let the queue grow indefinitely.
     let queries = rate(1000.0 * 0.15);
     let service = rate(1.0 / 0.020);
     let threads = |count| MultiServer::new(service, Concurrency::new(count)).unwrap();

@@ -99,7 +99,7 @@ impl RejectionBackoff {
     }
 }
 
-/// How a core spent its time of late, as shares of it.
+/// How a core spent its time in the last interval, as shares of it.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     /// Running, or waiting for a processor.

@@ -45,7 +45,7 @@ const UPLOAD: &[u8] = b"POST /upload HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\
 
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Has all answers at hand but those to `/later`, `/never` and `/upload`, which never comes, and
+/// Has prepared responses to all but those to `/later`, `/never` and `/upload`, which never comes, and
 /// panics at `/panic`. An answer is the target, that of `/long` followed by [`LONG`] bytes.
 struct Speaker;
 

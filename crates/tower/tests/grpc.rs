@@ -91,7 +91,7 @@ async fn a_closed_gate_is_unavailable() {
     assert_eq!(check(service, "shop").await.unwrap_err().code(), Code::Unavailable);
 }
 
-/// Takes for ever, or answers with a status in its head.
+/// Takes indefinitely, or answers with a status in its head.
 #[derive(Clone)]
 enum Bad {
     Endless,

@@ -121,7 +121,7 @@ async fn what_is_prepared_is_answered_as_all_else_is() {
         &[("if-none-match", "\"other\"")],
         &[("range", "bytes=2-4")],
     ];
-    // What announces a body, if only of no bytes, is never answered at hand.
+    // What announces a body, if only of no bytes, has no prepared response.
     let in_full = ("content-length", "0");
     for (path, fields) in paths.iter().flat_map(|path| kinds.map(|fields| (path, fields))) {
         for method in ["GET", "HEAD"] {
@@ -363,7 +363,7 @@ async fn a_long_page_that_is_written_to_is_never_sent_as_what_it_was() {
             assert!(page.body.iter().all(|byte| *byte == letter));
         }
     }
-    // Nor is it sent on, whichever way: what is at hand, and what is not.
+    // Nor is it sent on, prepared or not.
     for field in ["", "content-length: 0\r\n"] {
         web.ask("HEAD", "/b.bin", &[]).await;
         let mut stream = TcpStream::connect(web.running.local_addr()).await.unwrap();
@@ -539,7 +539,7 @@ async fn a_site_whose_disk_takes_nothing_more_serves_what_it_has() {
 async fn a_prepared_rejection_is_like_all_others_and_counted_once() {
     let web = Web::new(&[("a.txt", b"a")]).await;
     web.running.site().close();
-    // What announces a body, if only of no bytes, is never answered at hand.
+    // What announces a body, if only of no bytes, has no prepared response.
     for method in ["GET", "HEAD"] {
         let prepared = web.ask(method, "/a.txt", &[]).await;
         let in_full = web.ask(method, "/a.txt", &[("content-length", "0")]).await;

@@ -301,7 +301,7 @@ proptest! {
             client.name = index.to_string();
             scenario = scenario.client(client);
         }
-        // Users who think for no time and are served in none would take for ever.
+        // Users who think for no time and are served in none would take indefinitely.
         for client in &mut scenario.clients {
             if let Load::Closed { think, .. } = &mut client.load {
                 *think = Distribution::Mixture(vec![

@@ -12,7 +12,7 @@ use super::limits::Limits;
 /// bytes at the least rate that we put up with.
 ///
 /// A limit on each single wait would not do: a byte just before its end would renew it,
-/// and hold a connection for ever. Time that nobody waits for the client costs it nothing.
+/// and hold a connection indefinitely. Time that nobody waits for the client costs it nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     spent: Duration,

@@ -224,7 +224,7 @@ async fn an_idle_connection_closes_when_it_is_told_to() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-/// Has the answers at hand to requests whose target begins with `/now`: a body of so many
+/// Has prepared responses to requests whose target begins with `/now`: a body of so many
 /// bytes, all of them the last one of the target. Rejects what is `/now/rejected`.
 #[derive(Clone)]
 struct Quick(usize, Long, Arc<Mutex<Vec<u64>>>);

@@ -107,7 +107,7 @@ async fn times_of_long_ago_are_forgotten() {
     assert!(stage.observe().classes[0].service.is_some());
     sleep(Duration::from_secs(8)).await;
     assert!(stage.observe().classes[0].service.is_none());
-    assert_eq!(stage.observe().total().completed, 1, "counts are for ever");
+    assert_eq!(stage.observe().total().completed, 1, "counts stay");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! A page that is being loaded from disk.
 //!
-//! It is asked for when a request is looked at for an answer at hand. What the stage rejects is
+//! It is asked for when a request is inspected for a prepared response. What the stage rejects is
 //! answered then and there; what it admits is kept for the service, which is called next.
 
 use std::future::ready;

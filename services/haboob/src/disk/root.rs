@@ -75,7 +75,7 @@ impl Root {
     }
 
     fn get_with(&self, path: &SitePath, how: ResolveFlags) -> Result<(File, Metadata), Errno> {
-        // Without NONBLOCK a named pipe would hold the worker for ever.
+        // Without NONBLOCK a named pipe would hold the worker indefinitely.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let path = path.as_path();

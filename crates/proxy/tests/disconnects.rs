@@ -58,7 +58,7 @@ const OWING: &[(&str, &[&str])] = &[
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Departure {
+enum Disconnect {
     /// It closes its connection.
     Close,
     /// It closes its sending side.
@@ -67,7 +67,7 @@ enum Departure {
     Reset,
 }
 
-impl Departure {
+impl Disconnect {
     async fn of(self, mut client: TcpStream) {
         match self {
             Self::Close => {}
@@ -150,7 +150,7 @@ async fn settle() {
     }
 }
 
-/// Far longer than it takes to notice a departure.
+/// Far longer than it takes to notice a disconnect.
 async fn a_while_passes() {
     pause();
     for _ in 0..10 {
@@ -160,13 +160,13 @@ async fn a_while_passes() {
     resume();
 }
 
-async fn give_up_their_places(departure: Departure) {
+async fn give_up_their_places(disconnect: Disconnect) {
     let busy = Busy::start().await;
     for (owed, parts) in OWING.iter().chain(&[("no body", &[NO_BODY][..])]) {
         let client = busy.queues(parts, 2).await;
-        let left = tokio::spawn(departure.of(client));
+        let left = tokio::spawn(disconnect.of(client));
         let noticed = timeout(PROMPTLY, holds(&busy.gate, 1)).await;
-        assert!(noticed.is_ok(), "{departure:?}, {owed}: {:?}", busy.gate.observe().total());
+        assert!(noticed.is_ok(), "{disconnect:?}, {owed}: {:?}", busy.gate.observe().total());
         left.await.unwrap();
     }
     let accounts = busy.gate.observe().total();
@@ -176,17 +176,17 @@ async fn give_up_their_places(departure: Departure) {
 
 #[tokio::test]
 async fn those_who_close_give_up_their_places() {
-    give_up_their_places(Departure::Close).await;
+    give_up_their_places(Disconnect::Close).await;
 }
 
 #[tokio::test]
 async fn those_who_half_close_give_up_their_places() {
-    give_up_their_places(Departure::HalfClose).await;
+    give_up_their_places(Disconnect::HalfClose).await;
 }
 
 #[tokio::test]
 async fn those_who_reset_give_up_their_places() {
-    give_up_their_places(Departure::Reset).await;
+    give_up_their_places(Disconnect::Reset).await;
 }
 
 #[tokio::test]
