@@ -31,7 +31,7 @@ enum Chore {
     Quick,
     /// Install the outside tools that the tests need (Debian)
     Tools,
-    /// Circles of imports, sizes of folders, names of types given twice, the version of Rust
+    /// Circles of imports, sizes of folders, names of types given twice, the version of Rust, the map
     Tidy {
         /// Lower the numbers of xtask/tidy-allowed.txt to what there is
         #[arg(long)]
@@ -83,8 +83,7 @@ fn run(chore: Chore) -> Result<()> {
     match chore {
         Chore::Test => {
             tools::install_missing()?;
-            tidy::run(workspace)?;
-            map::check(workspace)?;
+            shape(workspace)?;
             steps::run(&[steps::FMT, steps::DENY, steps::LINT])?;
             features::check()?;
             steps::run(&[steps::UNITS, steps::FUZZ, steps::MODELS, steps::DOCS])?;
@@ -92,12 +91,11 @@ fn run(chore: Chore) -> Result<()> {
             Ok(())
         }
         Chore::Quick => {
-            tidy::run(workspace)?;
-            map::check(workspace)?;
+            shape(workspace)?;
             steps::run(&[steps::FMT, steps::LINT, steps::INSIDE])
         }
         Chore::Tools => tools::install_missing(),
-        Chore::Tidy { lower: false } => tidy::run(workspace),
+        Chore::Tidy { lower: false } => shape(workspace),
         Chore::Tidy { lower: true } => tidy::lower(workspace),
         Chore::Map => map::write(workspace),
         Chore::Fmt => steps::run(&[steps::FMT]),
@@ -113,4 +111,10 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Figures => steps::run(&steps::FIGURES),
         Chore::Ablation { files } => ablation::run(workspace, &files),
     }
+}
+
+/// What no compiler checks: circles, folders, names, and the map of all files.
+fn shape(workspace: &Path) -> Result<()> {
+    tidy::run(workspace)?;
+    map::check(workspace)
 }

@@ -38,8 +38,9 @@ pub(crate) fn check(workspace: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The paths from the root of the workspace that a page names.
+/// The paths from the root of the workspace that a page names before its map.
 fn paths(page: &str) -> impl Iterator<Item = &str> {
+    let (page, _) = page.split_once(BEGIN).unwrap_or((page, ""));
     let roots = ["bench/", "crates/", "docs/", "fuzz/", "services/", "xtask/"];
     let quoted = page.split('`').skip(1).step_by(2);
     quoted.filter(move |text| roots.iter().any(|root| text.starts_with(root)))
@@ -142,8 +143,9 @@ mod tests {
 
     #[test]
     fn paths_from_the_root_are_found() {
-        let page = "See `crates/a/src/lib.rs`, then `lib.rs`, `a b` and `docs/A.md`.";
-        assert_eq!(paths(page).collect::<Vec<_>>(), ["crates/a/src/lib.rs", "docs/A.md"]);
+        let page = "See `crates/a/src/lib.rs`, then `lib.rs`, `a b` and `docs/A.md`.\n";
+        let page = format!("{page}{BEGIN}- `fuzz/mod.rs`: in some crate.\n{END}");
+        assert_eq!(paths(&page).collect::<Vec<_>>(), ["crates/a/src/lib.rs", "docs/A.md"]);
     }
 
     #[test]
