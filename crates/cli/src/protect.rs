@@ -24,7 +24,7 @@ use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
-use crate::serving::{self, RunningService, warn_of_readable};
+use crate::serving::{self, RunningService, counted, warn_of_readable};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
@@ -38,6 +38,7 @@ Examples:
   Over TLS; X-Forwarded-Proto and Forwarded tell the service:
     tamarisk protect http://127.0.0.1:3000 --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
   Routes with their own targets, classes of clients, and laws by name:
+    tamarisk protect --config protect.toml --check
     tamarisk protect --config protect.toml
   Record the law's inputs and decisions, for `tamarisk sim replay`:
     tamarisk protect http://127.0.0.1:3000 --p90 200ms --record live.trace
@@ -85,6 +86,9 @@ pub(crate) struct Protect {
     /// Read routes, classes, targets and laws from a TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "target"])]
     config: Option<PathBuf>,
+    /// Check the configuration and exit
+    #[arg(long, requires = "config")]
+    check: bool,
     /// Record the admission law's inputs and decisions in this file, which is overwritten. With
     /// several upstreams, each has a file with its name before the extension. Recording ends when
     /// SIGHUP replaces the law
@@ -107,6 +111,11 @@ impl Protect {
             Err(mistake) => return Ok(self.messages.mistaken(mistake)),
         };
         warn_of_readable(options.front.status_token.as_ref());
+        if self.check {
+            let upstreams = counted(options.upstreams.len(), "upstream");
+            println!("Configuration valid: {upstreams}.");
+            return Ok(Ending::Done);
+        }
         let recordings = Recordings::begin(self.record.as_deref(), self.record_size, &mut options)?;
         let recording = async {
             recordings.announce();

@@ -22,7 +22,7 @@ use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
-use crate::serving::{self, RunningService, warn_of_readable};
+use crate::serving::{self, RunningService, counted, warn_of_readable};
 use crate::size;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -189,8 +189,7 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
     let hosts = options.site.hosts.len();
     let routes: usize = options.site.hosts.iter().map(|host| host.routes.len()).sum();
     tamarisk_haboob::Site::open(options.site)?.close();
-    let count = |number, noun| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
-    println!("Configuration valid: {}, {}.", count(hosts, "host"), count(routes, "route"));
+    println!("Configuration valid: {}, {}.", counted(hosts, "host"), counted(routes, "route"));
     Ok(Ending::Done)
 }
 

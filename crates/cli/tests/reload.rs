@@ -82,3 +82,27 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
     assert!(protect.process.wait().unwrap().success());
     fs::remove_file(&file).unwrap();
 }
+
+#[test]
+fn a_file_is_checked_without_protecting() {
+    let file = std::env::temp_dir().join(format!("tamarisk-check-{}.toml", std::process::id()));
+    let check = |text: &str| {
+        fs::write(&file, text).unwrap();
+        Command::new(env!("CARGO_BIN_EXE_tamarisk"))
+            .args(["protect", "--check", "--config"])
+            .arg(&file)
+            .output()
+            .unwrap()
+    };
+    // Nobody may listen there.
+    let text = "listen = '127.0.0.1:1'\np90 = '1s'\n[upstreams.app]\nurl = 'http://127.0.0.1:9'\n";
+    let checked = check(text);
+    assert!(checked.status.success());
+    assert_eq!(checked.stdout, b"Configuration valid: 1 upstream.\n");
+
+    let checked = check(&text.replace("p90", "p09x"));
+    let said = String::from_utf8(checked.stderr).unwrap();
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    assert!(said.contains("unknown key \"p09x\""), "{said}");
+    fs::remove_file(&file).unwrap();
+}

@@ -154,3 +154,8 @@ pub(crate) fn warn_of_readable(token: Option<&TokenSource>) {
         tracing::warn!("Other users can read the token in {file}: run `chmod 600 {file}`.");
     }
 }
+
+/// A number of things, such as `1 route` and `2 routes`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}

@@ -19,21 +19,21 @@ use crate::{
 pub const ADMISSION: &[AdmissionEntry] = &[
     entry!(
         "predict-gate-trim",
-        "the default: rejects what would be late, keeps no standing queue",
+        "the default of stages: rejects what would be late, keeps no standing queue",
         |classes, its: PredictGateTrimConstants| {
             PredictGateTrim::builder(classes).constants(its).build()?
         }
     ),
     entry!(
         "opaque-upstream",
-        "the default's form for an upstream whose workers cannot be seen",
+        "predict-gate-trim before an upstream whose workers cannot be seen",
         |classes, its: OpaqueUpstreamConstants| {
             OpaqueUpstream::builder(classes).constants(its).build()?
         }
     ),
     entry!(
         "work-limit",
-        "the default before an upstream: limits the work in flight, by kind",
+        "the default of protect and proxied routes: limits the work in flight, by kind",
         |classes, its: WorkLimitConstants| WorkLimit::builder(classes).constants(its).build()?
     ),
     entry!("open", "admits everything", |_| Open),
