@@ -72,6 +72,12 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
     );
     assert!(said.contains("Needs a restart to take effect: url of \"app\"."), "{said}");
 
+    text("200ms", "http://127.0.0.1:9\"\nworkers = 4\nadmission = \"predict-gate-trim");
+    protect.signal("-HUP");
+    let said = protect.says("Configuration reloaded; changed: the laws");
+    let changes = "(admission from work-limit to predict-gate-trim, workers from none to fixed).";
+    assert!(said.trim_end().ends_with(changes), "{said}");
+
     text("soon", "http://127.0.0.1:9");
     protect.signal("-HUP");
     let said = protect.says("Configuration not reloaded");

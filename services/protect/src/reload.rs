@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tamarisk_observe::access_log::Log;
 use tamarisk_service::Reloaded;
-use tamarisk_stage::StageObservation;
+use tamarisk_stage::{LawObservation, StageObservation};
 
 use crate::options::Options;
 use crate::running::Running;
@@ -108,8 +108,16 @@ impl Running {
 /// Which laws have come in place of which: ` (admission from a to b)`. Nothing, if only their constants
 /// differ.
 fn changed_laws(before: &StageObservation, now: &StageObservation) -> String {
+    // Beside a law that is named stand others that change nothing.
+    let changes_nothing = |law: &LawObservation| {
+        matches!(
+            (law.rules, law.name),
+            ("batching", "fixed") | ("quality", "full") | ("termination", "deadline")
+        )
+    };
     let named = |seen: &StageObservation, rules: &str| {
-        seen.laws.iter().find(|law| law.rules == rules).map_or("none", |law| law.name)
+        let law = seen.laws.iter().find(|law| law.rules == rules && !changes_nothing(law));
+        law.map_or("none", |law| law.name)
     };
     let rules = before.laws.iter().chain(&now.laws).map(|law| law.rules);
     let rules: BTreeSet<_> = rules.collect();
