@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use http::StatusCode;
-use tamarisk_http_gate::ErrorPages;
+use tamarisk_http_gate::{ErrorPageError, ErrorPages};
 use tamarisk_settings::values::parsed;
 use tamarisk_settings::{Fault, Section, Value};
 
@@ -35,9 +35,12 @@ pub fn error_pages(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Error
             (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
         })?;
         if disk == Disk::Asked {
-            pages.read(status, &path).map_err(|error| {
-                Fault::new(value.span(), format!("{error}"), "expected a page in UTF-8")
-                    .help("a path is relative to the folder of this file")
+            pages.read(status, &path).map_err(|error| match &error {
+                ErrorPageError::Unreadable { source, .. } => {
+                    Fault::new(value.span(), format!("{error}: {source}"), "expected a text file")
+                        .help("a path is relative to the folder of this file")
+                }
+                _ => Fault::new(value.span(), error.to_string(), "in this page"),
             })?;
         }
     }
