@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(text.parse::<Change>().unwrap_err().to_string(), expected);
         }
         check("jump 3@1s", "`jump` is not a change: write `step`, `spike` or `ramp` first");
-        check("step 3", "`3` lacks a time: write LEVEL@TIME, for example `20@10s`");
+        check("step 3", "`3` has no time: write LEVEL@TIME, for example `20@10s`");
         check(
             "spike many@1s..2s",
             "`many` is not a level: write a number, for example `1000@10s..40s`",
