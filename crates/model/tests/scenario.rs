@@ -203,7 +203,7 @@ fn laws_are_named_as_in_the_file_of_protect() {
     assert_eq!(laws("batching = 'fixed'"), Laws::new().batching("fixed", &[]).unwrap());
 
     let error = |text: &str| read(text).unwrap_err();
-    assert_eq!(error("admission = { law = 'rad' }"), "there is no admission law \"rad\"");
+    assert_eq!(error("admission = { law = 'rad' }"), "unknown admission law \"rad\"");
     assert_eq!(
         error("admission = { law = 'codel', queue_min_count = 10 }"),
         "unknown key \"queue_min_count\""

@@ -19,7 +19,7 @@
 //! | [`Bouncer`] | what would be late | | queued work | targets |
 //!
 //! The three with a limit on how many are inside answer
-//! [`concurrency`](tamarisk_control::AdmissionLaw::concurrency) with it, so that they also serve
+//! [`concurrency`](tamarisk_control::PlaceLimits::concurrency) with it, so that they also serve
 //! for an upstream whose workers cannot be seen.
 
 mod adaptive_lifo;

@@ -281,7 +281,7 @@ impl PredictGateTrim {
         self.service.stage_mean()
     }
 
-    /// As [`order`](AdmissionLaw::order), for a stage whose queue may grow old in front
+    /// As [`order`](QueueOrder::order), for a stage whose queue may grow old in front
     /// of an open gate.
     pub(crate) fn order_by_room(&self, head_age: Duration) -> Order {
         self.levels.order_by_room(head_age)

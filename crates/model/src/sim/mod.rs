@@ -27,7 +27,7 @@
 //! leaves its place to others. A client that leaves takes its event out of the queue; what runs is
 //! done for nobody and holds its place until then.
 //!
-//! [`park_after`]: tamarisk_control::AdmissionLaw::park_after
+//! [`park_after`]: tamarisk_control::PlaceLimits::park_after
 //!
 //! Over the whole network a law of another kind may stand, a [`GlobalLaw`]: asked about
 //! each request that comes in, told of all stages and of what goes between them, it

@@ -35,7 +35,7 @@ pub(in crate::sim) struct StagePlan {
     pub(in crate::sim) pauses: Intervals,
     /// What is special about what stands behind it.
     pub(in crate::sim) upstream: Option<UpstreamPlan>,
-    /// For each request type, the first of its steps in [`Plan::steps`]. If a batch costs something,
+    /// For each request type, the first of its steps in `Plan::steps`. If a batch costs something,
     /// that is the step before it.
     pub(in crate::sim) first_step: Box<[u32]>,
     /// How many steps before that the first event of a batch begins: one or none.
