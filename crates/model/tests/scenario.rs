@@ -213,7 +213,7 @@ fn laws_are_named_as_in_the_file_of_protect() {
     assert!(error("admission = { law = 'red', queue_min_count = 50 }").starts_with("red: "));
     assert_eq!(
         error("admission = 'codel'\ndropping = 'codel'"),
-        "codel is the admission law already"
+        "codel is already the admission law"
     );
 }
 
