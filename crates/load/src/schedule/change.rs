@@ -192,7 +192,7 @@ mod tests {
             "spike 3@1s",
             "`1s` is not an interval: write START..END, for example `1000@10s..40s`",
         );
-        check("ramp 3@2s..2s", "`3@2s..2s` ends no later than it starts");
+        check("ramp 3@2s..2s", "`3@2s..2s` must end after it starts");
         check(
             "step 3@2",
             "`2` needs a unit: one of ns, us, ms, s, m, h; write for example `200ms` or `1.5s`",
