@@ -79,7 +79,7 @@ fn the_documented_example_says_all_there_is_to_say() {
         ]
     );
 
-    let [crowd, users, visitors] = &scenario.clients[..] else { panic!("three clients") };
+    let [crowd, users, visitors, readers] = &scenario.clients[..] else { panic!("four clients") };
     let rate = Profile::constant(100.0).spike(s(10), s(20), 1000.0).ramp(s(30), s(40), 500.0);
     let gaps = Distribution::Erlang { stages: 4, mean: s(1) };
     assert_eq!(crowd.load, Load::Open { rate: rate.step(s(50), 100.0), gaps });
@@ -94,6 +94,7 @@ fn the_documented_example_says_all_there_is_to_say() {
     let counts = vec![(s(0), 3), (s(10), 1000), (s(20), 3)];
     assert_eq!(*users, Client::new("users", "web", Load::Closed { users: counts, think }));
     assert!(matches!(visitors.load, Load::Sessions { stay, .. } if stay.get() == 0.8));
+    assert_eq!(*readers, Client::poisson("readers", "web", 2.0).calls(20));
 }
 
 #[test]
@@ -129,12 +130,15 @@ fn single(rest: &str) -> String {
 #[test]
 fn the_examples_are_sound_and_can_be_simulated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-    assert!(!files.is_empty());
-    for entry in files {
-        let file = scenario::load(&entry.unwrap().path())
-            .unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
-        Simulation::new(&file.scenario).unwrap();
+    for folder in [folder.join("papers"), folder] {
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> = paths.filter(|path| path.is_file()).collect();
+        assert!(!files.is_empty());
+        for path in files {
+            let file = scenario::load(&path)
+                .unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
+            Simulation::new(&file.scenario).unwrap();
+        }
     }
 }
 

@@ -107,7 +107,7 @@ pub use report::{
     ClassReport, Durations, GlobalReport, GlobalStageReport, Report, StageClassReport, StageReport,
 };
 pub use run::Run;
-pub use run::ledger::FlowCounts;
+pub use run::ledger::{FlowCounts, PageCounts};
 pub use run::ruling::Governor;
 pub use run::simulation::{Simulation, UnknownStage, UnsuitableLaws};
 pub use run::tally::Counts;

@@ -234,3 +234,56 @@ fn each_flow_has_its_accounts() {
     // Ten of 1 and one of 10: (20)² ÷ (11·(10 + 100)) = 0.33.
     assert!((Report::fairness(&report.flows) - 0.33).abs() < 0.03);
 }
+
+#[test]
+fn a_page_is_of_use_only_with_all_of_its_calls() {
+    // One arrival of twenty is rejected.
+    #[derive(Default)]
+    struct OneOfTwenty(u64);
+    impl AdmissionLaw for OneOfTwenty {
+        fn name(&self) -> &'static str {
+            "one-of-twenty"
+        }
+
+        fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+            self.0 += 1;
+            if self.0.is_multiple_of(20) {
+                return Decision::Reject(Rejection::new(Reason::RateExceeded));
+            }
+            Decision::Admit
+        }
+    }
+    let pages = |calls, retry: Retry| {
+        let mut client = Client::poisson("reader", "work", 5.0).calls(calls).retry(retry);
+        client.flows = 7;
+        let scenario = Scenario::new(one_class(), 100 * SECOND).stage(idle_stage()).client(client);
+        let simulation = Simulation::new(&scenario).unwrap();
+        let law = Box::new(OneOfTwenty::default());
+        let report = simulation.start(1).law("work", law).unwrap().finish();
+        let class = &report.classes[0];
+        let first_attempts = class.counts.offered - class.retried;
+        assert!(first_attempts / u64::from(calls) - class.pages.ended <= 1, "all but the last");
+        class.pages.in_time_share()
+    };
+    // Every other page of ten calls is broken, every page of twenty, and none that asks again.
+    assert!((pages(10, Retry::never()) - 0.5).abs() < 0.005);
+    assert!(pages(20, Retry::never()) < 0.005);
+    let again = Retry::backoff(3, Distribution::Constant(MS), 1.0);
+    assert!(pages(20, again) > 0.995);
+}
+
+#[test]
+fn a_page_is_late_if_its_last_call_is() {
+    // One worker, 20 ms a call, target 100 ms: pages of 5 calls are in time, of 6 they are not.
+    let in_time = |calls| {
+        let service = Distribution::Constant(20 * MS);
+        let client = Client::poisson("reader", "work", 0.1).calls(calls);
+        let target = Target::p90(100 * MS).unwrap();
+        let scenario = Scenario::new(Classes::single(target), 1000 * SECOND)
+            .stage(Stage::new("work", 1, service))
+            .client(client);
+        Simulation::new(&scenario).unwrap().run(1).classes[0].pages.in_time_share()
+    };
+    assert!(in_time(5) > 0.97, "{}", in_time(5));
+    assert_eq!(in_time(6), 0.0);
+}

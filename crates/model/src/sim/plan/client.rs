@@ -36,6 +36,9 @@ pub struct Client {
     /// Which share of the requests the first flow sends, if it is not as the others. Open
     /// clients only.
     pub greedy: Option<Ratio>,
+    /// How many requests come at once, as the calls that a page is made of: the page is of use
+    /// only if all of them are answered. 1 unless said. Open clients only.
+    pub calls: u32,
 }
 
 impl Client {
@@ -51,6 +54,7 @@ impl Client {
             patience: None,
             leaves: None,
             greedy: None,
+            calls: 1,
         }
     }
 
@@ -91,6 +95,13 @@ impl Client {
     #[must_use]
     pub fn greedy(mut self, share: Ratio) -> Self {
         self.greedy = Some(share);
+        self
+    }
+
+    /// With so many requests at once, which are of use only together.
+    #[must_use]
+    pub fn calls(mut self, calls: u32) -> Self {
+        self.calls = calls;
         self
     }
 

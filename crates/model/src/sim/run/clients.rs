@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tamarisk_control::ClassId;
+
 use super::calendar::Event;
 use super::job::{Job, NOBODY, Phase};
 use super::watch::{Outcome, Watch};
@@ -78,7 +80,11 @@ impl<W: Watch> Run<'_, W> {
                 let mut job = new_job(client, plan.flow_first + flow, behaviour);
                 job.renew(plan);
                 self.schedule_arrival(client, renewal);
-                self.offer_new(job);
+                if plan.calls > 1 {
+                    self.offer_page(job, plan);
+                } else {
+                    self.offer_new(job);
+                }
             }
             LoadPlan::Trace(arrivals) => {
                 let arrival = arrivals[run.next];
@@ -101,10 +107,34 @@ impl<W: Watch> Run<'_, W> {
 
     #[inline]
     fn offer_new(&mut self, job: Job) {
-        let (class, flow) = (job.class, job.flow);
+        let (class, flow, page) = (job.class, job.flow, job.page);
         match self.insert(job) {
             Some(id) => self.offer(id),
-            None => self.ledger.reject(class, flow),
+            None => {
+                self.ledger.reject(class, flow);
+                self.end_call(class, page, false);
+            }
+        }
+    }
+
+    /// All calls of a page come, `job` the first of them.
+    fn offer_page(&mut self, mut job: Job, plan: &ClientPlan) {
+        job.page = self.pages.begin(self.now, plan.calls);
+        for _ in 1..plan.calls {
+            let mut next = job.clone();
+            next.renew(plan);
+            self.offer_new(std::mem::replace(&mut job, next));
+        }
+        self.offer_new(job);
+    }
+
+    /// A call has ended for good; perhaps with it the page that it was a part of.
+    #[inline]
+    fn end_call(&mut self, class: ClassId, page: u32, is_answered: bool) {
+        if page != NOBODY
+            && let Some(page) = self.pages.end_call(page, is_answered)
+        {
+            self.ledger.end_page(class, page.is_whole, self.now - page.came);
         }
     }
 
@@ -164,6 +194,8 @@ impl<W: Watch> Run<'_, W> {
             }
             self.ledger.give_up(self.jobs[id].class);
         }
+        let Job { class, page, .. } = self.jobs[id];
+        self.end_call(class, page, outcome == Outcome::Completed);
         match &plan.load {
             LoadPlan::Open(_) | LoadPlan::Trace(_) => self.jobs.free(id),
             LoadPlan::Sessions { stay, think, .. } => {
@@ -252,7 +284,7 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         leaves: u64::MAX,
         first_data: u64::MAX,
         visit: 0,
-        class: tamarisk_control::ClassId::DEFAULT,
+        class: ClassId::DEFAULT,
         kind: 0,
         request_type: 0,
         stage: 0,
@@ -260,6 +292,7 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         flow,
         step: 0,
         attempts: 0,
+        page: NOBODY,
         follower: NOBODY,
         at_entry: true,
         phase: Phase::Away,

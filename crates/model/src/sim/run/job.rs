@@ -50,6 +50,8 @@ pub(super) struct Job {
     pub(super) step: u32,
     /// Retries so far.
     pub(super) attempts: u32,
+    /// The page that it is a call of; else [`NOBODY`].
+    pub(super) page: u32,
     /// Who is next in its batch; else [`NOBODY`].
     pub(super) follower: u32,
     /// Whether it has not yet been served at the stage it came in by.

@@ -8,6 +8,7 @@ mod governor;
 mod job;
 pub(in crate::sim) mod ledger;
 mod occupancy;
+mod pages;
 mod queue;
 mod resource;
 pub(in crate::sim) mod ruling;
@@ -28,6 +29,7 @@ use self::global::GlobalRun;
 use self::governor::Displaced;
 use self::job::{Job, Jobs};
 use self::ledger::Ledger;
+use self::pages::Pages;
 use self::resource::ResourceRun;
 use self::stage::StageRun;
 use self::watch::{Seen, Watch, What};
@@ -41,6 +43,7 @@ pub struct Run<'a, W> {
     now: u64,
     calendar: Calendar,
     jobs: Jobs,
+    pages: Pages,
     /// Attempts so far.
     offered: u64,
     pub(in crate::sim) stages: Box<[StageRun]>,

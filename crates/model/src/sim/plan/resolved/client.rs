@@ -17,6 +17,9 @@ use crate::sim::plan::time::nanos;
 /// Retries of one request.
 const ATTEMPTS_MAX: u32 = 1000;
 
+/// Requests of one page: more are a batch job.
+const CALLS_MAX: u32 = 1000;
+
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct ClientPlan {
     pub(in crate::sim) entry: u32,
@@ -29,6 +32,8 @@ pub(in crate::sim) struct ClientPlan {
     pub(in crate::sim) retry: RetryPlan,
     pub(in crate::sim) patience: Option<u64>,
     pub(in crate::sim) leaves: Option<Sampler>,
+    /// How many requests come at once, and are of use together.
+    pub(in crate::sim) calls: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -90,6 +95,10 @@ impl ClientPlan {
         if client.greedy.is_some() && (flows < 2 || !matches!(load, LoadPlan::Open(_))) {
             return Err(ClientProblem::Greedy);
         }
+        let is_open = matches!(load, LoadPlan::Open(_));
+        if client.calls == 0 || client.calls > CALLS_MAX || (client.calls > 1 && !is_open) {
+            return Err(ClientProblem::Calls(client.calls));
+        }
         Ok(Self {
             entry,
             mix: plan_mix(client, scenario, request_types)?,
@@ -100,6 +109,7 @@ impl ClientPlan {
             patience: client.patience.map(nanos),
             leaves,
             greedy: client.greedy.map(Ratio::get),
+            calls: client.calls,
         })
     }
 }
