@@ -13,6 +13,10 @@
 //! from the instant at which it begins: no one can prepare a name that is mistaken
 //! for somebody else's.
 //!
+//! What a client has just had does not count yet, for a sixth of a target: the calls of one page
+//! come at once, and a page of which some calls are rejected because of the others is of use
+//! to nobody.
+//!
 //! Work is charged as it is admitted, by the mean of its class. Attempts that are
 //! rejected cost nothing: they would let one who retries fall ever further behind.
 
@@ -21,17 +25,18 @@ use std::time::Duration;
 use tamarisk_control::Timestamp;
 
 /// Cells in a row. Whoever has two thousandths of all stands out, and one of a
-/// million others is taken for it. Both rows together are 8 KiB.
+/// million others is taken for it. All rows together are 16 KiB.
 const CELLS: usize = 1024;
 
 /// Work is forgotten within so many targets: a burst that fills the whole target
 /// is then a tenth of what a client has that takes everything.
 pub(crate) const MEMORY_TARGETS: u32 = 10;
 
-/// A shorter target counts as so long, so that there is a memory to speak of.
-const TARGET_MIN: Duration = Duration::from_micros(1);
+/// A shorter target counts as so long, so that there is a memory to speak of, and rows age seldom.
+const TARGET_MIN: Duration = Duration::from_micros(100);
 
-/// The unit grows once in such a part of the memory, by 1.6 per cent.
+/// The unit grows once in such a part of the memory, by 1.6 per cent, and what was the latest
+/// counts from then on.
 const AGEING_STEPS: u32 = 64;
 
 /// A unit so large is made 1 again, and the cells with it. Of the 24 bits of a
@@ -49,6 +54,8 @@ pub(crate) const SHARE_MIN: f64 = STANDS_OUT / CELLS as f64;
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     rows: Box<[[f32; CELLS]; 2]>,
+    /// What was added since the rows have last aged.
+    latest: Box<[[f32; CELLS]; 2]>,
     /// What is added for a second of work.
     unit: f64,
     /// What has been added to each row …
@@ -67,6 +74,7 @@ impl Clients {
     pub(crate) fn new(target: Duration) -> Self {
         Self {
             rows: Box::new([[0.0; CELLS]; 2]),
+            latest: Box::new([[0.0; CELLS]; 2]),
             unit: 1.0,
             total: 0.0,
             events: 0.0,
@@ -109,9 +117,9 @@ impl Clients {
         }
         let [first, second] = self.cells(flow);
         // Only the lesser cell is believed, so the greater needs no more than that.
-        let had = (self.rows[0][first].min(self.rows[1][second]) + added as f32).max(0.0);
-        self.rows[0][first] = self.rows[0][first].max(had);
-        self.rows[1][second] = self.rows[1][second].max(had);
+        let had = (self.latest[0][first].min(self.latest[1][second]) + added as f32).max(0.0);
+        self.latest[0][first] = self.latest[0][first].max(had);
+        self.latest[1][second] = self.latest[1][second].max(had);
     }
 
     /// The part that the client of `flow` has had of all that clients have had; zero
@@ -131,7 +139,7 @@ impl Clients {
 
     #[cold]
     fn begin(&mut self, now: Timestamp) {
-        self.rows.iter_mut().for_each(|row| row.fill(0.0));
+        self.rows.iter_mut().chain(&mut *self.latest).for_each(|row| row.fill(0.0));
         (self.unit, self.total, self.events) = (1.0, 0.0, 0.0);
         (self.aged, self.salt) = (now, now.as_nanos());
     }
@@ -141,7 +149,17 @@ impl Clients {
         let elapsed = now.since(self.aged);
         if elapsed >= self.memory / AGEING_STEPS {
             self.aged = now;
+            self.add_latest();
             self.grow_unit(elapsed.as_secs_f64() / self.memory.as_secs_f64());
+        }
+    }
+
+    /// What was the latest counts from now on.
+    #[cold]
+    fn add_latest(&mut self) {
+        let rows = self.rows.iter_mut().flatten();
+        for (had, latest) in rows.zip(self.latest.iter_mut().flatten()) {
+            *had += std::mem::take(latest);
         }
     }
 
@@ -190,6 +208,12 @@ mod tests {
         Timestamp::ZERO + MS * u32::try_from(millis).unwrap()
     }
 
+    /// The share of `flow` once the latest counts.
+    fn share_of(clients: &mut Clients, now: Timestamp, flow: u64) -> f64 {
+        clients.add_latest();
+        clients.share(now, flow)
+    }
+
     /// As others use it: ten events, each of another client.
     fn charge_others(clients: &mut Clients, now: Timestamp) {
         (100..110).for_each(|flow| clients.charge(now, flow, 0.1));
@@ -199,15 +223,19 @@ mod tests {
     fn without_an_overload_nobody_is_counted() {
         let mut clients = Clients::new(1000 * MS);
         clients.charge(at(1), 7, 1.0);
-        assert_eq!(clients.share(at(1), 7), 0.0);
+        assert_eq!(share_of(&mut clients, at(1), 7), 0.0);
         clients.on_rejection(at(1000));
         charge_others(&mut clients, at(1000));
         clients.charge(at(1000), 7, 1.0);
-        assert_eq!(clients.share(at(1000), 7), 0.5);
-        assert_eq!(clients.share(at(11_000), 7), 0.0, "ten targets after the last rejection");
+        assert_eq!(share_of(&mut clients, at(1000), 7), 0.5);
+        assert_eq!(
+            share_of(&mut clients, at(11_000), 7),
+            0.0,
+            "ten targets after the last rejection"
+        );
         clients.on_rejection(at(20_000));
         charge_others(&mut clients, at(20_000));
-        assert_eq!(clients.share(at(20_000), 7), 0.0, "the next overload");
+        assert_eq!(share_of(&mut clients, at(20_000), 7), 0.0, "the next overload");
     }
 
     #[test]
@@ -219,9 +247,9 @@ mod tests {
                 clients.charge(at(1000), 1, 0.01);
             }
         }
-        let share = clients.share(at(1000), 1);
+        let share = share_of(&mut clients, at(1000), 1);
         assert!((0.047..0.05).contains(&share), "5000 of 105 000, and some more: {share}");
-        let others = (0..100_000).filter(|event| clients.share(at(1000), 2 + event) > 0.0);
+        let others = (0..100_000).filter(|event| share_of(&mut clients, at(1000), 2 + event) > 0.0);
         assert!(others.count() <= 1);
     }
 
@@ -232,11 +260,11 @@ mod tests {
         clients.charge(at(1000), 1, 1.0);
         charge_others(&mut clients, at(11_000));
         // A memory ago: 1 ÷ e of what is charged now.
-        let share = clients.share(at(11_000), 1);
+        let share = share_of(&mut clients, at(11_000), 1);
         assert!((share - 1.0 / (1.0 + std::f64::consts::E)).abs() < 1e-4, "{share}");
         (12..400).for_each(|second| charge_others(&mut clients, at(1000 * second)));
-        assert_eq!(clients.share(at(400_000), 1), 0.0);
-        let share: f64 = (100..110).map(|flow| clients.share(at(400_000), flow)).sum();
+        assert_eq!(share_of(&mut clients, at(400_000), 1), 0.0);
+        let share: f64 = (100..110).map(|flow| share_of(&mut clients, at(400_000), flow)).sum();
         assert!((share - 1.0).abs() < 1e-3, "{share}");
     }
 
@@ -245,8 +273,8 @@ mod tests {
         let mut clients = clients();
         clients.charge(at(1000), 1, 0.1);
         clients.charge(at(1000), 0, 5.0);
-        assert_eq!(clients.share(at(1000), 1), 0.0);
-        assert_eq!(clients.share(at(1000), 0), 0.0);
+        assert_eq!(share_of(&mut clients, at(1000), 1), 0.0);
+        assert_eq!(share_of(&mut clients, at(1000), 0), 0.0);
     }
 
     #[test]
@@ -254,7 +282,7 @@ mod tests {
         let mut clients = clients();
         (0..30).for_each(|_| clients.charge(at(1000), 0, 0.1));
         (0..10).for_each(|_| clients.charge(at(1000), 1, 0.1));
-        assert!((clients.share(at(1000), 1) - 0.25).abs() < 1e-6);
+        assert!((share_of(&mut clients, at(1000), 1) - 0.25).abs() < 1e-6);
     }
 
     #[test]
@@ -262,9 +290,22 @@ mod tests {
         let mut clients = clients();
         charge_others(&mut clients, at(1000));
         clients.charge(at(1000), 1, 1.0);
-        assert_eq!(clients.share(at(0), 1), 0.5);
+        assert_eq!(share_of(&mut clients, at(0), 1), 0.5);
         clients.counts_until = Timestamp::MAX;
         charge_others(&mut clients, Timestamp::from_nanos(u64::MAX - 1));
-        assert_eq!(clients.share(at(1000), 1), 0.0);
+        assert_eq!(share_of(&mut clients, at(1000), 1), 0.0);
+    }
+
+    #[test]
+    fn a_burst_is_judged_by_what_its_client_has_had_before() {
+        let mut clients = clients();
+        charge_others(&mut clients, at(1000));
+        for _ in 0..20 {
+            assert_eq!(clients.share(at(1000), 1), 0.0);
+            clients.charge(at(1000), 1, 0.1);
+        }
+        // A 64th of ten seconds on, the next event makes it count.
+        clients.charge(at(1157), 2, 0.1);
+        assert!(clients.share(at(1157), 1) > 0.6);
     }
 }
