@@ -75,6 +75,7 @@ impl Simulation {
             visits: 0,
             displaced: Displaced::default(),
             watch: (),
+            window: 0..0,
         }
     }
 }
@@ -140,7 +141,8 @@ impl<'a, W: Watch> Run<'a, W> {
     /// With `watch` told of all that happens.
     pub fn watch<V: Watch>(self, watch: V) -> Run<'a, V> {
         let Self { plan, seed, now, calendar, jobs, offered, .. } = self;
-        let Self { stages, resources, clients, ledger, global, visits, displaced, .. } = self;
+        let Self { stages, resources, clients, ledger, global, visits, displaced, window, .. } =
+            self;
         Run {
             plan,
             seed,
@@ -156,6 +158,7 @@ impl<'a, W: Watch> Run<'a, W> {
             visits,
             displaced,
             watch,
+            window,
         }
     }
 }
