@@ -3,6 +3,7 @@
 use super::{AdmissionEntry, entry};
 use crate::fair::{Form, SelectiveDropperConstants, SelfTuningConstants};
 use crate::opaque_upstream::OpaqueUpstreamConstants;
+use crate::plain_queue::PlainQueueConstants;
 use crate::practice::RedConstants;
 use crate::predict_gate_trim::PredictGateTrimConstants;
 use crate::rate_limit::RateLimitConstants;
@@ -11,8 +12,9 @@ use crate::threshold::ThresholdConstants;
 use crate::work_limit::WorkLimitConstants;
 use crate::{
     AdaptiveLifo, Allowance, Bouncer, Codel, CpuShedding, Dagor, Gradient2, MinRttGradient,
-    MovingDropper, MulticlassBuilder, OpaqueUpstream, Open, PiShedding, PredictGateTrim, RateLimit,
-    Red, ResponseTime, SelectiveDropper, SelfTuning, ServiceCodel, Threshold, Vegas, WorkLimit,
+    MovingDropper, MulticlassBuilder, OpaqueUpstream, Open, PiShedding, PlainQueue,
+    PredictGateTrim, RateLimit, Red, ResponseTime, SelectiveDropper, SelfTuning, ServiceCodel,
+    Threshold, Vegas, WorkLimit,
 };
 
 /// Every admission law that ships, the default first.
@@ -41,6 +43,11 @@ pub const ADMISSION: &[AdmissionEntry] = &[
         "threshold",
         "drop-tail: a bound on the queue's length",
         |_, its: ThresholdConstants| Threshold::new(its.queued_count)
+    ),
+    entry!(
+        "plain-queue",
+        "a bound on the queue by the target and the mean service, and late ones are dropped",
+        |classes, its: PlainQueueConstants| PlainQueue::with(classes, its.wait_ratio)
     ),
     entry!("rate-limit", "a fixed rate for all events together", |_, its: RateLimitConstants| {
         RateLimit::total(Allowance { rate: its.rate_per_second, burst: its.burst_count })?
