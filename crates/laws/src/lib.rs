@@ -48,7 +48,7 @@
 //! ```
 //!
 //! # Modules, in reading order
-//! - [`open`], [`threshold`], [`token_bucket`], [`rate_limit`]: the simplest laws.
+//! - [`open`], [`threshold`], [`plain_queue`], [`token_bucket`], [`rate_limit`]: the simplest laws.
 //! - [`response_time`]: the papers' controller; [`multiclass`]: its form that rejects lower classes first.
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
 //! - [`opaque_upstream`]: its form for a proxy.
@@ -70,6 +70,7 @@ mod observation_window;
 pub mod opaque_upstream;
 pub mod open;
 mod period_samples;
+pub mod plain_queue;
 pub mod practice;
 pub mod predict_gate_trim;
 mod promise;
@@ -92,6 +93,7 @@ pub use fair::{
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;
+pub use plain_queue::PlainQueue;
 pub use practice::{
     AdaptiveLifo, Bouncer, Codel, CpuShedding, Dagor, Gradient2, InvalidLimitRange,
     InvalidQueueDelay, InvalidRed, LimitRange, MinRttGradient, PiShedding, QueueDelay, Red,

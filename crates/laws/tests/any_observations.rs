@@ -309,8 +309,9 @@ proptest! {
     }
 
     #[test]
-    fn threshold_and_open_answer_anything(operations in operations()) {
+    fn the_simplest_laws_answer_anything(operations in operations()) {
         check(|_| Box::new(Threshold::new(10)), &operations);
+        check(|classes| Box::new(PlainQueue::new(classes)), &operations);
         check(|_| Box::new(Open), &operations);
     }
 

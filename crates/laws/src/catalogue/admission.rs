@@ -3,7 +3,11 @@
 use super::{AdmissionEntry, entry};
 use crate::fair::{Form, SelectiveDropperConstants, SelfTuningConstants};
 use crate::opaque_upstream::OpaqueUpstreamConstants;
-use crate::practice::RedConstants;
+use crate::plain_queue::PlainQueueConstants;
+use crate::practice::{
+    DagorConstants, Gradient2Constants, MinRttGradientConstants, QueueDelayConstants, RedConstants,
+    VegasConstants,
+};
 use crate::predict_gate_trim::PredictGateTrimConstants;
 use crate::rate_limit::RateLimitConstants;
 use crate::response_time::ResponseTimeConstants;
@@ -11,8 +15,9 @@ use crate::threshold::ThresholdConstants;
 use crate::work_limit::WorkLimitConstants;
 use crate::{
     AdaptiveLifo, Allowance, Bouncer, Codel, CpuShedding, Dagor, Gradient2, MinRttGradient,
-    MovingDropper, MulticlassBuilder, OpaqueUpstream, Open, PiShedding, PredictGateTrim, RateLimit,
-    Red, ResponseTime, SelectiveDropper, SelfTuning, ServiceCodel, Threshold, Vegas, WorkLimit,
+    MovingDropper, MulticlassBuilder, OpaqueUpstream, Open, PiShedding, PlainQueue,
+    PredictGateTrim, QueueDelay, RateLimit, Red, ResponseTime, SelectiveDropper, SelfTuning,
+    ServiceCodel, Threshold, Vegas, WorkLimit,
 };
 
 /// Every admission law that ships, the default first.
@@ -41,6 +46,11 @@ pub const ADMISSION: &[AdmissionEntry] = &[
         "threshold",
         "drop-tail: a bound on the queue's length",
         |_, its: ThresholdConstants| Threshold::new(its.queued_count)
+    ),
+    entry!(
+        "plain-queue",
+        "a bound on the queue by the target and the mean service, and late ones are dropped",
+        |classes, its: PlainQueueConstants| PlainQueue::with(classes, its.wait_ratio)
     ),
     entry!("rate-limit", "a fixed rate for all events together", |_, its: RateLimitConstants| {
         RateLimit::total(Allowance { rate: its.rate_per_second, burst: its.burst_count })?
@@ -93,29 +103,45 @@ pub const ADMISSION: &[AdmissionEntry] = &[
     entry!("moving-dropper", "the same, by departure rate and queue length", |classes| {
         MovingDropper::new(classes)
     }),
-    entry!("codel", "drops now and then while the least wait stays high [RFC8289]", |_| {
-        Codel::new()
+    entry!(
+        "codel",
+        "drops now and then while the least wait stays high [RFC8289]",
+        |_, its: QueueDelayConstants| Codel::with(QueueDelay::of(&its)?)
+    ),
+    entry!(
+        "service-codel",
+        "drops what waited too long while a queue stands",
+        |_, its: QueueDelayConstants| ServiceCodel::with(QueueDelay::of(&its)?)
+    ),
+    entry!("adaptive-lifo", "the same, newest first", |_, its: QueueDelayConstants| {
+        AdaptiveLifo::with(QueueDelay::of(&its)?)
     }),
-    entry!("service-codel", "drops what waited too long while a queue stands", |_| {
-        ServiceCodel::new()
-    }),
-    entry!("adaptive-lifo", "the same, newest first", |_| AdaptiveLifo::new()),
     entry!("red", "rejects a share that grows with the smoothed queue", |_, its: RedConstants| {
         Red::builder().constants(its).build()?
     }),
-    entry!("vegas", "a limit in flight by best and present response time", |_| Vegas::new()),
-    entry!("gradient2", "a limit in flight by usual and present response time", |_| {
-        Gradient2::new()
-    }),
-    entry!("min-rtt-gradient", "a limit in flight by a measured least response time", |_| {
-        MinRttGradient::new()
-    }),
+    entry!(
+        "vegas",
+        "a limit in flight by best and present response time",
+        |_, its: VegasConstants| Vegas::of(&its)?
+    ),
+    entry!(
+        "gradient2",
+        "a limit in flight by usual and present response time",
+        |_, its: Gradient2Constants| Gradient2::of(&its)?
+    ),
+    entry!(
+        "min-rtt-gradient",
+        "a limit in flight by a measured least response time",
+        |_, its: MinRttGradientConstants| MinRttGradient::of(&its)?
+    ),
     entry!("pi-shedding", "rejects the least important by a PI loop on the queue", |classes| {
         PiShedding::new(classes)
     }),
-    entry!("dagor", "rejects the least important while the mean wait is high", |classes| {
-        Dagor::new(classes)
-    }),
+    entry!(
+        "dagor",
+        "rejects the least important while the mean wait is high",
+        |classes, its: DagorConstants| Dagor::with(classes, its.wait_max_seconds, 0)
+    ),
     entry!("cpu-shedding", "a limit in flight while the CPU is busy", |_| CpuShedding::new()),
     entry!("bouncer", "rejects what is predicted to be late, without feedback", |classes| {
         Bouncer::new(classes)

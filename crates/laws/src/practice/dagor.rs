@@ -42,9 +42,15 @@ use tamarisk_control::{
 };
 
 use super::cohorts::Cohorts;
+use crate::constants::constants;
 
-/// A window with a longer mean wait is overloaded [DAGOR18 §4.1].
-const DELAY_MAX: Duration = Duration::from_millis(20);
+constants! {
+    /// Of [`Dagor`] [DAGOR18 §4.1].
+    pub(crate) struct DagorConstants {
+        /// a period with a longer mean wait is overloaded
+        wait_max_seconds: Duration = 0.02 in 0.000_001..=3600.0,
+    }
+}
 
 /// When a window ends [DAGOR18 §4.2].
 const WINDOW: Duration = Duration::from_secs(1);
@@ -108,7 +114,7 @@ impl Window {
 impl Dagor {
     /// With the published constants.
     pub fn new(classes: &Classes) -> Self {
-        Self::with(classes, DELAY_MAX, 0)
+        Self::with(classes, DagorConstants::default().wait_max_seconds, 0)
     }
 
     /// With another mean wait from which on the service is overloaded, and another

@@ -38,10 +38,20 @@ use tamarisk_control::{
     Timestamp,
 };
 
-use super::limit_range::{LimitRange, admit_below, inside};
+use super::limit_range::{InvalidLimitRange, LimitRange, admit_below, inside};
+use crate::constants::constants;
 
-/// `minLimit`, `initialLimit`, `maxConcurrency`.
-const RANGE: LimitRange = LimitRange::of(20, 20, 200);
+constants! {
+    /// Of [`Gradient2`]: `minLimit`, `initialLimit`, `maxConcurrency`.
+    pub(crate) struct Gradient2Constants {
+        /// least limit
+        limit_min_count: Concurrency = 20.0 in 1.0..=1e6,
+        /// first limit
+        limit_initial_count: Concurrency = 20.0 in 1.0..=1e6,
+        /// greatest limit
+        limit_max_count: Concurrency = 200.0 in 1.0..=1e6,
+    }
+}
 
 /// `smoothing`: how much of the new limit is taken at once.
 const SMOOTHING: f64 = 0.2;
@@ -109,7 +119,13 @@ impl LongTerm {
 impl Gradient2 {
     /// With the published constants.
     pub fn new() -> Self {
-        Self::with(RANGE)
+        Self::of(&Gradient2Constants::default()).expect("the published bounds are in order")
+    }
+
+    /// With the bounds that `its` say.
+    pub(crate) fn of(its: &Gradient2Constants) -> Result<Self, InvalidLimitRange> {
+        LimitRange::new(its.limit_min_count, its.limit_initial_count, its.limit_max_count)
+            .map(Self::with)
     }
 
     /// With bounds of one's own for the limit.

@@ -43,11 +43,21 @@ use tamarisk_control::{
 };
 
 use super::draws::Draws;
-use super::limit_range::{LimitRange, admit_below};
+use super::limit_range::{InvalidLimitRange, LimitRange, admit_below};
+use crate::constants::constants;
 use crate::period_samples::PeriodSamples;
 
-/// `min_concurrency` and `max_concurrency_limit`; it begins at the least.
-const RANGE: LimitRange = LimitRange::of(3, 3, 1000);
+constants! {
+    /// Of [`MinRttGradient`]: `min_concurrency` and `max_concurrency_limit`; it begins at the least.
+    pub(crate) struct MinRttGradientConstants {
+        /// least limit
+        limit_min_count: Concurrency = 3.0 in 1.0..=1e6,
+        /// first limit
+        limit_initial_count: Concurrency = 3.0 in 1.0..=1e6,
+        /// greatest limit
+        limit_max_count: Concurrency = 1000.0 in 1.0..=1e6,
+    }
+}
 
 /// `buffer`: minRTT is taken to be so many times as long as measured.
 const BUFFER: f64 = 1.25;
@@ -99,7 +109,13 @@ pub struct MinRttGradient {
 impl MinRttGradient {
     /// With the published constants.
     pub fn new() -> Self {
-        Self::with(RANGE)
+        Self::of(&MinRttGradientConstants::default()).expect("the published bounds are in order")
+    }
+
+    /// With the bounds that `its` say.
+    pub(crate) fn of(its: &MinRttGradientConstants) -> Result<Self, InvalidLimitRange> {
+        LimitRange::new(its.limit_min_count, its.limit_initial_count, its.limit_max_count)
+            .map(Self::with)
     }
 
     /// With bounds of one's own for the limit; it is at its least while minRTT is

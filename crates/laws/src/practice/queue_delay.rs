@@ -2,6 +2,18 @@
 
 use std::time::Duration;
 
+use crate::constants::constants;
+
+constants! {
+    /// Of the CoDel family: [`QueueDelay::PUBLISHED`].
+    pub(crate) struct QueueDelayConstants {
+        /// acceptable wait while a queue stands
+        wait_target_seconds: Duration = 0.005 in 0.000_001..=3600.0,
+        /// after this time a queue counts as standing
+        interval_seconds: Duration = 0.1 in 0.000_01..=36000.0,
+    }
+}
+
 /// How long an event may wait in a queue that stands, and how long a queue must
 /// have stood to count as standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +47,20 @@ impl QueueDelay {
         }
         Ok(Self { target, interval })
     }
+
+    pub(crate) fn of(its: &QueueDelayConstants) -> Result<Self, InvalidQueueDelay> {
+        Self::new(its.wait_target_seconds, its.interval_seconds)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_constants_of_the_catalogue_are_the_published_times() {
+        assert_eq!(QueueDelay::of(&QueueDelayConstants::default()), Ok(QueueDelay::PUBLISHED));
+    }
 
     #[test]
     fn a_target_is_positive_and_below_the_interval() {

@@ -36,10 +36,20 @@ use tamarisk_control::{
 };
 
 use super::draws::Draws;
-use super::limit_range::{LimitRange, admit_below, inside};
+use super::limit_range::{InvalidLimitRange, LimitRange, admit_below, inside};
+use crate::constants::constants;
 
-/// `initialLimit` and `maxConcurrency`; a limit below one would end all.
-const RANGE: LimitRange = LimitRange::of(1, 20, 1000);
+constants! {
+    /// Of [`Vegas`]: `initialLimit` and `maxConcurrency`; a limit below one would end all.
+    pub(crate) struct VegasConstants {
+        /// least limit
+        limit_min_count: Concurrency = 1.0 in 1.0..=1e6,
+        /// first limit
+        limit_initial_count: Concurrency = 20.0 in 1.0..=1e6,
+        /// greatest limit
+        limit_max_count: Concurrency = 1000.0 in 1.0..=1e6,
+    }
+}
 
 /// `probeMultiplier`: r₀ is measured anew after about so many times L answers.
 const PROBE_LIMITS: f64 = 30.0;
@@ -69,7 +79,13 @@ pub struct Vegas {
 impl Vegas {
     /// With the published constants.
     pub fn new() -> Self {
-        Self::with(RANGE)
+        Self::of(&VegasConstants::default()).expect("the published bounds are in order")
+    }
+
+    /// With the bounds that `its` say.
+    pub(crate) fn of(its: &VegasConstants) -> Result<Self, InvalidLimitRange> {
+        LimitRange::new(its.limit_min_count, its.limit_initial_count, its.limit_max_count)
+            .map(Self::with)
     }
 
     /// With bounds of one's own for the limit.

@@ -104,7 +104,8 @@ pub use plan::speed::{InvalidSpeed, Speed};
 pub use plan::stage::{Discipline, KindAt, Route, Stage, Step};
 pub use report::confidence::Estimate;
 pub use report::{
-    ClassReport, Durations, GlobalReport, GlobalStageReport, Report, StageClassReport, StageReport,
+    ClassReport, Durations, GlobalReport, GlobalStageReport, InvalidWindow, Report,
+    StageClassReport, StageReport,
 };
 pub use run::Run;
 pub use run::ledger::{FlowCounts, PageCounts};

@@ -14,6 +14,7 @@ mod laws;
 mod networks;
 mod slow_laws;
 mod upstream;
+mod windows;
 
 use std::time::Duration;
 

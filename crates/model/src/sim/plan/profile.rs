@@ -1,5 +1,6 @@
 //! Values that change with time: an arrival rate, a slow-down.
 
+use std::ops::Range;
 use std::time::Duration;
 
 /// Straight lines between points in time; before the first point and after the last
@@ -66,6 +67,35 @@ impl Profile {
     pub fn spike(self, from: Duration, to: Duration, value: f64) -> Self {
         let before = self.last();
         self.step(from, value).step(to, before)
+    }
+
+    /// Its value at the beginning until `from`, and from there on what it is in `part`, so many times
+    /// in succession.
+    ///
+    /// # Examples
+    /// A minute of which twenty seconds are busy, three times after ten quiet minutes:
+    /// ```
+    /// use std::time::Duration;
+    /// use tamarisk_model::sim::Profile;
+    ///
+    /// let at = Duration::from_secs;
+    /// let minute = Profile::constant(100.0).spike(at(10), at(30), 500.0);
+    /// let profile = minute.repeated(at(0)..at(60), at(600), 3);
+    /// assert_eq!(profile.value(at(609)), 100.0);
+    /// assert_eq!(profile.value(at(735)), 500.0);
+    /// ```
+    #[must_use]
+    pub fn repeated(&self, part: Range<Duration>, from: Duration, times: u32) -> Self {
+        let length = part.end.saturating_sub(part.start);
+        let mut repeated = Self::constant(self.value(Duration::ZERO));
+        for round in 0..times {
+            let start = from + round * length;
+            repeated = repeated.step(start, self.value(part.start));
+            let within = self.points.iter().filter(|(at, _)| part.start < *at && *at <= part.end);
+            repeated.points.extend(within.map(|&(at, value)| (start + (at - part.start), value)));
+            repeated.points.push((start + length, self.value(part.end)));
+        }
+        repeated
     }
 
     /// What it is at `at`; after a jump at that very time.
@@ -206,6 +236,28 @@ mod tests {
             assert_eq!(profile.value(at), expected, "{at:?}");
             assert_eq!(curve.value(at.as_nanos() as u64), expected, "{at:?}");
         }
+    }
+
+    #[test]
+    fn a_part_that_is_repeated_is_the_same_each_time() {
+        // 1, from 2 s to 4 s up to 5, at 6 s back to 1, and at 7 s to 9.
+        let profile = Profile::constant(1.0).ramp(2 * S, 4 * S, 5.0).step(6 * S, 1.0);
+        let repeated = profile.step(7 * S, 9.0).repeated(3 * S..7 * S, 10 * S, 2);
+        let points =
+            [(0, 1.0), (9, 1.0), (10, 3.0), (11, 5.0), (12, 5.0), (13, 1.0), (14, 3.0), (15, 5.0)];
+        for (at, expected) in points.into_iter().chain([(17, 1.0), (18, 9.0), (30, 9.0)]) {
+            assert_eq!(repeated.value(at * S), expected, "{at} s");
+        }
+        // The quiet time, and twice (3 + 5)/2 + 2·5 + 1.
+        let curve = repeated.curve().unwrap();
+        let reached = curve.reach(0, 10.0 + 2.0 * 15.0 + 9.0).unwrap();
+        assert!(reached.abs_diff(19_000_000_000) < 10, "{reached}");
+    }
+
+    #[test]
+    fn what_is_repeated_never_is_as_at_the_beginning() {
+        let profile = Profile::constant(1.0).step(S, 2.0);
+        assert_eq!(profile.repeated(S..2 * S, S, 0), Profile::constant(1.0));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub(in crate::sim) mod confidence;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use tamarisk_control::global::Share;
@@ -9,6 +10,7 @@ use tamarisk_control::{AdmissionLaw, ClassId, Classes, Reason, Target};
 
 use self::confidence::Estimate;
 use crate::sim::plan::resolved::Plan;
+use crate::sim::plan::time::nanos;
 use crate::sim::run::Run;
 use crate::sim::run::global::GlobalRun;
 use crate::sim::run::ledger::{ClassTally, FlowCounts, PageCounts, StageBase};
@@ -186,20 +188,83 @@ impl Simulation {
 }
 
 impl<W: Watch> Run<'_, W> {
-    /// Runs to the end of the scenario's time.
+    /// Runs to the end of the scenario's time, and reports what was measured after the
+    /// warm-up.
     pub fn finish(mut self) -> Report {
-        self.run_to_end();
+        let Plan { warm_up, end, .. } = *self.plan;
+        self.begin();
+        self.measure(warm_up..end);
         Report::new(&self)
     }
+
+    /// Runs to the end of the last of `windows`, and reports each of them by itself, instead of
+    /// what follows the warm-up: what was before it counts for nothing but the state it left.
+    /// Times count from the beginning of the run; what a window has at its end is the
+    /// next one's where they adjoin.
+    ///
+    /// # Errors
+    /// [`InvalidWindow`] if one is empty, begins before the end of the one before, or ends after
+    /// the scenario.
+    ///
+    /// # Examples
+    /// The first ten seconds of an overload, and the minute after them:
+    /// ```
+    /// use std::time::Duration;
+    /// use tamarisk_control::{Classes, Target};
+    /// use tamarisk_laws::PredictGateTrim;
+    /// use tamarisk_model::sim::{Client, Distribution, Scenario, Simulation, Stage};
+    ///
+    /// let classes = Classes::single(Target::p90(Duration::from_millis(200))?);
+    /// let service = Distribution::Exponential(Duration::from_millis(10));
+    /// let scenario = Scenario::new(classes.clone(), Duration::from_secs(70))
+    ///     .stage(Stage::new("work", 1, service))
+    ///     .client(Client::poisson("users", "work", 200.0));
+    /// let simulation = Simulation::new(&scenario)?;
+    ///
+    /// let law = Box::new(PredictGateTrim::new(&classes));
+    /// let at = Duration::from_secs;
+    /// let reports = simulation.start(1).law("work", law)?.windows(&[at(0)..at(10), at(10)..at(70)])?;
+    /// assert!(reports[1].classes[0].goodput() > 90.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn windows(mut self, windows: &[Range<Duration>]) -> Result<Vec<Report>, InvalidWindow> {
+        let mut earliest = Duration::ZERO;
+        for window in windows {
+            let is_late = nanos(window.end) > self.plan.end;
+            if window.start < earliest || window.is_empty() || is_late {
+                let scenario = Duration::from_nanos(self.plan.end);
+                return Err(InvalidWindow { window: window.clone(), earliest, scenario });
+            }
+            earliest = window.end;
+        }
+        self.begin();
+        let report = |window: &Range<Duration>| {
+            self.measure(nanos(window.start)..nanos(window.end));
+            Report::new(&self)
+        };
+        Ok(windows.iter().map(report).collect())
+    }
+}
+
+/// Why a part of a run's time cannot be measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "cannot measure from {:?} until {:?}: a window lies between {earliest:?}, where the one before \
+     it ends, and {scenario:?}, where the scenario ends",
+    window.start, window.end
+)]
+pub struct InvalidWindow {
+    window: Range<Duration>,
+    earliest: Duration,
+    scenario: Duration,
 }
 
 impl Report {
     pub(in crate::sim) fn new<W>(run: &Run<'_, W>) -> Self {
-        let Plan { end, warm_up, .. } = *run.plan;
         let counted = run.stages.iter().flat_map(|stage| &stage.classes);
         Self {
             seed: run.seed,
-            measured: Duration::from_nanos(end - warm_up),
+            measured: Duration::from_nanos(run.window.end - run.window.start),
             events: counted.map(|tally| tally.counts.offered + tally.counts.completed).sum(),
             classes: class_reports(run),
             stages: stage_reports(run),
@@ -227,7 +292,7 @@ fn global_report(global: &GlobalRun) -> GlobalReport {
 }
 
 fn class_reports<W>(run: &Run<'_, W>) -> Vec<ClassReport> {
-    let seconds = (run.plan.end - run.plan.warm_up) as f64 / 1e9;
+    let seconds = (run.window.end - run.window.start) as f64 / 1e9;
     let batch_seconds = seconds / f64::from(run.plan.batches);
     let report = |(name, base, tally): (&String, &Counts, &ClassTally)| ClassReport {
         name: name.clone(),
@@ -253,19 +318,20 @@ fn class_reports<W>(run: &Run<'_, W>) -> Vec<ClassReport> {
 }
 
 fn stage_reports<W>(run: &Run<'_, W>) -> Vec<StageReport> {
-    let span = (run.plan.end - run.plan.warm_up) as f64;
+    let end = run.window.end;
+    let span = (end - run.window.start) as f64;
     let mean = |area: i128, base: i128| (area - base) as f64 / span;
     let report = |(index, (stage, base)): (usize, (&StageRun, &StageBase))| StageReport {
         name: run.plan.stages[index].name.clone(),
         law: stage.ruling.admission().name(),
         readings: readings(stage.ruling.admission()),
         slow_laws: stage.ruling.slow_names(),
-        workers: (stage.courses.workers.area(run.plan.end) - base.knobs[0]) / span,
-        batch: (stage.courses.batch.area(run.plan.end) - base.knobs[1]) / span,
-        quality: (stage.courses.quality.area(run.plan.end) - base.knobs[2]) / span,
-        running: mean(stage.inside.running.area(run.plan.end), base.running),
-        parked: mean(stage.inside.parked.area(run.plan.end), base.parked),
-        queued: mean(stage.inside.queued.area(run.plan.end), base.queued),
+        workers: (stage.courses.workers.area(end) - base.knobs[0]) / span,
+        batch: (stage.courses.batch.area(end) - base.knobs[1]) / span,
+        quality: (stage.courses.quality.area(end) - base.knobs[2]) / span,
+        running: mean(stage.inside.running.area(end), base.running),
+        parked: mean(stage.inside.parked.area(end), base.parked),
+        queued: mean(stage.inside.queued.area(end), base.queued),
         rejections: stage.reasons.clone(),
         classes: stage_class_reports(run.plan, stage, base),
     };

@@ -41,9 +41,9 @@ impl Calendar {
         }
     }
 
-    /// Takes out what happens next, and when.
+    /// Takes out what happens next, and when, if it happens before `end`.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<(u64, u32)> {
+    pub(super) fn pop_before(&mut self, end: u64) -> Option<(u64, u32)> {
         if self.taken {
             self.taken = false;
             let last = self.entries.pop()?;
@@ -52,8 +52,12 @@ impl Calendar {
             }
         }
         let &root = self.entries.first()?;
+        let nanos = (root >> (COUNT_BITS + WHAT_BITS)) as u64;
+        if nanos >= end {
+            return None;
+        }
         self.taken = true;
-        Some(((root >> (COUNT_BITS + WHAT_BITS)) as u64, root as u32))
+        Some((nanos, root as u32))
     }
 
     /// Puts `entry` in the place of the root, and down to where it belongs.
@@ -188,20 +192,20 @@ mod tests {
             calendar.push(7, what);
         }
         calendar.push(2, 8);
-        let order: Vec<_> = std::iter::from_fn(|| calendar.pop()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| calendar.pop_before(8)).collect();
         assert_eq!(order, [(2, 8), (7, 5), (7, 3), (7, 9), (7, 1)]);
-        assert_eq!(calendar.pop(), None);
+        assert_eq!(calendar.pop_before(u64::MAX), None);
     }
 
     proptest! {
         /// Against a sorted list.
         #[test]
         fn entries_come_out_as_from_a_sorted_list(
-            operations in prop::collection::vec(prop::option::of(0u64..50), 0..400),
+            operations in prop::collection::vec((prop::option::of(0u64..50), 0u64..60), 0..400),
         ) {
             let mut calendar = Calendar::default();
             let mut model: Vec<(u64, u32)> = Vec::new();
-            for (index, operation) in operations.into_iter().enumerate() {
+            for (index, (operation, end)) in operations.into_iter().enumerate() {
                 match operation {
                     Some(nanos) => {
                         let place = model.partition_point(|&(other, _)| other <= nanos);
@@ -209,8 +213,9 @@ mod tests {
                         calendar.push(nanos, index as u32);
                     }
                     None => {
-                        let expected = (!model.is_empty()).then(|| model.remove(0));
-                        prop_assert_eq!(calendar.pop(), expected);
+                        let is_due = model.first().is_some_and(|&(nanos, _)| nanos < end);
+                        let expected = is_due.then(|| model.remove(0));
+                        prop_assert_eq!(calendar.pop_before(end), expected);
                     }
                 }
             }

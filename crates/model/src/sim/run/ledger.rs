@@ -172,11 +172,8 @@ impl Ledger {
         }
     }
 
-    /// A part of the measured time begins at `now`, or the last one ends.
-    pub(in crate::sim) fn mark(&mut self, now: u64, stages: &mut [StageRun]) {
-        if self.batches_begun == 0 {
-            self.begin(now, stages);
-        }
+    /// A part of the measured time begins, or the last one ends.
+    pub(in crate::sim) fn mark(&mut self, stages: &mut [StageRun]) {
         self.batches_begun += 1;
         for tally in &mut self.classes {
             tally.response.mark();
@@ -189,8 +186,10 @@ impl Ledger {
     }
 
     /// Measuring begins: what was before is forgotten, except who is inside.
-    fn begin(&mut self, now: u64, stages: &mut [StageRun]) {
+    pub(in crate::sim) fn begin(&mut self, now: u64, stages: &mut [StageRun]) {
+        self.batches_begun = 0;
         self.base.classes = self.classes.iter().map(|tally| tally.counts).collect();
+        self.base.stages.clear();
         for tally in &mut self.classes {
             let ClassTally { counts, target, percentile, .. } = *tally;
             *tally = ClassTally { counts, target, percentile, ..ClassTally::default() };

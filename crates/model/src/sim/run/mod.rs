@@ -21,6 +21,8 @@ mod upstream;
 mod visit;
 pub(in crate::sim) mod watch;
 
+use std::ops::Range;
+
 use tamarisk_control::Timestamp;
 
 use self::calendar::{Calendar, Event};
@@ -55,35 +57,49 @@ pub struct Run<'a, W> {
     visits: u64,
     displaced: Displaced,
     watch: W,
+    /// From when until when it is measured.
+    pub(in crate::sim) window: Range<u64>,
 }
 
 const SECOND: u64 = 1_000_000_000;
 
 impl<W: Watch> Run<'_, W> {
-    /// Runs to the end of the scenario's time.
-    pub(in crate::sim) fn run_to_end(&mut self) {
+    /// What is there from the beginning comes.
+    pub(in crate::sim) fn begin(&mut self) {
         for stage in 0..self.stages.len() {
             if self.stages[stage].ruling.has_slow_laws() {
                 self.tell_knobs(stage);
             }
         }
         self.at(0, Event::Tick);
-        self.at(self.plan.warm_up, Event::Mark);
-        self.at(self.plan.warm_up.saturating_add(SECOND), Event::Second);
         for client in 0..self.clients.len() {
             self.begin_client(client as u32);
         }
-        while let Some((at, event)) = self.calendar.pop() {
+    }
+
+    /// Runs on to the beginning of `window`, and measures until its end.
+    pub(in crate::sim) fn measure(&mut self, window: Range<u64>) {
+        let Range { start, end } = window;
+        self.window = window;
+        self.run_until(start);
+        self.ledger.begin(start, &mut self.stages);
+        self.mark();
+        self.measured_at(start.saturating_add(SECOND), Event::Second);
+        self.run_until(end);
+        if (end - start).is_multiple_of(SECOND) {
+            self.ledger.second();
+        }
+        self.ledger.mark(&mut self.stages);
+    }
+
+    /// Everything happens that happens before `until`.
+    fn run_until(&mut self, until: u64) {
+        while let Some((at, event)) = self.calendar.pop_before(until) {
             self.now = at;
             self.happen(Event::unpack(event));
             debug_assert!(self.balances(), "the accounts do not balance at {at} ns");
         }
-        let Plan { warm_up, end, .. } = *self.plan;
-        self.now = end;
-        if (end - warm_up).is_multiple_of(SECOND) {
-            self.ledger.second();
-        }
-        self.mark();
+        self.now = until;
     }
 
     #[inline]
@@ -102,14 +118,9 @@ impl<W: Watch> Run<'_, W> {
             Event::Tick => self.tick(),
             Event::Second => {
                 self.ledger.second();
-                self.at(self.now + SECOND, Event::Second);
+                self.measured_at(self.now + SECOND, Event::Second);
             }
-            Event::Mark => {
-                self.mark();
-                let Plan { warm_up, end, batches, .. } = self.plan;
-                let next = u128::from(end - warm_up) * self.ledger.batches_begun as u128;
-                self.at(warm_up + (next / u128::from(*batches)) as u64, Event::Mark);
-            }
+            Event::Mark => self.mark(),
         }
     }
 
@@ -118,6 +129,13 @@ impl<W: Watch> Run<'_, W> {
     fn at(&mut self, nanos: u64, event: Event) {
         if nanos < self.plan.end {
             self.calendar.push(nanos, event.pack());
+        }
+    }
+
+    /// Enters into the calendar what happens before the present window ends.
+    fn measured_at(&mut self, nanos: u64, event: Event) {
+        if nanos < self.window.end {
+            self.at(nanos, event);
         }
     }
 
@@ -163,8 +181,12 @@ impl<W: Watch> Run<'_, W> {
         self.watch.set(now, stage as u32, &self.stages[stage].knobs);
     }
 
+    /// A part of the window begins.
     fn mark(&mut self) {
-        self.ledger.mark(self.now, &mut self.stages);
+        self.ledger.mark(&mut self.stages);
+        let Range { start, end } = self.window;
+        let next = u128::from(end - start) * u128::from(self.ledger.batches_begun);
+        self.measured_at(start + (next / u128::from(self.plan.batches)) as u64, Event::Mark);
     }
 
     /// Every request is in exactly one place.

@@ -77,6 +77,7 @@ impl Simulation {
             visits: 0,
             displaced: Displaced::default(),
             watch: (),
+            window: 0..0,
         }
     }
 }
@@ -142,7 +143,8 @@ impl<'a, W: Watch> Run<'a, W> {
     /// With `watch` told of all that happens.
     pub fn watch<V: Watch>(self, watch: V) -> Run<'a, V> {
         let Self { plan, seed, now, calendar, jobs, pages, offered, .. } = self;
-        let Self { stages, resources, clients, ledger, global, visits, displaced, .. } = self;
+        let Self { stages, resources, clients, ledger, global, visits, displaced, window, .. } =
+            self;
         Run {
             plan,
             seed,
@@ -159,6 +161,7 @@ impl<'a, W: Watch> Run<'a, W> {
             visits,
             displaced,
             watch,
+            window,
         }
     }
 }
