@@ -465,6 +465,7 @@ impl AdmissionLaw for Composition {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.fast.on_finish(now, finished, backlog);
+        self.workers.on_finish(now, finished);
         self.quality.on_finish(now, finished);
     }
 
@@ -482,6 +483,7 @@ impl AdmissionLaw for Composition {
 
     fn set_targets(&mut self, classes: &Classes) {
         self.fast.set_targets(classes);
+        self.workers.set_targets(classes);
         self.quality.set_targets(classes);
         self.termination.set_targets(classes);
         self.demand.set_targets(classes);
