@@ -29,6 +29,7 @@ pub(in crate::sim) struct ClientPlan {
     pub(in crate::sim) retry: RetryPlan,
     pub(in crate::sim) patience: Option<u64>,
     pub(in crate::sim) leaves: Option<Sampler>,
+    pub(in crate::sim) resend: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +88,11 @@ impl ClientPlan {
         if waits && leaves.is_some() {
             return Err(ClientProblem::Unleaving);
         }
+        if client.resend.is_some_and(|after| after.is_zero())
+            || client.resend.is_some() && !matches!(load, LoadPlan::Closed { .. })
+        {
+            return Err(ClientProblem::Resend);
+        }
         if client.greedy.is_some() && (flows < 2 || !matches!(load, LoadPlan::Open(_))) {
             return Err(ClientProblem::Greedy);
         }
@@ -99,6 +105,7 @@ impl ClientPlan {
             retry: RetryPlan::new(&client.retry)?,
             patience: client.patience.map(nanos),
             leaves,
+            resend: client.resend.map(nanos),
             greedy: client.greedy.map(Ratio::get),
         })
     }
