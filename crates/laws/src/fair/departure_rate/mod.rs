@@ -38,9 +38,11 @@
 //! - The pool is a fraction inside and rounded outside, so that small errors add up.
 //! - Nobody is added while a worker had nothing to do throughout the sample: throughput is
 //!   then what the clients make it.
-//! - A pool does not shrink below the workers that the arrivals of the sample keep busy,
-//!   λ·s̄, unless its target is stated. Without this an open load makes a dead-beat loop swing: a stage with room to
-//!   spare answers in a fraction of the promise, and (5) asks for less than what arrives.
+//! - (5) holds for a constant number of clients, who come less often when answers take longer.
+//!   Others do not, and a stage with room to spare, which answers in a fraction of the promise,
+//!   would be made slower than its arrivals. So a pool does not shrink below `λ·s̄ + √(λ·s̄)`,
+//!   the workers that arrivals keep busy and the usual reserve for chance, unless events were
+//!   queued at every tick of two samples: clients who wait are a constant number of them.
 //! - A sample lasts 2 s [Fair07 §5.2]; in §5.3 it is 30 s, which the thesis names as the
 //!   cause of its spikes.
 //! - Response times of several classes count in parts of their class's target, so that the
@@ -159,6 +161,8 @@ pub struct DepartureRate {
     fine_tuning: Option<FineTuning>,
     /// The workers, and the fraction that is not enough for one.
     size: f64,
+    /// Events were queued at every tick of the last sample.
+    stayed_full: bool,
     throughput: f64,
     reference: f64,
 }
@@ -208,6 +212,7 @@ impl DepartureRate {
             feedback: control.placement().map(Feedback::new),
             fine_tuning: control.tunes_under_overload().then(FineTuning::default),
             size: f64::from(least),
+            stayed_full: false,
             throughput: 0.0,
             reference: 0.0,
         })
@@ -231,6 +236,7 @@ impl DepartureRate {
         let before = self.size;
         let wanted = self.wanted(sample, reference);
         self.size = self.allowed(wanted, sample, leeway);
+        self.stayed_full = sample.stayed_full;
         if let Some(feedback) = &mut self.feedback {
             feedback.applied(self.size - before, self.size.round() - before.round());
         }
@@ -260,7 +266,7 @@ impl DepartureRate {
         let [least, most] = self.range;
         let may_grow = sample.was_full && leeway.may_press();
         let highest = if may_grow { most } else { self.size };
-        let lowest = if leeway.may_ease() { self.busy(sample).min(self.size) } else { self.size };
+        let lowest = if leeway.may_ease() { self.needed(sample).min(self.size) } else { self.size };
         if wanted.is_finite() {
             wanted.min(highest).max(lowest).clamp(least, most)
         } else {
@@ -268,11 +274,12 @@ impl DepartureRate {
         }
     }
 
-    /// λ·s̄, where the target follows from the percentile. Under overload that is any number.
-    fn busy(&self, sample: &Sample) -> f64 {
+    /// What arrivals need whatever the target says.
+    fn needed(&self, sample: &Sample) -> f64 {
         match sample.service {
-            Some(service) if !self.target.is_given() && !self.is_overwhelmed() => {
-                sample.arrivals * service
+            Some(service) if !(sample.stayed_full && self.stayed_full) => {
+                let busy = sample.arrivals * service;
+                busy + busy.sqrt()
             }
             _ => 0.0,
         }

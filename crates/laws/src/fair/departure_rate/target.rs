@@ -30,11 +30,6 @@ impl ThroughputTarget {
         self.given = Some(target.get());
     }
 
-    /// Whether it does not depend on the percentile.
-    pub(super) fn is_given(&self) -> bool {
-        self.given.is_some()
-    }
-
     /// The promise is about this percentile from now on.
     pub(super) fn set_percentile(&mut self, percentile: f64) {
         if percentile != self.percentile {

@@ -204,10 +204,20 @@ fn a_late_percentile_adds_workers_and_an_early_one_takes_them() {
     // A promise of 1 s.
     let crowd: Vec<_> = (0..6).map(|_| sample(4000)).collect();
     assert!(crowd.is_sorted() && *crowd.last().unwrap() > 8, "{crowd:?}");
-    // Answers come at once: but no fewer workers than arrivals keep busy.
-    let calm: Vec<_> = (0..6).map(|_| sample(150)).collect();
-    assert!(calm.iter().rev().is_sorted(), "{calm:?}");
-    assert_eq!(*calm.last().unwrap(), 20, "200 a second of 0.1 s each");
+    // Clients who wait are made to wait for as long as was promised.
+    let patient: Vec<_> = (0..6).map(|_| sample(150)).collect();
+    // P takes 0.54 of the error away each time, and 0.85 of the throughput is error.
+    assert!(patient.windows(2).all(|pair| pair[1] < pair[0] * 6 / 10), "{patient:?}");
+}
+
+#[test]
+fn where_nobody_waits_the_workers_are_as_many_as_arrivals_need() {
+    let mut plant = Plant::new(DepartureControl::Precompensated, 0.0);
+    plant.law.size = 60.0;
+    plant.queued = 0;
+    (0..6).for_each(|_| _ = plant.sample_with(Duration::from_millis(110)));
+    // 200 a second of 0.1 s each keep 20 busy, and √20 are for chance.
+    assert_eq!(plant.workers, 24);
 }
 
 #[test]
