@@ -87,7 +87,7 @@ pub mod work_limit;
 
 pub use fair::{
     DepartureControl, DepartureRate, GlobalController, InvalidDepartureRate, InvalidSelfTuning,
-    MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder,
+    MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
 };
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};

@@ -19,7 +19,7 @@
 //! - [`DepartureRate`]: the thesis's own actuator, the number of workers, in six forms:
 //!   `fair-p`, `fair-pi`, `fair-pd`, `fair-precompensated`, `fair-heuristic`, `fair-hybrid`.
 //! - [`SelectiveDropper`] and [`MovingDropper`], which drop at dequeue.
-//! - [`GlobalController`], a law over a whole graph.
+//! - [`GlobalController`] and [`ThroughputSharing`], laws over a whole graph.
 
 mod arx;
 pub mod closed_loop;
@@ -34,6 +34,8 @@ mod proportional_derivative;
 mod proportional_integral;
 mod selective_dropper;
 mod self_tuning;
+mod throughput_sharing;
+mod throughput_target;
 mod tuned;
 
 pub use arx::{Arx, InvalidArx};
@@ -57,3 +59,5 @@ pub use selective_dropper::SelectiveDropper;
 pub(crate) use selective_dropper::SelectiveDropperConstants;
 pub(crate) use self_tuning::SelfTuningConstants;
 pub use self_tuning::{Form, InvalidSelfTuning, SelfTuning, SelfTuningBuilder};
+pub use throughput_sharing::ThroughputSharing;
+pub(crate) use throughput_sharing::ThroughputSharingConstants;

@@ -62,7 +62,7 @@ impl Feedback {
             self.tuned.cut();
         }
         self.was_full = true;
-        let output = self.in_workers(sample.throughput).unwrap_or(0.0);
+        let output = self.in_workers(sample.rates.throughput).unwrap_or(0.0);
         self.tuned.observe(self.added, output);
     }
 

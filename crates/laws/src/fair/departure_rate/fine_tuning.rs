@@ -56,7 +56,7 @@ impl FineTuning {
         size: f64,
         at_most: f64,
     ) -> Option<f64> {
-        let throughput = sample.throughput;
+        let throughput = sample.rates.throughput;
         if !sample.stayed_full || throughput >= reference {
             self.state = State::Calm;
             return None;

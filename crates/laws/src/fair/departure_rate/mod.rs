@@ -61,7 +61,6 @@
 mod feedback;
 mod fine_tuning;
 mod sample;
-mod target;
 #[cfg(test)]
 mod tests;
 
@@ -76,7 +75,7 @@ use tamarisk_control::{
 use self::feedback::Feedback;
 use self::fine_tuning::FineTuning;
 use self::sample::{Sample, Sampling};
-use self::target::ThroughputTarget;
+use super::throughput_target::ThroughputTarget;
 use super::tuned::Placement;
 #[cfg(doc)]
 use crate::PoolSizing;
@@ -226,11 +225,11 @@ impl DepartureRate {
     }
 
     fn end_sample(&mut self, sample: &Sample, leeway: Leeway) {
-        let reference = self.target.after(sample, self.sampling.desired());
+        let reference = self.target.after(&sample.rates, self.sampling.desired());
         if let Some(feedback) = &mut self.feedback {
             feedback.learn(sample);
         }
-        self.throughput = sample.throughput;
+        self.throughput = sample.rates.throughput;
         let Some(reference) = reference else { return };
         self.reference = reference;
         let before = self.size;
@@ -253,9 +252,9 @@ impl DepartureRate {
             at_most = tuning.at_most();
         }
         let change = match &mut self.feedback {
-            Some(feedback) => feedback.control(reference, sample.throughput),
-            None if sample.throughput < (1.0 - BAND) * reference => 1.0,
-            None if sample.throughput > (1.0 + BAND) * reference => -1.0,
+            Some(feedback) => feedback.control(reference, sample.rates.throughput),
+            None if sample.rates.throughput < (1.0 - BAND) * reference => 1.0,
+            None if sample.rates.throughput > (1.0 + BAND) * reference => -1.0,
             None => 0.0,
         };
         (self.size + change).min(at_most)
@@ -278,7 +277,7 @@ impl DepartureRate {
     fn needed(&self, sample: &Sample) -> f64 {
         match sample.service {
             Some(service) if !(sample.stayed_full && self.stayed_full) => {
-                let busy = sample.arrivals * service;
+                let busy = sample.rates.arrivals * service;
                 busy + busy.sqrt()
             }
             _ => 0.0,

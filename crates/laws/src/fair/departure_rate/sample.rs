@@ -5,6 +5,7 @@ use std::time::Duration;
 use tamarisk_control::{Activity, Classes, Ending, Finished, Timestamp};
 
 use crate::fair::ResponseSample;
+use crate::fair::throughput_target::Rates;
 use crate::period_samples::nearest_rank;
 
 /// Response times kept of one sample: enough for a percentile of 99.9.
@@ -13,14 +14,11 @@ const RESPONSES_MAX: usize = 4096;
 const PAUSE: u32 = 4;
 
 /// What one sample showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Arrivals a second, rejected ones included.
-    pub(super) arrivals: f64,
-    /// T: completions a second.
-    pub(super) throughput: f64,
-    /// R̃ and R% in time of the strictest class.
-    pub(super) response: Option<ResponseSample>,
+    /// Arrivals, rejected ones included; completions; response times in time of the strictest
+    /// class.
+    pub(super) rates: Rates,
     /// The mean time from leaving the queue to the end, in seconds.
     pub(super) service: Option<f64>,
     /// At some instant every worker was busy.
@@ -134,9 +132,11 @@ impl Sampling {
         let seconds = lasted.as_secs_f64();
         let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
         let sample = Sample {
-            arrivals: rate(offered, began.offered),
-            throughput: rate(completed, began.completed),
-            response: tally.response(self.promise.percentile),
+            rates: Rates {
+                arrivals: rate(offered, began.offered),
+                throughput: rate(completed, began.completed),
+                response: tally.response(self.promise.percentile),
+            },
             service: tally.mean(tally.service_seconds),
             was_full: tally.least_idle == 0,
             stayed_full: tally.least_queued > 0,

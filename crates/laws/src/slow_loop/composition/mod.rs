@@ -76,8 +76,8 @@ use demand::Demand;
 
 use tamarisk_control::{
     Activity, AdmissionLaw, Arrival, Backlog, BatchLaw, BatchSize, ClassId, Classes, Concurrency,
-    Decision, Dequeue, Finished, Leeway, Moved, PlaceLimits, QualityLaw, QueueOrder, Ratio,
-    Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
+    Decision, Dequeue, Finished, Leeway, Moved, PerSecond, PlaceLimits, QualityLaw, QueueOrder,
+    Ratio, Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
 };
 
 use super::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
@@ -271,6 +271,11 @@ impl Composition {
             }
         }
         self.knobs
+    }
+
+    /// A law over the whole graph wants so many events a second completed.
+    pub fn set_throughput(&mut self, target: PerSecond) {
+        self.workers.set_throughput(target);
     }
 
     /// What they have decided last.

@@ -1,12 +1,21 @@
-//! The throughput that a stage is to have: stated, shared out by a global law, or what the
-//! percentile of its response times needs.
+//! The throughput that a stage or a graph is to have: stated, shared out by a global law, or what
+//! the percentile of its response times needs.
 
 use std::time::Duration;
 
 use tamarisk_control::{PerSecond, Ratio};
 
-use super::sample::Sample;
-use crate::fair::PercentileMapping;
+use super::{PercentileMapping, ResponseSample};
+
+/// What one sample showed, in events a second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    pub(super) arrivals: f64,
+    /// T.
+    pub(super) throughput: f64,
+    /// R̃ and R%.
+    pub(super) response: Option<ResponseSample>,
+}
 
 /// Finds the throughput target of each sample.
 #[derive(Clone, Debug)]
@@ -43,8 +52,8 @@ impl ThroughputTarget {
         self.mapping.alpha()
     }
 
-    /// The target after `sample`; `None` if it does not tell.
-    pub(super) fn after(&mut self, sample: &Sample, desired: Duration) -> Option<f64> {
+    /// The target after a sample; `None` if that does not tell.
+    pub(super) fn after(&mut self, sample: &Rates, desired: Duration) -> Option<f64> {
         let arrivals = PerSecond::new(sample.arrivals).unwrap_or(PerSecond::ZERO);
         self.mapping.observe(arrivals, sample.response);
         if self.given.is_some() {
