@@ -36,6 +36,12 @@ pub trait GlobalLaw: Send + fmt::Debug {
     /// What falls to a stage; `None` as long as that is not known.
     fn share(&self, stage: usize) -> Option<Share>;
 
+    /// How many events a second a stage is to complete, by the number of its workers; `None` if
+    /// that is not for this law to say.
+    fn throughput(&self, _stage: usize) -> Option<PerSecond> {
+        None
+    }
+
     /// What a stage is to promise a class; `None` as long as that is not known.
     fn target(&self, stage: usize, class: ClassId) -> Option<Target>;
 

@@ -87,8 +87,8 @@ mod with_dropper;
 pub mod work_limit;
 
 pub use fair::{
-    GlobalController, InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning,
-    SelfTuningBuilder,
+    DepartureControl, DepartureRate, GlobalController, InvalidDepartureRate, InvalidSelfTuning,
+    MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
 };
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};

@@ -1,7 +1,8 @@
 //! All laws of one stage in one value, for live and simulated stages.
 
 use tamarisk_control::{
-    Activity, AdmissionLaw, BatchLaw, Classes, QualityLaw, TerminationLaw, Timestamp, WorkersLaw,
+    Activity, AdmissionLaw, BatchLaw, Classes, PerSecond, QualityLaw, TerminationLaw, Timestamp,
+    WorkersLaw,
 };
 
 use super::{Composition, Knobs};
@@ -116,6 +117,14 @@ impl Ruling {
         match self {
             Self::Admission(_) => None,
             Self::Composed(composition) => Some(composition.govern(now, activity)),
+        }
+    }
+
+    /// Tells the workers law, if there is one, how many events a second to complete.
+    pub fn set_throughput(&mut self, target: PerSecond) {
+        match self {
+            Self::Admission(_) => {}
+            Self::Composed(composition) => composition.set_throughput(target),
         }
     }
 

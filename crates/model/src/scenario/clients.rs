@@ -61,6 +61,12 @@ pub(super) static CLIENT: Table = Table {
         .otherwise("unlimited"),
         key("leaves", TIME, "when the client leaves, of which nobody knows before")
             .otherwise("never"),
+        key(
+            "resend",
+            Form::Time,
+            "partly open: a user of `closed` who has had no answer after this time sends another request",
+        )
+        .otherwise("never"),
         key("retry", Form::Table(&RETRY), "whether rejected requests are sent again")
             .otherwise("never"),
     ]],
@@ -129,6 +135,7 @@ pub(super) fn client(
         greedy: span(&["greedy"]),
         leaves: span(&["leaves"]),
         calls: span(&["calls"]),
+        resend: span(&["resend"]),
     };
     let (load, flows) = load(&section, names.classes, files)?;
     let mut client = Client::new(name, entry(&section, stages)?, load);
@@ -137,6 +144,7 @@ pub(super) fn client(
     client.greedy = section.read("greedy", values::ratio)?;
     client.calls = section.read("calls", whole)?.unwrap_or(1);
     client.leaves = section.read("leaves", |value| distribution(value, files))?;
+    client.resend = section.read("resend", values::duration)?;
     client.patience = section.read("patience", values::duration)?;
     client.retry = section.read("retry", |value| retry(value, files))?.unwrap_or_else(Retry::never);
     Ok((client, place))

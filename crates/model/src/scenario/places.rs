@@ -48,6 +48,7 @@ pub(super) struct ClientPlace {
     pub(super) greedy: Range<usize>,
     pub(super) leaves: Range<usize>,
     pub(super) calls: Range<usize>,
+    pub(super) resend: Range<usize>,
 }
 
 impl StagePlace {
@@ -141,6 +142,7 @@ impl Places {
             }
             ClientProblem::Leaves(_) => (place.leaves.clone(), "expected a valid duration"),
             ClientProblem::Calls(_) => (place.calls.clone(), "needs `open = \"10/s\"`"),
+            ClientProblem::Resend => (place.resend.clone(), "needs `closed = 250`"),
             ClientProblem::Unleaving => (place.leaves.clone(), "needs `open = \"100/s\"`"),
             _ => (place.key.clone(), "expected other clients"),
         };

@@ -94,7 +94,7 @@ mod plan;
 mod report;
 mod run;
 
-pub use plan::client::{Client, Heed, Load, Retry, TraceArrival};
+pub use plan::client::{Client, Heed, Load, Retry, TraceArrival, UNANSWERED_MAX};
 pub use plan::distribution::{Distribution, ERLANG_STAGES_MAX, InvalidDistribution};
 pub use plan::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 pub use plan::profile::{InvalidProfile, Profile};

@@ -71,6 +71,48 @@ fn gaps_of_one_length_follow_the_rate_exactly() {
     assert_eq!(at, expected);
 }
 
+/// Users who think for a second, served for so long, who send again after a second.
+fn partly_open(users: u32, workers: u32, service: Duration, seconds: u32) -> Scenario {
+    let think = Distribution::Constant(SECOND);
+    let crowd = Client::new("users", "work", Load::users(users, think));
+    Scenario::new(one_class(), seconds * SECOND)
+        .stage(Stage::new("work", workers, Distribution::Constant(service)))
+        .client(crowd.resend(SECOND))
+}
+
+#[test]
+fn a_user_whose_answer_is_late_sends_again_and_again() {
+    // Nobody is answered in time: one request a second, and all of them are inside.
+    let scenario = partly_open(1, 100, 60 * SECOND, 30);
+    let offers = offers(&scenario, 1);
+    assert_eq!(offers.len(), 30);
+    assert!(offers.windows(2).all(|pair| pair[1].0 - pair[0].0 == 1_000_000_000));
+    let report = Simulation::new(&scenario).unwrap().start(1).finish();
+    assert_eq!(report.classes[0].inside.1, 30);
+}
+
+#[test]
+fn the_answer_to_the_newest_request_counts_and_later_ones_change_nothing() {
+    // Served in 1.5 s by many: the second request goes out at 1 s, the answer to the first
+    // comes at 1.5 s, that to the second would come at 2.5 s, after the third at 2 s.
+    let offers = offers(&partly_open(1, 100, 1500 * MS, 20), 1);
+    assert_eq!(offers.len(), 20);
+}
+
+#[test]
+fn while_answers_come_in_time_partly_open_users_are_closed_ones() {
+    let partly = partly_open(20, 4, 20 * MS, 30);
+    let mut closed = partly.clone();
+    closed.clients[0].resend = None;
+    assert_eq!(offers(&partly, 3), offers(&closed, 3));
+}
+
+#[test]
+fn a_user_without_any_answer_stops_at_a_hundred() {
+    let offers = offers(&partly_open(2, 1, 1000 * SECOND, 500), 1);
+    assert_eq!(offers.len(), 200);
+}
+
 #[test]
 fn users_come_and_go_as_they_are_told() {
     let users = vec![(Duration::ZERO, 3), (10 * SECOND, 100), (20 * SECOND, 5)];

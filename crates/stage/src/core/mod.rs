@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision, Ratio,
-    Reason, Rejection, Target, Timestamp,
+    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision, PerSecond,
+    Ratio, Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws};
@@ -280,6 +280,11 @@ impl<T: Item> Core<T> {
         ruling.admission_mut().set_targets(promised);
         state.follow_law();
         self.dispatch(state, now, 0);
+    }
+
+    /// Tells the workers law, if there is one, how many events a second to complete.
+    pub(crate) fn set_throughput(&self, target: PerSecond) {
+        self.lock().ruling.set_throughput(target);
     }
 
     /// Replaces all laws by those of `laws`, which start without estimates; without an

@@ -81,12 +81,17 @@ impl GlobalGovernor {
         let wanted: Vec<_> = observed
             .iter()
             .enumerate()
-            .map(|(index, stage)| changes(stage, |class| law.target(index, class)))
+            .map(|(index, stage)| {
+                (changes(stage, |class| law.target(index, class)), law.throughput(index))
+            })
             .collect();
         drop(law);
-        for (node, targets) in nodes.iter().zip(wanted) {
+        for (node, (targets, throughput)) in nodes.iter().zip(wanted) {
             if !targets.is_empty() {
                 node.set_targets(&targets);
+            }
+            if let Some(throughput) = throughput {
+                node.set_throughput(throughput);
             }
         }
         totals

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::{ClassId, Target, Timestamp};
+use tamarisk_control::{ClassId, PerSecond, Target, Timestamp};
 
 use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
@@ -41,6 +41,7 @@ pub(super) trait ErasedNode: Send + Sync {
     /// How many events it holds, queued and running.
     fn inside(&self) -> u64;
     fn set_targets(&self, targets: &[(ClassId, Target)]);
+    fn set_throughput(&self, target: PerSecond);
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>>;
     fn close(&self);
 }
@@ -136,6 +137,10 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
 
     fn set_targets(&self, targets: &[(ClassId, Target)]) {
         self.endpoint.core.set_targets(targets);
+    }
+
+    fn set_throughput(&self, target: PerSecond) {
+        self.endpoint.core.set_throughput(target);
     }
 
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {

@@ -76,8 +76,8 @@ use demand::Demand;
 
 use tamarisk_control::{
     Activity, AdmissionLaw, Arrival, Backlog, BatchLaw, BatchSize, ClassId, Classes, Concurrency,
-    Decision, Dequeue, Finished, Leeway, Moved, PlaceLimits, QualityLaw, QueueOrder, Ratio,
-    Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
+    Decision, Dequeue, Finished, Leeway, Moved, PerSecond, PlaceLimits, QualityLaw, QueueOrder,
+    Ratio, Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
 };
 
 use super::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
@@ -273,6 +273,11 @@ impl Composition {
         self.knobs
     }
 
+    /// A law over the whole graph wants so many events a second completed.
+    pub fn set_throughput(&mut self, target: PerSecond) {
+        self.workers.set_throughput(target);
+    }
+
     /// What they have decided last.
     pub fn knobs(&self) -> Knobs {
         self.knobs
@@ -465,6 +470,7 @@ impl AdmissionLaw for Composition {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.fast.on_finish(now, finished, backlog);
+        self.workers.on_finish(now, finished);
         self.quality.on_finish(now, finished);
     }
 
@@ -482,6 +488,7 @@ impl AdmissionLaw for Composition {
 
     fn set_targets(&mut self, classes: &Classes) {
         self.fast.set_targets(classes);
+        self.workers.set_targets(classes);
         self.quality.set_targets(classes);
         self.termination.set_targets(classes);
         self.demand.set_targets(classes);

@@ -220,6 +220,9 @@ pub enum ClientProblem {
         "closed loads and sessions wait for their answers; remove the time until clients leave"
     )]
     Unleaving,
+    /// Who sends again without waiting, or never waits for an answer.
+    #[error("only a closed load sends again when an answer is late, after more than 0s")]
+    Resend,
     /// A greedy flow among no others.
     #[error("a greedy flow needs an open load and at least 2 flows")]
     Greedy,

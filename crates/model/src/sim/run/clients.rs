@@ -8,7 +8,7 @@ use super::calendar::Event;
 use super::job::{Job, NOBODY, Phase};
 use super::watch::{Outcome, Watch};
 use super::{Run, round};
-use crate::sim::plan::client::Heed;
+use crate::sim::plan::client::{Heed, UNANSWERED_MAX};
 use crate::sim::plan::random::Stream;
 use crate::sim::plan::resolved::client::{ClientPlan, LoadPlan, RenewalProcess};
 use crate::sim::plan::resolved::request_type::RequestType;
@@ -187,6 +187,11 @@ impl<W: Watch> Run<'_, W> {
     #[inline]
     pub(super) fn client_told(&mut self, id: u32, outcome: Outcome, retry_after: Duration) {
         let plan = &self.plan.clients[self.jobs[id].client as usize];
+        if self.jobs[id].is_superseded {
+            self.jobs.free(id);
+            return;
+        }
+        self.jobs[id].unanswered = 0;
         if outcome != Outcome::Completed && plan.retry.attempts_max > 0 && !self.jobs[id].is_left {
             if self.jobs[id].attempts < plan.retry.attempts_max {
                 self.retry(id, plan, retry_after);
@@ -214,6 +219,30 @@ impl<W: Watch> Run<'_, W> {
                 job.renew(plan);
                 self.wake_after(id, pause);
             }
+        }
+    }
+
+    /// A partly open client has waited for its newest answer for as long as it does: it sends
+    /// another request.
+    #[cold]
+    pub(super) fn answer_is_late(&mut self, id: u32) {
+        let job = &self.jobs[id];
+        if job.resend != self.now {
+            // The answer has come.
+            return;
+        }
+        let plan = &self.plan.clients[job.client as usize];
+        let has_left = job.flow - plan.flow_first >= self.clients[job.client as usize].users;
+        if has_left || job.unanswered + 1 >= UNANSWERED_MAX {
+            return;
+        }
+        let mut next = new_job(job.client, job.flow, job.behaviour.clone());
+        next.unanswered = job.unanswered + 1;
+        next.renew(plan);
+        // Without memory for another one it goes on waiting for this one.
+        if let Some(next) = self.insert(next) {
+            self.jobs[id].is_superseded = true;
+            self.offer(next);
         }
     }
 
@@ -282,6 +311,7 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         due: u64::MAX,
         limit: u64::MAX,
         leaves: u64::MAX,
+        resend: u64::MAX,
         first_data: u64::MAX,
         visit: 0,
         class: ClassId::DEFAULT,
@@ -293,11 +323,13 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         step: 0,
         attempts: 0,
         page: NOBODY,
+        unanswered: 0,
         follower: NOBODY,
         at_entry: true,
         phase: Phase::Away,
         has_worker: false,
         is_lost: false,
         is_left: false,
+        is_superseded: false,
     }
 }

@@ -115,6 +115,7 @@ impl<W: Watch> Run<'_, W> {
             Event::AnswerTime(id) => self.answer_time_over(id),
             Event::FirstData(id) => self.first_data_due(id),
             Event::Leave(id) => self.client_leaves(id),
+            Event::Resend(id) => self.answer_is_late(id),
             Event::Tick => self.tick(),
             Event::Second => {
                 self.ledger.second();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Activity, AdmissionLaw, Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, Ratio,
-    Timestamp,
+    Activity, AdmissionLaw, Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, PerSecond,
+    Ratio, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::{Knobs, Open, Ruling, SlowLaws};
@@ -25,6 +25,9 @@ pub trait Governor: Send {
 
     /// A tick, after that of the admission law: what the stage is set to from now on.
     fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Knobs;
+
+    /// A law over the whole network wants so many events a second completed.
+    fn set_throughput(&mut self, _target: PerSecond) {}
 
     /// How long an event of this class may run; `None` if nothing ends it.
     fn limit(&self, _class: ClassId) -> Option<Duration> {
@@ -68,6 +71,13 @@ impl Ruler {
         match self {
             Self::Laws(ruling) => ruling.govern(now, activity),
             Self::Governor(governor) => Some(governor.on_tick(now, activity)),
+        }
+    }
+
+    pub(super) fn set_throughput(&mut self, target: PerSecond) {
+        match self {
+            Self::Laws(ruling) => ruling.set_throughput(target),
+            Self::Governor(governor) => governor.set_throughput(target),
         }
     }
 

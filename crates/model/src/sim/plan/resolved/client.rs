@@ -34,6 +34,7 @@ pub(in crate::sim) struct ClientPlan {
     pub(in crate::sim) leaves: Option<Sampler>,
     /// How many requests come at once, and are of use together.
     pub(in crate::sim) calls: u32,
+    pub(in crate::sim) resend: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -92,6 +93,11 @@ impl ClientPlan {
         if waits && leaves.is_some() {
             return Err(ClientProblem::Unleaving);
         }
+        if client.resend.is_some_and(|after| after.is_zero())
+            || client.resend.is_some() && !matches!(load, LoadPlan::Closed { .. })
+        {
+            return Err(ClientProblem::Resend);
+        }
         if client.greedy.is_some() && (flows < 2 || !matches!(load, LoadPlan::Open(_))) {
             return Err(ClientProblem::Greedy);
         }
@@ -108,6 +114,7 @@ impl ClientPlan {
             retry: RetryPlan::new(&client.retry)?,
             patience: client.patience.map(nanos),
             leaves,
+            resend: client.resend.map(nanos),
             greedy: client.greedy.map(Ratio::get),
             calls: client.calls,
         })
