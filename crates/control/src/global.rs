@@ -33,6 +33,10 @@ pub trait GlobalLaw: Send + fmt::Debug {
     /// A sample has ended.
     fn on_sample(&mut self, sample: &GraphSample<'_>);
 
+    /// Positions mean other stages from now on, because one was removed: what was learned of each
+    /// position is void. A stage that comes anew has a position behind all others, and is no reason.
+    fn stages_changed(&mut self) {}
+
     /// What falls to a stage; `None` as long as that is not known.
     fn share(&self, stage: usize) -> Option<Share>;
 

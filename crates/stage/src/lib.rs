@@ -84,7 +84,7 @@ pub use signal::{Level, Pressure, Signal, Signals};
 pub use sink::{
     AdmissionContext, Entry, Envelope, Permit, Predicate, Reserve, SendError, Sink, TrySink,
 };
-pub use stage::Stage;
+pub use stage::{ReplaceError, Stage};
 pub use termination::{EventId, Terminated};
 pub use timer::{NoTimer, Timer, TimerError, Timers};
 pub use workers::Running;

@@ -11,6 +11,7 @@ mod in_service;
 mod item;
 mod observation;
 mod payload;
+mod replacement;
 mod serving;
 mod settings;
 mod slow_laws;
@@ -19,7 +20,7 @@ mod state;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -44,6 +45,7 @@ pub(crate) use in_service::ServiceSlot;
 use item::discard;
 pub(crate) use item::{DiscardReason, Item, Removal};
 pub(crate) use payload::{Payload, destroy};
+pub use replacement::ReplaceError;
 pub(crate) use settings::SharedSettings;
 pub(crate) use slow_laws::{WorkerChange, bounds};
 pub(crate) use state::{Begun, Ended, State};
@@ -53,7 +55,8 @@ pub(crate) struct Core<T> {
     pub(crate) name: Arc<str>,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
-    pub(crate) capacity: usize,
+    /// Changed under the lock, and read there where it decides.
+    capacity: AtomicUsize,
     pub(crate) settings: SharedSettings,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
@@ -94,7 +97,7 @@ impl<T: Item> Core<T> {
             clock: config.clock,
             settings: SharedSettings::new(config.least_quality),
             classes: config.classes,
-            capacity: config.capacity,
+            capacity: AtomicUsize::new(config.capacity),
             state: Mutex::new(state),
             work: Notify::new(),
             space: Notify::new(),
@@ -124,6 +127,11 @@ impl<T: Item> Core<T> {
         }
     }
 
+    /// The most events that may be queued.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
     /// Decides on one event; a rejection is not counted.
     pub(crate) fn decide(
         &self,
@@ -150,7 +158,7 @@ impl<T: Item> Core<T> {
         if meta.deadline <= now {
             return Err(Rejection::new(Reason::PredictedLate));
         }
-        if state.ledger.queued() >= self.capacity {
+        if state.ledger.queued() >= self.capacity() {
             return Err(Rejection::new(Reason::QueueFull));
         }
         Ok(())
@@ -189,7 +197,7 @@ impl<T: Item> Core<T> {
     /// Whether all of `run` are let in at once; if not, nothing is decided.
     fn admits_all(&self, state: &mut State<T>, now: Timestamp, run: Run) -> bool {
         let Run { meta, count } = run;
-        let room = self.capacity.saturating_sub(state.ledger.queued());
+        let room = self.capacity().saturating_sub(state.ledger.queued());
         self.check(state, now, &meta).is_ok() && count as usize <= room && {
             let backlog = state.ledger.backlog(state.workers);
             state.ruling.admission_mut().admits_all(now, &arrival(&meta), count, &backlog)

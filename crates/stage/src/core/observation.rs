@@ -35,7 +35,7 @@ impl<T: Item> Core<T> {
             busy: state.observer.busy(workers),
             quality: self.settings.quality(),
             profile: state.observer.profile(now),
-            queue_capacity: self.capacity,
+            queue_capacity: self.capacity(),
             classes,
             rejections: state.rejections.clone(),
             batch: state.ruling.composition().map(|laws| laws.knobs().batch.get()),

@@ -14,31 +14,31 @@ pub(crate) struct SharedSettings {
     /// How long an event of each class may run, in nanoseconds; `u64::MAX` if only
     /// its deadline ends it.
     limits: Box<[AtomicU64]>,
-    /// Of each class, whatever the quality of the stage is.
-    least_quality: Box<[Ratio]>,
+    /// Of each class, whatever the quality of the stage is: the bits of a ratio.
+    least_quality: Box<[AtomicU64]>,
 }
 
 impl SharedSettings {
     pub(crate) fn new(least_quality: Vec<Ratio>) -> Self {
         let unlimited = || AtomicU64::new(u64::MAX);
         Self {
-            quality: AtomicU64::new(Ratio::ONE.get().to_bits()),
+            quality: AtomicU64::new(bits(Ratio::ONE)),
             limits: std::iter::repeat_with(unlimited).take(least_quality.len()).collect(),
-            least_quality: least_quality.into(),
+            least_quality: least_quality.iter().map(|&least| AtomicU64::new(bits(least))).collect(),
         }
     }
 
     pub(crate) fn quality(&self) -> Ratio {
-        Ratio::saturating(f64::from_bits(self.quality.load(Ordering::Relaxed)))
+        ratio(&self.quality)
     }
 
     pub(crate) fn quality_of(&self, class: ClassId) -> Ratio {
-        let (quality, least) = (self.quality(), self.least_quality[class.index()]);
+        let (quality, least) = (self.quality(), ratio(&self.least_quality[class.index()]));
         if quality < least { least } else { quality }
     }
 
     pub(crate) fn set_quality(&self, quality: Ratio) {
-        self.quality.store(quality.get().to_bits(), Ordering::Relaxed);
+        self.quality.store(bits(quality), Ordering::Relaxed);
     }
 
     pub(crate) fn limit(&self, class: ClassId) -> Option<Duration> {
@@ -54,6 +54,15 @@ impl SharedSettings {
         }
     }
 
+    /// As if no slow law had ever ruled, and with the least qualities of `other`, which has the
+    /// same classes.
+    pub(crate) fn follow(&self, other: &Self) {
+        for (own, others) in self.least_quality.iter().zip(&other.least_quality) {
+            own.store(others.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.reset();
+    }
+
     pub(crate) fn set_limit(&self, class: ClassId, limit: Option<Duration>) {
         let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
         self.limits[class.index()].store(nanos.unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -66,6 +75,14 @@ impl SharedSettings {
         let limit = self.limits[meta.class.index()].load(Ordering::Relaxed);
         meta.deadline.min(Timestamp::from_nanos(now.as_nanos().saturating_add(limit)))
     }
+}
+
+fn bits(ratio: Ratio) -> u64 {
+    ratio.get().to_bits()
+}
+
+fn ratio(bits: &AtomicU64) -> Ratio {
+    Ratio::saturating(f64::from_bits(bits.load(Ordering::Relaxed)))
 }
 
 #[cfg(test)]

@@ -112,6 +112,16 @@ impl<T> Queue<T> {
         Self::Partitioned(Partitioned::new(partitions))
     }
 
+    /// What tells orders apart: the kind of the queue, and its parameter.
+    pub(crate) fn order_shape(&self) -> (std::mem::Discriminant<Self>, usize) {
+        let parameter = match self {
+            Self::Levels { levels, adaptive } => 2 * levels.count() + usize::from(*adaptive),
+            Self::Partitioned(partitions) => partitions.count(),
+            Self::Shortest(_) | Self::Fair(_) | Self::Due(_) => 0,
+        };
+        (std::mem::discriminant(self), parameter)
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, queued: Queued<T>) {
         match self {

@@ -242,6 +242,12 @@ impl GlobalLaw for GlobalController {
         self.division.follow(&self.stages, self.leeway);
     }
 
+    fn stages_changed(&mut self) {
+        self.stages.clear();
+        self.division = Division::default();
+        self.shares = None;
+    }
+
     fn share(&self, stage: usize) -> Option<Share> {
         let (limit, spare) = (self.limit?, self.division.spare(stage)?);
         let stage = &self.stages[stage];
