@@ -8,6 +8,7 @@ mod front;
 mod laws;
 mod limits;
 mod log;
+mod overflow;
 mod proxied;
 mod routes;
 mod tls;
