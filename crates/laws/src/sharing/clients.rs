@@ -13,31 +13,35 @@
 //! from the instant at which it begins: no one can prepare a name that is mistaken
 //! for somebody else's.
 //!
-//! What a client has just had does not count yet, for a sixth of a target: the calls of one page
-//! come at once, and a page of which some calls are rejected because of the others is of use
-//! to nobody.
+//! What a client has just had does not count yet: for a sixth of a target, but of the latest events
+//! of all clients only. The calls of one page come at once, and a page of which some calls are
+//! rejected because of the others is of use to nobody.
 //!
 //! Work is charged as it is admitted, by the mean of its class. Attempts that are
 //! rejected cost nothing: they would let one who retries fall ever further behind.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::Timestamp;
 
 /// Cells in a row. Whoever has two thousandths of all stands out, and one of a
-/// million others is taken for it. All rows together are 16 KiB.
+/// million others is taken for it. Both rows together are 8 KiB.
 const CELLS: usize = 1024;
 
 /// Work is forgotten within so many targets: a burst that fills the whole target
 /// is then a tenth of what a client has that takes everything.
 pub(crate) const MEMORY_TARGETS: u32 = 10;
 
-/// A shorter target counts as so long, so that there is a memory to speak of, and rows age seldom.
-const TARGET_MIN: Duration = Duration::from_micros(100);
+/// A shorter target counts as so long, so that there is a memory to speak of.
+const TARGET_MIN: Duration = Duration::from_micros(1);
 
-/// The unit grows once in such a part of the memory, by 1.6 per cent, and what was the latest
-/// counts from then on.
+/// The unit grows once in such a part of the memory, by 1.6 per cent; and after so long what
+/// was the latest counts.
 const AGEING_STEPS: u32 = 64;
+
+/// So many events may be the latest: a dozen pages of twenty calls, in 6 KiB.
+const LATEST_MAX: usize = 256;
 
 /// A unit so large is made 1 again, and the cells with it. Of the 24 bits of a
 /// cell this leaves enough to add a thousandth of what is in it.
@@ -54,8 +58,8 @@ pub(crate) const SHARE_MIN: f64 = STANDS_OUT / CELLS as f64;
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     rows: Box<[[f32; CELLS]; 2]>,
-    /// What was added since the rows have last aged.
-    latest: Box<[[f32; CELLS]; 2]>,
+    /// What does not count yet, from the oldest to the newest.
+    latest: VecDeque<Charge>,
     /// What is added for a second of work.
     unit: f64,
     /// What has been added to each row …
@@ -69,12 +73,20 @@ pub(crate) struct Clients {
     counts_until: Timestamp,
 }
 
+/// What a client has had once.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    at: Timestamp,
+    flow: u64,
+    work: f64,
+}
+
 impl Clients {
     /// For a stage whose longest target is `target`.
     pub(crate) fn new(target: Duration) -> Self {
         Self {
             rows: Box::new([[0.0; CELLS]; 2]),
-            latest: Box::new([[0.0; CELLS]; 2]),
+            latest: VecDeque::with_capacity(LATEST_MAX),
             unit: 1.0,
             total: 0.0,
             events: 0.0,
@@ -108,7 +120,20 @@ impl Clients {
         if now >= self.counts_until {
             return;
         }
+        while let Some(oldest) = self.latest.front()
+            && (self.latest.len() == LATEST_MAX || now.since(oldest.at) >= self.ageing_step())
+        {
+            let Charge { flow, work, .. } = *oldest;
+            self.latest.pop_front();
+            self.add(flow, work);
+        }
         self.age(now);
+        self.latest.push_back(Charge { at: now, flow, work });
+    }
+
+    /// From now on this counts.
+    #[inline]
+    fn add(&mut self, flow: u64, work: f64) {
         let added = work * self.unit;
         self.total += added;
         self.events += self.unit;
@@ -117,9 +142,9 @@ impl Clients {
         }
         let [first, second] = self.cells(flow);
         // Only the lesser cell is believed, so the greater needs no more than that.
-        let had = (self.latest[0][first].min(self.latest[1][second]) + added as f32).max(0.0);
-        self.latest[0][first] = self.latest[0][first].max(had);
-        self.latest[1][second] = self.latest[1][second].max(had);
+        let had = (self.rows[0][first].min(self.rows[1][second]) + added as f32).max(0.0);
+        self.rows[0][first] = self.rows[0][first].max(had);
+        self.rows[1][second] = self.rows[1][second].max(had);
     }
 
     /// The part that the client of `flow` has had of all that clients have had; zero
@@ -139,7 +164,8 @@ impl Clients {
 
     #[cold]
     fn begin(&mut self, now: Timestamp) {
-        self.rows.iter_mut().chain(&mut *self.latest).for_each(|row| row.fill(0.0));
+        self.rows.iter_mut().for_each(|row| row.fill(0.0));
+        self.latest.clear();
         (self.unit, self.total, self.events) = (1.0, 0.0, 0.0);
         (self.aged, self.salt) = (now, now.as_nanos());
     }
@@ -147,19 +173,9 @@ impl Clients {
     #[inline]
     fn age(&mut self, now: Timestamp) {
         let elapsed = now.since(self.aged);
-        if elapsed >= self.memory / AGEING_STEPS {
+        if elapsed >= self.ageing_step() {
             self.aged = now;
-            self.add_latest();
             self.grow_unit(elapsed.as_secs_f64() / self.memory.as_secs_f64());
-        }
-    }
-
-    /// What was the latest counts from now on.
-    #[cold]
-    fn add_latest(&mut self) {
-        let rows = self.rows.iter_mut().flatten();
-        for (had, latest) in rows.zip(self.latest.iter_mut().flatten()) {
-            *had += std::mem::take(latest);
         }
     }
 
@@ -174,6 +190,10 @@ impl Clients {
             self.events *= shrink;
             self.unit = 1.0;
         }
+    }
+
+    fn ageing_step(&self) -> Duration {
+        self.memory / AGEING_STEPS
     }
 
     /// Its cell in each row.
@@ -210,7 +230,9 @@ mod tests {
 
     /// The share of `flow` once the latest counts.
     fn share_of(clients: &mut Clients, now: Timestamp, flow: u64) -> f64 {
-        clients.add_latest();
+        while let Some(Charge { flow, work, .. }) = clients.latest.pop_front() {
+            clients.add(flow, work);
+        }
         clients.share(now, flow)
     }
 
