@@ -90,6 +90,7 @@ fn a_law_that_is_not_at_the_door_is_tuned_beside_the_one_that_is() {
     let text = "duration = '20s'\nwarm_up = '5s'\np90 = '200ms'\n\
          [stages.web]\nservice = { exponential = '20ms' }\nadmission = 'predict-gate-trim'\n\
          workers = { law = 'pool-sizing', workers_max_count = 1, queued_count = 2 }\n\
+         coordination = 'composition'\n\
          [clients.crowd]\nopen = '150/s'\n";
     std::fs::write(&path, text).unwrap();
     let toml = scratch("pool-tuned.toml");

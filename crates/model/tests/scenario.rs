@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::{PerSecond, Ratio};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::catalogue::{Coordination, Laws};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Heed, KindAt, Load, Profile, Resource, Route, Simulation,
@@ -61,10 +61,11 @@ fn the_documented_example_says_all_there_is_to_say() {
     let own: Vec<_> = scenario.global.as_ref().unwrap().knobs().collect();
     assert_eq!(own, [("aim_ratio", 0.8), ("period_seconds", 0.5)]);
     assert_eq!((db.workers, db.batch_cost, db.clean_up), (20, ms(4), ms(1)));
-    assert_eq!(db.degradable.get(), 0.8);
+    assert_eq!((db.degradable.get(), db.batch_cost_covers), (0.8, 200));
     let [(web, of_web), (db, of_db)] = &file.laws[..] else { panic!("two stages with laws") };
     assert_eq!((&**web, &**db), ("web", "db"));
     assert_eq!(*of_web, Laws::new().admission("predict-gate-trim", &[]).unwrap());
+    assert_eq!(of_db.coordination, Coordination::Composition);
     let mut names = Vec::new();
     of_db.each(|rules, name, _| names.push((rules, name)));
     assert_eq!(
@@ -203,8 +204,13 @@ fn laws_are_named_as_in_the_file_of_protect() {
     let more = own.dropping("codel", &[]).unwrap().quality("degradation", &[]).unwrap();
     let text = "admission = { law = 'red', queue_min_count = 10 }\ndropping = 'codel'";
     assert_eq!(laws(&format!("{text}\nquality = 'degradation'")), more);
-    // A law that moves nothing needs nobody to tell it when.
-    assert_eq!(laws("batching = 'fixed'"), Laws::new().batching("fixed", &[]).unwrap());
+    // As printed, a slow law needs no admission law; in a composition it does, unless it moves
+    // nothing.
+    let slow = Laws::new().batching("throughput-batching", &[]).unwrap();
+    assert_eq!(laws("batching = 'throughput-batching'"), slow);
+    let fixed = Laws::new().batching("fixed", &[]).unwrap();
+    let composed = fixed.coordination(Coordination::Composition);
+    assert_eq!(laws("batching = 'fixed'\ncoordination = 'composition'"), composed);
 
     let error = |text: &str| read(text).unwrap_err();
     assert_eq!(error("admission = { law = 'rad' }"), "unknown admission law \"rad\"");

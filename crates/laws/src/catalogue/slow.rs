@@ -85,7 +85,7 @@ fn pool_sizing(its: &PoolSizingConstants) -> Result<PoolSizing, Conflict> {
         let reason = format!("`workers_min_count` ({least}) exceeds `workers_max_count` ({most})");
         return Err(Conflict(reason));
     }
-    Ok(PoolSizing::new(least..=most, 0).queue_threshold(its.queued_count))
+    Ok(PoolSizing::with(its, 0))
 }
 
 #[cfg(test)]

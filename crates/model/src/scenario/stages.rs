@@ -6,7 +6,7 @@ use std::time::Duration;
 use tamarisk_control::{Classes, Ratio};
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_settings::table::{Form, LawKind, Table, key};
-use tamarisk_settings::{Fault, Section, Value, values};
+use tamarisk_settings::{Fault, Section, Value, laws::COORDINATION, values};
 
 use super::distributions::{self, KINDS, PARAMETERS, TIME};
 use super::files::Files;
@@ -58,12 +58,19 @@ pub(super) static STAGE: Table = Table {
         LawKind::Batching.key(),
         key("batch_cost", Form::Time, "time that each batch takes besides its events")
             .otherwise("no time"),
+        key(
+            "batch_cost_covers",
+            Form::Whole(1, 1_000_000_000),
+            "events for which a batch pays this once; more pay it again",
+        )
+        .otherwise("all events of the batch"),
         LawKind::Quality.key(),
         key("degradable", Form::Number(0.0, 1.0), "share of the work that falls with quality")
             .default("1"),
         LawKind::Termination.key(),
         key("clean_up", Form::Time, "time that a worker takes after its event was ended")
             .otherwise("no time"),
+        COORDINATION,
     ]],
 };
 const WORKERS: Form = Form::Either(&[
@@ -220,6 +227,7 @@ pub(super) fn stage(
         routes: section.read("to", routes)?.unwrap_or_default(),
         routes_of: Vec::new(),
         batch_cost: section.read("batch_cost", values::duration)?.unwrap_or_default(),
+        batch_cost_covers: section.read("batch_cost_covers", whole)?.unwrap_or(u32::MAX),
         degradable: section.read("degradable", values::ratio)?.unwrap_or(Ratio::ONE),
         clean_up: section.read("clean_up", values::duration)?.unwrap_or_default(),
         kinds: Vec::new(),

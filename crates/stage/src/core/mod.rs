@@ -29,7 +29,7 @@ use tamarisk_control::{
     Ratio, Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws};
+use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws, StageLaws};
 use tokio::sync::Notify;
 
 use crate::builder::BuildError;
@@ -317,8 +317,9 @@ impl<T: Item> Core<T> {
             state.bounds = bounds(&**law);
         }
         state.worker_count = Concurrency::new(*state.bounds.start());
-        let batch = slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most());
+        let batch = slow.first_batch(BatchSize::ONE);
         let settings = Knobs { workers: state.worker_count, batch, quality: Ratio::ONE };
+        let slow = StageLaws::coordinated(slow, laws.coordination);
         let mut ruling = slow.with(admission, &state.promised, settings);
         // They may have changed since the laws were made.
         ruling.admission_mut().set_targets(&state.promised);
@@ -334,7 +335,7 @@ impl<T: Item> Core<T> {
     pub(crate) fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         let now = self.clock.now();
         let mut state = self.lock();
-        state.ruling = Ruling::Admission(law);
+        state.ruling = Ruling::by(law);
         state.chosen = Laws::new();
         state.follow_law();
         self.dispatch(state, now, 0);

@@ -38,7 +38,7 @@ impl<T: Item> Core<T> {
             queue_capacity: self.capacity(),
             classes,
             rejections: state.rejections.clone(),
-            batch: state.ruling.composition().map(|laws| laws.knobs().batch.get()),
+            batch: state.ruling.knobs().map(|knobs| knobs.batch.get()),
             law: state.ruling.admission().name(),
             laws: laws(&state.ruling, &state.chosen),
             readings,

@@ -104,7 +104,7 @@ impl<T: Item> Core<T> {
     }
 
     fn give_description(&self) -> Description {
-        let stand_in = Ruling::Admission(Box::new(PredictGateTrim::new(&self.classes)));
+        let stand_in = Ruling::by(Box::new(PredictGateTrim::new(&self.classes)));
         let mut state = self.lock();
         Description {
             runs: state.runs,

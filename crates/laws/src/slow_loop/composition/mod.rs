@@ -278,6 +278,11 @@ impl Composition {
         self.workers.set_throughput(target);
     }
 
+    /// How many workers there are, where a law outside of this composition says so.
+    pub(super) fn note_workers(&mut self, workers: Concurrency) {
+        self.knobs.workers = workers;
+    }
+
     /// What they have decided last.
     pub fn knobs(&self) -> Knobs {
         self.knobs

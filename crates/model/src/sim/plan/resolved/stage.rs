@@ -40,6 +40,8 @@ pub(in crate::sim) struct StagePlan {
     pub(in crate::sim) first_step: Box<[u32]>,
     /// How many steps before that the first event of a batch begins: one or none.
     pub(in crate::sim) steps_of_batch: u32,
+    /// How many events of a batch they are taken for once.
+    pub(in crate::sim) batch_cost_covers: u32,
     /// The share of its steps that falls with the quality.
     pub(in crate::sim) degradable: f64,
     /// Nanoseconds.
@@ -175,6 +177,7 @@ impl StagePlan {
             stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
             first_step: first_step.into(),
             steps_of_batch,
+            batch_cost_covers: stage.batch_cost_covers.max(1),
             degradable: stage.degradable.get(),
             clean_up: nanos(stage.clean_up),
             tells_flows: tells_flows(scenario),
