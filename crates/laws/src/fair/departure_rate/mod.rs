@@ -36,8 +36,8 @@
 //!
 //! **What the thesis leaves open, and we chose.**
 //! - The pool is a fraction inside and rounded outside, so that small errors add up.
-//! - Nobody is added while a worker had nothing to do throughout the sample: throughput is
-//!   then what the clients make it.
+//! - Workers that had nothing to do throughout the sample are taken away, and nobody is added
+//!   then: throughput is what the clients make it.
 //! - (5) holds for a constant number of clients, who come less often when answers take longer.
 //!   Others do not, and a stage with room to spare, which answers in a fraction of the promise,
 //!   would be made slower than its arrivals. So a pool does not shrink below `λ·s̄ + √(λ·s̄)`,
@@ -263,14 +263,15 @@ impl DepartureRate {
     /// Of that, what helps and is within bounds.
     fn allowed(&self, wanted: f64, sample: &Sample, leeway: Leeway) -> f64 {
         let [least, most] = self.range;
-        let may_grow = sample.was_full && leeway.may_press();
-        let highest = if may_grow { most } else { self.size };
-        let lowest = if leeway.may_ease() { self.needed(sample).min(self.size) } else { self.size };
-        if wanted.is_finite() {
-            wanted.min(highest).max(lowest).clamp(least, most)
-        } else {
-            self.size
+        let used = self.size - f64::from(sample.idle);
+        let may_grow = sample.idle == 0 && leeway.may_press();
+        let needed = self.needed(sample).min(self.size);
+        let highest = if may_grow { most } else { used.max(needed) };
+        let lowest = if leeway.may_ease() { needed } else { self.size };
+        if !wanted.is_finite() {
+            return self.size;
         }
+        wanted.min(highest).max(lowest).clamp(least, most)
     }
 
     /// What arrivals need whatever the target says.
