@@ -42,7 +42,8 @@
 //!   Others do not, and a stage with room to spare, which answers in a fraction of the promise,
 //!   would be made slower than its arrivals. So a pool does not shrink below `λ·s̄ + √(λ·s̄)`,
 //!   the workers that arrivals keep busy and the usual reserve for chance, unless events were
-//!   queued at every tick of two samples: clients who wait are a constant number of them.
+//!   queued at every tick of two samples: clients who wait are a constant number of them. A
+//!   `reserve_ratio` of 0 takes all clients for such, as (5) is printed.
 //! - A sample lasts 2 s [Fair07 §5.2]; in §5.3 it is 30 s, which the thesis names as the
 //!   cause of its spikes.
 //! - Response times of several classes count in parts of their class's target, so that the
@@ -96,6 +97,9 @@ constants! {
         period_seconds: Duration = 2.0 in 0.02..=600.0,
         /// the throughput to hold; 0: what the response-time target needs
         throughput_per_second: PerSecond = 0.0 in 0.0..=1e6,
+        // Ours: the usual square root of what is busy.
+        /// workers for chance, in square roots of those busy; 0: clients wait, and come less often
+        reserve_ratio: f64 = 1.0 in 0.0..=10.0,
     }
 }
 
@@ -153,6 +157,7 @@ impl DepartureControl {
 pub struct DepartureRate {
     control: DepartureControl,
     range: [f64; 2],
+    reserve: f64,
     sampling: Sampling,
     target: ThroughputTarget,
     /// None for the heuristic.
@@ -206,6 +211,7 @@ impl DepartureRate {
         Ok(Self {
             control,
             range: [f64::from(least), f64::from(most)],
+            reserve: its.reserve_ratio,
             target: ThroughputTarget::new(sampling.percentile(), its.throughput_per_second),
             sampling,
             feedback: control.placement().map(Feedback::new),
@@ -277,9 +283,9 @@ impl DepartureRate {
     /// What arrivals need whatever the target says.
     fn needed(&self, sample: &Sample) -> f64 {
         match sample.service {
-            Some(service) if !(sample.stayed_full && self.stayed_full) => {
+            Some(service) if !(sample.stayed_full && self.stayed_full) && self.reserve > 0.0 => {
                 let busy = sample.rates.arrivals * service;
-                busy + busy.sqrt()
+                busy + self.reserve * busy.sqrt()
             }
             _ => 0.0,
         }

@@ -164,3 +164,84 @@ pub fn row(record: &Record) -> Row {
         rejected: record.lost.iter().sum(),
     }
 }
+
+fn line(name: &str, record: &Record, values: &[f64]) -> Line {
+    Line { name: name.to_owned(), points: points(record.times(), record.per_second(values)) }
+}
+
+fn flows(number: &'static str, system: System, record: &Record) -> Figure {
+    Figure {
+        number,
+        title: format!("Flow of requests: {}", system.name()),
+        x: "seconds",
+        y: "requests a second",
+        lines: vec![
+            line("offered", record, &record.offered),
+            line("answered", record, &record.completed),
+            line("rejected", record, &record.lost),
+        ],
+    }
+}
+
+fn stages(number: &'static str, system: System, record: &Record) -> Figure {
+    let each = STAGES.iter().zip(&record.at_stages);
+    Figure {
+        number,
+        title: format!("What each stage completes: {}", system.name()),
+        x: "seconds",
+        y: "events a second",
+        lines: each.map(|((name, ..), counts)| line(name, record, counts)).collect(),
+    }
+}
+
+/// The share within so many seconds, of those answered or of all; a request that was rejected
+/// has no response time.
+fn distribution(number: &'static str, of: &str, records: &[(System, Record)]) -> Figure {
+    let shares = |record: &Record| {
+        let mut responses = record.responses_from(Duration::ZERO);
+        responses.sort_unstable_by(f64::total_cmp);
+        let all = if of == "all" { record.offered.iter().sum() } else { responses.len() as f64 };
+        let within =
+            move |limit: f64| responses.partition_point(|&response| response <= limit) as f64 / all;
+        (0..=50).map(|step| f64::from(step) / 100.0).map(|at| (at, Some(within(at)))).collect()
+    };
+    Figure {
+        number,
+        title: format!("Distribution of the response time of {of} requests"),
+        x: "response time, seconds",
+        y: "share",
+        lines: records
+            .iter()
+            .map(|(system, record)| Line { name: system.name().to_owned(), points: shares(record) })
+            .collect(),
+    }
+}
+
+pub fn figures(records: &[(System, Record)]) -> Vec<Figure> {
+    let [automatic, optimal, over] = records else { return Vec::new() };
+    let percentiles = |(system, record): &(System, Record)| Line {
+        name: system.name().to_owned(),
+        points: record.times().zip(record.percentiles(0.9)).collect(),
+    };
+    vec![
+        distribution("5-11a", "processed", records),
+        distribution("5-11b", "all", records),
+        Figure {
+            number: "5-12",
+            title: "The 90th percentile over time".to_owned(),
+            x: "seconds",
+            y: "90th percentile of the response time, seconds",
+            lines: records.iter().map(percentiles).collect(),
+        },
+        flows("5-13a", automatic.0, &automatic.1),
+        flows("5-13b", optimal.0, &optimal.1),
+        flows("5-13c", over.0, &over.1),
+        stages("5-14", automatic.0, &automatic.1),
+        stages("5-15", optimal.0, &optimal.1),
+    ]
+}
+
+/// The three systems in the order of the tables.
+pub fn records(seed: u64) -> Vec<(System, Record)> {
+    System::ALL.into_iter().map(|system| (system, run(system, seed))).collect()
+}
