@@ -56,7 +56,9 @@
 //! **Limits.** PI acts on a change of workers, so it integrates twice: with a = 1 no gain
 //! avoids its overshoot, and the thesis finds it the worst of the three. The pre-compensator
 //! trusts the model: if a worker stays (a = 1) and 0.95 was identified, throughput ends 5 %
-//! beyond its target. (5) calls for workers whenever the percentile is late, also when they
+//! beyond its target. A dead-beat gain answers noise as if it were error, and makes a percentile
+//! swing about its target where P and PD hold it: a stage follows a stated throughput within a
+//! sample, and response times a queue later. (5) calls for workers whenever the percentile is late, also when they
 //! would not help: `fair-hybrid` notices, the others go to their bound.
 
 mod feedback;
