@@ -58,7 +58,7 @@ fn shares(name: &str, row: &Row) {
 fn drawn(figure: &Figure) -> tamarisk_plot::Figure {
     let ends = figure.lines.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x));
     // Response times under overload are a hundred times those of a calm.
-    let scale = if figure.y.contains("percentile of the") { Scale::Log } else { Scale::Linear };
+    let scale = if figure.number == "5-12" { Scale::Log } else { Scale::Linear };
     let lines = figure.lines.iter().zip(Colour::ALL).map(|(line, colour)| Line {
         name: line.name.clone(),
         colour,

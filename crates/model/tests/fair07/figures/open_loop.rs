@@ -48,9 +48,9 @@ impl System {
 
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Automatic => "automatic control",
-            Self::Optimal => "admission control, optimal threads",
-            Self::Over => "admission control, too many threads",
+            Self::Automatic => "automatic",
+            Self::Optimal => "admission, optimal",
+            Self::Over => "admission, over-allocated",
         }
     }
 
@@ -230,7 +230,7 @@ pub fn figures(records: &[(System, Record)]) -> Vec<Figure> {
             number: "5-12",
             title: "The 90th percentile over time".to_owned(),
             x: "seconds",
-            y: "90th percentile of the response time, seconds",
+            y: "90th percentile, seconds",
             lines: records.iter().map(percentiles).collect(),
         },
         flows("5-13a", automatic.0, &automatic.1),
