@@ -36,13 +36,14 @@
 //!
 //! **What the thesis leaves open, and we chose.**
 //! - The pool is a fraction inside and rounded outside, so that small errors add up.
-//! - Nobody is added while a worker had nothing to do throughout the sample: throughput is
-//!   then what the clients make it.
+//! - Workers that had nothing to do throughout the sample are taken away, and nobody is added
+//!   then: throughput is what the clients make it.
 //! - (5) holds for a constant number of clients, who come less often when answers take longer.
 //!   Others do not, and a stage with room to spare, which answers in a fraction of the promise,
 //!   would be made slower than its arrivals. So a pool does not shrink below `λ·s̄ + √(λ·s̄)`,
 //!   the workers that arrivals keep busy and the usual reserve for chance, unless events were
-//!   queued at every tick of two samples: clients who wait are a constant number of them.
+//!   queued at every tick of two samples: clients who wait are a constant number of them. A
+//!   `reserve_ratio` of 0 takes all clients for such, as (5) is printed.
 //! - A sample lasts 2 s [Fair07 §5.2]; in §5.3 it is 30 s, which the thesis names as the
 //!   cause of its spikes.
 //! - Response times of several classes count in parts of their class's target, so that the
@@ -55,7 +56,9 @@
 //! **Limits.** PI acts on a change of workers, so it integrates twice: with a = 1 no gain
 //! avoids its overshoot, and the thesis finds it the worst of the three. The pre-compensator
 //! trusts the model: if a worker stays (a = 1) and 0.95 was identified, throughput ends 5 %
-//! beyond its target. (5) calls for workers whenever the percentile is late, also when they
+//! beyond its target. A dead-beat gain answers noise as if it were error, and makes a percentile
+//! swing about its target where P and PD hold it: a stage follows a stated throughput within a
+//! sample, and response times a queue later. (5) calls for workers whenever the percentile is late, also when they
 //! would not help: `fair-hybrid` notices, the others go to their bound.
 
 mod feedback;
@@ -96,6 +99,9 @@ constants! {
         period_seconds: Duration = 2.0 in 0.02..=600.0,
         /// the throughput to hold; 0: what the response-time target needs
         throughput_per_second: PerSecond = 0.0 in 0.0..=1e6,
+        // Ours: the usual square root of what is busy.
+        /// workers for chance, in square roots of those busy; 0: clients wait, and come less often
+        reserve_ratio: f64 = 1.0 in 0.0..=10.0,
     }
 }
 
@@ -153,6 +159,7 @@ impl DepartureControl {
 pub struct DepartureRate {
     control: DepartureControl,
     range: [f64; 2],
+    reserve: f64,
     sampling: Sampling,
     target: ThroughputTarget,
     /// None for the heuristic.
@@ -206,6 +213,7 @@ impl DepartureRate {
         Ok(Self {
             control,
             range: [f64::from(least), f64::from(most)],
+            reserve: its.reserve_ratio,
             target: ThroughputTarget::new(sampling.percentile(), its.throughput_per_second),
             sampling,
             feedback: control.placement().map(Feedback::new),
@@ -263,22 +271,23 @@ impl DepartureRate {
     /// Of that, what helps and is within bounds.
     fn allowed(&self, wanted: f64, sample: &Sample, leeway: Leeway) -> f64 {
         let [least, most] = self.range;
-        let may_grow = sample.was_full && leeway.may_press();
-        let highest = if may_grow { most } else { self.size };
-        let lowest = if leeway.may_ease() { self.needed(sample).min(self.size) } else { self.size };
-        if wanted.is_finite() {
-            wanted.min(highest).max(lowest).clamp(least, most)
-        } else {
-            self.size
+        let used = self.size - f64::from(sample.idle);
+        let may_grow = sample.idle == 0 && leeway.may_press();
+        let needed = self.needed(sample).min(self.size);
+        let highest = if may_grow { most } else { used.max(needed) };
+        let lowest = if leeway.may_ease() { needed } else { self.size };
+        if !wanted.is_finite() {
+            return self.size;
         }
+        wanted.min(highest).max(lowest).clamp(least, most)
     }
 
     /// What arrivals need whatever the target says.
     fn needed(&self, sample: &Sample) -> f64 {
         match sample.service {
-            Some(service) if !(sample.stayed_full && self.stayed_full) => {
+            Some(service) if !(sample.stayed_full && self.stayed_full) && self.reserve > 0.0 => {
                 let busy = sample.rates.arrivals * service;
-                busy + busy.sqrt()
+                busy + self.reserve * busy.sqrt()
             }
             _ => 0.0,
         }

@@ -21,8 +21,8 @@ pub(super) struct Sample {
     pub(super) rates: Rates,
     /// The mean time from leaving the queue to the end, in seconds.
     pub(super) service: Option<f64>,
-    /// At some instant every worker was busy.
-    pub(super) was_full: bool,
+    /// Workers that had nothing to do at any time.
+    pub(super) idle: u32,
     /// Events were queued at every tick.
     pub(super) stayed_full: bool,
     /// It is as long as it should be, so that the one before leads to it.
@@ -138,7 +138,7 @@ impl Sampling {
                 response: tally.response(self.promise.percentile),
             },
             service: tally.mean(tally.service_seconds),
-            was_full: tally.least_idle == 0,
+            idle: tally.least_idle,
             stayed_full: tally.least_queued > 0,
             follows: lasted < self.period * PAUSE,
         };

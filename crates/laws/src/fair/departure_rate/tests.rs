@@ -218,6 +218,14 @@ fn where_nobody_waits_the_workers_are_as_many_as_arrivals_need() {
     (0..6).for_each(|_| _ = plant.sample_with(Duration::from_millis(110)));
     // 200 a second of 0.1 s each keep 20 busy, and √20 are for chance.
     assert_eq!(plant.workers, 24);
+    // Three of them never had anything to do, but chance has its reserve.
+    plant.idle = 3;
+    plant.sample();
+    assert_eq!(plant.workers, 24);
+    plant.law.size = 60.0;
+    plant.law.set_throughput(PerSecond::new(plant.y).unwrap());
+    plant.sample();
+    assert_eq!(plant.workers, 57);
 }
 
 #[test]
