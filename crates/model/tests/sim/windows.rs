@@ -21,28 +21,31 @@ fn start(simulation: &Simulation) -> Run<'_, ()> {
     simulation.start(3).law("work", Box::new(PredictGateTrim::new(&one_class()))).unwrap()
 }
 
-fn windows(seconds: &[Range<u32>]) -> Vec<Report> {
-    let windows: Vec<_> =
-        seconds.iter().map(|window| window.start * SECOND..window.end * SECOND).collect();
+/// From when until when, in seconds.
+fn spans(seconds: &[(u32, u32)]) -> Vec<Range<Duration>> {
+    seconds.iter().map(|&(from, until)| from * SECOND..until * SECOND).collect()
+}
+
+fn windows(seconds: &[(u32, u32)]) -> Vec<Report> {
     let simulation = Simulation::new(&overloaded(0)).unwrap();
-    start(&simulation).windows(&windows).unwrap()
+    start(&simulation).windows(&spans(seconds)).unwrap()
 }
 
 #[test]
 fn the_time_after_the_warm_up_is_a_window() {
     let simulation = Simulation::new(&overloaded(25)).unwrap();
-    assert_eq!(windows(&[25..60]), [start(&simulation).finish()]);
+    assert_eq!(windows(&[(25, 60)]), [start(&simulation).finish()]);
 }
 
 #[test]
 fn what_was_measured_before_changes_nothing() {
-    assert_eq!(windows(&[0..20, 22..25, 25..60])[2], windows(&[25..60])[0]);
+    assert_eq!(windows(&[(0, 20), (22, 25), (25, 60)])[2], windows(&[(25, 60)])[0]);
 }
 
 #[test]
 fn adjoining_windows_add_up_to_the_whole() {
-    let whole = &windows(&[0..60])[0];
-    let parts = windows(&[0..20, 20..21, 21..60]);
+    let whole = &windows(&[(0, 60)])[0];
+    let parts = windows(&[(0, 20), (20, 21), (21, 60)]);
     let sum = |of: fn(&Report) -> u64| parts.iter().map(of).sum::<u64>();
     let counts: [fn(&Report) -> u64; 6] = [
         |report| report.classes[0].counts.offered,
@@ -65,7 +68,7 @@ fn adjoining_windows_add_up_to_the_whole() {
 
 #[test]
 fn each_window_has_seconds_and_batches_of_its_own() {
-    let parts = windows(&[0..20, 20..60]);
+    let parts = windows(&[(0, 20), (20, 60)]);
     assert_eq!(
         parts.iter().map(|part| part.measured).collect::<Vec<_>>(),
         [20 * SECOND, 40 * SECOND]
@@ -84,17 +87,15 @@ fn each_window_has_seconds_and_batches_of_its_own() {
 #[test]
 fn a_window_that_cannot_be_is_rejected() {
     let simulation = Simulation::new(&overloaded(0)).unwrap();
-    let error = |seconds: &[Range<u32>]| {
-        let windows: Vec<_> =
-            seconds.iter().map(|window| window.start * SECOND..window.end * SECOND).collect();
-        start(&simulation).windows(&windows).unwrap_err().to_string()
+    let error = |seconds: &[(u32, u32)]| {
+        start(&simulation).windows(&spans(seconds)).unwrap_err().to_string()
     };
     assert_eq!(
-        error(&[0..10, 9..20]),
+        error(&[(0, 10), (9, 20)]),
         "cannot measure from 9s until 20s: a window lies between 10s, where the one before it ends, \
          and 60s, where the scenario ends"
     );
-    for wrong in [&[5..5][..], &[5..4], &[0..61]] {
+    for wrong in [&[(5, 5)][..], &[(5, 4)], &[(0, 61)]] {
         assert!(error(wrong).starts_with("cannot measure from"), "{wrong:?}");
     }
     assert_eq!(start(&simulation).windows(&[]), Ok(Vec::new()));

@@ -1,0 +1,140 @@
+//! The rows of the tables: each admission law of the catalogue, and some once more with constants
+//! that fit.
+
+use tamarisk_control::{AdmissionLaw, Classes};
+use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, Named, admission};
+
+use crate::Failure;
+use crate::situation::{Situation, Width};
+
+/// A law, and the constants that it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    entry: &'static AdmissionEntry,
+    tuned: Option<Tuned>,
+}
+
+/// What `sim tune` found in `scenarios/tune-narrow.toml` and `tune-wide.toml`, which have another
+/// capacity than any situation, with the seeds 1001 to 1006.
+#[derive(Clone, Copy)]
+struct Tuned {
+    law: &'static str,
+    narrow: &'static [(&'static str, f64)],
+    wide: &'static [(&'static str, f64)],
+}
+
+/// The laws whose published constants do not fit a target of 200 ms or 400 workers.
+const TUNED: [Tuned; 4] = [
+    Tuned { law: "threshold", narrow: &[("queued_count", 16.0)], wide: &[("queued_count", 52.0)] },
+    Tuned {
+        law: "vegas",
+        narrow: &[
+            ("limit_min_count", 26.0),
+            ("limit_initial_count", 225.0),
+            ("limit_max_count", 46_567.0),
+        ],
+        wide: &[
+            ("limit_min_count", 258.0),
+            ("limit_initial_count", 1283.0),
+            ("limit_max_count", 37_211.0),
+        ],
+    },
+    Tuned {
+        law: "gradient2",
+        narrow: &[("limit_max_count", 25.0)],
+        wide: &[
+            ("limit_min_count", 46.0),
+            ("limit_initial_count", 511.0),
+            ("limit_max_count", 10_898.0),
+        ],
+    },
+    Tuned {
+        law: "min-rtt-gradient",
+        narrow: &[
+            ("limit_min_count", 16.0),
+            ("limit_initial_count", 78.0),
+            ("limit_max_count", 2703.0),
+        ],
+        wide: &[
+            ("limit_min_count", 258.0),
+            ("limit_initial_count", 1283.0),
+            ("limit_max_count", 37_211.0),
+        ],
+    },
+];
+
+/// Those that are of most interest come first in a long run; the others follow as in the catalogue.
+const FIRST: [&str; 12] = [
+    "predict-gate-trim",
+    "plain-queue",
+    "work-limit",
+    "opaque-upstream",
+    "gradient2",
+    "vegas",
+    "dagor",
+    "codel",
+    "service-codel",
+    "adaptive-lifo",
+    "moving-dropper",
+    "response-time",
+];
+
+/// All of them, in the order of the catalogue; what is tuned stands behind what is not.
+///
+/// # Errors
+/// If a law or a constant that is tuned does not exist.
+pub(crate) fn rows() -> Result<Vec<Row>, Failure> {
+    for tuned in TUNED {
+        let entry = admission(tuned.law).ok_or("a law that is tuned does not exist")?;
+        for constants in [tuned.narrow, tuned.wide] {
+            named(entry, constants)?;
+        }
+    }
+    let with_tuned = |entry: &'static AdmissionEntry| {
+        let tuned = TUNED.iter().filter(|tuned| tuned.law == entry.name);
+        let tuned = tuned.map(move |tuned| Row { entry, tuned: Some(*tuned) });
+        std::iter::once(Row { entry, tuned: None }).chain(tuned)
+    };
+    Ok(ADMISSION.iter().flat_map(with_tuned).collect())
+}
+
+impl Row {
+    pub(crate) fn name(&self) -> String {
+        let tuned = if self.tuned.is_some() { ", tuned" } else { "" };
+        format!("{}{tuned}", self.entry.name)
+    }
+
+    pub(crate) fn is_default(&self) -> bool {
+        self.name() == FIRST[0]
+    }
+
+    /// 0 for the first in a long run.
+    pub(crate) fn rank(&self) -> usize {
+        let first = FIRST.iter().position(|name| *name == self.entry.name);
+        first.unwrap_or(FIRST.len()) + usize::from(self.tuned.is_some())
+    }
+
+    /// The law and its constants in this situation.
+    pub(crate) fn named(&self, situation: &Situation) -> Named<dyn AdmissionLaw> {
+        let constants = self.tuned.map_or(&[][..], |tuned| match situation.width {
+            Width::Narrow => tuned.narrow,
+            Width::Wide => tuned.wide,
+        });
+        named(self.entry, constants).expect("they were checked when the rows were made")
+    }
+
+    pub(crate) fn law(&self, situation: &Situation, classes: &Classes) -> Box<dyn AdmissionLaw> {
+        self.named(situation).make(classes).expect("the constants of a row go together")
+    }
+}
+
+fn named(
+    entry: &'static AdmissionEntry,
+    constants: &[(&str, f64)],
+) -> Result<Named<dyn AdmissionLaw>, Failure> {
+    let mut named = entry.named();
+    for &(knob, value) in constants {
+        named.set(knob, value)?;
+    }
+    Ok(named)
+}
