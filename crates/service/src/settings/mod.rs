@@ -8,6 +8,7 @@ mod front;
 mod laws;
 mod limits;
 mod log;
+mod profile;
 mod proxied;
 mod routes;
 mod tls;
