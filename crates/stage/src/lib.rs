@@ -77,7 +77,7 @@ pub use handler::{
 pub use inline::{Inline, InlineError};
 pub use observe::{
     Accounts, ClassObservation, LawObservation, LawReading, Outcome, Percentiles, Phase, Profile,
-    ServiceProfile, StageObservation, TimeHistogram,
+    SenderObservation, ServiceProfile, StageObservation, TimeHistogram,
 };
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};

@@ -55,7 +55,7 @@ async fn each_stage_is_told_its_share_of_the_throughput() {
     };
     let front = graph.declare::<u32>(stage("front", &told[0])).unwrap();
     let back = graph.declare::<u32>(stage("back", &told[1])).unwrap();
-    let to_back = graph.edge(&front, &back);
+    let to_back = graph.edge(&front, &back).unwrap();
     // A quarter goes on.
     front.tasks(stage_fn(move |event: u32, cx: Context| {
         let to_back = to_back.clone();

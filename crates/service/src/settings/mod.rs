@@ -9,6 +9,7 @@ mod laws;
 mod limits;
 mod log;
 mod overflow;
+mod profile;
 mod proxied;
 mod routes;
 mod tls;

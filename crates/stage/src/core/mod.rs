@@ -34,7 +34,7 @@ use tokio::sync::Notify;
 
 use crate::builder::BuildError;
 use crate::clock::Clock;
-use crate::observe::{Ledger, Observer, Phase};
+use crate::observe::{Ledger, Observer, Phase, Senders};
 use crate::queue::{EventMetadata, Queue, Queued, Run};
 use crate::sink::Entry;
 
@@ -58,6 +58,7 @@ pub(crate) struct Core<T> {
     /// Changed under the lock, and read there where it decides.
     capacity: AtomicUsize,
     pub(crate) settings: SharedSettings,
+    pub(crate) senders: Senders,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
@@ -96,6 +97,7 @@ impl<T: Item> Core<T> {
             name: config.name.into(),
             clock: config.clock,
             settings: SharedSettings::new(config.least_quality),
+            senders: Senders::new(now),
             classes: config.classes,
             capacity: AtomicUsize::new(config.capacity),
             state: Mutex::new(state),
@@ -252,6 +254,7 @@ impl<T: Item> Core<T> {
     /// governor, which calls it, applies the change of workers that it returns.
     pub(crate) fn tick(&self, cpu: Option<Ratio>) -> WorkerChange {
         let now = self.clock.now();
+        self.senders.tick(now);
         let mut state = self.lock();
         let wanted = state.tick(now, cpu, &self.settings);
         state.running_changes(now);

@@ -37,6 +37,7 @@ impl<T: Item> Core<T> {
             profile: state.observer.profile(now),
             queue_capacity: self.capacity(),
             classes,
+            senders: self.senders.observe(now),
             rejections: state.rejections.clone(),
             batch: state.ruling.knobs().map(|knobs| knobs.batch.get()),
             law: state.ruling.admission().name(),

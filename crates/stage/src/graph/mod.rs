@@ -220,6 +220,7 @@ impl Graph {
             topology.edges.pop();
             return Err(cycle);
         }
+        receiver.show_edge(from.name(), &counters);
         Ok(TrySink::counted(to.endpoint(), counters))
     }
 

@@ -15,7 +15,7 @@ use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observe::StageObservation;
-use crate::sink::{Endpoint, SharedGlobalLaw, Sink, TrySink};
+use crate::sink::{EdgeCounters, Endpoint, SharedGlobalLaw, Sink, TrySink};
 use crate::stage::{Stage, UnstartedStage};
 
 /// A stage of a graph, with the type of its events; clones name the same one.
@@ -61,6 +61,10 @@ pub(super) trait ErasedNode: Send + Sync {
     fn observe(&self) -> StageObservation;
     /// Has a global law asked about events from outside of the graph.
     fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>);
+    /// Shows an edge from the stage of this name.
+    fn show_edge(&self, from: &str, counters: &Arc<EdgeCounters>);
+    /// The stage of this name has been removed.
+    fn forget_sender(&self, from: &str);
     fn now(&self) -> Timestamp;
     /// How many events it holds, queued and running.
     fn inside(&self) -> u64;
@@ -197,6 +201,14 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
 
     fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>) {
         self.endpoint.set_global_law(global_law);
+    }
+
+    fn show_edge(&self, from: &str, counters: &Arc<EdgeCounters>) {
+        self.endpoint.core.senders.show_edge(from, counters);
+    }
+
+    fn forget_sender(&self, from: &str) {
+        self.endpoint.core.senders.forget(from);
     }
 
     fn now(&self) -> Timestamp {

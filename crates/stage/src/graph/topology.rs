@@ -74,6 +74,7 @@ impl Topology {
             edge.from -= usize::from(edge.from > removed);
             edge.to -= usize::from(edge.to > removed);
         }
+        self.nodes.iter().for_each(|other| other.forget_sender(node.name()));
         Some(node)
     }
 

@@ -1,6 +1,7 @@
 //! What a sender states of an event: class, deadline, cost, flow and kind.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Timestamp};
@@ -93,12 +94,19 @@ impl Entry {
 pub struct Envelope<E> {
     pub(crate) event: E,
     pub(crate) entry: Entry,
+    /// The stage whose handler sends it.
+    pub(crate) sender: Option<Arc<str>>,
 }
 
 impl<E> Envelope<E> {
     /// `event`, entering as `entry` says.
     pub fn new(event: E, entry: Entry) -> Self {
-        Self { event, entry }
+        Self { event, entry, sender: None }
+    }
+
+    /// Counted as sent by the stage of this name.
+    pub(crate) fn sent_by(self, stage: &Arc<str>) -> Self {
+        Self { sender: Some(Arc::clone(stage)), ..self }
     }
 
     /// The event without its entry.
@@ -108,7 +116,7 @@ impl<E> Envelope<E> {
 
     /// Another event made of this one, entering in the same way.
     pub fn map<F>(self, make: impl FnOnce(E) -> F) -> Envelope<F> {
-        Envelope { event: make(self.event), entry: self.entry }
+        Envelope { event: make(self.event), entry: self.entry, sender: self.sender }
     }
 }
 
