@@ -47,7 +47,7 @@ fn held_out(tuned: &Value, law: &str) -> f64 {
 
 #[test]
 fn a_mistuned_law_comes_to_what_its_published_constants_reach() {
-    // A rate of 5/s that rises by little; the published ones begin at 5000/s.
+    // A rate of 5/s that rises by little; the published ones begin at 100/s, up to 5000.
     let law = "{ law = 'response-time', rate_max_per_second = 5, increase_per_second = 0.01 }";
     let file = scenario("mistuned.toml", law);
     let knobs = "rate_max_per_second,increase_per_second,requests_count,decrease_ratio";
