@@ -239,6 +239,14 @@ fn threads_that_exist_can_cost_speed() {
 }
 
 #[test]
+fn users_can_be_partly_open() {
+    let text = single("service = '20ms'")
+        .replace("open = '100/s'", "closed = 250\nthink = '500ms'\nresend = '1500ms'");
+    let client = &scenario::parse("partly.toml", &text).unwrap().scenario.clients[0];
+    assert_eq!(client.resend, Some(Duration::from_millis(1500)));
+}
+
+#[test]
 fn measured_times_come_from_a_file_beside_the_scenario() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let scenario = folder.join("measured.toml");
