@@ -92,7 +92,8 @@ fn the_documented_example_says_all_there_is_to_say() {
     assert_eq!((crowd.retry.growth, crowd.retry.heed), (2.0, Heed::RetryAfter));
     let think = Distribution::Exponential(ms(20));
     let counts = vec![(s(0), 3), (s(10), 1000), (s(20), 3)];
-    assert_eq!(*users, Client::new("users", "web", Load::Closed { users: counts, think }));
+    let load = Load::Closed { users: counts, think };
+    assert_eq!(*users, Client::new("users", "web", load).resend(ms(1500)));
     assert!(matches!(visitors.load, Load::Sessions { stay, .. } if stay.get() == 0.8));
 }
 
