@@ -93,7 +93,8 @@ fn the_documented_example_says_all_there_is_to_say() {
     assert_eq!((crowd.retry.growth, crowd.retry.heed), (2.0, Heed::RetryAfter));
     let think = Distribution::Exponential(ms(20));
     let counts = vec![(s(0), 3), (s(10), 1000), (s(20), 3)];
-    assert_eq!(*users, Client::new("users", "web", Load::Closed { users: counts, think }));
+    let load = Load::Closed { users: counts, think };
+    assert_eq!(*users, Client::new("users", "web", load).resend(ms(1500)));
     assert!(matches!(visitors.load, Load::Sessions { stay, .. } if stay.get() == 0.8));
     assert_eq!(*readers, Client::poisson("readers", "web", 2.0).calls(20));
 }
@@ -246,6 +247,14 @@ fn threads_that_exist_can_cost_speed() {
     let threads = Speed::Threads { parallelism: 4.0, threads: 20, free: 15, loss: 0.2 };
     assert_eq!(file.scenario.stages[0].speed, threads);
     assert!(read(penalty).is_err() && read(&format!("cores = 4\nknee = 3\n{penalty}")).is_err());
+}
+
+#[test]
+fn users_can_be_partly_open() {
+    let text = single("service = '20ms'")
+        .replace("open = '100/s'", "closed = 250\nthink = '500ms'\nresend = '1500ms'");
+    let client = &scenario::parse("partly.toml", &text).unwrap().scenario.clients[0];
+    assert_eq!(client.resend, Some(Duration::from_millis(1500)));
 }
 
 #[test]

@@ -117,6 +117,11 @@ impl GlobalLaw for ThroughputSharing {
         self.reference = self.target.after(&rates, self.desired).or(self.reference);
     }
 
+    fn stages_changed(&mut self) {
+        self.shares = None;
+        self.visits.clear();
+    }
+
     fn share(&self, stage: usize) -> Option<Share> {
         let (&visits, throughput) = (self.visits.get(stage)?, self.throughput(stage)?);
         Some(Share { visits, throughput, spare: 0.0 })

@@ -209,7 +209,7 @@ impl Thinned {
                 let mut index = 0_usize;
                 self.values.retain(|_| {
                     index += 1;
-                    index % 2 == 1
+                    !index.is_multiple_of(2)
                 });
                 self.halvings += 1;
             }

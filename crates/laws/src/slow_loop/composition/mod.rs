@@ -273,11 +273,6 @@ impl Composition {
         self.knobs
     }
 
-    /// A law over the whole graph wants so many events a second completed.
-    pub fn set_throughput(&mut self, target: PerSecond) {
-        self.workers.set_throughput(target);
-    }
-
     /// How many workers there are, where a law outside of this composition says so.
     pub(super) fn note_workers(&mut self, workers: Concurrency) {
         self.knobs.workers = workers;
@@ -297,6 +292,11 @@ impl Composition {
     /// How long an event of `class` may run. None if only its deadline ends it.
     pub fn limit(&self, class: ClassId) -> Option<Duration> {
         self.termination.limit(class)
+    }
+
+    /// A law over the whole graph wants so many events a second completed.
+    pub fn set_throughput(&mut self, target: PerSecond) {
+        self.workers.set_throughput(target);
     }
 
     /// Overloaded: the first law that has something left acts.
