@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-use tamarisk_control::{PerSecond, Ratio};
+use tamarisk_control::{MeasuredFrom, PerSecond, Ratio};
 use tamarisk_laws::catalogue::{Coordination, Laws};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
@@ -62,6 +62,7 @@ fn the_documented_example_says_all_there_is_to_say() {
     assert_eq!(own, [("aim_ratio", 0.8), ("period_seconds", 0.5)]);
     assert_eq!((db.workers, db.batch_cost, db.clean_up), (20, ms(4), ms(1)));
     assert_eq!((db.degradable.get(), db.batch_cost_covers), (0.8, 200));
+    assert_eq!(db.measured_from, MeasuredFrom::Service);
     let [(web, of_web), (db, of_db)] = &file.laws[..] else { panic!("two stages with laws") };
     assert_eq!((&**web, &**db), ("web", "db"));
     assert_eq!(*of_web, Laws::new().admission("predict-gate-trim", &[]).unwrap());

@@ -32,6 +32,10 @@
 //!   of zero. Here an interval without completions changes nothing.
 //! - Its percentile of n samples is the sample at n·0.9, counted from 0.
 //!
+//! [Welsh03 §3.2] measures from where a request entered the service; here a stage is told its
+//! own response times, unless it is built to be told those
+//! ([`MeasuredFrom`](tamarisk_control::MeasuredFrom)).
+//!
 //! **Ours:** an event that failed or was terminated counts as no sooner than the target:
 //! errors come fast, and must not read as good service.
 //!

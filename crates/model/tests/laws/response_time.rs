@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Classes, Decision, Finished, PerSecond, Reading, Target,
-    Timestamp,
+    AdmissionLaw, Arrival, Backlog, Classes, Decision, Finished, MeasuredFrom, PerSecond, Reading,
+    Target, Timestamp,
 };
 use tamarisk_laws::{ResponseTime, ResponseTimeBuilder};
 use tamarisk_model::sim::{
-    Client, Distribution, Load, Profile, Retry, Scenario, Simulation, Stage,
+    Client, Distribution, Load, Profile, Report, Retry, Scenario, Simulation, Stage,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -127,6 +127,35 @@ fn ten_fold_overload_is_held_off_from_the_first_second_on() {
         assert!(released > 0.3 && open < 0.02, "{released:.3} and {open:.3}");
         assert!(of(halved) > 0.3);
     }
+}
+
+/// Two stages in a row: the first takes 300 ms, the second 20 ms, of a target of 200 ms.
+fn second_of_two(from: MeasuredFrom) -> Report {
+    let first = Stage::new("first", 100, Distribution::Constant(300 * MS)).route("second", 1.0);
+    let second = Stage::new("second", 8, Distribution::Constant(20 * MS)).measured_from(from);
+    let scenario = Scenario::new(Classes::single(Target::p90(200 * MS).unwrap()), 60 * SECOND);
+    let scenario =
+        scenario.stage(first).stage(second).client(Client::poisson("crowd", "first", 80.0));
+    let law = Box::new(ResponseTime::new(&scenario.classes));
+    let simulation = Simulation::new(&scenario).unwrap();
+    simulation.start(1).law("second", law).unwrap().finish()
+}
+
+/// By default a stage answers for its own time: it rejects next to nothing here. Measured from
+/// the service, as in [Welsh03 §3.2], it rejects nearly all for what the stage before it takes.
+#[test]
+fn in_a_pipeline_a_law_is_told_the_time_of_its_stage_or_of_the_service() {
+    let of = |from| {
+        let report = second_of_two(from);
+        let second = &report.stages[1];
+        let smoothed = super::reading(second, "response_smoothed_seconds");
+        let counts = second.classes[0].counts;
+        (smoothed, counts.rejected as f64 / counts.offered as f64)
+    };
+    let (own, rejected) = of(MeasuredFrom::Stage);
+    assert!((0.02..0.03).contains(&own) && rejected < 0.4, "{own} {rejected}");
+    let (whole, rejected) = of(MeasuredFrom::Service);
+    assert!((0.32..0.33).contains(&whole) && rejected > 0.9, "{whole} {rejected}");
 }
 
 /// Its true weakness: the rate rises while nobody asks for it, and the next overload finds it at

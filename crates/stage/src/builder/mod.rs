@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, Priority, QualityLaw, Ratio,
-    Target, TerminationLaw, WorkersLaw,
+    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, MeasuredFrom, Priority,
+    QualityLaw, Ratio, Target, TerminationLaw, WorkersLaw,
 };
 use tamarisk_laws::catalogue::{Coordination, InvalidKnob, Laws};
 use tamarisk_laws::{
@@ -61,6 +61,7 @@ pub struct StageBuilder {
     /// The law that finds the number of workers where none is stated.
     default_workers: Option<Box<dyn WorkersLaw>>,
     chosen: Laws,
+    measured_from: MeasuredFrom,
     /// None if not set; then a law finds how many are useful.
     workers: Option<RangeInclusive<u32>>,
     capacity: usize,
@@ -92,6 +93,7 @@ impl StageBuilder {
             coordination: None,
             default_workers: None,
             chosen: Laws::new(),
+            measured_from: MeasuredFrom::default(),
             workers: None,
             capacity: DEFAULT_QUEUE_CAPACITY,
             order: QueueOrder::Ordered(Discipline::default()),
@@ -243,6 +245,17 @@ impl StageBuilder {
     #[must_use]
     pub fn laws(mut self, laws: Laws) -> Self {
         self.chosen = laws;
+        self
+    }
+
+    /// Where the response times begin that its laws are told; by default where an event enters
+    /// the stage. From [`MeasuredFrom::Service`] they have the times of the stages before in
+    /// them. That is for laws that steer by what they measure, such as `response-time`
+    /// [Welsh03 §3.2], and not for those that predict what their own stage will take, such as
+    /// the default.
+    #[must_use]
+    pub fn measured_from(mut self, from: MeasuredFrom) -> Self {
+        self.measured_from = from;
         self
     }
 
@@ -414,6 +427,7 @@ impl StageBuilder {
             name: self.name,
             clock: self.clock,
             ruling: slow.with(law, &classes, settings),
+            measured_from: self.measured_from,
             chosen: self.chosen,
             classes,
             workers: range,

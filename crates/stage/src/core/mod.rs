@@ -25,8 +25,8 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision, PerSecond,
-    Ratio, Reason, Rejection, Target, Timestamp,
+    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision,
+    MeasuredFrom, PerSecond, Ratio, Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
 use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws, StageLaws};
@@ -80,6 +80,7 @@ impl<T: Item> Core<T> {
             worker_count: least,
             workers: config.ruling.admission().places(least),
             ruling: config.ruling,
+            measured_from: config.measured_from,
             chosen: config.chosen,
             bounds: config.workers,
             promised: config.classes.clone(),
@@ -121,6 +122,7 @@ impl<T: Item> Core<T> {
     pub(crate) fn metadata(&self, now: Timestamp, entry: &Entry) -> EventMetadata {
         EventMetadata {
             class: self.classes.resolve(entry.class),
+            requested: entry.requested.map_or(now, |requested| requested.min(now)),
             entered: now,
             deadline: entry.due.resolve(now),
             kind: entry.kind,
@@ -416,6 +418,7 @@ pub(crate) struct CoreConfig {
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) ruling: Ruling,
+    pub(crate) measured_from: MeasuredFrom,
     pub(crate) chosen: Laws,
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,

@@ -93,8 +93,10 @@ mod tests {
     fn an_event_ends_at_its_deadline_or_at_its_limit_whichever_comes_first() {
         let settings = SharedSettings::new(vec![Ratio::ONE]);
         let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(100));
-        let meta =
-            |deadline| EventMetadata { entered: now, deadline, flow: 0, kind: 0, cost: 1, class };
+        let meta = |deadline| {
+            let (requested, entered) = (now, now);
+            EventMetadata { requested, entered, deadline, flow: 0, kind: 0, cost: 1, class }
+        };
         let due = Timestamp::from_nanos(500);
         assert_eq!(settings.end(&meta(Timestamp::MAX), now), Timestamp::MAX);
         settings.set_limit(class, Some(Duration::from_nanos(300)));

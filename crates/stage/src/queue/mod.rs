@@ -46,6 +46,8 @@ pub enum Discipline {
 /// What is known of an event without looking into it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventMetadata {
+    /// When its request entered the service.
+    pub(crate) requested: Timestamp,
     pub(crate) entered: Timestamp,
     /// [`Timestamp::MAX`] if there is none.
     pub(crate) deadline: Timestamp,
@@ -59,8 +61,8 @@ impl EventMetadata {
     /// The entry of the event when it is sent on to another stage.
     pub(crate) fn entry(&self) -> Entry {
         let due = self.deadline().map_or(Deadline::Never, Deadline::At);
-        let Self { class, cost, flow, kind, .. } = *self;
-        Entry { class, due, cost, flow, kind }
+        let Self { requested, class, cost, flow, kind, .. } = *self;
+        Entry { requested: Some(requested), class, due, cost, flow, kind }
     }
 
     pub(crate) fn deadline(&self) -> Option<Timestamp> {

@@ -9,6 +9,7 @@ use tamarisk_control::{ClassId, Timestamp};
 /// Class, deadline, cost, flow and kind of an event; all optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
+    pub(crate) requested: Option<Timestamp>,
     pub(crate) class: ClassId,
     pub(crate) due: Deadline,
     pub(crate) cost: u32,
@@ -45,6 +46,16 @@ impl Entry {
     #[must_use]
     pub fn class(mut self, class: ClassId) -> Self {
         self.class = class;
+        self
+    }
+
+    /// When its request entered the service, on the stage's clock: the start of the response
+    /// times of stages that are [measured from](crate::StageBuilder::measured_from) there. By
+    /// default when the event enters the stage; what a handler sends on by its
+    /// [`Context`](crate::Context) has it from its own event.
+    #[must_use]
+    pub fn requested(mut self, at: Timestamp) -> Self {
+        self.requested = Some(at);
         self
     }
 

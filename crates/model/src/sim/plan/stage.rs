@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_control::Ratio;
+use tamarisk_control::{MeasuredFrom, Ratio};
 
 use super::distribution::Distribution;
 use super::profile::Profile;
@@ -39,6 +39,8 @@ pub struct Stage {
     /// How many events of a batch its cost is paid for once: a larger batch pays it again, before
     /// each further event that begins as many.
     pub batch_cost_covers: u32,
+    /// Where the response times begin that its laws are told.
+    pub measured_from: MeasuredFrom,
     /// Which share of the work falls with the quality that a law sets: of a work of 10 ms, 0.8
     /// at a quality of 0.5 leave 6 ms.
     pub degradable: Ratio,
@@ -86,6 +88,7 @@ impl Stage {
             routes_of: Vec::new(),
             batch_cost: Duration::ZERO,
             batch_cost_covers: u32::MAX,
+            measured_from: MeasuredFrom::default(),
             degradable: Ratio::ONE,
             clean_up: Duration::ZERO,
             kinds: Vec::new(),
@@ -157,6 +160,13 @@ impl Stage {
     #[must_use]
     pub fn batch_cost_covers(mut self, events: u32) -> Self {
         self.batch_cost_covers = events;
+        self
+    }
+
+    /// With its laws told response times that begin here.
+    #[must_use]
+    pub fn measured_from(mut self, from: MeasuredFrom) -> Self {
+        self.measured_from = from;
         self
     }
 
