@@ -32,12 +32,14 @@
 //! - `admission`: what admission laws implement: [`AdmissionLaw`], and for those that decide
 //!   more, [`BatchDecisions`], [`PlaceLimits`] and [`QueueOrder`].
 //! - `slow_loop`: the same for workers, batches, quality and termination, asked once a tick.
+//! - `resources`: what a guard of resources is told.
 //! - [`global`]: the same for a law over a graph of stages.
 
 mod admission;
 mod class;
 mod duration;
 pub mod global;
+mod resources;
 mod slow_loop;
 mod timestamp;
 mod units;
@@ -52,6 +54,7 @@ pub use class::{
 };
 pub use duration::{InvalidDuration, parse_duration};
 pub use global::GlobalLaw;
+pub use resources::Usage;
 pub use slow_loop::{Activity, BatchLaw, Leeway, QualityLaw, Strain, TerminationLaw, WorkersLaw};
 pub use timestamp::Timestamp;
 pub use units::{BatchSize, Concurrency, OutOfRange, PerSecond, Ratio};

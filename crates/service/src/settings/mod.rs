@@ -10,6 +10,7 @@ mod limits;
 mod log;
 mod profile;
 mod proxied;
+mod resources;
 mod routes;
 mod tls;
 mod token;

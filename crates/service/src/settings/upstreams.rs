@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Weight};
+use tamarisk_laws::ResourceBounds;
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering};
@@ -12,17 +13,19 @@ use tamarisk_settings::values::{not_one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::laws::{self, LAWS};
+use super::resources::{RESOURCES_KEY, resources};
 use super::values;
 use crate::UpstreamOptions;
 
 /// What may be said of any service behind.
 #[rustfmt::skip]
-pub(super) static SERVICE: [Key; 5] = [
+pub(super) static SERVICE: [Key; 6] = [
     key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` header sent to the service: the client's, the upstream's own, or this name").default("\"client\""),
     key("connect_time", Form::Time, "longest wait for a connection").default("\"5s\""),
     key("answer_time", Form::Time, "longest wait for the head of a response").default("\"60s\""),
     key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether a request body is read completely before the request is sent").default("\"memory-and-file\""),
     key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are identified when capacity is shared among them").default("\"address\""),
+    RESOURCES_KEY,
 ];
 
 pub(super) static UPSTREAM: Table = Table {
@@ -57,6 +60,7 @@ pub(super) struct Upstream {
     times: [Option<Duration>; 2],
     request_buffering: RequestBuffering,
     client: Client,
+    resources: ResourceBounds,
     laws: Laws,
     pub(super) classes: Vec<Class>,
     pub(super) weights: Vec<(ClassId, Weight)>,
@@ -142,6 +146,7 @@ impl Upstream {
                 .read("request_buffering", values::request_buffering)?
                 .unwrap_or_default(),
             client: section.read("client", client)?.unwrap_or_default(),
+            resources: section.read("resources", resources)?.unwrap_or_default(),
             classes: Vec::new(),
             weights: Vec::new(),
         })
@@ -172,6 +177,7 @@ impl Upstream {
         options.answer_time = answer_time.unwrap_or(options.answer_time);
         options.request_buffering = self.request_buffering;
         options.client = self.client;
+        options.resources = self.resources;
         options.laws = self.laws;
         Ok(options)
     }
