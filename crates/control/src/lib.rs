@@ -32,6 +32,7 @@
 //! - `admission`: what admission laws implement: [`AdmissionLaw`], and for those that decide
 //!   more, [`BatchDecisions`], [`PlaceLimits`] and [`QueueOrder`].
 //! - `slow_loop`: the same for workers, batches, quality and termination, asked once a tick.
+//! - `resources`: what a guard of resources is told.
 //! - [`global`]: the same for a law over a graph of stages.
 
 mod admission;
@@ -39,6 +40,7 @@ mod class;
 mod duration;
 pub mod global;
 mod measured_from;
+mod resources;
 mod slow_loop;
 mod timestamp;
 mod units;
@@ -54,6 +56,7 @@ pub use class::{
 pub use duration::{InvalidDuration, parse_duration};
 pub use global::GlobalLaw;
 pub use measured_from::MeasuredFrom;
+pub use resources::Usage;
 pub use slow_loop::{Activity, BatchLaw, Leeway, QualityLaw, Strain, TerminationLaw, WorkersLaw};
 pub use timestamp::Timestamp;
 pub use units::{BatchSize, Concurrency, OutOfRange, PerSecond, Ratio};

@@ -62,6 +62,7 @@ pub(crate) fn sentence_of(reason: Reason) -> &'static str {
             "overloaded: this client has used its share of the capacity; try again later"
         }
         Reason::Random => "overloaded: a share of all requests is rejected; try again later",
+        Reason::ResourceScarce => "overloaded: a resource is scarce; try again later",
         Reason::Draining => "shutting down; try again later",
         Reason::Closed => "shut down; try again later",
         _ => "overloaded; try again later",

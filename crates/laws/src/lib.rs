@@ -53,6 +53,7 @@
 //! - [`predict_gate_trim`]: the default law, a file for each of its parts.
 //! - [`opaque_upstream`]: its form for a proxy.
 //! - [`work_limit`]: the law for a proxy, which counts work and not requests.
+//! - [`resource_guard`]: rejects lower classes while memory, descriptors or CPU are scarce.
 //! - [`slow_loop`]: workers, batches, quality and termination, asked once a tick.
 //! - [`fair`]: models, pole placement and droppers, and the laws made of them.
 //! - [`catalogue`]: all of them by name.
@@ -76,6 +77,7 @@ pub mod predict_gate_trim;
 mod promise;
 pub mod rate_limit;
 mod recent_samples;
+pub mod resource_guard;
 pub mod response_time;
 mod seeded;
 mod sharing;
@@ -101,6 +103,7 @@ pub use practice::{
 };
 pub use predict_gate_trim::{InvalidPredictGateTrim, PredictGateTrim, PredictGateTrimBuilder};
 pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
+pub use resource_guard::{ResourceBounds, ResourceGuard};
 pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
 pub use slow_loop::{
     AdmissionWhenSpent, Composition, DeadlineOnly, Degradation, FixedBatch, FixedWorkers,

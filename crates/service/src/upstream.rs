@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_control::Classes;
+use tamarisk_laws::ResourceBounds;
 use tamarisk_laws::catalogue::{Laws, admission};
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, Upstream};
@@ -32,6 +33,8 @@ pub struct UpstreamOptions {
     pub request_buffering: RequestBuffering,
     /// How its clients are told apart.
     pub client: Client,
+    /// Above which use of memory, descriptors and processors its requests are rejected.
+    pub resources: ResourceBounds,
     /// Who records what its law is told and decides, if anybody does.
     pub recorder: Option<Recorder>,
     /// The laws before it; where none is chosen for admission, `work-limit`.
@@ -73,6 +76,7 @@ impl UpstreamOptions {
             answer_time: Duration::from_secs(60),
             request_buffering: RequestBuffering::default(),
             client: Client::default(),
+            resources: ResourceBounds::new(),
             recorder: None,
             laws: Laws::new(),
             overflow: None,
@@ -127,6 +131,7 @@ impl UpstreamOptions {
             && (self.request_buffering, &self.client) == (other.request_buffering, &other.client)
             && times(self) == times(other)
             && self.laws == other.laws
+            && self.resources == other.resources
             && classes == other.classes
     }
 
@@ -144,7 +149,7 @@ impl UpstreamOptions {
     /// [`BuildError`] if a gate cannot be made of the laws.
     pub fn start(&self) -> Result<Arc<Upstream>, BuildError> {
         let gate = StageBuilder::new(&self.name).classes(self.classes.clone());
-        let gate = gate.discipline(Discipline::EarliestDue);
+        let gate = gate.discipline(Discipline::EarliestDue).resources(self.resources);
         let gate = match &self.recorder {
             Some(recorder) => recorded(gate, self, recorder)?,
             None => gate.laws(self.ruling()),

@@ -73,6 +73,9 @@ impl StageBuilder {
         let builder = self.with_named_laws()?;
         let asks = builder.has_law();
         let config = builder.into_config()?;
+        if !config.resources.is_empty() {
+            return Err(BuildError::InlineResources { stage: config.name });
+        }
         let now = config.clock.now();
         let shared = Shared {
             name: config.name,

@@ -59,10 +59,11 @@ mod observe;
 pub mod pressure;
 mod signal;
 
-// Time, panics and atomics, on which the others stand.
+// Time, the system, panics and atomics, on which the others stand.
 mod clock;
 mod panics;
 mod sync;
+mod system;
 mod timer;
 
 pub use builder::{BuildError, StageBuilder, StageClasses};

@@ -51,6 +51,7 @@ pub use tamarisk_control::{
     Reason, Rejection, Target, TerminationLaw, Timestamp, Weight, WorkersLaw,
 };
 pub use tamarisk_laws as laws;
+pub use tamarisk_laws::ResourceBounds;
 pub use tamarisk_stage::pressure;
 pub use tamarisk_stage::{
     Accounts, AdmissionContext, Batch, BlockingHandler, BoxError, BuildError, CallError,

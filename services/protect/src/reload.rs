@@ -63,6 +63,7 @@ impl Running {
             ("answer_time", now.answer_time == new.answer_time),
             ("request_buffering", now.request_buffering == new.request_buffering),
             ("client", now.client == new.client),
+            ("resources", now.resources == new.resources),
         ];
         let differs = same.iter().filter(|(_, same)| !same);
         reloaded.needs_restart.extend(differs.map(|(key, _)| format!("{key} of {name:?}")));

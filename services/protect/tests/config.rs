@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use tamarisk_control::Priority;
+use tamarisk_control::{Priority, Ratio};
+use tamarisk_laws::ResourceBounds;
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::config;
@@ -258,6 +259,23 @@ fn clients_are_addresses_headers_or_cookies() {
         let error = upstream(&format!("client = {wrong}")).unwrap_err();
         let error = format!("{:?}", miette::Report::new(error));
         assert!(error.contains("a.toml:5"), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn an_upstream_may_be_bounded_by_resources() {
+    assert!(upstream("").unwrap().resources.is_empty());
+    let ratio = |share| Ratio::new(share).unwrap();
+    let bounds = ResourceBounds::new().memory(ratio(0.9)).cpu(Ratio::ONE);
+    let given = upstream("resources = { memory = 0.9, cpu = 1.0 }").unwrap().resources;
+    assert_eq!(given, bounds);
+    for (wrong, message) in [
+        ("resources = { memory = 0.0 }", "a bound of 0 rejects every request"),
+        ("resources = { cpu = 1.5 }", "1.5 is out of range"),
+        ("resources = { disk = 0.5 }", "unknown key"),
+    ] {
+        let error = upstream(wrong).unwrap_err();
+        assert!(format!("{error:?} {error}").contains(message), "{wrong}: {error:?}");
     }
 }
 

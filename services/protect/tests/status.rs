@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use support::{Recorder, any_port, curl, exchange, options, within};
+use tamarisk_control::Ratio;
+use tamarisk_laws::ResourceBounds;
 use tamarisk_observe::RequestId;
 use tamarisk_observe::status::{self, Board, Rejection, Rejections};
 use tamarisk_protect::Running;
@@ -69,6 +71,33 @@ async fn json_tells_every_stages_accounts_times_and_knobs() {
     assert!(verdict.starts_with("Healthy: ") || verdict.starts_with("Idle: "), "{verdict}");
     assert_eq!(status["verdict"], stage["verdict"], "there is no other stage");
     assert_eq!(status["verdict"]["level"], "ok");
+}
+
+#[tokio::test]
+async fn requests_are_rejected_while_a_resource_is_scarce() {
+    let mut options = options(Recorder::ok().await.address);
+    options.front.status = Some(any_port());
+    // No process uses less of the memory.
+    let bound = Ratio::new(1e-6).unwrap();
+    options.upstreams[0].resources = ResourceBounds::new().memory(bound);
+    let running = tamarisk_protect::start(options).await.unwrap();
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let rejected = within(async {
+        loop {
+            let answer = exchange(running.local_addr(), request).await;
+            if answer.starts_with("HTTP/1.1 503") {
+                return answer;
+            }
+        }
+    })
+    .await;
+    assert!(rejected.contains("overloaded: a resource is scarce"), "{rejected}");
+    let url = format!("http://{}/status", running.status_addr().unwrap());
+    let status: Value = serde_json::from_str(&curl(&[&url]).await).unwrap();
+    assert_eq!(status["stages"][0]["rejections"]["resource_scarce"], 1);
+    let readings = status["stages"][0]["law"]["readings"].as_array().unwrap();
+    let names: Vec<_> = readings.iter().map(|reading| reading["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"memory_in_use_ratio"), "{names:?}");
 }
 
 #[tokio::test]

@@ -78,11 +78,13 @@ pub enum Reason {
     Draining,
     /// The stage has been destroyed.
     Closed,
+    /// A resource that the stage is bound by is scarce.
+    ResourceScarce,
 }
 
 impl Reason {
     /// All of them. New ones are added at the end: traces name them by their place.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::RateExceeded,
         Self::QueueFull,
         Self::PredictedLate,
@@ -94,6 +96,7 @@ impl Reason {
         Self::Predicate,
         Self::Draining,
         Self::Closed,
+        Self::ResourceScarce,
     ];
 
     /// Snake case, for metrics and status pages.
@@ -110,6 +113,7 @@ impl Reason {
             Self::Predicate => "predicate",
             Self::Draining => "draining",
             Self::Closed => "closed",
+            Self::ResourceScarce => "resource_scarce",
         }
     }
 }
@@ -128,6 +132,7 @@ impl std::fmt::Display for Reason {
             Self::Predicate => "rejected by the stage's predicate",
             Self::Draining => "the stage is draining",
             Self::Closed => "the stage is closed",
+            Self::ResourceScarce => "memory, descriptors or processor time is scarce",
         })
     }
 }
@@ -141,6 +146,6 @@ mod tests {
         for (place, reason) in Reason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, place, "{reason:?}");
         }
-        assert_eq!(Reason::Closed as usize, Reason::ALL.len() - 1, "the last one");
+        assert_eq!(Reason::ResourceScarce as usize, Reason::ALL.len() - 1, "the last one");
     }
 }

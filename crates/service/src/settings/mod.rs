@@ -11,6 +11,7 @@ mod log;
 mod overflow;
 mod profile;
 mod proxied;
+mod resources;
 mod routes;
 mod tls;
 mod token;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Classes, Weight};
+use tamarisk_laws::ResourceBounds;
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering};
@@ -13,18 +14,20 @@ use tamarisk_settings::{Fault, Section, Value};
 
 use super::laws::{self, LAWS};
 use super::overflow::{OVERFLOW, overflow};
+use super::resources::{RESOURCES_KEY, resources};
 use super::values;
 use crate::{OverflowOptions, UpstreamOptions};
 
 /// What may be said of any service behind.
 #[rustfmt::skip]
-pub(super) static SERVICE: [Key; 6] = [
+pub(super) static SERVICE: [Key; 7] = [
     key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` header sent to the service: the client's, the upstream's own, or this name").default("\"client\""),
     key("connect_time", Form::Time, "longest wait for a connection").default("\"5s\""),
     key("answer_time", Form::Time, "longest wait for the head of a response").default("\"60s\""),
     key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether a request body is read completely before the request is sent").default("\"memory-and-file\""),
     key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are identified when capacity is shared among them").default("\"address\""),
     key("overflow", Form::Either(&OVERFLOW), "another service, to which requests go that the stage rejects; those that it does not answer are rejected"),
+    RESOURCES_KEY,
 ];
 
 pub(super) static UPSTREAM: Table = Table {
@@ -60,6 +63,7 @@ pub(super) struct Upstream {
     request_buffering: RequestBuffering,
     client: Client,
     overflow: Option<OverflowAt>,
+    resources: ResourceBounds,
     laws: Laws,
     pub(super) classes: Vec<Class>,
     pub(super) weights: Vec<(ClassId, Weight)>,
@@ -149,6 +153,7 @@ impl Upstream {
                 .unwrap_or_default(),
             client: section.read("client", client)?.unwrap_or_default(),
             overflow: section.read("overflow", |value| Ok((overflow(value)?, value.span())))?,
+            resources: section.read("resources", resources)?.unwrap_or_default(),
             classes: Vec::new(),
             weights: Vec::new(),
         })
@@ -179,6 +184,7 @@ impl Upstream {
         options.answer_time = answer_time.unwrap_or(options.answer_time);
         options.request_buffering = self.request_buffering;
         options.client = self.client;
+        options.resources = self.resources;
         options.laws = self.laws;
         let Some((overflow, span)) = self.overflow else { return Ok(options) };
         options.with_overflow(Some(overflow)).map_err(|error| {

@@ -65,6 +65,15 @@ pub enum BuildError {
         /// The stage.
         stage: String,
     },
+    /// An inline stage has nobody who reads resources.
+    #[error(
+        "stage {stage:?} is inline, which cannot be bounded by resources: bound the stage that calls \
+         it, or build it with `tasks`, `threads` or `gate`"
+    )]
+    InlineResources {
+        /// The stage.
+        stage: String,
+    },
     /// Stages with a queue tick and wait on an async runtime.
     #[error("stage {stage:?} is built outside of a tokio runtime: build it within one")]
     NoRuntime {

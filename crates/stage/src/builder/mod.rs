@@ -13,7 +13,7 @@ use tamarisk_control::{
 };
 use tamarisk_laws::catalogue::{Coordination, InvalidKnob, Laws};
 use tamarisk_laws::{
-    Degradation, Knobs, PoolSizing, PredictGateTrim, SlowLaws, StageLaws, WorkLimit,
+    Degradation, Knobs, PoolSizing, PredictGateTrim, ResourceBounds, SlowLaws, StageLaws, WorkLimit,
 };
 
 use crate::clock::Clock;
@@ -68,6 +68,7 @@ pub struct StageBuilder {
     order: QueueOrder,
     batch: usize,
     clock: Clock,
+    resources: ResourceBounds,
 }
 
 /// In which order, and by how many at once, the queue is served.
@@ -99,6 +100,7 @@ impl StageBuilder {
             order: QueueOrder::Ordered(Discipline::default()),
             batch: DEFAULT_BATCH,
             clock: Clock::default(),
+            resources: ResourceBounds::new(),
         }
     }
 
@@ -316,6 +318,35 @@ impl StageBuilder {
         self
     }
 
+    /// While one of these resources is used above its bound, rejects arrivals before the admission law
+    /// is asked, the lowest class first, with the reason
+    /// [`ResourceScarce`](tamarisk_control::Reason::ResourceScarce); by default nothing is bounded.
+    /// Bound the stage that uses the resource: others go on. See [`ResourceGuard`].
+    ///
+    /// [`ResourceGuard`]: tamarisk_laws::ResourceGuard
+    ///
+    /// # Examples
+    /// ```
+    /// use tamarisk_control::Ratio;
+    /// use tamarisk_laws::ResourceBounds;
+    /// use tamarisk_stage::{Context, Stage};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let bounds = ResourceBounds::new().memory(Ratio::new(0.9)?).descriptors(Ratio::new(0.8)?);
+    /// let store = Stage::builder("store")
+    ///     .classes(["gold", "bronze"])
+    ///     .resources(bounds)
+    ///     .handler(async |blob: Vec<u8>, _: Context| Ok(blob.len()))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn resources(mut self, bounds: ResourceBounds) -> Self {
+        self.resources = bounds;
+        self
+    }
+
     pub(crate) fn has_law(&self) -> bool {
         self.law.is_some()
     }
@@ -432,6 +463,7 @@ impl StageBuilder {
             classes,
             workers: range,
             least_quality,
+            resources: self.resources,
             capacity: self.capacity,
         })
     }

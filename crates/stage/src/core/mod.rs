@@ -12,6 +12,7 @@ mod item;
 mod observation;
 mod payload;
 mod replacement;
+mod resources;
 mod serving;
 mod settings;
 mod slow_laws;
@@ -29,7 +30,7 @@ use tamarisk_control::{
     MeasuredFrom, PerSecond, Ratio, Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws, StageLaws};
+use tamarisk_laws::{Knobs, PredictGateTrim, ResourceBounds, Ruling, SlowLaws, StageLaws};
 use tokio::sync::Notify;
 
 use crate::builder::BuildError;
@@ -46,6 +47,7 @@ use item::discard;
 pub(crate) use item::{DiscardReason, Item, Removal};
 pub(crate) use payload::{Payload, destroy};
 pub use replacement::ReplaceError;
+use resources::Resources;
 pub(crate) use settings::SharedSettings;
 pub(crate) use slow_laws::{WorkerChange, bounds};
 pub(crate) use state::{Begun, Ended, State};
@@ -59,6 +61,8 @@ pub(crate) struct Core<T> {
     capacity: AtomicUsize,
     pub(crate) settings: SharedSettings,
     pub(crate) senders: Senders,
+    /// If it is bounded by any.
+    resources: Option<Resources>,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
@@ -72,6 +76,7 @@ pub(crate) struct Core<T> {
 impl<T: Item> Core<T> {
     pub(crate) fn new(config: CoreConfig, queue: Queue<T>) -> Self {
         let now = config.clock.now();
+        let resources = Resources::new(&config.classes, config.resources);
         let least = Concurrency::new(*config.workers.start());
         let state = State {
             runs: "nowhere yet",
@@ -99,6 +104,7 @@ impl<T: Item> Core<T> {
             clock: config.clock,
             settings: SharedSettings::new(config.least_quality),
             senders: Senders::new(now),
+            resources,
             classes: config.classes,
             capacity: AtomicUsize::new(config.capacity),
             state: Mutex::new(state),
@@ -165,7 +171,7 @@ impl<T: Item> Core<T> {
         if state.ledger.queued() >= self.capacity() {
             return Err(Rejection::new(Reason::QueueFull));
         }
-        Ok(())
+        self.resources.as_ref().map_or(Ok(()), |resources| resources.check(meta.class))
     }
 
     /// Lets in what it may of events that arrive together; returns the others.
@@ -257,6 +263,7 @@ impl<T: Item> Core<T> {
     pub(crate) fn tick(&self, cpu: Option<Ratio>) -> WorkerChange {
         let now = self.clock.now();
         self.senders.tick(now);
+        self.resources.iter().for_each(|resources| resources.tick(now, cpu));
         let mut state = self.lock();
         let wanted = state.tick(now, cpu, &self.settings);
         state.running_changes(now);
@@ -423,6 +430,7 @@ pub(crate) struct CoreConfig {
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,
     pub(crate) least_quality: Vec<Ratio>,
+    pub(crate) resources: ResourceBounds,
 }
 
 /// An arriving event as laws see it.

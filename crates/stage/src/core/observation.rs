@@ -27,6 +27,7 @@ impl<T: Item> Core<T> {
             });
         };
         state.ruling.admission().readings(&mut read);
+        self.resources.iter().for_each(|resources| resources.readings(&mut read));
         StageObservation {
             name: self.name.to_string(),
             runs: state.runs,

@@ -68,7 +68,7 @@ impl Graph {
     /// Replaces the running stage that has the name of `new` by it. What is queued stays queued and
     /// is served by the new handler, events that run end in the old one; accounts, sinks and edges go
     /// on. Handlers, laws, targets, workers, batching factor and queue capacity are those of `new`
-    /// from here on, and `new` itself is closed. So no event is lost or handled twice, senders notice
+    /// from here on, and `new` itself is closed; bounds on resources stay. So no event is lost or handled twice, senders notice
     /// nothing, and there are never two queues of one name, of which one would have to be drained.
     ///
     /// # Errors
