@@ -1,5 +1,7 @@
 //! Clients of a run: when the next request comes, and what follows an answer.
 
+pub(super) mod pages;
+
 use std::time::Duration;
 
 use tamarisk_control::ClassId;

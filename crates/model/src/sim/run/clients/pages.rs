@@ -13,21 +13,21 @@ struct Page {
 
 /// All that are open, in reused slots: no more than there are requests.
 #[derive(Debug, Default)]
-pub(super) struct Pages {
+pub(in crate::sim::run) struct Pages {
     slots: Vec<Page>,
     free: Vec<u32>,
 }
 
 /// A page whose last call has ended.
-pub(super) struct EndedPage {
+pub(in crate::sim::run) struct EndedPage {
     /// In nanoseconds.
-    pub(super) came: u64,
-    pub(super) is_whole: bool,
+    pub(in crate::sim::run) came: u64,
+    pub(in crate::sim::run) is_whole: bool,
 }
 
 impl Pages {
     /// A page of so many calls comes: its number, which its last call frees.
-    pub(super) fn begin(&mut self, now: u64, calls: u32) -> u32 {
+    pub(in crate::sim::run) fn begin(&mut self, now: u64, calls: u32) -> u32 {
         let page = Page { came: now, open: calls, is_whole: true };
         if let Some(number) = self.free.pop() {
             self.slots[number as usize] = page;
@@ -38,7 +38,11 @@ impl Pages {
     }
 
     /// A call has ended for good: its page, if it was the last one.
-    pub(super) fn end_call(&mut self, number: u32, is_answered: bool) -> Option<EndedPage> {
+    pub(in crate::sim::run) fn end_call(
+        &mut self,
+        number: u32,
+        is_answered: bool,
+    ) -> Option<EndedPage> {
         let page = &mut self.slots[number as usize];
         page.open -= 1;
         page.is_whole &= is_answered;
