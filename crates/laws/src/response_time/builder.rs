@@ -15,7 +15,7 @@ const NREQ_MAX: u32 = 10_000;
 constants! {
     /// Of [`ResponseTime`] and [`Multiclass`](crate::Multiclass), with the published values
     /// [Welsh03 fig. 4; Welsh02 fig. 50]; the first rate and the depth are those of the released
-    /// code [Sandstorm].
+    /// code \[Sandstorm\].
     pub(crate) struct ResponseTimeConstants {
         /// nreq: completions between two runs
         requests_count: u32 = 100.0 in 1.0..=10_000.0 searched 10.0..=1000.0,
