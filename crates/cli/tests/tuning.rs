@@ -63,6 +63,29 @@ fn a_mistuned_law_comes_to_what_its_published_constants_reach() {
 }
 
 #[test]
+fn a_search_leaves_the_law_working_and_is_judged_on_other_capacities() {
+    let file = scenario("working.toml", "'response-time'");
+    let tuned = tuned(&file, &["--law", "response-time", "--budget", "40"]);
+    // A greatest rate at the capacity would be a fixed rate, and so would an error that is never
+    // reached.
+    for fixed in ["rate_max_per_second", "rate_min_per_second", "rate_initial_per_second"] {
+        let constant = &tuned["constants"][fixed];
+        assert_eq!(
+            (&constant["searched"], &constant["after"]),
+            (&false.into(), &constant["published"])
+        );
+    }
+    let late = tuned["constants"]["error_decrease_ratio"]["after"].as_f64().unwrap();
+    assert!((0.0..=0.5).contains(&late), "{late}");
+    let others = tuned["other_capacities"].as_array().unwrap();
+    let times: Vec<_> = others.iter().map(|other| other["times"].as_f64().unwrap()).collect();
+    assert_eq!(times, [0.5, 2.0]);
+    // Four workers of 20 ms do 200 a second.
+    let [half, twice] = [0, 1].map(|index| others[index]["after"]["mean"].as_f64().unwrap());
+    assert!(half < 100.0 && twice < 400.0 && half < twice, "{half} {twice}");
+}
+
+#[test]
 fn the_result_can_be_pasted_drawn_and_is_the_same_each_time() {
     let file = scenario("threshold.toml", "{ law = 'threshold', queued_count = 100000 }");
     let [toml, plot] = ["tuned.toml", "tuned.svg"].map(scratch);

@@ -18,6 +18,9 @@ pub struct Knob {
     pub least: f64,
     /// The greatest that makes sense.
     pub greatest: f64,
+    /// Between which values a search looks unless told to: where the law still works as what
+    /// it is. The same value twice if it is better left alone.
+    pub searched: (f64, f64),
 }
 
 /// All constants of a law.
@@ -71,12 +74,16 @@ constant! {
 ///     }
 /// }
 /// ```
+/// After the range may stand where a search looks: `in 0.0..=1e6 searched 1.0..=1000.0`.
 macro_rules! constants {
+    (@searched $least:literal, $greatest:literal) => { ($least, $greatest) };
+    (@searched $least:literal, $greatest:literal, $from:literal, $to:literal) => { ($from, $to) };
     (
         $(#[$attribute:meta])*
         pub(crate) struct $name:ident {$(
             #[doc = $summary:literal]
-            $field:ident: $type:ty = $default:literal in $least:literal..=$greatest:literal,
+            $field:ident: $type:ty = $default:literal in $least:literal..=$greatest:literal
+                $(searched $from:literal..=$to:literal)?,
         )*}
     ) => {
         $(#[$attribute])*
@@ -93,6 +100,7 @@ macro_rules! constants {
                 default: $default,
                 least: $least,
                 greatest: $greatest,
+                searched: $crate::constants::constants!(@searched $least, $greatest $(, $from, $to)?),
             },)*];
 
             fn from_values(values: &mut dyn Iterator<Item = f64>) -> Self {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tamarisk_control::*;
+use tamarisk_laws::catalogue::Coordination;
 use tamarisk_laws::*;
 
 const LEAST: f64 = 0.25;
@@ -268,18 +269,22 @@ proptest! {
     }
 
     #[test]
-    fn composed_they_stay_within_their_bounds(operations in prop::collection::vec(operation(), 1..400)) {
+    fn together_they_stay_within_their_bounds(is_composed in any::<bool>(), operations in prop::collection::vec(operation(), 1..400)) {
         let mut classes = classes();
         let knobs = Knobs {
             workers: Concurrency::new(WORKERS.0),
             batch: BatchSize::ONE,
             quality: Ratio::ONE,
         };
-        let mut law = Composition::new(&classes, Box::new(PredictGateTrim::new(&classes)), knobs)
-            .workers(Box::new(pool()))
-            .batch(Box::new(batching()))
-            .quality(Box::new(degradation(&classes)))
-            .termination(Box::new(TerminationThreshold::new(&classes)));
+        let slow = SlowLaws {
+            workers: Some(Box::new(pool())),
+            batch: Some(Box::new(batching())),
+            quality: Some(Box::new(degradation(&classes))),
+            termination: Some(Box::new(TerminationThreshold::new(&classes))),
+        };
+        let coordination = Coordination::ALL[usize::from(is_composed)];
+        let laws = StageLaws::coordinated(slow, coordination);
+        let mut law = laws.with(Box::new(PredictGateTrim::new(&classes)), &classes, knobs);
         let crowded = Backlog {
             queued: &[500, 500],
             running: &[2, 0],
@@ -294,28 +299,28 @@ proptest! {
             match operation {
                 &Operation::Arrive { class } => {
                     let arrival = Arrival { class: ClassId::new(class.into()), deadline: None, flow: 0, kind: 0 };
-                    law.on_arrival(now, &arrival, &crowded);
+                    law.admission_mut().on_arrival(now, &arrival, &crowded);
                 }
                 &Operation::Dequeue { class, age_ns } => {
                     let entered = Timestamp::from_nanos(clock_ns.saturating_sub(age_ns));
                     let class = ClassId::new(class.into());
-                    law.on_dequeue(now, &Waiting { class, entered, deadline: None, kind: 0 }, &crowded);
+                    law.admission_mut().on_dequeue(now, &Waiting { class, entered, deadline: None, kind: 0 }, &crowded);
                 }
                 &Operation::Finish { class, response_ns, ending } => {
-                    law.on_finish(now, &finished(class, response_ns, ending), &crowded);
+                    law.admission_mut().on_finish(now, &finished(class, response_ns, ending), &crowded);
                 }
                 Operation::Tick { activity, .. } => activity.with(|activity| {
-                    law.on_tick(now, &activity.backlog);
-                    check_knobs(law.govern(now, activity));
+                    law.admission_mut().on_tick(now, &activity.backlog);
+                    check_knobs(law.govern(now, activity).unwrap());
                 }),
                 &Operation::SetTarget(millis) => {
                     promise(&mut classes, millis);
-                    law.set_targets(&classes);
+                    law.admission_mut().set_targets(&classes);
                 }
                 _ => {}
             }
             check_limits(&classes, |class| law.limit(class));
-            law.readings(&mut |reading| match reading.name {
+            law.admission().readings(&mut |reading| match reading.name {
                 // The fast loop's own, checked with it.
                 "gate_ratio" | "trim_ratio" => {}
                 _ => check_reading(reading),

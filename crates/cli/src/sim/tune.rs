@@ -37,7 +37,9 @@ Examples:
 An objective is a sum of goodput (requests in time, a second), over-target (the share of seconds
 that break the target) and false-rejects (the share rejected although a worker was free).
 The search begins with the constants of the scenario, if it names the law, and those published;
-every candidate meets the same seeds. What it finds is judged on seeds that it has not seen.
+every candidate meets the same seeds. What it finds is judged on seeds that it has not seen, and on
+stages that do half and twice as much: constants that fit one capacity only are no law.
+Constants that would switch a law off or make it a fixed rate are searched only if --knobs names them.
 Ctrl-C ends the search and judges the best so far.";
 
 /// Search for the best constants of a law in a scenario
@@ -54,7 +56,8 @@ pub(super) struct Tune {
     /// Kind of the law
     #[arg(long, value_name = "WHAT", default_value = "admission")]
     rules: Rules,
-    /// Change these constants only [default: all that the law has]
+    /// Change these constants only, within all that is possible [default: all that leave the law
+    /// working]
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
     knobs: Vec<String>,
     /// Maximise this objective [default: goodput]
@@ -124,7 +127,7 @@ impl Tune {
         let plot = open(&plot)?;
 
         let before = kind.stated(&file, entry.name).unwrap_or_else(|| entry.named());
-        let space = Space::new(knobs.iter().copied());
+        let space = Space::new(&knobs);
         let evaluation = Evaluation {
             simulation: Simulation::new(&file.scenario)?,
             places: kind.places(&file),
@@ -175,12 +178,13 @@ impl Tune {
         least.or_else(|| self.maximise.clone()).unwrap_or_else(goodput)
     }
 
-    /// The constants to be changed.
+    /// The constants to be changed, each within what is searched. One that is named may have any
+    /// value that is possible.
     fn chosen<L: ?Sized>(
         &self,
         kind: &Kind<L>,
         law: &'static Entry<L>,
-    ) -> anyhow::Result<Vec<&'static Knob>> {
+    ) -> anyhow::Result<Vec<Knob>> {
         if law.knobs.is_empty() {
             let tunable = kind.entries.iter().filter(|law| !law.knobs.is_empty());
             let tunable: Vec<_> = tunable.map(|law| law.name).collect();
@@ -192,7 +196,11 @@ impl Tune {
             return Err(misunderstood(message));
         }
         if self.knobs.is_empty() {
-            return Ok(law.knobs.iter().collect());
+            let searched = law.knobs.iter().map(|knob| {
+                let (least, greatest) = knob.searched;
+                Knob { least, greatest, ..*knob }
+            });
+            return Ok(searched.filter(|knob| knob.least < knob.greatest).collect());
         }
         let named = |name: &String| {
             law.knobs.iter().find(|knob| knob.name == name).ok_or_else(|| {
@@ -204,7 +212,8 @@ impl Tune {
                 ))
             })
         };
-        let mut knobs: Vec<&Knob> = self.knobs.iter().map(named).collect::<Result<_, _>>()?;
+        let mut knobs = self.knobs.iter().map(|name| named(name).copied());
+        let mut knobs: Vec<Knob> = knobs.by_ref().collect::<Result<_, _>>()?;
         knobs.sort_by_key(|knob| knob.name);
         knobs.dedup();
         Ok(knobs)

@@ -32,7 +32,7 @@
 //!   has it; [Welsh02 §7.2.3] does not say when it comes down.
 //! - What is open in the response-time controller is decided as there.
 //!
-//! In the author's released code, [Sandstorm] `ResponseTimeControllerMulticlass`, a late class
+//! In the author's released code, \[Sandstorm\] `ResponseTimeControllerMulticlass`, a late class
 //! also divides its own rate by 1.2 in each period in which lower classes are cut, and while
 //! its lag counts; the counter starts anew when the rate rises or a lower class could be cut.
 //! Both papers print that it is cut after lc_thresh periods only, and so it is here.

@@ -15,30 +15,34 @@ const NREQ_MAX: u32 = 10_000;
 constants! {
     /// Of [`ResponseTime`] and [`Multiclass`](crate::Multiclass), with the published values
     /// [Welsh03 fig. 4; Welsh02 fig. 50]; the first rate and the depth are those of the released
-    /// code [Sandstorm].
+    /// code \[Sandstorm\].
     pub(crate) struct ResponseTimeConstants {
         /// nreq: completions between two runs
-        requests_count: u32 = 100.0 in 1.0..=10_000.0,
+        requests_count: u32 = 100.0 in 1.0..=10_000.0 searched 10.0..=1000.0,
         /// alpha: the weight of the past
         filter_ratio: Ratio = 0.7 in 0.0..=0.99,
+        // Where it is within the target by half of it, and no nearer.
         /// err_i: the rate rises below this error
-        error_increase_ratio: f64 = -0.5 in -1.0..=0.0,
+        error_increase_ratio: f64 = -0.5 in -1.0..=0.0 searched -0.9..=-0.1,
+        // Far above the target the law never acts, and is a fixed rate.
         /// err_d: the rate falls above it
-        error_decrease_ratio: f64 = 0.0 in 0.0..=10.0,
+        error_decrease_ratio: f64 = 0.0 in 0.0..=10.0 searched 0.0..=0.5,
         /// adj_i: what is added, for each unit of error
-        increase_per_second: f64 = 2.0 in 0.01..=1000.0,
+        increase_per_second: f64 = 2.0 in 0.01..=1000.0 searched 0.5..=100.0,
         /// adj_d: what the rate is divided by
-        decrease_ratio: f64 = 1.2 in 1.001..=100.0,
+        decrease_ratio: f64 = 1.2 in 1.001..=100.0 searched 1.05..=4.0,
         /// c_i: the error at which nothing is added
-        increase_weight_ratio: f64 = -0.1 in -1.0..=0.0,
+        increase_weight_ratio: f64 = -0.1 in -1.0..=0.0 searched -0.1..=-0.1,
+        // A least rate near the capacity is a fixed one.
         /// the least rate
-        rate_min_per_second: f64 = 0.05 in 0.001..=1e6,
+        rate_min_per_second: f64 = 0.05 in 0.001..=1e6 searched 0.05..=0.05,
+        // And so is a greatest one, or a first one that hardly moves.
         /// the greatest rate
-        rate_max_per_second: f64 = 5000.0 in 0.01..=1e9,
+        rate_max_per_second: f64 = 5000.0 in 0.01..=1e9 searched 5000.0..=5000.0,
         /// the first rate, unless the greatest is less
-        rate_initial_per_second: f64 = 100.0 in 0.001..=1e9,
+        rate_initial_per_second: f64 = 100.0 in 0.001..=1e9 searched 100.0..=100.0,
         /// tokens that a bucket keeps
-        burst_count: f64 = 1.0 in 1.0..=1e6,
+        burst_count: f64 = 1.0 in 1.0..=1e6 searched 1.0..=100.0,
     }
 }
 

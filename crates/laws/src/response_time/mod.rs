@@ -22,7 +22,7 @@
 //! seen one queue later than it happens. And it counts requests where work would matter. It is
 //! here because everything else has to be compared with it.
 //!
-//! **What the papers do not print** stands in the author's released code, [Sandstorm]
+//! **What the papers do not print** stands in the author's released code, \[Sandstorm\]
 //! `ResponseTimeControllerMulticlass`: the first rate is 100 a second, and the bucket holds one
 //! token. The released code has the printed constants otherwise, and differs in this, which is
 //! not followed:
@@ -75,9 +75,9 @@ pub(crate) struct Parameters {
     pub(crate) c_i: f64,
     pub(crate) rate_min: f64,
     pub(crate) rate_max: f64,
-    /// [Sandstorm] `INIT_RATE`
+    /// \[Sandstorm\] `INIT_RATE`
     pub(crate) rate_initial: f64,
-    /// [Sandstorm] `INIT_DEPTH`
+    /// \[Sandstorm\] `INIT_DEPTH`
     pub(crate) burst: f64,
 }
 
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(rate(&law), 5000.0);
     }
 
-    /// [Sandstorm] `INIT_RATE` and `INIT_DEPTH`
+    /// \[Sandstorm\] `INIT_RATE` and `INIT_DEPTH`
     #[test]
     fn it_begins_with_a_hundred_a_second_and_one_token() {
         let mut law = law();

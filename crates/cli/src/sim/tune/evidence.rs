@@ -1,4 +1,4 @@
-//! The result of a search, judged on held-out seeds.
+//! The result of a search, judged on held-out seeds and capacities.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tamarisk_laws::catalogue::{Entry, Knob, Named};
 use tamarisk_model::scenario::File;
-use tamarisk_model::sim::{Estimate, Simulation};
+use tamarisk_model::sim::{Estimate, Scenario, Simulation};
 use tamarisk_model::tune::Found;
 
 use super::super::comparison::Comparison;
@@ -39,7 +39,7 @@ pub(super) struct Searched<'a, L: ?Sized + 'static> {
     pub(super) entry: &'static Entry<L>,
     pub(super) versions: &'a Versions<L>,
     /// The constants that were changed.
-    pub(super) knobs: &'a [&'static Knob],
+    pub(super) knobs: &'a [Knob],
 }
 
 #[derive(Serialize)]
@@ -61,6 +61,8 @@ pub(super) struct Evidence {
     /// Seed by seed, so that what the seeds have in common is not in it.
     change_from_before: Confidence,
     change_from_published: Confidence,
+    /// Under the same seeds, where stages do less or more than those of the search.
+    other_capacities: Vec<OtherCapacity>,
     #[serde(skip)]
     toml: String,
     held_out: Comparison,
@@ -73,6 +75,19 @@ struct Constant {
     published: f64,
     searched: bool,
 }
+
+/// What the laws come to where stages do another amount of work.
+#[derive(Serialize)]
+struct OtherCapacity {
+    /// So many times as much.
+    times: f64,
+    before: Confidence,
+    after: Confidence,
+    published: Confidence,
+}
+
+/// The capacities, by that of the scenario, on which the result is judged besides.
+const CAPACITIES: [f64; 2] = [0.5, 2.0];
 
 /// A mean of the objective, and half of its confidence interval.
 #[derive(Clone, Copy, Serialize)]
@@ -106,19 +121,34 @@ impl Evidence {
             laws: kind.at_all(&evaluation.places, law),
         };
         let laws = [("before", before), ("after", after), ("published", published)];
-        let runs = Arc::new(Runs {
-            simulation: Simulation::new(&file.scenario)?,
-            scenario: file.scenario.clone(),
-            arrangements: laws.into_iter().map(arrangement).collect(),
-            seeds: seeds.collect(),
-        });
-        let Some(results) = runs::all(&runs, true, &mut Foreground::new()?)? else {
+        let seeds: Vec<u64> = seeds.collect();
+        let runs_in = |scenario: Scenario| -> anyhow::Result<Arc<Runs>> {
+            Ok(Arc::new(Runs {
+                simulation: Simulation::new(&scenario)?,
+                scenario,
+                arrangements: laws.into_iter().map(arrangement).collect(),
+                seeds: seeds.clone(),
+            }))
+        };
+        let runs = runs_in(file.scenario.clone())?;
+        let mut foreground = Foreground::new()?;
+        let Some(results) = runs::all(&runs, true, &mut foreground)? else {
             return Ok(None);
         };
         let values = |results: &Results| -> Vec<f64> {
             results.reports.iter().map(|report| evaluation.objective.of(report)).collect()
         };
         let [old, new, plain] = [0, 1, 2].map(|law| values(&results[law]));
+        let mut other_capacities = Vec::new();
+        for times in CAPACITIES {
+            let runs = runs_in(file.scenario.clone().capacity_times(times))?;
+            let Some(results) = runs::all(&runs, true, &mut foreground)? else {
+                return Ok(None);
+            };
+            let [before, after, published] =
+                [0, 1, 2].map(|law| Confidence::of(&values(&results[law])));
+            other_capacities.push(OtherCapacity { times, before, after, published });
+        }
         let change = |over: &[f64]| {
             let changes: Vec<_> = new.iter().zip(over).map(|(new, old)| new - old).collect();
             Confidence::of(&changes)
@@ -143,6 +173,7 @@ impl Evidence {
             published: Confidence::of(&plain),
             change_from_before: change(&old),
             change_from_published: change(&plain),
+            other_capacities,
             toml: toml(&evaluation.places, kind.rules, entry, after),
             held_out: Comparison::new(name, &runs, &results, None),
         }))
@@ -168,6 +199,11 @@ impl Evidence {
         }
         let worth = [self.before, self.after, self.published].map(shown);
         rows.push([vec![self.objective.clone()], worth.to_vec()].concat());
+        for OtherCapacity { times, before, after, published } in &self.other_capacities {
+            let name = format!("{} at {times} × the capacity", self.objective);
+            let worth = [*before, *after, *published].map(shown);
+            rows.push([vec![name], worth.to_vec()].concat());
+        }
         for line in aligned(&rows) {
             text += &(line + "\n");
         }

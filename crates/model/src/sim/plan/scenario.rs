@@ -92,6 +92,16 @@ impl Scenario {
         self
     }
 
+    /// With stages that do `times` as much: their work takes as much less time. What comes stays
+    /// as it is.
+    #[must_use]
+    pub fn capacity_times(mut self, times: f64) -> Self {
+        for stage in &mut self.stages {
+            stage.stretch = stage.stretch.clone().times(1.0 / times);
+        }
+        self
+    }
+
     /// With this time before the measured one.
     #[must_use]
     pub fn warm_up(mut self, warm_up: Duration) -> Self {
