@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tamarisk_axum::{RequestEntry, Service, StageError, answers};
-use tamarisk_stage::{Clock, Context, Entry, Stage, StageBuilder};
+use tamarisk_stage::{Clock, Context, Entry, Graph, Stage, StageBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
 
@@ -145,4 +145,41 @@ async fn a_service_serves_until_it_is_told_to_stop_and_drains() {
     assert!(reports.len() == 1 && reports[0].is_clean(), "{reports:?}");
     let rejected = stage.call(Json(4)).await.unwrap_err();
     assert!(rejected.rejection().is_some(), "{rejected}");
+}
+
+#[tokio::test]
+async fn a_service_drains_and_profiles_the_stages_that_a_graph_has_by_then() {
+    let graph = std::sync::Arc::new(Graph::new());
+    let doubling = || async |Json(n): Json<u64>, _: Context| Ok(Json(2 * n));
+    graph.add(&described("gone").handler(doubling()).unwrap()).unwrap();
+    let service = Service::new().stage(&graph);
+    #[cfg(feature = "status")]
+    let file = std::env::temp_dir().join(format!("tamarisk-service-{}", std::process::id()));
+    #[cfg(feature = "status")]
+    let service = service.profile(&file);
+    let late = described("late").handler(doubling()).unwrap();
+    graph.add(&late).unwrap();
+    graph.remove("gone", Duration::from_secs(1)).await.unwrap();
+    assert_eq!(late.call(Json(4)).await.unwrap().0, 8);
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    #[cfg(feature = "status")]
+    let written = file.clone();
+    let reports = service.serve_until(listener, Router::new(), async move {
+        // The profiler's first line is written by a thread of its own.
+        #[cfg(feature = "status")]
+        while !std::fs::read_to_string(&written).is_ok_and(|text| text.contains('\n')) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    let reports = reports.await.unwrap();
+    let names: Vec<_> = reports.iter().map(|report| report.stage.as_str()).collect();
+    assert_eq!(names, ["late"]);
+    assert!(late.call(Json(4)).await.is_err(), "it is drained");
+    #[cfg(feature = "status")]
+    {
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("\"late\"") && !text.contains("\"gone\""), "{text}");
+        std::fs::remove_file(&file).unwrap();
+    }
 }

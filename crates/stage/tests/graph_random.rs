@@ -131,7 +131,7 @@ fn send<E: Event>(sink: &TrySink<E>, tally: &Arc<Tally>, most: u64) -> u64 {
         leaving += u64::from(matches!(reason, Reason::Draining | Reason::Closed));
         event.number().rejected(reason);
     };
-    if most % 2 == 0 {
+    if most.is_multiple_of(2) {
         for rejected in sink.send_many((0..most).map(|_| E::make(tally))) {
             note(rejected.event, rejected.rejection.reason);
         }

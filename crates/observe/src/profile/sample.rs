@@ -125,7 +125,7 @@ impl Sampler {
         // A stage that is new, or was made anew, has counted from zero.
         let before = self.before.get(&stage.name);
         let before = before.filter(|before| before.total.offered <= total.offered);
-        let past = before.map_or(Accounts::default(), |before| before.total);
+        let past = before.map(|before| before.total).unwrap_or_default();
         let per_second = |now: u64, before: u64| {
             seconds.map(|seconds| now.saturating_sub(before) as f64 / seconds.max(1e-9))
         };

@@ -166,7 +166,7 @@ impl Totals {
         stage: &StageObservation,
     ) -> StageSample {
         let known = before.stages.iter().find(|(id, _)| *id == node.id());
-        let past = known.map_or(node.joined(), |(_, counts)| *counts);
+        let past = known.map_or_else(|| node.joined(), |(_, counts)| *counts);
         let now = Counts::of(stage);
         // An edge counts a moment after its stage has.
         let entered =
