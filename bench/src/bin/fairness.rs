@@ -7,21 +7,27 @@
 //! each asks again as soon as it is answered. Pipelined: one in five sends 50 requests at once and
 //! waits for all of the answers. `protect` has an upstream that answers at once, and one with
 //! eight workers of 2 ms, 4,000 requests a second, so that its stage rejects most of what comes.
-//! The server has core 0, clients and upstreams core 1.
+//! The server has core 0, `serve` a quarter of it by a control group: with all of it, it would wait for
+//! the clients, and who sends 50 requests at once would have 50 answers each time that these are read.
+//! Clients and upstreams have core 1, each on a thread of its own.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use tamarisk_bench::busy_clients::{Answers, Client, judge};
+use tamarisk_bench::core_share::CoreShare;
 use tamarisk_bench::process::{Scratch, Server, free_address, serve, tamarisk};
 use tamarisk_bench::real_traffic::upstream::{Service, Upstream, Work};
-use tamarisk_bench::spread;
+use tamarisk_bench::{Spread, spread};
 use tamarisk_load::fairness_index;
 use tokio::time::Instant;
 
 const SERVER_CORE: usize = 0;
 const CLIENT_CORE: usize = 1;
+/// Of its core, for `serve`.
+const SERVE_SHARE: f64 = 0.25;
 /// One in so many sends its requests in bursts, where some do.
 const PIPELINING: usize = 5;
 const BURST: usize = 50;
@@ -30,6 +36,9 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// How evenly 1,000 busy connections are served
 #[derive(Debug, Parser)]
 struct Options {
+    /// Only rows with this in their names, such as `protect, rejecting`
+    #[arg(value_name = "PART", default_value = "")]
+    rows: String,
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 1000)]
     connections: usize,
@@ -58,8 +67,10 @@ enum Load {
 
 /// What one round of a row comes to.
 struct Round {
-    /// Over the connections that send one request at a time.
+    /// Over all connections.
     index: f64,
+    /// Over those that send one request at a time.
+    index_of_single: f64,
     /// Their least and their greatest number of answers, ÷ the mean.
     range: [f64; 2],
     /// Answers of a connection that sends bursts ÷ of one that does not.
@@ -83,10 +94,12 @@ async fn measure(options: &Options) -> Result<()> {
     let folder = scratch.path().display().to_string();
     let quick = serve(CLIENT_CORE, &folder, &[])?;
     let work = Work::Answer(Service::Constant(0.002), 1024);
-    let slow = Upstream::new(Some(8), &[("/1024.bin", work)]).serve(Instant::now(), 1).await?;
+    let slow = on_a_thread(Upstream::new(Some(8), &[("/1024.bin", work)]))?;
+    let share = CoreShare::new("fairness-bench", SERVE_SHARE)?;
     let mut rows = Vec::new();
     for load in [Load::Open, Load::Saturated, Load::Pipelined] {
         let server = serve(SERVER_CORE, &folder, &[])?;
+        share.add(server.id())?;
         rows.push(Row { name: "serve", server, path: "/1024.bin", load });
     }
     for (name, upstream) in [("protect", quick.address), ("protect, rejecting", slow)] {
@@ -94,6 +107,7 @@ async fn measure(options: &Options) -> Result<()> {
             rows.push(Row { name, server: protect(upstream)?, path: "/1024.bin", load });
         }
     }
+    rows.retain(|row| row.name.contains(&options.rows));
     let mut rounds: Vec<Vec<Round>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 1..=options.rounds {
         let mut capacity = f64::NAN;
@@ -110,11 +124,21 @@ async fn measure(options: &Options) -> Result<()> {
                 all.filter(|(client, _)| (client.burst > 1) == bursts).map(|(_, a)| *a).collect()
             };
             let seen = Round::of(&of(false), &of(true), options.seconds);
-            eprintln!("{round}/{} {}, {:?}: {:.4}", options.rounds, row.name, row.load, seen.index);
+            eprintln!(
+                "{round}/{} {}, {:?}: {:.4}, {:.0} a second, rejected {:.3}",
+                options.rounds,
+                row.name,
+                row.load,
+                seen.index,
+                seen.answers_per_second,
+                seen.rejected_share
+            );
             rounds.push(seen);
         }
     }
     show(options, &rows, &rounds);
+    // Their group is removed behind them.
+    drop(rows);
     Ok(())
 }
 
@@ -126,11 +150,14 @@ fn show(options: &Options, rows: &[Row], rounds: &[Vec<Round>]) {
     for (row, rounds) in rows.iter().zip(rounds) {
         let all = |value: fn(&Round) -> f64| spread(rounds.iter().map(value).collect());
         println!("{}, {:?}", row.name, row.load);
-        let index = all(|round| round.index);
-        println!(
-            "  Jain's index      {:.4} ({:.4} … {:.4})",
-            index.median, index.least, index.greatest
-        );
+        let index = |of: fn(&Round) -> f64| {
+            let Spread { median, least, greatest } = all(of);
+            format!("{median:.4} ({least:.4} … {greatest:.4})")
+        };
+        println!("  Jain's index      {}", index(|round| round.index));
+        if let Load::Pipelined = row.load {
+            println!("  of the others     {}", index(|round| round.index_of_single));
+        }
         println!("  least ÷ mean      {}", all(|round| round.range[0]));
         println!("  most ÷ mean       {}", all(|round| round.range[1]));
         if let Load::Pipelined = row.load {
@@ -141,8 +168,21 @@ fn show(options: &Options, rows: &[Row], rounds: &[Vec<Round>]) {
     }
 }
 
+/// Serves on a thread of its own, on the core of this one.
+fn on_a_thread(upstream: Upstream) -> Result<SocketAddr> {
+    let (address, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || -> Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            address.send(upstream.serve(Instant::now(), 1).await?)?;
+            std::future::pending().await
+        })
+    });
+    told.recv().context("the upstream does not start")
+}
+
 /// `tamarisk protect` on one core, before `upstream`.
-fn protect(upstream: std::net::SocketAddr) -> Result<Server> {
+fn protect(upstream: SocketAddr) -> Result<Server> {
     let address = free_address()?;
     let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
     let upstream = format!("http://{upstream}");
@@ -192,7 +232,8 @@ impl Round {
         let total: f64 = all().map(|answers| f64::from(answers.served)).sum();
         let rejected: f64 = all().map(|answers| f64::from(answers.rejected)).sum();
         Self {
-            index: fairness_index(&of_single).unwrap_or(0.0),
+            index: fairness_index(&[&*of_single, &of_bursts].concat()).unwrap_or(0.0),
+            index_of_single: fairness_index(&of_single).unwrap_or(0.0),
             range: range.map(|count| f64::from(*count.unwrap_or(&0)) / single_mean),
             advantage: (!bursts.is_empty()).then(|| mean(&of_bursts) / single_mean),
             answers_per_second: total / seconds as f64,

@@ -39,8 +39,8 @@ use exchange::{Exchange, ExchangeEnd};
 use response::{RequestFacts, spare_fields};
 use wire::{Fault, Wire};
 
-/// Answers that a client is given in one go.
-const TURN_ANSWERS: usize = 64;
+/// Steps that a connection takes in one turn at most; an answer takes a few.
+const TURN_STEPS: usize = 64;
 
 /// How long a connection keeps its task and its memory if its next request needs them too: longer
 /// than most clients take to ask again, and short against how long browsers keep theirs.
@@ -123,6 +123,8 @@ pub(super) enum Left {
 pub(super) enum ConnectionState {
     /// It waits for a request, of which nothing has come, and perhaps has answered some.
     Idle { is_asked: bool },
+    /// It has answered a request, and more has come: it is to be asked again after the others.
+    More,
     /// It is to be polled as a future.
     Busy,
     /// It has ended.
@@ -179,6 +181,10 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
             Poll::Pending if self.is_idle() => {
                 ConnectionState::Idle { is_asked: mem::take(&mut self.is_asked) }
             }
+            Poll::Pending if self.has_more() => {
+                self.is_asked = false;
+                ConnectionState::More
+            }
             Poll::Pending => ConnectionState::Busy,
         }
     }
@@ -221,6 +227,11 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         self.is_waiting() && !self.gives_way && !self.pause.is_started() && self.wire.is_idle()
     }
 
+    /// Whether it could go on at once, and has given way to others.
+    fn has_more(&self) -> bool {
+        self.is_waiting() && self.gives_way && !self.pause.is_started()
+    }
+
     fn release(&mut self) {
         self.wire.release();
         self.pause = Deadline::default();
@@ -230,7 +241,11 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
     /// Answers what can be answered; ready when there will be no more. Only a task calls the
     /// service.
     fn poll_turns(&mut self, cx: &mut Context<'_>, is_task: bool) -> Poll<Left> {
-        for _ in 0..TURN_ANSWERS {
+        for step in 0..TURN_STEPS {
+            // One answer a turn: the next request has come already, and others wait.
+            if step > 0 && self.is_waiting() && !self.wire.is_idle() {
+                break;
+            }
             self.state = match &mut self.state {
                 State::Waiting => ready!(self.poll_request(cx)),
                 State::Asked(_) if !is_task => return Poll::Pending,
@@ -276,7 +291,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                 return Poll::Pending;
             }
         }
-        // A client that asks without end would have the core to itself.
+        // A client that sends its requests without waiting for answers gets as many as others.
         self.gives_way = true;
         cx.waker().wake_by_ref();
         Poll::Pending

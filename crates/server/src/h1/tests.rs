@@ -385,8 +385,30 @@ async fn who_asks_without_end_lets_others_have_their_turn() {
     for turns in 1..20 {
         // Between its requests as well, when nothing is left of what has been read.
         assert!(Pin::new(&mut session).poll(&mut cx).is_pending());
-        assert_eq!(session.answer(), ConnectionState::Busy);
-        assert_eq!(quick.written().len(), turns * 128);
+        assert_eq!(session.answer(), ConnectionState::More);
+        assert_eq!(quick.written().len(), turns * 2);
+    }
+}
+
+#[tokio::test]
+async fn requests_that_come_together_are_answered_one_in_each_turn() {
+    let quick = Quick::new(1);
+    let (mut client, mut session) = quick.session(64 * 1024);
+    let targets = ["/now1"; 5];
+    client.write_all(&requests(&targets)).await.unwrap();
+    for answered in 1..targets.len() {
+        assert_eq!(session.answer(), ConnectionState::More);
+        assert_eq!(quick.written().len(), answered);
+    }
+    assert_eq!(session.answer(), ConnectionState::Idle { is_asked: true });
+    assert_eq!(quick.written().len(), targets.len());
+
+    // The same of a connection that has a task.
+    client.write_all(&requests(&targets)).await.unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    for answered in 1..=targets.len() {
+        assert!(Pin::new(&mut session).poll(&mut cx).is_pending());
+        assert_eq!(quick.written().len(), targets.len() + answered);
     }
 }
 

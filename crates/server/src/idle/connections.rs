@@ -6,7 +6,7 @@
 //! task for each, and less time than to wake it for each request.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::future::pending;
 use std::io;
 use std::mem;
@@ -28,7 +28,7 @@ use crate::client_service::ClientService;
 use crate::connection::{self, Client};
 use crate::h1::ConnectionState;
 use crate::h1::wire::Wire;
-use crate::idle::poller::{Poller, ReadyEvent};
+use crate::idle::poller::{Poller, READY_MAX, ReadyEvent};
 use crate::settings::{ConnectionPermit, ConnectionSettings, Ended};
 use crate::transport::socket::Socket;
 use crate::transport::stream::{Protocol, Stream};
@@ -41,6 +41,9 @@ pub(crate) struct IdleConnections<S: ClientService> {
     /// Who has something to say.
     ready: Vec<ReadyEvent>,
     waiting: Slab<IdleConnection<S>>,
+    /// Those in `waiting` that can be answered now, in the order in which they have come to be: each gets
+    /// one answer, and if more of it has come it stands at the end again.
+    turns: VecDeque<usize>,
     due: Due,
     tasks: TaskTracker,
     cut_off: Arc<AtomicUsize>,
@@ -53,6 +56,8 @@ struct IdleConnection<S: ClientService> {
     http: Box<Http1<S>>,
     /// When it was answered last.
     since: Instant,
+    /// It stands in the order of those that can be answered.
+    has_turn: bool,
 }
 
 impl<S: ClientService> IdleConnections<S> {
@@ -69,6 +74,7 @@ impl<S: ClientService> IdleConnections<S> {
             poller,
             ready: Vec::new(),
             waiting: Slab::new(),
+            turns: VecDeque::new(),
             due: Due::default(),
             tasks: TaskTracker::new(),
             cut_off: Arc::default(),
@@ -101,8 +107,9 @@ impl<S: ClientService> IdleConnections<S> {
     /// Gives prepared responses to a client who has `waited` already, and has it wait here or in a
     /// task.
     fn take_in(&mut self, mut http: Box<Http1<S>>, waited: Duration) {
-        let waited = match http.answer() {
-            ConnectionState::Idle { is_asked: true } => Duration::ZERO,
+        let state = http.answer();
+        let waited = match state {
+            ConnectionState::Idle { is_asked: true } | ConnectionState::More => Duration::ZERO,
             ConnectionState::Idle { is_asked: false } => waited,
             ConnectionState::Busy => return self.spawn(http.run()),
             ConnectionState::Over => return,
@@ -117,7 +124,11 @@ impl<S: ClientService> IdleConnections<S> {
             let now = Instant::now();
             let since = now.checked_sub(waited).unwrap_or(now);
             self.due.set(slot.key(), since.checked_add(self.settings.idle_time));
-            slot.insert(IdleConnection { http, since });
+            let has_turn = state == ConnectionState::More;
+            if has_turn {
+                self.turns.push_back(slot.key());
+            }
+            slot.insert(IdleConnection { http, since, has_turn });
         }
     }
 
@@ -133,16 +144,28 @@ impl<S: ClientService> IdleConnections<S> {
         }));
     }
 
-    /// Waits until somebody has something to say or comes back from its task, and then answers
-    /// those who have, or takes that one in; how many.
+    /// Waits until somebody has something to say or comes back from its task, and then gives
+    /// those who have their turns, or takes that one in; how many.
     pub(crate) async fn serve(&mut self) -> usize {
         self.ready.clear();
         let Some(poller) = &self.poller else { return pending().await };
-        let returned = tokio::select! {
-            // That it was interrupted is all that can happen.
-            _ = poller.wait(&mut self.ready) => None,
-            returned = self.returning.recv() => returned,
+        let returned = if self.turns.is_empty() {
+            tokio::select! {
+                // That it was interrupted is all that can happen.
+                _ = poller.wait(&mut self.ready) => None,
+                returned = self.returning.recv() => returned,
+            }
+        } else {
+            poller.look(&mut self.ready);
+            self.returning.try_recv().ok()
         };
+        for ReadyEvent { key, is_hung_up } in self.ready.drain(..) {
+            let Some(idle) = self.waiting.get_mut(key) else { continue };
+            idle.http.heard(is_hung_up);
+            if !mem::replace(&mut idle.has_turn, true) {
+                self.turns.push_back(key);
+            }
+        }
         if let Some(mut http) = returned {
             if let Ok(waited) = http.become_idle() {
                 self.take_in(http, waited);
@@ -150,19 +173,23 @@ impl<S: ClientService> IdleConnections<S> {
             return 1;
         }
         let now = Instant::now();
-        let ready = mem::take(&mut self.ready);
-        for &ReadyEvent { key, is_hung_up } in &ready {
+        let turns = self.turns.len().min(READY_MAX);
+        for _ in 0..turns {
+            let Some(key) = self.turns.pop_front() else { break };
             let Some(idle) = self.waiting.get_mut(key) else { continue };
-            idle.http.heard(is_hung_up);
+            idle.has_turn = false;
             match idle.http.answer() {
                 ConnectionState::Idle { is_asked: true } => idle.since = now,
                 ConnectionState::Idle { is_asked: false } => {}
+                ConnectionState::More => {
+                    (idle.since, idle.has_turn) = (now, true);
+                    self.turns.push_back(key);
+                }
                 ConnectionState::Busy => self.let_go(key),
                 ConnectionState::Over => drop(self.waiting.remove(key)),
             }
         }
-        self.ready = ready;
-        self.ready.len()
+        turns
     }
 
     /// Gives a connection that waits here a task of its own.
@@ -212,6 +239,7 @@ impl<S: ClientService> IdleConnections<S> {
     pub(crate) fn close(&mut self) {
         let keys: Vec<usize> = self.waiting.iter().map(|(key, _)| key).collect();
         keys.into_iter().for_each(|key| self.let_go(key));
+        self.turns.clear();
         self.returning.close();
         while let Ok(http) = self.returning.try_recv() {
             self.spawn(http.run());

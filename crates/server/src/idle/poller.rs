@@ -10,7 +10,7 @@ use rustix::time::Timespec;
 use tokio::io::Interest;
 
 /// Events that are taken at once.
-const READY_MAX: usize = 64;
+pub(crate) const READY_MAX: usize = 64;
 
 /// Tells one task which of many sockets have something to read. Where tokio waits for each of
 /// them, each has a task to be woken, and that costs as much as most answers do.
@@ -36,6 +36,12 @@ impl Poller {
     pub(crate) fn remove(&self, socket: BorrowedFd<'_>) {
         // It fails only for what is not there.
         let _ = epoll::delete(&self.0, socket);
+    }
+
+    /// Puts an event for each socket that is ready into `ready`, without waiting for any.
+    pub(crate) fn look(&self, ready: &mut Vec<ReadyEvent>) {
+        // That there are no more is no failure; whatever else there is shows when it waits.
+        while look(&self.0, ready).is_ok() {}
     }
 
     /// Waits until a socket is ready, and puts an event for each that is into `ready`, which is empty.
@@ -65,9 +71,10 @@ fn look(epoll: impl AsFd, ready: &mut Vec<ReadyEvent>) -> io::Result<()> {
     const HUNG_UP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
     let mut events = [const { MaybeUninit::uninit() }; READY_MAX];
     let (events, _) = epoll::wait(epoll, &mut events, Some(&NOW))?;
+    let all_taken = events.len() < READY_MAX;
     ready.extend(events.iter().map(|&Event { flags, data, .. }| ReadyEvent {
         key: data.u64() as usize,
         is_hung_up: flags.intersects(HUNG_UP),
     }));
-    if ready.len() < READY_MAX { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    if all_taken { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }
