@@ -2,7 +2,7 @@
 //! or for Graphviz; and numbers as people read them ([`mod@format`]).
 //!
 //! A [`Figure`] is plain data; [`Figure::to_svg`] draws it the same way every
-//! time, to the byte, and [`Figure::encode`] gives that, or its PNG rendering
+//! time, to the byte, and `Figure::encode` gives that, or its PNG rendering
 //! with the fonts that are built in (feature `png`).
 
 mod axis;
