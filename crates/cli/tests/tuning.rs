@@ -137,7 +137,7 @@ fn what_cannot_be_tuned_is_rejected_with_what_can() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     };
-    rejected(&["--law", "codel"], "law codel has no constants to tune; laws that have some: ");
+    rejected(&["--law", "open"], "law open has no constants to tune; laws that have some: ");
     rejected(&["--law", "red", "--knobs", "weight"], "it has queue_min_count, ");
     rejected(&["--law", "nobody"], "unknown admission law \"nobody\"");
     rejected(&["--law", "red", "--rules", "quality"], "unknown quality law \"red\"; known laws: ");
