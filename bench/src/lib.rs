@@ -1,6 +1,7 @@
 //! What the benchmarks share: CPU time from the system's accounting, and a
 //! result with its spread.
 
+pub mod busy_clients;
 pub mod core_share;
 pub mod file_set;
 pub mod load;

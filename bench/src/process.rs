@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a server may take to listen.
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
@@ -59,17 +60,31 @@ impl Server {
         self.child.id()
     }
 
-    /// CPU time that it has used so far.
+    /// Its process, and those that it has started and that run.
+    pub fn processes(&self) -> Vec<u32> {
+        let id = self.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let children = children.unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        std::iter::once(id).chain(children).collect()
+    }
+
+    /// CPU time that all of them have used so far.
     pub fn cpu_time(&self) -> Duration {
-        crate::cpu_time_of(&self.id().to_string())
+        self.processes().iter().map(|id| crate::cpu_time_of(&id.to_string())).sum()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let processes = self.processes();
         // It may have ended by itself; then there is nothing to end.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for child in processes[1..].iter().filter_map(|id| Pid::from_raw(*id as i32)) {
+            // The same.
+            let _ = kill_process(child, Signal::KILL);
+        }
     }
 }
 
@@ -143,6 +158,36 @@ pub fn h2o(scratch: &Scratch, core: usize, folder: &str) -> Result<Server> {
         ),
     )?;
     Server::start(core, &["h2o", "--mode", "worker", "--conf", &config], address)
+}
+
+/// Apache with a process for each connection (its `prefork` module), which serves the files of
+/// `folder`. There are `processes` of them all the time, so that all of their CPU time counts.
+///
+/// # Errors
+/// As for [`Server::start`].
+pub fn apache_prefork(
+    scratch: &Scratch,
+    core: usize,
+    folder: &str,
+    processes: u32,
+) -> Result<Server> {
+    let address = free_address()?;
+    let own = scratch.path().display();
+    let config = scratch.write(
+        "apache.conf",
+        &format!(
+            "LoadModule mpm_prefork_module /usr/lib/apache2/modules/mod_mpm_prefork.so\n\
+             LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so\n\
+             ServerRoot {own}\nDefaultRuntimeDir {own}\nPidFile {own}/apache.pid\n\
+             ServerName localhost\nListen {address}\nErrorLog /dev/null\n\
+             User www-data\nGroup www-data\nDocumentRoot {folder}\n\
+             <Directory {folder}>\n  Require all granted\n</Directory>\n\
+             KeepAlive On\nMaxKeepAliveRequests 0\nKeepAliveTimeout 15\nEnableSendfile On\n\
+             StartServers {processes}\nMinSpareServers 1\nMaxSpareServers {processes}\n\
+             ServerLimit {processes}\nMaxRequestWorkers {processes}\nMaxConnectionsPerChild 0\n"
+        ),
+    )?;
+    Server::start(core, &["apache2", "-f", &config, "-DFOREGROUND"], address)
 }
 
 /// `tamarisk serve folder` on `core`, with what else the command line is to say.

@@ -52,8 +52,9 @@ pub(crate) const ALL_TABLES: [Step; 2] = [
     step("tables", "run --release --package tamarisk-model --example law_table -- all"),
     step("tables", "run --release --package tamarisk-model --example upstream_widths"),
 ];
-pub(crate) const FIGURES: [Step; 2] = [
+pub(crate) const FIGURES: [Step; 3] = [
     step("figures", "run --release --package tamarisk-model --example figures docs/figures"),
+    step("figures", "run --release --package tamarisk-model --example fair07 docs/figures"),
     step("figures", "run --release --package tamarisk-laws --example fair_figures docs/figures"),
 ];
 

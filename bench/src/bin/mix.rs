@@ -3,7 +3,8 @@
 //!
 //! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin mix`
 //!
-//! Needs nginx and h2o (Debian's packages). The servers run side by side and take turns on
+//! Needs nginx and h2o (Debian's packages), and with `--apache` its `apache2`: the thesis's Apache had a
+//! process for each connection, 150 at most (figs 37 to 40). The servers run side by side and take turns on
 //! core 0, the load generator has core 1. Each has been asked for every file once before it is
 //! measured, so the files are in the system's memory; our page cache holds all of the small set
 //! and 200 MiB of the paper's (`--set full`), as the paper's did.
@@ -24,12 +25,13 @@ use clap::{Parser, ValueEnum};
 use tamarisk_bench::core_share::CoreShare;
 use tamarisk_bench::file_set::FileSet;
 use tamarisk_bench::load::{load, number};
-use tamarisk_bench::process::{Scratch, Server, h2o, nginx, serve};
+use tamarisk_bench::process::{Scratch, Server, apache_prefork, h2o, nginx, serve};
 use tamarisk_bench::{cpu_time_of_the_ended, spread};
 
 const SERVER_CORE: usize = 0;
 const CLIENT_CORE: usize = 1;
-const CLIENTS: &str = "1024";
+/// As many as the thesis found best [Welsh02 §6.1.3].
+const APACHE_PROCESSES: u32 = 150;
 /// What comes before is not judged: connections are opened and pages read for the first time.
 const WARM_UP_SECONDS: u32 = 2;
 /// How long a server may be silent when it is asked for a file that the disk may have to give.
@@ -45,6 +47,9 @@ Examples:
     mix --set full --folder /var/tmp/specweb99
   The same with the server as the bottleneck, as root:
     mix --set full --folder /var/tmp/specweb99 --share 0.5
+  With a process for each connection beside, as in figs 37 to 40:
+    mix --apache --clients 1024 --seconds 20
+    mix --apache --clients 64 --seconds 20
   With as much memory for our pages as the system gives the others:
     mix --set full --folder /var/tmp/specweb99 --cache 5GiB")]
 struct Options {
@@ -60,6 +65,12 @@ struct Options {
     /// How much of its core a server has: needs control groups, and who may make them
     #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = part)]
     share: f64,
+    /// Apache too, with a process for each connection, 150 at most
+    #[arg(long)]
+    apache: bool,
+    /// How many clients
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
     /// How often each server has its turn
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
@@ -120,23 +131,28 @@ fn main() -> Result<()> {
     let cache = options.cache.as_deref().unwrap_or_else(|| options.set.cache());
     let share =
         (options.share < 1.0).then(|| CoreShare::new("mix-bench", options.share)).transpose()?;
-    let contestants = contestants(&scratch, options.set, cache, &folder)?;
+    let contestants = contestants(&scratch, &options, cache, &folder)?;
     for Contestant { server, .. } in &contestants {
         ask_for_all(server.address, set)?;
-        share.as_ref().map_or(Ok(()), |share| share.add(server.id()))?;
+        for (share, process) in
+            share.iter().flat_map(|share| server.processes().into_iter().map(move |id| (share, id)))
+        {
+            share.add(process)?;
+        }
     }
     let mut turns: Vec<Vec<Turn>> = contestants.iter().map(|_| Vec::new()).collect();
     for turn in 1..=options.turns {
         for (contestant, turns) in contestants.iter().zip(&mut turns) {
-            turns.push(Turn::of(contestant, options.seconds)?);
+            turns.push(Turn::of(contestant, &options)?);
             let Contestant { name, .. } = contestant;
             eprintln!("{turn}/{} {name}: {:?}", options.turns, turns[turns.len() - 1]);
         }
     }
     println!(
-        "{} files, {} MB: median of {} (least … greatest)",
+        "{} files, {} MB, {} clients: median of {} (least … greatest)",
         set.count(),
         set.bytes() / 1_000_000,
+        options.clients,
         options.turns
     );
     for (contestant, turns) in contestants.iter().zip(&turns) {
@@ -146,7 +162,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn contestants(scratch: &Scratch, set: Set, cache: &str, folder: &Path) -> Result<[Contestant; 3]> {
+fn contestants(
+    scratch: &Scratch,
+    options: &Options,
+    cache: &str,
+    folder: &Path,
+) -> Result<Vec<Contestant>> {
+    let set = options.set;
     let folder = folder.display().to_string();
     let contestant = |name, server: Server| -> Result<Contestant> {
         let urls = scratch.write(&format!("{name}.urls"), &set.files().urls(server.address))?;
@@ -158,11 +180,16 @@ fn contestants(scratch: &Scratch, set: Set, cache: &str, folder: &Path) -> Resul
              server {{ listen {address} backlog=4096; root {folder}; }}"
         )
     })?;
-    Ok([
+    let mut all = vec![
         contestant("tamarisk", serve(SERVER_CORE, &folder, &["--cache", cache])?)?,
         contestant("nginx", nginx)?,
         contestant("h2o", h2o(scratch, SERVER_CORE, &folder)?)?,
-    ])
+    ];
+    if options.apache {
+        let apache = apache_prefork(scratch, SERVER_CORE, &folder, APACHE_PROCESSES)?;
+        all.push(contestant("apache", apache)?);
+    }
+    Ok(all)
 }
 
 /// Reads every file once.
@@ -224,13 +251,14 @@ struct Turn {
 }
 
 impl Turn {
-    fn of(contestant: &Contestant, seconds: u32) -> Result<Self> {
-        let warm = format!("{CLIENTS}@{WARM_UP_SECONDS}s");
+    fn of(contestant: &Contestant, &Options { clients, seconds, .. }: &Options) -> Result<Self> {
+        let clients = clients.to_string();
+        let warm = format!("{clients}@{WARM_UP_SECONDS}s");
         let duration = WARM_UP_SECONDS + seconds;
         let before = (contestant.server.cpu_time(), cpu_time_of_the_ended());
         #[rustfmt::skip]
         let report = load(Some(CLIENT_CORE), &[
-            "--urls", &contestant.urls, "--users", CLIENTS, "--think", "20ms",
+            "--urls", &contestant.urls, "--users", &clients, "--think", "20ms",
             "--requests-per-connection", "5", "--threads", "1", "--timeout", "60s",
             // The same level once more: the report then has a phase that begins here.
             "--step", &warm, "--duration", &format!("{duration}s"),

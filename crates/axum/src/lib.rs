@@ -41,4 +41,4 @@ mod service;
 
 pub use error::StageError;
 pub use route::{Answers, RequestEntry, answers};
-pub use service::{Part, ServeError, Service};
+pub use service::{Drained, Part, ServeError, Service};

@@ -1,11 +1,14 @@
 //! A router and its stages, served until the process is told to stop.
 
 use std::io;
+#[cfg(feature = "status")]
+use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tamarisk_stage::{DrainReport, Gate, Stage, StageObservation};
+use tamarisk_stage::{DrainReport, Gate, Graph, Stage, StageObservation};
 use tokio::net::TcpListener;
 
 /// How long requests that are under way have, after the process was told to stop.
@@ -18,27 +21,32 @@ pub struct Service {
     parts: Vec<Box<dyn Part>>,
     #[cfg(feature = "status")]
     status: Option<String>,
+    #[cfg(feature = "status")]
+    profile: Option<PathBuf>,
 }
 
-/// Stages and gates, as a [`Service`] sees them.
+/// Stages, gates and graphs of stages, as a [`Service`] sees them.
 pub trait Part: Send + Sync {
-    /// It at this instant.
-    fn observe(&self) -> StageObservation;
+    /// Its stages at this instant.
+    fn observe(&self) -> Vec<StageObservation>;
 
     /// Admits nothing more and waits until nothing is inside, at most `time`.
-    fn drain(&self, time: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>>;
+    fn drain(&self, time: Duration) -> Drained<'_>;
 
     /// The same part, to be held elsewhere.
     fn share(&self) -> Box<dyn Part>;
 }
 
+/// What the drain of each stage left, once it is done.
+pub type Drained<'p> = Pin<Box<dyn Future<Output = Vec<DrainReport>> + Send + 'p>>;
+
 impl<E: Send + 'static> Part for Stage<E> {
-    fn observe(&self) -> StageObservation {
-        Self::observe(self)
+    fn observe(&self) -> Vec<StageObservation> {
+        vec![Self::observe(self)]
     }
 
-    fn drain(&self, time: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
-        Box::pin(Self::drain(self, time))
+    fn drain(&self, time: Duration) -> Drained<'_> {
+        Box::pin(async move { vec![Self::drain(self, time).await] })
     }
 
     fn share(&self) -> Box<dyn Part> {
@@ -47,16 +55,30 @@ impl<E: Send + 'static> Part for Stage<E> {
 }
 
 impl Part for Gate {
-    fn observe(&self) -> StageObservation {
-        Self::observe(self)
+    fn observe(&self) -> Vec<StageObservation> {
+        vec![Self::observe(self)]
     }
 
-    fn drain(&self, time: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
-        Box::pin(Self::drain(self, time))
+    fn drain(&self, time: Duration) -> Drained<'_> {
+        Box::pin(async move { vec![Self::drain(self, time).await] })
     }
 
     fn share(&self) -> Box<dyn Part> {
         Box::new(self.clone())
+    }
+}
+
+impl Part for Arc<Graph> {
+    fn observe(&self) -> Vec<StageObservation> {
+        Graph::observe(self).stages
+    }
+
+    fn drain(&self, time: Duration) -> Drained<'_> {
+        Box::pin(Graph::drain(self, time))
+    }
+
+    fn share(&self) -> Box<dyn Part> {
+        Box::new(Self::clone(self))
     }
 }
 
@@ -71,6 +93,10 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The profile cannot be written.
+    #[cfg(feature = "status")]
+    #[error(transparent)]
+    Profile(#[from] tamarisk_observe::profile::ProfileError),
 }
 
 impl Service {
@@ -79,7 +105,7 @@ impl Service {
         Self::default()
     }
 
-    /// With this stage or gate. State those that send before those that they send to: they
+    /// With this stage or gate, or the stages that a graph has at each instant. State those that send before those that they send to: they
     /// are drained in this order, so that what is under way can be finished.
     pub fn stage(mut self, part: &impl Part) -> Self {
         self.parts.push(part.share());
@@ -87,10 +113,18 @@ impl Service {
     }
 
     /// Shows all stages on a port of its own: a page for people at `/`, JSON at `/status`,
-    /// Prometheus text at `/metrics`.
+    /// Prometheus text at `/metrics`, what crosses between the stages at `/graph.svg`.
     #[cfg(feature = "status")]
     pub fn status(mut self, address: impl Into<String>) -> Self {
         self.status = Some(address.into());
+        self
+    }
+
+    /// Logs all stages over time to this file, a line of JSON a second. The file is bounded: at
+    /// 64 MiB it is kept as `FILE.1`, and another begins.
+    #[cfg(feature = "status")]
+    pub fn profile(mut self, file: impl Into<PathBuf>) -> Self {
+        self.profile = Some(file.into());
         self
     }
 
@@ -112,13 +146,15 @@ impl Service {
     /// processes that have other reasons to stop.
     ///
     /// # Errors
-    /// [`ServeError`], where the status port cannot be opened.
+    /// [`ServeError`], where the status port or the profile cannot be opened.
     pub async fn serve_until(
         self,
         listener: TcpListener,
         router: Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Vec<DrainReport>, ServeError> {
+        #[cfg(feature = "status")]
+        let _profile = self.log_profile()?;
         #[cfg(feature = "status")]
         let _status = self.show().await?;
         let (stopped, mut stopping) = tokio::sync::watch::channel(());
@@ -139,16 +175,26 @@ impl Service {
         }
         let mut reports = Vec::new();
         for part in &self.parts {
-            reports.push(part.drain(DRAIN_TIME).await);
+            reports.extend(part.drain(DRAIN_TIME).await);
         }
         Ok(reports)
+    }
+
+    /// Starts the log of the profiler, if there is to be one; it ends with what this returns.
+    #[cfg(feature = "status")]
+    fn log_profile(&self) -> Result<Option<tamarisk_observe::profile::ProfileLog>, ServeError> {
+        use tamarisk_observe::profile::{ProfileLog, ProfileOptions};
+
+        let Some(file) = &self.profile else { return Ok(None) };
+        let log = ProfileLog::open(ProfileOptions::new(file))?;
+        let parts: Vec<_> = self.parts.iter().map(|part| part.share()).collect();
+        log.start(move || parts.iter().flat_map(|part| part.observe()).collect())?;
+        Ok(Some(log))
     }
 
     /// Opens the status port, if there is to be one.
     #[cfg(feature = "status")]
     async fn show(&self) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
-        use std::sync::Arc;
-
         use tamarisk_observe::status::{Board, serve};
         use tamarisk_server::DrainTrigger;
 
@@ -157,7 +203,7 @@ impl Service {
         let (trigger, drain) = DrainTrigger::new();
         let board = self.parts.iter().fold(Board::new().drain(&drain), |board, part| {
             let part = part.share();
-            board.stage(move || part.observe())
+            board.stages(move || part.observe())
         });
         let board = Arc::new(board);
         tokio::spawn(serve(move || Arc::clone(&board), listener, drain));

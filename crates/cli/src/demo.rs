@@ -121,6 +121,7 @@ impl Demo {
             after_reject: AFTER_REJECT,
             retry_after: RetryAfter::Ignore,
             spread: Spread::new(0.5)?,
+            resend: None,
         });
         let plan = Plan::builder(workload, vec![format!("http://{address}/").parse()?])
             .target(TARGET)

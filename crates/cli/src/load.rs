@@ -91,6 +91,9 @@ struct Closed {
     /// Vary a user's pauses randomly by up to this share, up and down
     #[arg(long, value_name = "SHARE", value_parser = parse_spread, default_value = "0", conflicts_with = "rate")]
     spread: Spread,
+    /// Partly open: send another request whenever the newest has had no answer for this long
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "rate")]
+    resend: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -227,6 +230,7 @@ impl Load {
                     false => RetryAfter::Ignore,
                 },
                 spread: self.closed.spread,
+                resend: self.closed.resend,
             }),
         })
     }

@@ -12,7 +12,7 @@ use tamarisk_protect::config::{self, ConfigError};
 use tamarisk_protect::{Options, Running};
 use tamarisk_proxy::{Origin, Upstream};
 use tamarisk_server::Listeners;
-use tamarisk_service::{Reloaded, RunningFront};
+use tamarisk_service::{OverflowOptions, Reloaded, RunningFront, UpstreamOptions};
 use tamarisk_stage::StageObservation;
 
 mod recording;
@@ -40,6 +40,8 @@ Examples:
   Routes with their own targets, classes of clients, and laws by name:
     tamarisk protect --config protect.toml --check
     tamarisk protect --config protect.toml
+  What the service is too busy for is answered by a static copy of it:
+    tamarisk protect http://127.0.0.1:3000 --p90 200ms --overflow http://127.0.0.1:3001
   Record the law's inputs and decisions, for `tamarisk sim replay`:
     tamarisk protect http://127.0.0.1:3000 --p90 200ms --record live.trace
   Change the target at run time, authorised by a token:
@@ -50,8 +52,8 @@ Examples:
 
 Requests that would be answered too late are rejected immediately with 503 and Retry-After.
 Signals:
-  SIGHUP           Reload the file and the certificates. Targets, laws and certificates change without
-                   losing a request; other changes are reported and need a restart. An invalid file
+  SIGHUP           Reload the file and the certificates. Targets, laws, overflows and certificates change
+                   without losing a request; other changes are reported and need a restart. An invalid file
                    changes nothing.
   SIGUSR2          Restart gracefully: a new process with the same arguments takes over the sockets,
                    then the old one drains.
@@ -70,6 +72,10 @@ pub(crate) struct Protect {
     upstream: Option<Origin>,
     #[command(flatten)]
     front: FrontArgs,
+    /// Another service, to which requests go that the service is too busy for: a static copy, a queueing
+    /// page, another region. At most 64 are in flight there; whom it does not answer within 2 s is rejected
+    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    overflow: Option<Origin>,
     /// Response-time target: half of the answers within TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration, group = "target")]
     p50: Option<Duration>,
@@ -145,7 +151,14 @@ impl Protect {
                 }
                 Err(mistake) => return Ok(Err(mistake)),
             },
-            (None, Some(origin)) => Options::single(DEFAULT_LISTEN, origin.clone(), target),
+            (None, Some(origin)) => {
+                let mut options = Options::single(DEFAULT_LISTEN, origin.clone(), target);
+                let overflow = self.overflow.clone().map(OverflowOptions::new);
+                let overflow = |upstream: UpstreamOptions| upstream.with_overflow(overflow.clone());
+                let upstreams = options.upstreams.into_iter().map(overflow);
+                options.upstreams = upstreams.collect::<Result<_, _>>().map_err(misunderstood)?;
+                options
+            }
             (None, None) => {
                 return Err(misunderstood("give the URL of the service to protect, or --config"));
             }

@@ -47,7 +47,7 @@ fn held_out(tuned: &Value, law: &str) -> f64 {
 
 #[test]
 fn a_mistuned_law_comes_to_what_its_published_constants_reach() {
-    // A rate of 5/s that rises by little; the published ones begin at 5000/s.
+    // A rate of 5/s that rises by little; the published ones begin at 100/s, up to 5000.
     let law = "{ law = 'response-time', rate_max_per_second = 5, increase_per_second = 0.01 }";
     let file = scenario("mistuned.toml", law);
     let knobs = "rate_max_per_second,increase_per_second,requests_count,decrease_ratio";
@@ -90,6 +90,7 @@ fn a_law_that_is_not_at_the_door_is_tuned_beside_the_one_that_is() {
     let text = "duration = '20s'\nwarm_up = '5s'\np90 = '200ms'\n\
          [stages.web]\nservice = { exponential = '20ms' }\nadmission = 'predict-gate-trim'\n\
          workers = { law = 'pool-sizing', workers_max_count = 1, queued_count = 2 }\n\
+         coordination = 'composition'\n\
          [clients.crowd]\nopen = '150/s'\n";
     std::fs::write(&path, text).unwrap();
     let toml = scratch("pool-tuned.toml");

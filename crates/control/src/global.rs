@@ -33,8 +33,18 @@ pub trait GlobalLaw: Send + fmt::Debug {
     /// A sample has ended.
     fn on_sample(&mut self, sample: &GraphSample<'_>);
 
+    /// Positions mean other stages from now on, because one was removed: what was learned of each
+    /// position is void. A stage that comes anew has a position behind all others, and is no reason.
+    fn stages_changed(&mut self) {}
+
     /// What falls to a stage; `None` as long as that is not known.
     fn share(&self, stage: usize) -> Option<Share>;
+
+    /// How many events a second a stage is to complete, by the number of its workers; `None` if
+    /// that is not for this law to say.
+    fn throughput(&self, _stage: usize) -> Option<PerSecond> {
+        None
+    }
 
     /// What a stage is to promise a class; `None` as long as that is not known.
     fn target(&self, stage: usize, class: ClassId) -> Option<Target>;

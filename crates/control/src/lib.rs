@@ -38,6 +38,7 @@ mod admission;
 mod class;
 mod duration;
 pub mod global;
+mod measured_from;
 mod slow_loop;
 mod timestamp;
 mod units;
@@ -52,6 +53,7 @@ pub use class::{
 };
 pub use duration::{InvalidDuration, parse_duration};
 pub use global::GlobalLaw;
+pub use measured_from::MeasuredFrom;
 pub use slow_loop::{Activity, BatchLaw, Leeway, QualityLaw, Strain, TerminationLaw, WorkersLaw};
 pub use timestamp::Timestamp;
 pub use units::{BatchSize, Concurrency, OutOfRange, PerSecond, Ratio};

@@ -13,7 +13,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::{
-    Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, Ratio, Reading, Timestamp,
+    Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, PerSecond, Ratio, Reading,
+    Timestamp,
 };
 
 /// What a stage has done, and what stands in it now, counted by the stage itself.
@@ -94,6 +95,16 @@ pub trait WorkersLaw: Send {
 
     /// A tick: how many workers there are to be from now on.
     fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>, leeway: Leeway) -> Concurrency;
+
+    /// An event ended in whatever way after it had run.
+    fn on_finish(&mut self, _now: Timestamp, _finished: &Finished) {}
+
+    /// As [`AdmissionLaw::set_targets`](crate::AdmissionLaw::set_targets).
+    fn set_targets(&mut self, _classes: &Classes) {}
+
+    /// A law over the whole graph has found how many events a second this stage is to
+    /// complete; it counts until another is set.
+    fn set_throughput(&mut self, _target: PerSecond) {}
 
     /// Something else changed what an event costs, or the law was not asked for a
     /// while: throughput from before must not be compared with what follows.

@@ -87,8 +87,8 @@ mod with_dropper;
 pub mod work_limit;
 
 pub use fair::{
-    GlobalController, InvalidSelfTuning, MovingDropper, SelectiveDropper, SelfTuning,
-    SelfTuningBuilder,
+    DepartureControl, DepartureRate, GlobalController, InvalidDepartureRate, InvalidSelfTuning,
+    MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
 };
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
 pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
@@ -104,8 +104,8 @@ pub use rate_limit::{Allowance, InvalidRateLimit, RateLimit};
 pub use response_time::{InvalidResponseTime, ResponseTime, ResponseTimeBuilder};
 pub use slow_loop::{
     AdmissionWhenSpent, Composition, DeadlineOnly, Degradation, FixedBatch, FixedWorkers,
-    FullQuality, InvalidTerminationThreshold, Knobs, PoolSizing, Ruling, SlowLaws,
-    TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
+    FullQuality, Independent, InvalidTerminationThreshold, Knobs, PoolSizing, Ruling, SlowLaws,
+    StageLaws, TerminationThreshold, TerminationThresholdBuilder, ThroughputBatching,
 };
 pub use threshold::Threshold;
 pub use token_bucket::TokenBucket;

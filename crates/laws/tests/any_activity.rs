@@ -131,6 +131,29 @@ fn pool() -> PoolSizing {
     PoolSizing::new(Concurrency::new(WORKERS.0)..=Concurrency::new(WORKERS.1), 7)
 }
 
+/// The departure-rate controllers, each by the percentile and for a throughput that is stated.
+fn departure_rates(classes: &Classes) -> Vec<DepartureRate> {
+    let range = || Concurrency::new(WORKERS.0)..=Concurrency::new(WORKERS.1);
+    let law = |control| DepartureRate::new(classes, control, range()).unwrap();
+    let by_percentile = DepartureControl::ALL.map(law);
+    let stated = DepartureControl::ALL.map(|control| {
+        let mut law = law(control);
+        law.set_throughput(PerSecond::new(300.0).unwrap());
+        law
+    });
+    by_percentile.into_iter().chain(stated).collect()
+}
+
+fn workers_of(law: &DepartureRate) -> f64 {
+    let mut workers = 0.0;
+    law.readings(&mut |reading| {
+        if reading.name == "workers_count" {
+            workers = reading.value;
+        }
+    });
+    workers
+}
+
 fn batching() -> ThroughputBatching {
     ThroughputBatching::new(BatchSize::new(BATCH_MOST))
 }
@@ -186,6 +209,7 @@ proptest! {
     fn each_law_stays_within_its_bounds(operations in prop::collection::vec(operation(), 1..400)) {
         let mut classes = classes();
         let (mut workers, mut batch) = (pool(), batching());
+        let mut departures = departure_rates(&classes);
         let mut quality = degradation(&classes);
         let mut termination = TerminationThreshold::new(&classes);
         let mut clock_ns = 0;
@@ -195,9 +219,20 @@ proptest! {
             let now = Timestamp::from_nanos(clock_ns);
             match operation {
                 &Operation::Finish { class, response_ns, ending } => {
-                    quality.on_finish(now, &finished(class, response_ns, ending));
+                    let finished = finished(class, response_ns, ending);
+                    quality.on_finish(now, &finished);
+                    departures.iter_mut().for_each(|law| law.on_finish(now, &finished));
                 }
                 Operation::Tick { activity, leeway } => activity.with(|activity| {
+                    for law in &mut departures {
+                        let before = workers_of(law);
+                        let after = f64::from(law.on_tick(now, activity, *leeway).get());
+                        match leeway {
+                            Leeway::Press => assert!(after >= before, "{law:?}"),
+                            Leeway::Ease => assert!(after <= before, "{law:?}"),
+                            Leeway::Either => {}
+                        }
+                    }
                     let workers = workers.on_tick(now, activity, *leeway);
                     let batch = batch.on_tick(now, activity);
                     let quality = quality.on_tick(now, activity, *leeway);
@@ -212,16 +247,19 @@ proptest! {
                 }),
                 Operation::Shift(activity) => activity.with(|activity| {
                     workers.on_shift(now, activity);
+                    departures.iter_mut().for_each(|law| law.on_shift(now, activity));
                     batch.on_shift(now, activity);
                 }),
                 &Operation::SetTarget(millis) => {
                     promise(&mut classes, millis);
                     quality.set_targets(&classes);
+                    departures.iter_mut().for_each(|law| law.set_targets(&classes));
                     termination.set_targets(&classes);
                 }
                 _ => {}
             }
             workers.readings(&mut |reading| check_reading(reading));
+            departures.iter().for_each(|law| law.readings(&mut |reading| check_reading(reading)));
             batch.readings(&mut |reading| check_reading(reading));
             quality.readings(&mut |reading| check_reading(reading));
             termination.readings(&mut |reading| check_reading(reading));

@@ -41,12 +41,15 @@ fn rate_after_slow_answers(law: &mut dyn AdmissionLaw) -> f64 {
 
 #[test]
 fn the_papers_controllers_lower_their_rate_by_the_new_target() {
-    for name in ["response-time", "multiclass"] {
+    for (name, decrease) in
+        [("response-time", 1.2), ("response-time-halving", 2.0), ("multiclass", 1.2)]
+    {
         let mut law = catalogue::admission(name).unwrap().law(&promised(1000));
-        assert_eq!(rate_after_slow_answers(&mut *law), 5000.0, "{name}");
+        // err = −0.7; −(−0.7 + 0.1) · 2.0 = 1.2, twice.
+        assert!((rate_after_slow_answers(&mut *law) - 102.4).abs() < 1e-9, "{name}");
         law.set_targets(&promised(150));
         // adj_d, twice.
-        let lowered = 5000.0 / 1.2 / 1.2;
+        let lowered = 102.4 / decrease / decrease;
         assert!((rate_after_slow_answers(&mut *law) - lowered).abs() < 1e-6, "{name}");
     }
 }

@@ -33,6 +33,18 @@ fn composed_with_slow_laws_that_change_nothing() {
 }
 
 #[test]
+fn beside_independent_slow_laws_that_change_nothing() {
+    let knobs = Knobs { workers: Concurrency::new(4), batch: BatchSize::ONE, quality: Ratio::ONE };
+    let independent = SlowLaws { quality: Some(Box::new(FullQuality)), ..SlowLaws::default() };
+    let laws = StageLaws { independent, ..StageLaws::default() };
+    let ruling = laws.with(Box::new(EveryAbility::default()), &classes(), knobs);
+    assert_eq!(ruling.slow_names(), [("quality", "full")]);
+    let mut alone = EveryAbility::default();
+    let mut wrapped = ruling.into_admission();
+    assert_eq!(answers(&mut *wrapped), answers(&mut alone));
+}
+
+#[test]
 fn once_quality_is_spent() {
     let mut law = AdmissionWhenSpent::new(EveryAbility::default());
     law.on_quality(Strain::Spent);

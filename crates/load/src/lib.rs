@@ -1,7 +1,8 @@
 //! A load generator for HTTP/1.1 services.
 //!
 //! Two kinds of load, each at a level that a [`Schedule`] steps, spikes and ramps:
-//! a [`ClosedLoop`] of users, who wait for an answer before they ask again, and
+//! a [`ClosedLoop`] of users, who wait for an answer before they ask again (or, *partly open*,
+//! send another request when it is late), and
 //! an [`OpenLoop`], a stream that does not care how the service is doing.
 //!
 //! **Latencies are honest.** They run from the instant when a request was *due*,
@@ -24,6 +25,7 @@
 //!     after_reject: Duration::from_secs(5),
 //!     retry_after: RetryAfter::Ignore,
 //!     spread: Spread::new(0.5)?,
+//!     resend: None,
 //! });
 //! let plan = Plan::builder(crowd, vec!["http://127.0.0.1:8080/".parse()?])
 //!     .target(Duration::from_millis(200))

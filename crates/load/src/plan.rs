@@ -10,7 +10,7 @@ use rand::RngExt;
 
 use crate::request::RequestForm;
 use crate::url::WeightedUrl;
-use crate::workload::Workload;
+use crate::workload::{ClosedLoop, Workload};
 
 /// Intervals in the time series of one run, at most: two days of seconds, some
 /// tens of megabytes.
@@ -73,6 +73,9 @@ pub enum InvalidPlan {
     /// The timeout is zero.
     #[error("the timeout must be longer than 0s")]
     Timeout,
+    /// A user would send again without waiting at all.
+    #[error("the time until a user sends again must be longer than 0s")]
+    Resend,
     /// No threads to run on, or more than 1024.
     #[error("the number of threads ({0}) must be 1 to 1024")]
     Threads(usize),
@@ -230,6 +233,9 @@ impl PlanBuilder {
         if settings.timeout.is_zero() {
             return Err(InvalidPlan::Timeout);
         }
+        if let Workload::Closed(ClosedLoop { resend: Some(Duration::ZERO), .. }) = workload {
+            return Err(InvalidPlan::Resend);
+        }
         if !(1..=1024).contains(&settings.threads) {
             return Err(InvalidPlan::Threads(settings.threads));
         }
@@ -246,7 +252,7 @@ impl PlanBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClosedLoop, RetryAfter, Schedule, Spread};
+    use crate::{RetryAfter, Schedule, Spread};
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 
@@ -257,6 +263,7 @@ mod tests {
             after_reject: Duration::ZERO,
             retry_after: RetryAfter::Ignore,
             spread: Spread::default(),
+            resend: None,
         });
         Plan::builder(workload, urls.iter().map(|url| url.parse().unwrap()).collect())
     }
@@ -304,6 +311,10 @@ mod tests {
             InvalidPlan::Intervals(..)
         ));
         assert_eq!(rejected(one().timeout(ms(0))), InvalidPlan::Timeout);
+        let mut hasty = one();
+        let Workload::Closed(users) = &mut hasty.workload else { unreachable!("users") };
+        users.resend = Some(ms(0));
+        assert_eq!(rejected(hasty), InvalidPlan::Resend);
         assert_eq!(rejected(one().threads(0)), InvalidPlan::Threads(0));
     }
 }

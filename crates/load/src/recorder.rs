@@ -179,6 +179,7 @@ mod tests {
             after_reject: Duration::ZERO,
             retry_after: RetryAfter::Ignore,
             spread: Spread::default(),
+            resend: None,
         });
         let plan = Plan::builder(workload, vec!["http://h/".parse().unwrap()]);
         Recorder::new(Arc::new(plan.target(s(0.2)).build().unwrap()))

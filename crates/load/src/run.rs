@@ -59,7 +59,7 @@ pub async fn run(
 ) -> Result<Report, RunError> {
     let plan = Arc::new(plan);
     let addresses = resolve(&plan).await?;
-    let connections_max = connections_max(plan.workload())?;
+    let connections_max = connections_max(&plan)?;
     let threads = plan.settings().threads;
 
     let cancel = CancellationToken::new();
@@ -132,10 +132,13 @@ async fn resolve(plan: &Plan) -> Result<Arc<[SocketAddr]>, RunError> {
     Ok(found.into())
 }
 
-fn connections_max(workload: &Workload) -> Result<usize, TooFewDescriptors> {
+fn connections_max(plan: &Plan) -> Result<usize, TooFewDescriptors> {
     let allowed = descriptors::connections_allowed();
-    let wanted = match workload {
-        Workload::Closed(closed) => closed.users_max() as u64,
+    let wanted = match plan.workload() {
+        Workload::Closed(closed) => {
+            let each = closed.requests_per_user(plan.settings().timeout);
+            closed.users_max() as u64 * u64::from(each)
+        }
         Workload::Open(open) => open
             .connections_max
             .map_or_else(|| allowed.min(CONNECTIONS_DEFAULT), |connections| connections as u64),

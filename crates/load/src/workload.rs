@@ -29,6 +29,10 @@ pub struct ClosedLoop {
     /// length plus this share of it. With none, users who were rejected together
     /// come back together, forever in step.
     pub spread: Spread,
+    /// Partly open: a user who has had no answer to the newest request after so long sends
+    /// another one, over a connection of its own, and goes on with that one's answer
+    /// [Fair07 §5.2]. The earlier ones end when they end, and count. Without it, users wait.
+    pub resend: Option<Duration>,
 }
 
 /// A share by which pauses vary, in `0.0..=1.0`.
@@ -88,7 +92,17 @@ impl Workload {
     }
 }
 
+/// Requests in a row to which a user has had no answer, at most; then it waits.
+pub(crate) const UNANSWERED_MAX: u32 = 100;
+
 impl ClosedLoop {
+    /// The most requests of one user under way at once, each of which ends after `timeout`.
+    pub(crate) fn requests_per_user(&self, timeout: Duration) -> u32 {
+        let Some(after) = self.resend else { return 1 };
+        let sent = timeout.as_nanos().div_ceil(after.as_nanos().max(1));
+        u32::try_from(sent).unwrap_or(u32::MAX).clamp(1, UNANSWERED_MAX)
+    }
+
     /// The highest number of users at any time.
     pub(crate) fn users_max(&self) -> usize {
         self.users.level_max().ceil() as usize
@@ -107,6 +121,25 @@ mod tests {
         assert_eq!(spread.vary(second, 0.5), second);
         assert!(spread.vary(second, 0.999) < Duration::from_millis(1500));
         assert_eq!(Spread::default().vary(second, 0.0), second);
+    }
+
+    #[test]
+    fn a_partly_open_user_has_as_many_requests_under_way_as_a_timeout_lasts() {
+        let per_user = |resend: Option<u64>, timeout| {
+            let users = ClosedLoop {
+                users: Schedule::new(1.0, vec![], None).unwrap(),
+                think: Duration::ZERO,
+                after_reject: Duration::ZERO,
+                retry_after: RetryAfter::Ignore,
+                spread: Spread::default(),
+                resend: resend.map(Duration::from_millis),
+            };
+            users.requests_per_user(Duration::from_secs(timeout))
+        };
+        assert_eq!(per_user(None, 10), 1);
+        assert_eq!(per_user(Some(1500), 10), 7);
+        assert_eq!(per_user(Some(20_000), 10), 1);
+        assert_eq!(per_user(Some(1), 10), UNANSWERED_MAX);
     }
 
     #[test]

@@ -33,6 +33,7 @@ fn users(users: Schedule) -> ClosedLoop {
         after_reject: ms(10),
         retry_after: RetryAfter::Ignore,
         spread: Spread::default(),
+        resend: None,
     }
 }
 
@@ -195,6 +196,26 @@ async fn users_honour_retry_after_if_they_are_told_to() {
     assert_eq!(report(closed(&service, polite)).await.total.rejected, 3);
     let rude = users(level(3.0, &[], ms(200)));
     assert!(report(closed(&service, rude)).await.total.rejected > 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn users_send_again_when_an_answer_is_late_and_late_answers_count() {
+    let service = service::http(|_| async {
+        tokio::time::sleep(ms(400)).await;
+        status(200)
+    })
+    .await;
+    let run = async |resend| {
+        let users = ClosedLoop { resend, ..users(level(1.0, &[], ms(600))) };
+        report(closed(&service, users)).await.total
+    };
+    // A request each 100 ms, whose answers come after 400 ms: none is lost.
+    let hasty = run(Some(ms(100))).await;
+    assert!((5..=6).contains(&hasty.offered), "{}", hasty.offered);
+    assert_eq!(hasty.completed, hasty.offered);
+    // Those who are answered in time wait.
+    assert_eq!(run(Some(ms(500))).await.offered, 2);
+    assert_eq!(run(None).await.offered, 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -1,4 +1,5 @@
-//! Writes the figures of [Welsh02 ch. 4] that come from the model, as CSV and as SVG.
+//! Writes the figures of [Welsh02] that the model solves, and those that it simulates, as CSV and
+//! as SVG.
 //! ```text
 //! cargo run --release -p tamarisk-model --example figures -- out/figures
 //! ```
@@ -6,18 +7,19 @@
 use std::path::PathBuf;
 use std::{env, fs, io};
 
+use tamarisk_model::controller_figures;
 use tamarisk_model::figures::{self, Figure};
 use tamarisk_plot::{Across, Colour, Line, Panel, Scale, Unit};
 
 fn main() -> io::Result<()> {
     let folder = PathBuf::from(env::args().nth(1).unwrap_or_else(|| "out/figures".to_owned()));
     fs::create_dir_all(&folder)?;
-    for figure in figures::all() {
+    for figure in figures::all().into_iter().chain(controller_figures::all()) {
         let path = folder.join(format!("welsh02-{}.csv", figure.number));
         fs::write(&path, figure.to_csv())?;
         fs::write(path.with_extension("svg"), drawn(&figure).to_svg())?;
         println!("{} and .svg: {}", path.display(), figure.title);
-        for line in &figure.lines {
+        for line in figure.lines() {
             let limit =
                 line.limit.map_or_else(String::new, |rate| format!("stable below {rate:.4}"));
             println!("    {:<24} {limit}", line.name);
@@ -30,19 +32,21 @@ fn main() -> io::Result<()> {
 const LINES_MAX: usize = 5;
 
 fn drawn(figure: &Figure) -> tamarisk_plot::Figure {
-    // Response times grow without bound towards the greatest stable rate.
-    let scale = if figure.y.contains("response") { Scale::Log } else { Scale::Linear };
-    let across = figure.lines.iter().flat_map(|line| line.points.iter().map(|(x, _)| *x));
-    let panels = figure.lines.chunks(LINES_MAX).map(|lines| Panel {
-        title: figure.y.to_owned(),
-        unit: Unit::Count,
-        scale,
-        lines: lines.iter().zip(Colour::ALL).map(line).collect(),
-        levels: vec![],
+    let across = figure.lines().flat_map(|line| line.points.iter().map(|(x, _)| *x));
+    let panels = figure.panels.iter().flat_map(|panel| {
+        // Response times grow without bound towards the greatest stable rate.
+        let is_time = panel.y.contains("response");
+        panel.lines.chunks(LINES_MAX).map(move |lines| Panel {
+            title: panel.y.to_owned(),
+            unit: Unit::Count,
+            scale: if is_time { Scale::Log } else { Scale::Linear },
+            lines: lines.iter().zip(Colour::ALL).map(line).collect(),
+            levels: vec![],
+        })
     });
     tamarisk_plot::Figure {
         title: figure.title.to_owned(),
-        subtitle: format!("Figure {} of Welsh 2002, solved.", figure.number),
+        subtitle: figure.subtitle.clone(),
         across: Across {
             label: figure.x.to_owned(),
             from: 0.0,

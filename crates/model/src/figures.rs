@@ -19,11 +19,20 @@ const POINTS: u32 = 100;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// Its number in the paper.
-    pub number: u32,
+    pub number: &'static str,
     /// What it shows.
     pub title: &'static str,
+    /// How it was made, and what the paper prints.
+    pub subtitle: String,
     /// What is to the right.
     pub x: &'static str,
+    /// From top to bottom.
+    pub panels: Vec<Panel>,
+}
+
+/// Lines that share an axis upwards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
     /// What is upwards.
     pub y: &'static str,
     /// Its lines.
@@ -47,15 +56,21 @@ pub fn all() -> Vec<Figure> {
 }
 
 impl Figure {
+    /// All of its lines.
+    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.panels.iter().flat_map(|panel| &panel.lines)
+    }
+
     /// The line of that name.
     pub fn line(&self, name: &str) -> Option<&Line> {
-        self.lines.iter().find(|line| line.name == name)
+        self.lines().find(|line| line.name == name)
     }
 
     /// As a table: a head, and one point of one line in each row.
     pub fn to_csv(&self) -> String {
-        let mut csv = format!("line,{},{}\n", self.x, self.y);
-        for line in &self.lines {
+        let upwards: Vec<_> = self.panels.iter().map(|panel| panel.y).collect();
+        let mut csv = format!("line,{},{}\n", self.x, upwards.join(" / "));
+        for line in self.lines() {
             for (x, y) in &line.points {
                 let y = y.map_or_else(String::new, |y| y.to_string());
                 csv.push_str(&format!("{},{x:.6},{y}\n", line.name));
@@ -66,6 +81,11 @@ impl Figure {
 }
 
 impl Line {
+    /// A line without a limit.
+    pub fn new(name: impl Into<String>, points: Vec<(f64, Option<f64>)>) -> Self {
+        Self { name: name.into(), points, limit: None }
+    }
+
     /// The value at the point nearest to `x`.
     pub fn at(&self, x: f64) -> Option<f64> {
         let distance = |point: &&(f64, Option<f64>)| (point.0 - x).abs();
@@ -89,11 +109,11 @@ pub fn figure_16() -> Figure {
         }
     };
     Figure {
-        number: 16,
+        number: "16",
         title: "Mean response time of an M/M/m system",
+        subtitle: solved("16"),
         x: "arrival rate",
-        y: "mean response time",
-        lines: (1..=3).map(line).collect(),
+        panels: vec![Panel { y: "mean response time", lines: (1..=3).map(line).collect() }],
     }
 }
 
@@ -112,11 +132,14 @@ pub fn figure_17() -> Figure {
     let upper = penalty_of_18();
     let lower = ThreadPenalty { per_thread: rate(0.02), free: 2 };
     Figure {
-        number: 17,
+        number: "17",
         title: "Service rate of a stage over its threads",
+        subtitle: solved("17"),
         x: "threads",
-        y: "service rate",
-        lines: vec![line("α = 4; m′ = 15", 4, upper), line("α = 5; m′ = 2", 5, lower)],
+        panels: vec![Panel {
+            y: "service rate",
+            lines: vec![line("α = 4; m′ = 15", 4, upper), line("α = 5; m′ = 2", 5, lower)],
+        }],
     }
 }
 
@@ -138,11 +161,14 @@ pub fn figure_18() -> Figure {
         }
     };
     Figure {
-        number: 18,
+        number: "18",
         title: "Mean response time of a load-dependent stage",
+        subtitle: solved("18"),
         x: "arrival rate",
-        y: "mean response time",
-        lines: [1, 2, 3, 4, 10, 15, 18, 20, 25, 30].map(line).to_vec(),
+        panels: vec![Panel {
+            y: "mean response time",
+            lines: [1, 2, 3, 4, 10, 15, 18, 20, 25, 30].map(line).to_vec(),
+        }],
     }
 }
 
@@ -166,11 +192,11 @@ pub fn figure_20() -> Figure {
         lines.push(over_rates(&format!("pipeline: {first} and {second}"), &network, 0.15));
     }
     Figure {
-        number: 20,
+        number: "20",
         title: "Effect of pipelining",
+        subtitle: solved("20"),
         x: "arrival rate",
-        y: "mean response time",
-        lines,
+        panels: vec![Panel { y: "mean response time", lines }],
     }
 }
 
@@ -194,11 +220,11 @@ pub fn figure_21() -> Figure {
         lines.push(over_rates(&format!("tree: {slow} slow; {fast} fast"), &network, 0.18));
     }
     Figure {
-        number: 21,
+        number: "21",
         title: "Effect of partitioning",
+        subtitle: solved("21"),
         x: "arrival rate",
-        y: "mean response time",
-        lines,
+        panels: vec![Panel { y: "mean response time", lines }],
     }
 }
 
@@ -229,11 +255,11 @@ pub fn figure_23() -> Figure {
         lines.push(over_rates(&format!("replicas: {count}"), &network, 0.18));
     }
     Figure {
-        number: 23,
+        number: "23",
         title: "Effect of replication",
+        subtitle: solved("23"),
         x: "arrival rate",
-        y: "mean response time",
-        lines,
+        panels: vec![Panel { y: "mean response time", lines }],
     }
 }
 
@@ -251,6 +277,10 @@ fn over_rates(name: &str, network: &Network, to: f64) -> Line {
         points: points.collect(),
         limit: Some(network.limit().arrivals.get()),
     }
+}
+
+fn solved(number: &str) -> String {
+    format!("Figure {number} of Welsh 2002, solved.")
 }
 
 /// Rates up to `to`, without zero.

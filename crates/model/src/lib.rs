@@ -29,9 +29,11 @@
 //! - [`replay`]: recorded runs, checked and simulated.
 //! - [`scenario`]: both from a TOML file.
 //! - [`tune`]: constants of laws by search in the simulator.
-//! - [`figures`]: the papers' figures, as data.
+//! - [`figures`]: figures of the papers that are solved, as data; [`controller_figures`]: those
+//!   that are simulated.
 
 pub mod capacity;
+pub mod controller_figures;
 pub mod figures;
 mod matrix;
 pub mod network;

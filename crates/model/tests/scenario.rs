@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-use tamarisk_control::{PerSecond, Ratio};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_control::{MeasuredFrom, PerSecond, Ratio};
+use tamarisk_laws::catalogue::{Coordination, Laws};
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Heed, KindAt, Load, Profile, Resource, Route, Simulation,
@@ -61,10 +61,12 @@ fn the_documented_example_says_all_there_is_to_say() {
     let own: Vec<_> = scenario.global.as_ref().unwrap().knobs().collect();
     assert_eq!(own, [("aim_ratio", 0.8), ("period_seconds", 0.5)]);
     assert_eq!((db.workers, db.batch_cost, db.clean_up), (20, ms(4), ms(1)));
-    assert_eq!(db.degradable.get(), 0.8);
+    assert_eq!((db.degradable.get(), db.batch_cost_covers), (0.8, 200));
+    assert_eq!(db.measured_from, MeasuredFrom::Service);
     let [(web, of_web), (db, of_db)] = &file.laws[..] else { panic!("two stages with laws") };
     assert_eq!((&**web, &**db), ("web", "db"));
     assert_eq!(*of_web, Laws::new().admission("predict-gate-trim", &[]).unwrap());
+    assert_eq!(of_db.coordination, Coordination::Composition);
     let mut names = Vec::new();
     of_db.each(|rules, name, _| names.push((rules, name)));
     assert_eq!(
@@ -79,7 +81,7 @@ fn the_documented_example_says_all_there_is_to_say() {
         ]
     );
 
-    let [crowd, users, visitors] = &scenario.clients[..] else { panic!("three clients") };
+    let [crowd, users, visitors, readers] = &scenario.clients[..] else { panic!("four clients") };
     let rate = Profile::constant(100.0).spike(s(10), s(20), 1000.0).ramp(s(30), s(40), 500.0);
     let gaps = Distribution::Erlang { stages: 4, mean: s(1) };
     assert_eq!(crowd.load, Load::Open { rate: rate.step(s(50), 100.0), gaps });
@@ -92,8 +94,10 @@ fn the_documented_example_says_all_there_is_to_say() {
     assert_eq!((crowd.retry.growth, crowd.retry.heed), (2.0, Heed::RetryAfter));
     let think = Distribution::Exponential(ms(20));
     let counts = vec![(s(0), 3), (s(10), 1000), (s(20), 3)];
-    assert_eq!(*users, Client::new("users", "web", Load::Closed { users: counts, think }));
+    let load = Load::Closed { users: counts, think };
+    assert_eq!(*users, Client::new("users", "web", load).resend(ms(1500)));
     assert!(matches!(visitors.load, Load::Sessions { stay, .. } if stay.get() == 0.8));
+    assert_eq!(*readers, Client::poisson("readers", "web", 2.0).calls(20));
 }
 
 #[test]
@@ -129,12 +133,15 @@ fn single(rest: &str) -> String {
 #[test]
 fn the_examples_are_sound_and_can_be_simulated() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-    assert!(!files.is_empty());
-    for entry in files {
-        let file = scenario::load(&entry.unwrap().path())
-            .unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
-        Simulation::new(&file.scenario).unwrap();
+    for folder in [folder.join("papers"), folder] {
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<_> = paths.filter(|path| path.is_file()).collect();
+        assert!(!files.is_empty());
+        for path in files {
+            let file = scenario::load(&path)
+                .unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
+            Simulation::new(&file.scenario).unwrap();
+        }
     }
 }
 
@@ -199,8 +206,13 @@ fn laws_are_named_as_in_the_file_of_protect() {
     let more = own.dropping("codel", &[]).unwrap().quality("degradation", &[]).unwrap();
     let text = "admission = { law = 'red', queue_min_count = 10 }\ndropping = 'codel'";
     assert_eq!(laws(&format!("{text}\nquality = 'degradation'")), more);
-    // A law that moves nothing needs nobody to tell it when.
-    assert_eq!(laws("batching = 'fixed'"), Laws::new().batching("fixed", &[]).unwrap());
+    // As printed, a slow law needs no admission law; in a composition it does, unless it moves
+    // nothing.
+    let slow = Laws::new().batching("throughput-batching", &[]).unwrap();
+    assert_eq!(laws("batching = 'throughput-batching'"), slow);
+    let fixed = Laws::new().batching("fixed", &[]).unwrap();
+    let composed = fixed.coordination(Coordination::Composition);
+    assert_eq!(laws("batching = 'fixed'\ncoordination = 'composition'"), composed);
 
     let error = |text: &str| read(text).unwrap_err();
     assert_eq!(error("admission = { law = 'rad' }"), "unknown admission law \"rad\"");
@@ -236,6 +248,14 @@ fn threads_that_exist_can_cost_speed() {
     let threads = Speed::Threads { parallelism: 4.0, threads: 20, free: 15, loss: 0.2 };
     assert_eq!(file.scenario.stages[0].speed, threads);
     assert!(read(penalty).is_err() && read(&format!("cores = 4\nknee = 3\n{penalty}")).is_err());
+}
+
+#[test]
+fn users_can_be_partly_open() {
+    let text = single("service = '20ms'")
+        .replace("open = '100/s'", "closed = 250\nthink = '500ms'\nresend = '1500ms'");
+    let client = &scenario::parse("partly.toml", &text).unwrap().scenario.clients[0];
+    assert_eq!(client.resend, Some(Duration::from_millis(1500)));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! What goes on, for people and programs: the [status port](status) with its page, its JSON and
-//! its metrics for Prometheus, and the [access log](access_log).
+//! its metrics for Prometheus, the [access log](access_log), and the [profiler](profile).
 //!
 //! What this crate does not do: it changes nothing that it shows, but for the targets of gates,
 //! for whoever has the token.
 
 pub mod access_log;
 pub mod date;
+pub mod profile;
 mod request_id;
 pub mod status;
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::axis::Axis;
-use super::text;
+use super::text::{self, escape};
 use super::{Across, Figure, Line, Panel, Unit};
 
 const WIDTH: f64 = 960.0;
@@ -214,10 +214,6 @@ impl Frame<'_> {
             escape(label),
         )
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
-//! Plots: stacked panels over one common axis, as SVG or PNG; and numbers as
-//! people read them ([`mod@format`]).
+//! Plots: stacked panels over one common axis, as SVG or PNG; diagrams of boxes and arrows, as SVG
+//! or for Graphviz; and numbers as people read them ([`mod@format`]).
 //!
 //! A [`Figure`] is plain data; [`Figure::to_svg`] draws it the same way every
 //! time, to the byte, and [`Figure::encode`] gives that, or its PNG rendering
-//! with the fonts that are built in.
+//! with the fonts that are built in (feature `png`).
 
 mod axis;
+mod diagram;
 mod drawing;
 pub mod format;
+#[cfg(feature = "png")]
 mod raster;
 mod text;
 
 use std::path::Path;
 
 pub use axis::{Scale, Unit};
+pub use diagram::{Arrow, Border, Diagram, DiagramBox};
+#[cfg(feature = "png")]
 pub use raster::PngError;
 
 /// What is drawn: panels above one another that share the axis across.
@@ -130,6 +134,7 @@ impl Figure {
     ///
     /// # Errors
     /// [`PngError`] if there is no picture of it, as when it has no size.
+    #[cfg(feature = "png")]
     pub fn encode(&self, format: Format) -> Result<Vec<u8>, PngError> {
         match format {
             Format::Svg => Ok(self.to_svg().into_bytes()),

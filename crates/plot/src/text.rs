@@ -1,9 +1,14 @@
-//! Text widths.
+//! Text: its width, and how it stands in a document.
 
 /// The width of `text` in the plots' font at `size`, to a few percent: enough to
 /// set one label beside another without reading the font.
-pub(super) fn width(text: &str, size: f64) -> f64 {
+pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(advance).sum::<f64>() * size
+}
+
+/// Text as it stands in SVG.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The advance of a character of DejaVu Sans, in ems, by the class it belongs to.

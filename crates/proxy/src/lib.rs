@@ -16,6 +16,8 @@ mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod hop_by_hop;
+mod overflow;
+mod passage;
 mod peer;
 mod proxy;
 mod request;

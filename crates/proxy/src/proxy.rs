@@ -6,33 +6,31 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
-use http::header::{ACCEPT, CONNECTION, EXPECT, HOST, UPGRADE};
+use http::header::{ACCEPT, EXPECT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body;
 use hyper::service::Service;
 use ipnet::IpNet;
-use tamarisk_http_gate::{self, Details, ErrorPages, Form, Hold};
+use tamarisk_http_gate::{self, Details, ErrorPages, Form};
 use tamarisk_observe::RequestIds;
 use tamarisk_observe::access_log::{self, Admission, Log, Logged, Names};
 use tamarisk_observe::status::{Rejection, Rejections};
 use tamarisk_server::guard::Violation;
-use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, Reply, Tunnel, Upgrade};
-use tamarisk_stage::EnterError;
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tamarisk_server::{ClientBody, FastPath, FastResponse, PlainRequest, Reply};
+use tamarisk_stage::{EnterError, Entry};
 
-use crate::answer::delivery::Recipient;
 use crate::answer::proxy_body::ProxyBody;
-use crate::answer::reader::AnswerHead;
 use crate::budget::{Bounds, Budget};
 use crate::classify::{Choice, FactsReader, RequestFacts, Routes};
 use crate::error::ProxyError;
+use crate::overflow;
+use crate::passage::{Passage, has_failed};
 use crate::peer::{Peer, Scheme};
 use crate::request::body::RequestBody;
 use crate::request::intake::{self, Each, RequestBuffering};
 use crate::upstream::Upstream;
-use crate::upstream::client::{Answered, Outgoing, UpstreamClient};
+use crate::upstream::client::{Outgoing, UpstreamClient};
 
 /// Connections to upstreams are looked through this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -206,14 +204,15 @@ impl Proxy {
         logged.iter_mut().for_each(|logged| logged.offered());
         let wanted =
             upstream.kind_times.is_wanted().then(|| (head.method.clone(), head.uri.clone()));
-        let asked = (logged.is_some() || wanted.is_some()).then(Instant::now);
+        let asked = (logged.is_some() || wanted.is_some() || timeout.is_some()).then(Instant::now);
         let waited = || asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+        let passage = Passage { peer, client, streams: choice.streams, budget: &self.budget };
         let permit = match upstream.gate.enter(asking).await {
             Ok(permit) => permit,
             Err(rejected) => {
                 let reason = tamarisk_http_gate::reason(&rejected).as_str();
                 let outcome = if rejected == EnterError::Dropped { "dropped" } else { "rejected" };
-                if let Some(logged) = logged {
+                if let Some(logged) = &mut logged {
                     logged.rejected(outcome, reason);
                     logged.queued(waited());
                 }
@@ -233,11 +232,18 @@ impl Proxy {
                     id.as_str(),
                     upstream_client.upstream.gate.name()
                 );
-                return tamarisk_http_gate::rejected(
-                    &rejected,
-                    form(&head),
-                    self.details(id.as_str()),
-                );
+                let form = form(&head);
+                if let Some(overflow) = overflow::of(upstream_client, &rejected, &head.headers) {
+                    let left = timeout.map(|timeout| timeout.saturating_sub(waited()));
+                    let entry = left.into_iter().fold(asking, Entry::timeout);
+                    let request = overflow::Excess { head: &mut head, id: &id, body, entry };
+                    // Boxed, for most requests are not rejected.
+                    let answer = Box::pin(overflow::answer(&overflow, passage, request, logged));
+                    if let Some(answer) = answer.await {
+                        return answer;
+                    }
+                }
+                return tamarisk_http_gate::rejected(&rejected, form, self.details(id.as_str()));
             }
         };
         let queued = waited();
@@ -245,16 +251,7 @@ impl Proxy {
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
         let request = Outgoing { head: &mut head, id: &id, body, permit };
-        let answered = match upstream_client.exchange(peer, request).await {
-            Ok(answered) if answered.head.status == StatusCode::SWITCHING_PROTOCOLS => {
-                switch(answered, head.extensions.remove::<Upgrade>())
-            }
-            Ok(answered) => {
-                let recipient = Recipient { upstream_client, budget: &self.budget, client };
-                Ok(deliver(answered, choice.streams, recipient, logged.as_deref_mut()).await)
-            }
-            Err(error) => Err(error),
-        };
+        let answered = passage.go(upstream_client, request, logged.as_deref_mut()).await;
         match answered {
             Ok(answer) => {
                 let (has_failed, took) = (has_failed(answer.status()), waited() - queued);
@@ -377,70 +374,4 @@ fn is_rejected(choice: &Choice, method: &Method) -> Option<ProxyError> {
         return Some(ProxyError::Method);
     }
     choice.has_dots.then_some(ProxyError::Path)
-}
-
-/// Whether an answer with this status counts as failed.
-fn has_failed(status: StatusCode) -> bool {
-    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
-}
-
-/// The answer of an upstream as the client gets it.
-async fn deliver(
-    answered: Answered,
-    streams: bool,
-    recipient: Recipient<'_>,
-    logged: Option<&mut Admission>,
-) -> Response<ProxyBody> {
-    let Answered { mut head, connection, permit, .. } = answered;
-    let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
-    let mut hold = Hold::new(permit, failure);
-    if streams || head.is_stream {
-        hold.streams();
-    }
-    if let Some(logged) = logged {
-        logged.held(hold.outcome());
-    }
-    let body = match head.whole.take() {
-        Some(bytes) => {
-            hold.completes(bytes.len());
-            recipient.upstream_client.give_back(connection);
-            ProxyBody::whole(bytes)
-        }
-        None => ProxyBody::passing(connection, hold, recipient).await,
-    };
-    with_head(head, body)
-}
-
-/// The answer that changes the protocol. What follows on either connection goes
-/// to the other one, once the client's has taken this answer.
-fn switch(answered: Answered, client: Option<Upgrade>) -> Result<Response<ProxyBody>, ProxyError> {
-    let Answered { mut head, connection, permit, wish } = answered;
-    let (Some(client), Some(_)) = (client, wish) else {
-        permit.fail_because("changed protocols without being asked to");
-        return Err(ProxyError::Broken);
-    };
-    permit.complete();
-    let upgrade = head.upgrade.take();
-    let mut answer = with_head(head, ProxyBody::from(Bytes::new()));
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    answer.headers_mut().extend(upgrade.map(|protocols| (UPGRADE, protocols)));
-    answer.extensions_mut().insert(Tunnel::new(async move {
-        let (mut upstream, read_ahead) = connection.into_stream();
-        let Ok(mut client) = client.await else { return };
-        // Whichever end breaks off, the other one is closed.
-        if client.write_all(&read_ahead).await.is_ok() {
-            let _ = copy_bidirectional(&mut client, &mut upstream).await;
-        }
-    }));
-    Ok(answer)
-}
-
-fn with_head(head: AnswerHead, body: ProxyBody) -> Response<ProxyBody> {
-    let mut answer = Response::new(body);
-    *answer.status_mut() = head.status;
-    *answer.headers_mut() = head.headers;
-    if let Some(reason) = head.reason {
-        answer.extensions_mut().insert(reason);
-    }
-    answer
 }

@@ -5,10 +5,12 @@
 //! What this crate does not do: it is no service, and no service depends on another one.
 
 mod front;
+mod overflow;
 mod reloaded;
 pub mod settings;
 mod upstream;
 
 pub use front::{Front, FrontError, FrontOptions, RunningFront};
+pub use overflow::OverflowOptions;
 pub use reloaded::Reloaded;
-pub use upstream::{UnknownHost, UpstreamOptions};
+pub use upstream::{OverflowsIntoItself, UnknownHost, UpstreamOptions};

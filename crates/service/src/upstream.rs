@@ -11,6 +11,8 @@ use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, Upstream};
 use tamarisk_stage::{BuildError, Discipline, StageBuilder};
 use tamarisk_trace::Recorder;
 
+use crate::overflow::{OverflowOptions, overflow_name};
+
 /// A service behind the proxy.
 #[derive(Clone, Debug)]
 pub struct UpstreamOptions {
@@ -34,6 +36,7 @@ pub struct UpstreamOptions {
     pub recorder: Option<Recorder>,
     /// The laws before it; where none is chosen for admission, `work-limit`.
     pub laws: Laws,
+    overflow: Option<OverflowOptions>,
 }
 
 /// An upstream's host has no address.
@@ -46,6 +49,16 @@ pub struct UnknownHost {
     pub host: String,
     /// What the system said.
     pub source: io::Error,
+}
+
+/// What a stage rejects would go to the service that it protects.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the overflow of {name:?} is {origin}, the service itself")]
+pub struct OverflowsIntoItself {
+    /// What the operator calls the upstream.
+    pub name: String,
+    /// Where both are.
+    pub origin: Origin,
 }
 
 impl UpstreamOptions {
@@ -62,24 +75,47 @@ impl UpstreamOptions {
             client: Client::default(),
             recorder: None,
             laws: Laws::new(),
+            overflow: None,
         }
     }
 
-    /// Looks for the address of its host.
+    /// Where requests go that its stage rejects, if anywhere.
+    pub fn overflow(&self) -> Option<&OverflowOptions> {
+        self.overflow.as_ref()
+    }
+
+    /// The same, which requests that its stage rejects go to `overflow`, or nowhere.
+    ///
+    /// # Errors
+    /// [`OverflowsIntoItself`].
+    pub fn with_overflow(
+        self,
+        overflow: Option<OverflowOptions>,
+    ) -> Result<Self, OverflowsIntoItself> {
+        match overflow {
+            Some(OverflowOptions { origin, .. }) if origin.is_same_place(&self.origin) => {
+                Err(OverflowsIntoItself { name: self.name, origin })
+            }
+            overflow => Ok(Self { overflow, ..self }),
+        }
+    }
+
+    /// Looks for the addresses of its host, and of its overflow's.
     ///
     /// # Errors
     /// [`UnknownHost`] if there is none at present.
     pub async fn resolve(&self) -> Result<(), UnknownHost> {
-        let Self { name, origin, .. } = self;
-        origin.resolve().await.map_err(|source| UnknownHost {
-            name: name.clone(),
-            host: origin.host().to_owned(),
-            source,
-        })
+        let overflow = self.overflow.as_ref();
+        let overflow = overflow.map(|overflow| (overflow_name(&self.name), &overflow.origin));
+        for (name, origin) in [(self.name.clone(), &self.origin)].into_iter().chain(overflow) {
+            let unknown = |source| UnknownHost { name, host: origin.host().to_owned(), source };
+            origin.resolve().await.map_err(unknown)?;
+        }
+        Ok(())
     }
 
     /// Whether a service that was started with these options is that of `other`, once its classes
-    /// have other targets perhaps.
+    /// have other targets, and it has another overflow, perhaps.
     pub fn is_like(&self, other: &Self) -> bool {
         let mut classes = self.classes.clone();
         for (id, class) in other.classes.iter() {
@@ -121,7 +157,22 @@ impl UpstreamOptions {
             .request_buffering(self.request_buffering)
             .client(self.client.clone())
             .tells_quality(self.laws.quality.is_some());
+        self.set_overflow(&upstream)?;
         Ok(Arc::new(upstream))
+    }
+
+    /// Gives `upstream`, which was started with other options perhaps, the overflow of these.
+    ///
+    /// # Errors
+    /// [`BuildError`] if there is no runtime to govern its gate.
+    pub fn set_overflow(&self, upstream: &Upstream) -> Result<(), BuildError> {
+        match &self.overflow {
+            Some(overflow) => overflow.install(upstream),
+            None => {
+                upstream.set_overflow(None);
+                Ok(())
+            }
+        }
     }
 }
 

@@ -7,19 +7,31 @@
 //! batching = "throughput-batching"
 //! quality = { law = "degradation", quality_least_ratio = 0.5 }
 //! termination = "termination-threshold"
+//! coordination = "composition"                  # else each of these four acts as printed
 //! ```
 
 use std::time::Duration;
 
 use tamarisk_control::{AdmissionLaw, Classes, GlobalLaw, Target, WorkersLaw};
 use tamarisk_laws::catalogue::{
-    ADMISSION, BATCHING, DROPPING, Entry, GLOBAL, Knob, Laws, Named, QUALITY, TERMINATION, WORKERS,
+    ADMISSION, BATCHING, Coordination, DROPPING, Entry, GLOBAL, Knob, Laws, Named, QUALITY,
+    TERMINATION, WORKERS,
 };
 use toml::de::DeValue;
 
 use crate::section::{Fault, Section, Value, wrong_type};
 use crate::table::{Form, Key, LawKind, key};
 use crate::values::{float, not_one_of, number, one_of, text};
+
+const COORDINATIONS: [&str; 2] = [Coordination::ALL[0].name(), Coordination::ALL[1].name()];
+
+/// How the laws for workers, batching, quality and termination act together.
+pub const COORDINATION: Key = key(
+    "coordination",
+    Form::OneOf(&COORDINATIONS),
+    "whether slow laws act as printed, each as if it were alone, or take turns as a composition",
+)
+.default("\"independent\"");
 
 /// A law that a file may name.
 #[derive(Debug)]
@@ -107,6 +119,7 @@ pub fn read<'a>(value: impl Fn(&str) -> Option<&'a Value<'a>>) -> Result<Laws, F
         termination: value("termination")
             .map(|value| law(value, "termination", TERMINATION))
             .transpose()?,
+        coordination: value("coordination").map(coordination).transpose()?.unwrap_or_default(),
     };
     if let (Some(at), Some(dropper)) = (dropping, &laws.dropping)
         && laws.admission.as_ref().is_some_and(|law| law.name() == dropper.name())
@@ -137,6 +150,10 @@ fn workers(value: &Value<'_>) -> Result<Named<dyn WorkersLaw>, Fault> {
         Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
     })?;
     Ok(fixed)
+}
+
+fn coordination(value: &Value<'_>) -> Result<Coordination, Fault> {
+    Ok(Coordination::ALL[one_of(value, "coordination", &COORDINATIONS)?])
 }
 
 fn dropper(value: &Value<'_>) -> Result<Named<dyn AdmissionLaw>, Fault> {

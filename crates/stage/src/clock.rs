@@ -35,6 +35,11 @@ impl Clock {
         Self(Source::Runtime)
     }
 
+    /// Whether both read the same time.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(&self.0) == std::mem::discriminant(&other.0)
+    }
+
     /// The current instant.
     #[inline]
     pub fn now(&self) -> Timestamp {

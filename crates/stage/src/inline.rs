@@ -153,6 +153,7 @@ impl<F> Inline<F> {
             profile: observer.profile(now),
             queue_capacity: 0,
             classes: shared.classes.iter().map(class).collect(),
+            senders: Vec::new(),
             rejections: Default::default(),
             batch: None,
             law: shared.law.as_ref().map_or("none", |law| law.lock().name()),

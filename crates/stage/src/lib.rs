@@ -77,14 +77,14 @@ pub use handler::{
 pub use inline::{Inline, InlineError};
 pub use observe::{
     Accounts, ClassObservation, LawObservation, LawReading, Outcome, Percentiles, Phase, Profile,
-    ServiceProfile, StageObservation, TimeHistogram,
+    SenderObservation, ServiceProfile, StageObservation, TimeHistogram,
 };
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};
 pub use sink::{
     AdmissionContext, Entry, Envelope, Permit, Predicate, Reserve, SendError, Sink, TrySink,
 };
-pub use stage::Stage;
+pub use stage::{ReplaceError, Stage};
 pub use termination::{EventId, Terminated};
 pub use timer::{NoTimer, Timer, TimerError, Timers};
 pub use workers::Running;

@@ -67,7 +67,7 @@ fn fork(left: &Arc<AtomicU32>) -> (Graph, Node<u32>) {
     let graph = Graph::new().named_law(&law, &promise(PROMISE)).unwrap();
     let door = graph.declare::<u32>(open("door", 2)).unwrap();
     let (a, b) = (graph.declare(open("a", 4)).unwrap(), graph.declare(open("b", 4)).unwrap());
-    let (to_a, to_b) = (graph.edge(&door, &a), graph.edge(&door, &b));
+    let (to_a, to_b) = (graph.edge(&door, &a).unwrap(), graph.edge(&door, &b).unwrap());
     let left = Arc::clone(left);
     works(&door, ms(5), move |event| {
         let is_left = event % 10 < left.load(Ordering::Relaxed);
@@ -120,7 +120,7 @@ async fn shares_and_targets_follow_the_flow() {
 async fn overload(graph: Graph) -> (GraphObservation, u32) {
     let [a, b, c] = [("a", 3), ("b", 6), ("c", 2)]
         .map(|(name, workers)| graph.declare::<u32>(open(name, workers)).unwrap());
-    let (to_b, to_c) = (graph.edge(&a, &b), graph.edge(&b, &c));
+    let (to_b, to_c) = (graph.edge(&a, &b).unwrap(), graph.edge(&b, &c).unwrap());
     works(&a, ms(10), move |_| Some(to_b.clone()));
     works(&b, ms(40), move |_| Some(to_c.clone()));
     works(&c, ms(20), |_| None);
@@ -223,7 +223,7 @@ fn pair(law: &Scripted) -> (Graph, Node<u32>, Node<u32>) {
     let graph = Graph::new().law(law.clone());
     let a = graph.declare::<u32>(open("a", 10)).unwrap();
     let b = graph.declare::<u32>(open("b", 1).queue_capacity(3)).unwrap();
-    let to_b = graph.edge(&a, &b);
+    let to_b = graph.edge(&a, &b).unwrap();
     works(&a, ms(1), move |_| Some(to_b.clone()));
     works(&b, ms(300), |_| None);
     graph.start().unwrap();

@@ -40,8 +40,6 @@ async fn a_stage_shows_the_laws_that_were_named_and_their_constants() {
         [
             ("admission", "threshold"),
             ("workers", "pool-sizing"),
-            ("batching", "fixed"),
-            ("quality", "full"),
             ("termination", "termination-threshold"),
             ("dropping", "selective-dropper"),
         ]

@@ -35,7 +35,8 @@
 //! stage, the reason and when to retry.
 //!
 //! - [`Stage`], [`Gate`] and [`Inline`], made by [`StageBuilder`]: where handlers run.
-//! - [`Graph`]: stages declared first, connected by typed edges and checked before they run.
+//! - [`Graph`]: stages by name, connected by typed edges; looked up, added, replaced and removed
+//!   while they run.
 //! - [`control`]: targets, classes, and what a law is. [`laws`]: every law by name.
 //! - `tower` (feature `tower`, on by default): a tower service behind a gate, in one line.
 //! - `axum` (feature `axum`): routes that stages answer. Feature `status`: a status port.
@@ -56,10 +57,10 @@ pub use tamarisk_stage::{
     ClassObservation, Clock, Context, Discipline, DrainReport, EdgeObservation, EnterError, Entry,
     Envelope, EventId, Gate, GatePermit, GlobalObservation, Graph, GraphError, GraphObservation,
     Handler, Inline, InlineError, LawObservation, LawReading, Level, NoTimer, Node, Outcome,
-    Percentiles, Permit, Phase, Predicate, Pressure, Profile, Reply, Request, Reserve, RunError,
-    Running, SendError, ServiceProfile, Shield, Signal, Signals, Sink, Stage, StageBuilder,
-    StageClasses, StageFn, StageObservation, Terminated, TimeHistogram, Timer, TimerError, Timers,
-    TrySink, blocking_fn, stage_fn,
+    Percentiles, Permit, Phase, Predicate, Pressure, Profile, ReplaceError, Reply, Request,
+    Reserve, RunError, Running, SendError, SenderObservation, ServiceProfile, Shield, Signal,
+    Signals, Sink, Stage, StageBuilder, StageClasses, StageFn, StageObservation, Terminated,
+    TimeHistogram, Timer, TimerError, Timers, TrySink, blocking_fn, stage_fn,
 };
 
 #[cfg(feature = "axum")]

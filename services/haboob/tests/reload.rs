@@ -124,6 +124,36 @@ async fn a_service_that_stays_keeps_its_stage_and_its_connections() {
 }
 
 #[tokio::test]
+async fn an_overflow_comes_changes_and_goes_with_the_file() {
+    let app = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let site = |overflow: &str| {
+        let app = app.local_addr().unwrap();
+        format!(
+            "p90 = \"9s\"\n[[host]]\n[[host.route]]\nname = \"api\"\npath = \"/api\"\n\
+             proxy = \"http://{app}\"\nworkers = 1\n\
+             admission = {{ law = \"threshold\", queued_count = 0 }}\n{overflow}\n"
+        )
+    };
+    let web = Web::with(&site(""), &[("public/a", b"a")]).await;
+    let _inside = web.asking("/api").await;
+    let _asked = app.accept().await.unwrap();
+    assert_eq!(web.get("/api").await.status, 503);
+    let overflow = format!("overflow = \"http://{}\"", service().await);
+    let reloaded = web.reload(&site(&overflow)).unwrap();
+    assert_eq!(reloaded.changed, ["the route \"/api\" of \"default\""]);
+    assert_eq!(web.get("/api").await.text(), "ok");
+    web.reload(&site(&overflow).replace("9s", "8s")).unwrap();
+    assert_eq!(web.get("/api").await.text(), "ok", "on the connection that there is");
+    let gates: Vec<_> = web.running.site().gates().collect();
+    let names: Vec<_> = gates.iter().map(|gate| gate.name()).collect();
+    assert_eq!(names, ["api", "api overflow"]);
+    assert_eq!(gates[1].observe().total().completed, 2, "one stage all the time");
+    assert_eq!(gates[0].observe().total().rejected, 3);
+    web.reload(&site("")).unwrap();
+    assert_eq!(web.get("/api").await.status, 503);
+}
+
+#[tokio::test]
 async fn what_cannot_be_opened_changes_nothing() {
     let web = Web::with(FOLDER, &[("public/a", b"a"), ("gone/b", b"b")]).await;
     let options = read(&web.folder, &FOLDER.replace("public", "gone"));

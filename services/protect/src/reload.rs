@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use tamarisk_observe::access_log::Log;
-use tamarisk_service::Reloaded;
+use tamarisk_proxy::Upstream;
+use tamarisk_service::{Reloaded, UpstreamOptions};
 use tamarisk_stage::{LawObservation, StageObservation};
 
 use crate::options::Options;
 use crate::running::Running;
 
 impl Running {
-    /// Takes targets, laws and certificates over from `options`. Nobody inside is disturbed, and a
+    /// Takes targets, laws, overflows and certificates over from `options`. Nobody inside is disturbed, and a
     /// stage whose laws stay the same keeps what they have learned. Everything else that
     /// differs is named, and stays as it was.
     ///
@@ -21,6 +22,7 @@ impl Running {
         for index in 0..self.options.upstreams.len() {
             self.reload_upstream(index, options, &mut reloaded);
         }
+        self.front.renew_status();
         if self.options.error_pages.replace(&options.error_pages) {
             reloaded.changed.push("the error pages".to_owned());
         }
@@ -48,7 +50,8 @@ impl Running {
 
     fn reload_upstream(&mut self, index: usize, options: &Options, reloaded: &mut Reloaded) {
         let now = &mut self.options.upstreams[index];
-        let (name, gate) = (now.name.clone(), &self.gates[index]);
+        let (name, upstream) = (now.name.clone(), &self.upstreams[index]);
+        let gate = upstream.gate();
         let Some(new) = options.upstreams.iter().find(|upstream| upstream.name == name) else {
             reloaded.needs_restart.push(format!("the upstream {name:?} (removed)"));
             return;
@@ -88,20 +91,46 @@ impl Running {
                 ));
             }
         }
-        gate.set_targets(&targets);
+        upstream.gates().for_each(|gate| gate.set_targets(&targets));
+        reload_overflow(now, new, upstream, reloaded);
         if now.laws == new.laws {
             return;
         }
         let before = gate.observe();
         match gate.set_laws(new.ruling()) {
             Ok(()) => {
-                self.upstreams[index].tell_quality(new.laws.quality.is_some());
+                upstream.tell_quality(new.laws.quality.is_some());
                 now.laws = new.laws.clone();
                 let changes = changed_laws(&before, &gate.observe());
                 reloaded.changed.push(format!("the laws of {name:?}{changes}"));
             }
             Err(error) => reloaded.needs_restart.push(error.to_string()),
         }
+    }
+}
+
+/// Sends what the stage of `upstream` rejects to the overflow of `new`, in place of that of `now`.
+fn reload_overflow(
+    now: &mut UpstreamOptions,
+    new: &UpstreamOptions,
+    upstream: &Upstream,
+    reloaded: &mut Reloaded,
+) {
+    if now.overflow() == new.overflow() {
+        return;
+    }
+    let what = format!("the overflow of {:?}", now.name);
+    let changed = now.clone().with_overflow(new.overflow().cloned());
+    // It may be where the service is until the next start.
+    let changed = changed.map_err(|error| error.to_string()).and_then(|changed| {
+        changed.set_overflow(upstream).map_err(|error| error.to_string()).map(|()| changed)
+    });
+    match changed {
+        Ok(changed) => {
+            *now = changed;
+            reloaded.changed.push(what);
+        }
+        Err(error) => reloaded.needs_restart.push(format!("{what} ({error})")),
     }
 }
 

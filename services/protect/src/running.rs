@@ -40,8 +40,7 @@ pub struct Running {
     /// What it was started with, and has been changed to since.
     pub(crate) options: Options,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
-    pub(crate) gates: Vec<Gate>,
-    front: RunningFront,
+    pub(crate) front: RunningFront,
 }
 
 /// Starts to protect the upstreams of `options`, on threads of its own; the
@@ -68,7 +67,6 @@ async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
     }
     let upstreams =
         options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
-    let gates: Vec<Gate> = upstreams.iter().map(|upstream| upstream.gate().clone()).collect();
     let log = options.log.as_ref().map(Log::start).transpose()?;
     let rejections = Rejections::default();
     let site = Site {
@@ -82,17 +80,22 @@ async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
         log: log.clone(),
     };
     let show = {
-        let (gates, log) = (gates.clone(), log.clone());
+        let (upstreams, log) = (upstreams.clone(), log.clone());
         move |board: Board| {
             let board = log.iter().fold(board.rejections(&rejections), Board::log);
-            gates.iter().fold(board, Board::gate)
+            gates(&upstreams).iter().fold(board, Board::gate)
         }
     };
     let front = front.serve(show, async move |server, listener, drain| {
         let proxy = Proxy::start(&site);
         server.serve(listener, |peer| proxy.connect(peer), drain).await
     })?;
-    Ok(Running { log, options, upstreams, gates, front })
+    Ok(Running { log, options, upstreams, front })
+}
+
+/// The gates of upstreams, and of the overflows that they have now.
+fn gates(upstreams: &[Arc<Upstream>]) -> Vec<Gate> {
+    upstreams.iter().flat_map(|upstream| upstream.gates()).collect()
 }
 
 impl Running {
@@ -116,14 +119,14 @@ impl Running {
         self.front.status_addr()
     }
 
-    /// The gates, in the order of the upstreams.
-    pub fn gates(&self) -> &[Gate] {
-        &self.gates
+    /// The gates, in the order of the upstreams, each before that of its overflow.
+    pub fn gates(&self) -> Vec<Gate> {
+        gates(&self.upstreams)
     }
 
     /// All stages at this instant, those for handshakes included.
     pub fn observe(&self) -> Vec<StageObservation> {
-        self.gates.iter().map(Gate::observe).chain(self.handshakes()).collect()
+        self.gates().iter().map(Gate::observe).chain(self.handshakes()).collect()
     }
 
     /// The services behind, in the order of the options.
@@ -140,7 +143,7 @@ impl Running {
     /// connections were still busy then. The status is shown until the very end.
     pub async fn shutdown(mut self, timeout: Duration) -> usize {
         let cut = self.front.drain(timeout).await;
-        for gate in &self.gates {
+        for gate in self.gates() {
             gate.close();
         }
         self.log.iter().for_each(|log| log.close(LOG_PATIENCE));

@@ -451,3 +451,35 @@ fn a_token_stands_in_a_file_or_in_the_environment() {
     }
     assert!(shown(&with("\"secret\"")).contains("expected a table"));
 }
+
+#[test]
+fn an_overflow_is_a_url_or_a_table_and_never_the_service_itself() {
+    let overflow = |line: &str| {
+        let options = config::parse("t", &upstream_of(line)).unwrap();
+        options.upstreams[0].overflow().cloned().unwrap()
+    };
+    let short = overflow("overflow = \"http://b:81\"");
+    assert_eq!((short.origin.to_string(), short.limit.get()), ("http://b:81".to_owned(), 64));
+    let times = (short.connect_time, short.answer_time);
+    assert_eq!(times, (Duration::from_secs(1), Duration::from_secs(2)));
+    let long = overflow(
+        "overflow = { url = \"http://b\", host = \"queue.example\", limit = 7, answer_time = \"300ms\" }",
+    );
+    assert_eq!((long.limit.get(), long.answer_time), (7, Duration::from_millis(300)));
+    let host = HostHeader::Fixed(HeaderValue::from_static("queue.example"));
+    assert_eq!(long.host_header, host);
+    for (line, expected) in [
+        (
+            "overflow = \"http://A:80\"",
+            "the overflow of \"app\" is http://A:80, the service itself",
+        ),
+        ("overflow = \"https://b\"", "the scheme of \"https://b\" is not http"),
+        ("overflow = { limit = 3 }", "\"url\" is missing"),
+        ("overflow = { url = \"http://b\", limit = 0 }", "0 is out of range"),
+        ("overflow = { url = \"http://b\", limit = 40000 }", "a whole number from 1 to 32768"),
+        ("overflow = { url = \"http://b\", limits = 4 }", "did you mean \"limit\"?"),
+    ] {
+        let shown = shown(&upstream_of(line));
+        assert!(shown.contains(expected) && shown.contains("overflow"), "{line}:\n{shown}");
+    }
+}

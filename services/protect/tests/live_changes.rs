@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use support::{Recorder, any_port, curl, exchange, options, within};
 use tamarisk_control::{Class, ClassId, Classes, Priority, Target, Weight};
 use tamarisk_laws::catalogue::Laws;
+use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::{Options, Running};
 use tokio::net::TcpListener;
@@ -205,6 +206,43 @@ async fn what_cannot_be_a_target_is_rejected_whole_with_the_reason() {
     for class in running.gates()[0].observe().classes {
         assert_eq!(class.target, Duration::from_secs(1), "{}", class.name);
     }
+}
+
+#[tokio::test]
+async fn who_has_the_token_switches_the_profile() {
+    let folder = std::env::temp_dir().join(format!("tamarisk-switched-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("profile.jsonl");
+    let mut options = changeable(options(slow_service().await), "profile");
+    options.front.profile =
+        Some(ProfileOptions { interval: Duration::from_millis(10), ..ProfileOptions::new(&file) });
+    let running = tamarisk_protect::start(options).await.unwrap();
+    let url = format!("http://{}/profile", running.status_addr().unwrap());
+    let shown = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let (status, text) = change(&url, "PUT", None, "{\"on\": false}").await;
+    assert!(status == "401" && text.starts_with("401"), "{status} {text}");
+    let (status, text) = change(&url, "PUT", Some(TOKEN), "{\"off\": true}").await;
+    assert_eq!((&*status, &*text), ("422", "422: give `{\"on\": true}` or `{\"on\": false}`\n"));
+    let (status, text) = change(&url, "PUT", Some(TOKEN), "{\"on\": false}").await;
+    assert_eq!((&*status, &shown(&text)["on"]), ("200", &false.into()), "{text}");
+    let (_, text) = change(&url, "PUT", Some(TOKEN), "{\"on\": true}").await;
+    assert_eq!(
+        (&shown(&text)["on"], &shown(&text)["interval_seconds"]),
+        (&true.into(), &0.01.into())
+    );
+    let line = within(async {
+        loop {
+            let text = std::fs::read_to_string(&file).unwrap();
+            if let Some((line, _)) = text.split_once('\n') {
+                return shown(line);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(line["stages"][0]["name"], "upstream");
+    drop(running);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]

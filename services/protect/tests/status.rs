@@ -72,6 +72,23 @@ async fn json_tells_every_stages_accounts_times_and_knobs() {
 }
 
 #[tokio::test]
+async fn the_graph_is_drawn_with_what_has_crossed() {
+    let (_running, url) = shown().await;
+    let svg = curl(&[&format!("{url}/graph.svg")]).await;
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    for text in [">upstream<", ">outside<", ">3<", ">3 completed<"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    let dot = curl(&[&format!("{url}/graph.dot")]).await;
+    assert!(dot.contains("0 [label=\"upstream\\ngate · 0 of "), "{dot}");
+    assert!(dot.contains("1 -> 0 [label=\"3\\n"), "{dot}");
+    let head = curl(&["-I", &format!("{url}/graph.svg")]).await;
+    assert!(head.contains("image/svg+xml"), "{head}");
+    let nothing = curl(&[&format!("{url}/profile")]).await;
+    assert!(nothing.starts_with("404: no profile is written: name a file"), "{nothing}");
+}
+
+#[tokio::test]
 async fn prometheus_finds_every_family_described_once_and_every_sample_in_one() {
     let (_running, url) = shown().await;
     let metrics = curl(&[&format!("{url}/metrics")]).await;

@@ -186,8 +186,10 @@ fn a_schema_takes_what_the_reader_takes() {
 #[test]
 fn scenarios_and_examples_of_the_pages_fit_the_schemas() {
     let schemas: Vec<_> = FILES.iter().map(|file| schema::of(file.declared)).collect();
-    let scenarios = fs::read_dir(Path::new(DOCS).join("../scenarios")).unwrap();
-    for path in scenarios.map(|entry| entry.unwrap().path()) {
+    let scenarios = Path::new(DOCS).join("../scenarios");
+    let folders = [scenarios.join("papers"), scenarios].map(|folder| fs::read_dir(folder).unwrap());
+    let paths = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
+    for path in paths.filter(|path| path.is_file()) {
         let scenario = parsed(&fs::read_to_string(&path).unwrap());
         let checked = validation::check(&schemas[2], &scenario);
         assert!(checked.is_ok(), "{}: {checked:?}", path.display());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tamarisk_control::parse_duration;
+use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_service::FrontOptions;
 
@@ -27,6 +28,13 @@ pub(crate) struct FrontArgs {
     /// Allow changes over the status port with the token in this file
     #[arg(long, value_name = "FILE")]
     status_token_file: Option<PathBuf>,
+    /// Log every stage over time to this file, a line of JSON each interval (see --profile-interval);
+    /// at 64 MiB it is kept as FILE.1, and another begins
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Time from one line of --profile to the next [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    profile_interval: Option<Duration>,
     /// Number of serving threads [default: one per core]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
@@ -45,6 +53,14 @@ impl FrontArgs {
                 return Err(misunderstood("--status-token-file needs --status"));
             }
             front.status_token = Some(TokenSource::File(file.clone()));
+        }
+        if let Some(file) = &self.profile {
+            front.profile = Some(ProfileOptions::new(file));
+        }
+        match (self.profile_interval, &mut front.profile) {
+            (Some(interval), Some(profile)) => profile.interval = interval,
+            (Some(_), None) => return Err(misunderstood("--profile-interval needs --profile")),
+            (None, _) => {}
         }
         front.cores = self.cores.unwrap_or(front.cores);
         if let Some(tls) = self.tls.open()? {

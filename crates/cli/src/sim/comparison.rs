@@ -53,6 +53,9 @@ struct ClassSummary {
     share_rejected: Measure,
     share_dropped: Measure,
     share_terminated: Measure,
+    /// Of the pages, where clients send several requests at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share_of_pages_in_time: Option<Measure>,
 }
 
 /// Running, queued and what slow laws set are means over time.
@@ -185,6 +188,9 @@ impl Comparison {
         head.extend(self.capacity_per_second.map(|_| "of capacity"));
         head.extend(["at percentile", "÷ target", "time over", "rejected", "dropped"]);
         head.extend(self.terminates.then_some("terminated"));
+        let classes = || self.laws.iter().flat_map(|law| &law.classes);
+        let has_pages = classes().any(|class| class.share_of_pages_in_time.is_some());
+        head.extend(has_pages.then_some("whole pages"));
         let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
         for law in &self.laws {
             for class in &law.classes {
@@ -203,6 +209,9 @@ impl Comparison {
                 row.push(percent(class.share_rejected.mean));
                 row.push(percent(class.share_dropped.mean));
                 row.extend(self.terminates.then(|| percent(class.share_terminated.mean)));
+                let pages = class.share_of_pages_in_time.as_ref();
+                let pages = || pages.map_or_else(String::new, |pages| percent(pages.mean));
+                row.extend(has_pages.then(pages));
                 rows.push(row);
             }
         }
@@ -295,6 +304,10 @@ fn class_summary(class: &Class, runs: &[&ClassReport], seconds: f64) -> ClassSum
         share_rejected: Measure::across(runs, |run| share(run.counts.rejected, run)),
         share_dropped: Measure::across(runs, |run| share(run.counts.dropped, run)),
         share_terminated: Measure::across(runs, |run| share(run.counts.terminated, run)),
+        share_of_pages_in_time: runs
+            .iter()
+            .any(|run| run.pages.ended > 0)
+            .then(|| Measure::across(runs, |run| run.pages.in_time_share())),
     }
 }
 

@@ -39,7 +39,8 @@ pub struct Finished {
     pub class: ClassId,
     /// From leaving the queue to its end.
     pub service: Duration,
-    /// From entering the stage to its end.
+    /// From entering the stage to its end; or from entering the service, where the stage is so
+    /// [set](crate::MeasuredFrom).
     pub response: Duration,
     /// How it ended.
     pub ending: Ending,

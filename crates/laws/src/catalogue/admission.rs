@@ -10,7 +10,7 @@ use crate::practice::{
 };
 use crate::predict_gate_trim::PredictGateTrimConstants;
 use crate::rate_limit::RateLimitConstants;
-use crate::response_time::ResponseTimeConstants;
+use crate::response_time::{HalvingConstants, ResponseTimeConstants};
 use crate::threshold::ThresholdConstants;
 use crate::work_limit::WorkLimitConstants;
 use crate::{
@@ -60,6 +60,13 @@ pub const ADMISSION: &[AdmissionEntry] = &[
         "the papers' controller: a rate for each class, by its percentile [Welsh03]",
         |classes, its: ResponseTimeConstants| {
             ResponseTime::builder(classes).constants(its).build()?
+        }
+    ),
+    entry!(
+        "response-time-halving",
+        "the same, halved a tenth above its target, as first published [Welsh01]",
+        |classes, its: HalvingConstants| {
+            ResponseTime::builder(classes).halving_constants(&its).build()?
         }
     ),
     entry!(

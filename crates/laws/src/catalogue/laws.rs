@@ -35,6 +35,31 @@ pub struct Laws {
     pub quality: Option<Named<dyn QualityLaw>>,
     /// How long events may run.
     pub termination: Option<Named<dyn TerminationLaw>>,
+    /// How the laws for workers, batches, quality and termination act together.
+    pub coordination: Coordination,
+}
+
+/// How slow laws act together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coordination {
+    /// Each as printed, whatever the others do.
+    #[default]
+    Independent,
+    /// In turns, by what admission rejects: a [`Composition`](crate::Composition).
+    Composition,
+}
+
+impl Coordination {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Independent, Self::Composition];
+
+    /// The name that configuration files use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Independent => "independent",
+            Self::Composition => "composition",
+        }
+    }
 }
 
 /// Why a law cannot be chosen.
@@ -114,6 +139,13 @@ impl Laws {
     pub fn termination(mut self, name: &str, knobs: &[(&str, f64)]) -> Result<Self, InvalidLaw> {
         self.termination = Some(choose("termination", TERMINATION, |_| true, name, knobs)?);
         Ok(self)
+    }
+
+    /// With slow laws that act together in this way.
+    #[must_use]
+    pub fn coordination(mut self, coordination: Coordination) -> Self {
+        self.coordination = coordination;
+        self
     }
 
     /// The law for arrivals and departures: `otherwise` if none is chosen, together

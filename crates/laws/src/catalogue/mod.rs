@@ -23,7 +23,7 @@ use std::fmt;
 pub use crate::constants::Knob;
 pub use admission::{ADMISSION, DROPPING};
 pub use global::{GLOBAL, global};
-pub use laws::{InvalidLaw, Laws};
+pub use laws::{Coordination, InvalidLaw, Laws};
 pub use slow::{BATCHING, QUALITY, TERMINATION, WORKERS};
 
 use tamarisk_control::{

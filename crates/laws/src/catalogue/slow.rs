@@ -1,6 +1,7 @@
 //! The slow-loop laws in the catalogue: workers, batching, quality, termination.
 
 use super::{BatchEntry, Conflict, QualityEntry, TerminationEntry, WorkersEntry, entry};
+use crate::fair::{DepartureControl, DepartureRate, DepartureRateConstants};
 use crate::slow_loop::{
     DegradationConstants, FixedBatchConstants, FixedWorkersConstants, PoolSizingConstants,
     TerminationThresholdConstants, ThroughputBatchingConstants,
@@ -9,6 +10,14 @@ use crate::{
     DeadlineOnly, Degradation, FixedBatch, FixedWorkers, FullQuality, PoolSizing,
     TerminationThreshold, ThroughputBatching,
 };
+
+macro_rules! fair {
+    ($name:literal, $summary:literal, $control:ident) => {
+        entry!($name, $summary, |classes, its: DepartureRateConstants| {
+            DepartureRate::with(classes, DepartureControl::$control, &its)?
+        })
+    };
+}
 
 /// Every workers law that ships.
 pub const WORKERS: &[WorkersEntry] = &[
@@ -19,6 +28,20 @@ pub const WORKERS: &[WorkersEntry] = &[
         "pool-sizing",
         "more while work waits, fewer while they idle or thrash [Welsh02]",
         |_, its: PoolSizingConstants| pool_sizing(&its)?
+    ),
+    fair!("fair-p", "holds a throughput by its workers, proportionally [Fair07]", P),
+    fair!("fair-pi", "the same with the sum of past errors [Fair07]", Pi),
+    fair!("fair-pd", "the same with the change of the error [Fair07]", Pd),
+    fair!(
+        "fair-precompensated",
+        "fair-p as printed: at its target within a sample [Fair07]",
+        Precompensated
+    ),
+    fair!("fair-heuristic", "holds a throughput, one worker a sample [Fair07]", Heuristic),
+    fair!(
+        "fair-hybrid",
+        "fair-precompensated; under overload the fewest that do the most [Fair07]",
+        Hybrid
     ),
 ];
 
@@ -62,7 +85,7 @@ fn pool_sizing(its: &PoolSizingConstants) -> Result<PoolSizing, Conflict> {
         let reason = format!("`workers_min_count` ({least}) exceeds `workers_max_count` ({most})");
         return Err(Conflict(reason));
     }
-    Ok(PoolSizing::new(least..=most, 0).queue_threshold(its.queued_count))
+    Ok(PoolSizing::with(its, 0))
 }
 
 #[cfg(test)]

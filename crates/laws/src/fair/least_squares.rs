@@ -178,6 +178,11 @@ impl OnLineFit {
         self.y_before = None;
     }
 
+    /// Forgets all samples.
+    pub(super) fn restart(&mut self) {
+        *self = Self::remembering(self.forgetting);
+    }
+
     /// The model by now.
     ///
     /// # Errors

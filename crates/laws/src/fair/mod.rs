@@ -16,11 +16,14 @@
 //! # The laws
 //! - [`SelfTuning`]: the parts as one admission law, in four forms: `p`, `pi`, `pd` and
 //!   `p-precompensated`.
+//! - [`DepartureRate`]: the thesis's own actuator, the number of workers, in six forms:
+//!   `fair-p`, `fair-pi`, `fair-pd`, `fair-precompensated`, `fair-heuristic`, `fair-hybrid`.
 //! - [`SelectiveDropper`] and [`MovingDropper`], which drop at dequeue.
-//! - [`GlobalController`], a law over a whole graph.
+//! - [`GlobalController`] and [`ThroughputSharing`], laws over a whole graph.
 
 mod arx;
 pub mod closed_loop;
+mod departure_rate;
 mod dropper;
 mod global;
 mod least_squares;
@@ -31,11 +34,16 @@ mod proportional_derivative;
 mod proportional_integral;
 mod selective_dropper;
 mod self_tuning;
+mod throughput_sharing;
+mod throughput_target;
+mod tuned;
 
 pub use arx::{Arx, InvalidArx};
 pub use closed_loop::{
     Controller, Demands, Design, InfeasibleDesign, InvalidDemands, step_response,
 };
+pub(crate) use departure_rate::DepartureRateConstants;
+pub use departure_rate::{DepartureControl, DepartureRate, InvalidDepartureRate};
 pub(crate) use global::GlobalControllerConstants;
 pub use global::{
     Bottleneck, EndlessCycle, Flows, GlobalController, InvalidFlows, InvalidStageCount, STAGES_MAX,
@@ -51,3 +59,5 @@ pub use selective_dropper::SelectiveDropper;
 pub(crate) use selective_dropper::SelectiveDropperConstants;
 pub(crate) use self_tuning::SelfTuningConstants;
 pub use self_tuning::{Form, InvalidSelfTuning, SelfTuning, SelfTuningBuilder};
+pub use throughput_sharing::ThroughputSharing;
+pub(crate) use throughput_sharing::ThroughputSharingConstants;

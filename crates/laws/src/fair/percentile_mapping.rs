@@ -14,7 +14,7 @@
 //! T* = N ÷ R̃*                        how fast they would have to leave      (5)
 //! ```
 //! While the load moves, `N` of the last sample says little about the next one, and
-//! the highest arrival rate of the recent record takes the place of (5).
+//! the highest arrival rate of the recent record takes the place of a (5) that asks for less.
 //!
 //! **The same law read the other way.** (5) asks for more throughput when the stage
 //! is too full, and workers are added. Who cannot add workers, only admit fewer,
@@ -27,6 +27,8 @@
 //!   beyond its percentile.
 //! - The load moves when the newest arrival rate is a quarter off the mean of the
 //!   record, and the record is five samples long.
+//! - While the load moves (5) counts if it asks for more than the highest arrival rate: what has
+//!   queued up before the workers came has to be served as well.
 //! - A sample without a response time changes nothing but the record of arrivals.
 //!
 //! **Limits.** α lags its samples, and differs most from the next one's just when
@@ -107,13 +109,13 @@ impl PercentileMapping {
     }
 
     /// T*: how fast `inside` events must leave for the percentile to be `desired`
-    /// (5), or the highest recent arrival rate while the load moves.
+    /// (5), and at least the highest recent arrival rate while the load moves.
     pub fn throughput(&self, inside: f64, desired: Duration) -> PerSecond {
+        let wanted =
+            PerSecond::new(inside / self.mean(desired).as_secs_f64()).unwrap_or(PerSecond::ZERO);
         match self.load() {
-            Load::Moving { highest } => highest,
-            Load::Steady => {
-                PerSecond::new(inside / self.mean(desired).as_secs_f64()).unwrap_or(PerSecond::ZERO)
-            }
+            Load::Moving { highest } if highest.get() > wanted.get() => highest,
+            Load::Moving { .. } | Load::Steady => wanted,
         }
     }
 

@@ -32,6 +32,11 @@
 //!   has it; [Welsh02 §7.2.3] does not say when it comes down.
 //! - What is open in the response-time controller is decided as there.
 //!
+//! In the author's released code, [Sandstorm] `ResponseTimeControllerMulticlass`, a late class
+//! also divides its own rate by 1.2 in each period in which lower classes are cut, and while
+//! its lag counts; the counter starts anew when the rate rises or a lower class could be cut.
+//! Both papers print that it is cut after lc_thresh periods only, and so it is here.
+//!
 //! **Limits.** Those of the response-time controller, and one more: a cut by 10 in
 //! each period leaves a lower class next to nothing within half a second, and at
 //! two requests a second and period it takes minutes to come back.
@@ -201,43 +206,43 @@ mod tests {
     fn a_late_class_divides_the_rates_of_all_lower_ones_by_10() {
         let mut law = law();
         period(&mut law, TIN, 1500);
-        assert_eq!(rates(&law), [5000.0, 5000.0, 500.0]);
+        assert_eq!(rates(&law), [100.0, 100.0, 10.0]);
         period(&mut law, GOLD, 1500);
-        assert_eq!(rates(&law), [5000.0, 500.0, 50.0]);
+        assert_eq!(rates(&law), [100.0, 10.0, 1.0]);
     }
 
     #[test]
     fn a_lower_class_never_makes_a_higher_one_pay() {
         let mut law = law();
         (0..200).for_each(|_| period(&mut law, DUST, 9000));
-        assert_eq!(rates(&law), [5000.0, 5000.0, 0.05]);
+        assert_eq!(rates(&law), [100.0, 100.0, 0.05]);
     }
 
     #[test]
     fn the_lowest_class_is_a_response_time_controller() {
         let mut law = law();
         period(&mut law, DUST, 1500);
-        assert!((law.controllers[DUST].rate() - 5000.0 / 1.2).abs() < 1e-9);
+        assert!((law.controllers[DUST].rate() - 100.0 / 1.2).abs() < 1e-9);
     }
 
     #[test]
     fn a_class_pays_itself_after_twenty_periods_in_which_all_lower_ones_were_shut_out() {
         let mut law = law();
-        // 5000 ÷ 10⁵ = rate_min.
-        (0..5).for_each(|_| period(&mut law, GOLD, 1500));
-        assert_eq!(rates(&law), [5000.0, 0.05, 0.05]);
+        // 100 ÷ 10⁴ is less than rate_min.
+        (0..4).for_each(|_| period(&mut law, GOLD, 1500));
+        assert_eq!(rates(&law), [100.0, 0.05, 0.05]);
         (0..19).for_each(|_| period(&mut law, GOLD, 1500));
-        assert_eq!(law.controllers[GOLD].rate(), 5000.0);
+        assert_eq!(law.controllers[GOLD].rate(), 100.0);
         period(&mut law, GOLD, 1500);
-        assert!((law.controllers[GOLD].rate() - 5000.0 / 1.2).abs() < 1e-9);
+        assert!((law.controllers[GOLD].rate() - 100.0 / 1.2).abs() < 1e-9);
         period(&mut law, GOLD, 1500);
-        assert!((law.controllers[GOLD].rate() - 5000.0 / 1.44).abs() < 1e-9);
+        assert!((law.controllers[GOLD].rate() - 100.0 / 1.44).abs() < 1e-9);
     }
 
     #[test]
     fn the_lag_starts_anew_when_the_class_is_within_its_target() {
         let mut law = law();
-        (0..24).for_each(|_| period(&mut law, GOLD, 1500));
+        (0..23).for_each(|_| period(&mut law, GOLD, 1500));
         assert_eq!(law.places[GOLD].lag, 19);
         // 0.7·1.5 + 0.3·0.1 = 1.08, then 0.79
         (0..2).for_each(|_| period(&mut law, GOLD, 100));
@@ -249,10 +254,10 @@ mod tests {
         let mut law = law();
         period(&mut law, GOLD, 1500);
         period(&mut law, TIN, 100);
-        assert_eq!(law.controllers[TIN].rate(), 500.0, "the flag holds for one period");
+        assert_eq!(law.controllers[TIN].rate(), 10.0, "the flag holds for one period");
         period(&mut law, TIN, 100);
         // err = −0.9; −(−0.9 + 0.1) · 2.0 = 1.6
-        assert!((law.controllers[TIN].rate() - 501.6).abs() < 1e-9);
+        assert!((law.controllers[TIN].rate() - 11.6).abs() < 1e-9);
     }
 
     #[test]
@@ -265,8 +270,8 @@ mod tests {
         let list = vec![class("patient", 10, 0), class("hasty", 1, 1), class("last", 1, 2)];
         let mut law = Multiclass::new(&Classes::new(list).unwrap());
         period(&mut law, 0, 2000);
-        assert_eq!(rates(&law)[1..], [5000.0, 5000.0]);
+        assert_eq!(rates(&law)[1..], [100.0, 100.0]);
         period(&mut law, 1, 2000);
-        assert_eq!(rates(&law)[1..], [5000.0, 500.0]);
+        assert_eq!(rates(&law)[1..], [100.0, 10.0]);
     }
 }

@@ -14,7 +14,8 @@ const NREQ_MAX: u32 = 10_000;
 
 constants! {
     /// Of [`ResponseTime`] and [`Multiclass`](crate::Multiclass), with the published values
-    /// [Welsh03 fig. 4; Welsh02 fig. 50].
+    /// [Welsh03 fig. 4; Welsh02 fig. 50]; the first rate and the depth are those of the released
+    /// code [Sandstorm].
     pub(crate) struct ResponseTimeConstants {
         /// nreq: completions between two runs
         requests_count: u32 = 100.0 in 1.0..=10_000.0,
@@ -32,8 +33,28 @@ constants! {
         increase_weight_ratio: f64 = -0.1 in -1.0..=0.0,
         /// the least rate
         rate_min_per_second: f64 = 0.05 in 0.001..=1e6,
-        /// the greatest rate, and the first
+        /// the greatest rate
         rate_max_per_second: f64 = 5000.0 in 0.01..=1e9,
+        /// the first rate, unless the greatest is less
+        rate_initial_per_second: f64 = 100.0 in 0.001..=1e9,
+        /// tokens that a bucket keeps
+        burst_count: f64 = 1.0 in 1.0..=1e6,
+    }
+}
+
+/// "E.g., 10% above the administrator-specified target" [Welsh01 §3.2]
+const HALVING_ERROR: f64 = 0.1;
+/// "E.g., dividing the admission rate by 2" [Welsh01 §3.2]
+const HALVING_DECREASE: f64 = 2.0;
+
+constants! {
+    /// Of the variant of the position paper [Welsh01 §3.2]; what it does not print is as in
+    /// [`ResponseTimeConstants`].
+    pub(crate) struct HalvingConstants {
+        /// the greatest rate
+        rate_max_per_second: f64 = 5000.0 in 0.01..=1e9,
+        /// the first rate, unless the greatest is less
+        rate_initial_per_second: f64 = 100.0 in 0.001..=1e9,
     }
 }
 
@@ -41,6 +62,7 @@ constants! {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ResponseTimeBuilder<'a> {
+    name: &'static str,
     classes: &'a Classes,
     parameters: Parameters,
 }
@@ -84,11 +106,31 @@ pub enum InvalidResponseTime {
         /// rate_max
         max: PerSecond,
     },
+    /// It would admit nothing at first, and so never learn.
+    #[error("the first rate is 0: it must be greater")]
+    RateInitial,
+    /// A bucket that holds less than a token admits nothing.
+    #[error("a burst of {0} events admits none: it must be 1 or more")]
+    Burst(f64),
 }
 
 impl<'a> ResponseTimeBuilder<'a> {
     pub(super) fn new(classes: &'a Classes) -> Self {
-        Self { classes, parameters: ResponseTimeConstants::default().into() }
+        let parameters = ResponseTimeConstants::default().into();
+        Self { name: "response-time", classes, parameters }
+    }
+
+    /// The variant of the position paper: the rate is halved when the percentile exceeds 1.1
+    /// times the target [Welsh01 §3.2].
+    pub fn halving(mut self) -> Self {
+        self.name = "response-time-halving";
+        self.error_decrease(HALVING_ERROR).decrease(HALVING_DECREASE)
+    }
+
+    pub(crate) fn halving_constants(mut self, constants: &HalvingConstants) -> Self {
+        self.parameters.rate_max = constants.rate_max_per_second;
+        self.parameters.rate_initial = constants.rate_initial_per_second;
+        self.halving()
     }
 
     pub(crate) fn constants(mut self, constants: ResponseTimeConstants) -> Self {
@@ -151,9 +193,22 @@ impl<'a> ResponseTimeBuilder<'a> {
         self
     }
 
-    /// The greatest rate, and the first. Default 5000 a second.
+    /// The greatest rate. Default 5000 a second.
     pub fn rate_max(mut self, rate: PerSecond) -> Self {
         self.parameters.rate_max = rate.get();
+        self
+    }
+
+    /// The first rate, unless the greatest is less. Default 100 a second.
+    pub fn rate_initial(mut self, rate: PerSecond) -> Self {
+        self.parameters.rate_initial = rate.get();
+        self
+    }
+
+    /// The depth of the bucket: how many events may enter at once after a pause. Default 1,
+    /// which is the least.
+    pub fn burst(mut self, events: f64) -> Self {
+        self.parameters.burst = events;
         self
     }
 
@@ -194,12 +249,20 @@ impl<'a> ResponseTimeBuilder<'a> {
         if min == PerSecond::ZERO || min > max {
             return Err(Invalid::Rates { min, max });
         }
+        let Parameters { rate_initial, burst, .. } = self.parameters;
+        if rate_initial <= 0.0 {
+            return Err(Invalid::RateInitial);
+        }
+        if !(burst.is_finite() && burst >= 1.0) {
+            return Err(Invalid::Burst(burst));
+        }
         Ok(())
     }
 
     /// The law with parameters that are known to go together.
     pub(super) fn law(self) -> ResponseTime {
-        ResponseTime { parameters: self.parameters, controllers: self.controllers() }
+        let controllers = self.controllers();
+        ResponseTime { name: self.name, parameters: self.parameters, controllers }
     }
 
     pub(crate) fn controllers(&self) -> Box<[ClassController]> {
@@ -237,6 +300,8 @@ impl From<ResponseTimeConstants> for Parameters {
             c_i: constants.increase_weight_ratio,
             rate_min: constants.rate_min_per_second,
             rate_max: constants.rate_max_per_second,
+            rate_initial: constants.rate_initial_per_second,
+            burst: constants.burst_count,
         }
     }
 }
@@ -272,6 +337,9 @@ mod tests {
         assert!(check(|builder| builder.increase_weight(-0.6)).is_some());
         assert!(check(|builder| builder.rate_min(PerSecond::ZERO)).is_some());
         assert!(check(|builder| builder.rate_max(PerSecond::new(0.01).unwrap())).is_some());
+        assert!(check(|builder| builder.rate_initial(PerSecond::ZERO)).is_some());
+        assert!(check(|builder| builder.burst(0.5)).is_some());
+        assert!(check(|builder| builder.burst(f64::NAN)).is_some());
     }
 
     #[test]

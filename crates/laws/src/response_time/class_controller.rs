@@ -2,7 +2,7 @@
 
 use tamarisk_control::{Decision, PerSecond, Reason, Rejection, Target, Timestamp};
 
-use super::{DEPTH, Parameters};
+use super::Parameters;
 use crate::TokenBucket;
 use crate::smoothed_percentile::SmoothedPercentile;
 
@@ -15,10 +15,11 @@ pub(crate) struct ClassController {
 
 impl ClassController {
     pub(super) fn new(target: Target, parameters: &Parameters) -> Self {
-        let rate_max = PerSecond::new(parameters.rate_max).unwrap_or(PerSecond::ZERO);
+        let Parameters { period, rate_initial, rate_min, rate_max, burst, .. } = *parameters;
+        let first = PerSecond::new(rate_initial.clamp(rate_min, rate_max));
         Self {
-            monitor: SmoothedPercentile::new(target, parameters.period),
-            bucket: TokenBucket::new(rate_max, DEPTH),
+            monitor: SmoothedPercentile::new(target, period),
+            bucket: TokenBucket::new(first.unwrap_or(PerSecond::ZERO), burst),
         }
     }
 

@@ -16,23 +16,36 @@
 //! papers' cascade between classes [Welsh02 §7.2.3] is a law of its own,
 //! [`Multiclass`](crate::Multiclass).
 //!
-//! **Where it falls short.** It sees overload one queue later than it happens,
-//! climbs by two requests a second and second, whatever the service can do, and
-//! counts requests where work would matter. It is here because everything else
-//! has to be compared with it.
+//! **Where it falls short.** In calm it winds up: the rate rises by up to two requests a second
+//! in each run, whether anybody asks for them or not, and is at its greatest within a quarter
+//! of an hour at some hundreds of requests a second. The next overload finds no limit, and is
+//! seen one queue later than it happens. And it counts requests where work would matter. It is
+//! here because everything else has to be compared with it.
 //!
-//! **What the papers leave open, and we chose.**
-//! - The first rate is `rate_max`: a law that has seen nothing rejects nothing.
-//! - The bucket holds ten tokens.
-//! - The first percentile is taken as it is, not averaged with an initial zero.
-//! - An interval without completions changes nothing: an idle stage keeps its rate.
-//! - An event that failed or was terminated counts as no sooner than the target:
-//!   errors come fast, and must not read as good service.
+//! **What the papers do not print** stands in the author's released code, [Sandstorm]
+//! `ResponseTimeControllerMulticlass`: the first rate is 100 a second, and the bucket holds one
+//! token. The released code has the printed constants otherwise, and differs in this, which is
+//! not followed:
+//! - Its first percentile is averaged with an initial zero. Here it is taken as it is.
+//! - It runs only when a batch of events is done, so that an interval without any ends late. If
+//!   the hundredth event of a period comes after the timeout, the period counts as a percentile
+//!   of zero. Here an interval without completions changes nothing.
+//! - Its percentile of n samples is the sample at n·0.9, counted from 0.
+//!
+//! [Welsh03 §3.2] measures from where a request entered the service; here a stage is told its
+//! own response times, unless it is built to be told those
+//! ([`MeasuredFrom`](tamarisk_control::MeasuredFrom)).
+//!
+//! **Ours:** an event that failed or was terminated counts as no sooner than the target:
+//! errors come fast, and must not read as good service.
+//!
+//! **Variant.** The position paper calls the percentile late above 1.1 times the target, and
+//! halves the rate [Welsh01 §3.2]: [`ResponseTimeBuilder::halving`].
 
 mod builder;
 mod class_controller;
 
-pub(crate) use builder::ResponseTimeConstants;
+pub(crate) use builder::{HalvingConstants, ResponseTimeConstants};
 pub use builder::{InvalidResponseTime, ResponseTimeBuilder};
 pub(crate) use class_controller::ClassController;
 
@@ -42,13 +55,10 @@ use tamarisk_control::{
 
 use crate::smoothed_percentile::Period;
 
-/// Tokens that a bucket keeps: the burst that passes after a pause. The papers
-/// give none; ten are few against any rate that matters.
-const DEPTH: f64 = 10.0;
-
 /// Keeps the percentile of each class at its target by its admission rate.
 #[derive(Clone, Debug)]
 pub struct ResponseTime {
+    name: &'static str,
     parameters: Parameters,
     controllers: Box<[ClassController]>,
 }
@@ -65,6 +75,10 @@ pub(crate) struct Parameters {
     pub(crate) c_i: f64,
     pub(crate) rate_min: f64,
     pub(crate) rate_max: f64,
+    /// [Sandstorm] `INIT_RATE`
+    pub(crate) rate_initial: f64,
+    /// [Sandstorm] `INIT_DEPTH`
+    pub(crate) burst: f64,
 }
 
 impl ResponseTime {
@@ -111,7 +125,7 @@ pub(crate) fn show(controllers: &[ClassController], visit: &mut dyn FnMut(Readin
 
 impl AdmissionLaw for ResponseTime {
     fn name(&self) -> &'static str {
-        "response-time"
+        self.name
     }
 
     fn on_arrival(&mut self, now: Timestamp, arrival: &Arrival, _: &Backlog<'_>) -> Decision {
@@ -187,7 +201,7 @@ mod tests {
     fn a_hundred_late_answers_divide_the_rate_by_1_2() {
         let mut law = law();
         finish(&mut law, 1500, 100, Ending::Completed);
-        assert!((rate(&law) - 5000.0 / 1.2).abs() < 1e-9);
+        assert!((rate(&law) - 100.0 / 1.2).abs() < 1e-9);
     }
 
     #[test]
@@ -195,9 +209,9 @@ mod tests {
         let mut law = law();
         finish(&mut law, 1500, 99, Ending::Completed);
         law.on_tick(at(999), &IDLE);
-        assert_eq!(rate(&law), 5000.0);
+        assert_eq!(rate(&law), 100.0);
         law.on_tick(at(1000), &IDLE);
-        assert!((rate(&law) - 5000.0 / 1.2).abs() < 1e-9);
+        assert!((rate(&law) - 100.0 / 1.2).abs() < 1e-9);
     }
 
     #[test]
@@ -213,7 +227,7 @@ mod tests {
     fn between_half_the_target_and_the_target_the_rate_stays() {
         let mut law = law();
         finish(&mut law, 700, 1000, Ending::Completed);
-        assert_eq!(rate(&law), 5000.0);
+        assert_eq!(rate(&law), 100.0);
     }
 
     #[test]
@@ -222,8 +236,39 @@ mod tests {
         finish(&mut law, 9000, 100_000, Ending::Completed);
         assert_eq!(rate(&law), 0.05);
         let mut law = self::law();
-        finish(&mut law, 1, 100_000, Ending::Completed);
+        // 1.798 in each run: 2726 of them.
+        finish(&mut law, 1, 272_000, Ending::Completed);
+        assert!(rate(&law) < 5000.0);
+        finish(&mut law, 1, 1_000, Ending::Completed);
         assert_eq!(rate(&law), 5000.0);
+    }
+
+    /// [Sandstorm] `INIT_RATE` and `INIT_DEPTH`
+    #[test]
+    fn it_begins_with_a_hundred_a_second_and_one_token() {
+        let mut law = law();
+        assert_eq!(rate(&law), 100.0);
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
+        let mut admits = |millis| law.on_arrival(at(millis), &arrival, &IDLE) == Decision::Admit;
+        let admitted = [0, 0, 9, 11, 1000, 1000, 1009].map(&mut admits);
+        assert_eq!(admitted, [true, false, false, true, true, false, false]);
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let builder = ResponseTime::builder(&classes);
+        let least = tamarisk_control::PerSecond::new(30.0).unwrap();
+        assert_eq!(rate(&builder.rate_max(least).build().unwrap()), 30.0);
+    }
+
+    /// [Welsh01 §3.2]
+    #[test]
+    fn the_variant_of_the_position_paper_halves_the_rate_a_tenth_above_the_target() {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let mut law = ResponseTime::builder(&classes).halving().build().unwrap();
+        assert_eq!(law.name(), "response-time-halving");
+        finish(&mut law, 1090, 1000, Ending::Completed);
+        assert_eq!(rate(&law), 100.0);
+        // 0.7·1.09 + 0.3·1.2 = 1.123
+        finish(&mut law, 1200, 100, Ending::Completed);
+        assert_eq!(rate(&law), 50.0);
     }
 
     #[test]
@@ -248,11 +293,9 @@ mod tests {
         let mut law = law();
         set_rate(&mut law, 2.0);
         let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
-        for _ in 0..10 {
-            assert_eq!(law.on_arrival(at(0), &arrival, &IDLE), Decision::Admit);
-        }
+        assert_eq!(law.on_arrival(at(0), &arrival, &IDLE), Decision::Admit);
         let Decision::Reject(rejection) = law.on_arrival(at(0), &arrival, &IDLE) else {
-            panic!("a bucket of ten tokens admitted eleven")
+            panic!("a bucket of one token admitted two")
         };
         assert_eq!(rejection.reason, Reason::RateExceeded);
         assert_eq!(rejection.retry_after, Some(Duration::from_millis(500)));

@@ -13,9 +13,14 @@
 //! from the instant at which it begins: no one can prepare a name that is mistaken
 //! for somebody else's.
 //!
+//! What a client has just had does not count yet: for a sixth of a target, but of the latest events
+//! of all clients only. The calls of one page come at once, and a page of which some calls are
+//! rejected because of the others is of use to nobody.
+//!
 //! Work is charged as it is admitted, by the mean of its class. Attempts that are
 //! rejected cost nothing: they would let one who retries fall ever further behind.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::Timestamp;
@@ -31,8 +36,12 @@ pub(crate) const MEMORY_TARGETS: u32 = 10;
 /// A shorter target counts as so long, so that there is a memory to speak of.
 const TARGET_MIN: Duration = Duration::from_micros(1);
 
-/// The unit grows once in such a part of the memory, by 1.6 per cent.
+/// The unit grows once in such a part of the memory, by 1.6 per cent; and after so long what
+/// was the latest counts.
 const AGEING_STEPS: u32 = 64;
+
+/// So many events may be the latest: a dozen pages of twenty calls, in 6 KiB.
+const LATEST_MAX: usize = 256;
 
 /// A unit so large is made 1 again, and the cells with it. Of the 24 bits of a
 /// cell this leaves enough to add a thousandth of what is in it.
@@ -49,6 +58,8 @@ pub(crate) const SHARE_MIN: f64 = STANDS_OUT / CELLS as f64;
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     rows: Box<[[f32; CELLS]; 2]>,
+    /// What does not count yet, from the oldest to the newest.
+    latest: VecDeque<Charge>,
     /// What is added for a second of work.
     unit: f64,
     /// What has been added to each row …
@@ -62,11 +73,20 @@ pub(crate) struct Clients {
     counts_until: Timestamp,
 }
 
+/// What a client has had once.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    at: Timestamp,
+    flow: u64,
+    work: f64,
+}
+
 impl Clients {
     /// For a stage whose longest target is `target`.
     pub(crate) fn new(target: Duration) -> Self {
         Self {
             rows: Box::new([[0.0; CELLS]; 2]),
+            latest: VecDeque::with_capacity(LATEST_MAX),
             unit: 1.0,
             total: 0.0,
             events: 0.0,
@@ -100,7 +120,20 @@ impl Clients {
         if now >= self.counts_until {
             return;
         }
+        while let Some(oldest) = self.latest.front()
+            && (self.latest.len() == LATEST_MAX || now.since(oldest.at) >= self.ageing_step())
+        {
+            let Charge { flow, work, .. } = *oldest;
+            self.latest.pop_front();
+            self.add(flow, work);
+        }
         self.age(now);
+        self.latest.push_back(Charge { at: now, flow, work });
+    }
+
+    /// From now on this counts.
+    #[inline]
+    fn add(&mut self, flow: u64, work: f64) {
         let added = work * self.unit;
         self.total += added;
         self.events += self.unit;
@@ -132,6 +165,7 @@ impl Clients {
     #[cold]
     fn begin(&mut self, now: Timestamp) {
         self.rows.iter_mut().for_each(|row| row.fill(0.0));
+        self.latest.clear();
         (self.unit, self.total, self.events) = (1.0, 0.0, 0.0);
         (self.aged, self.salt) = (now, now.as_nanos());
     }
@@ -139,7 +173,7 @@ impl Clients {
     #[inline]
     fn age(&mut self, now: Timestamp) {
         let elapsed = now.since(self.aged);
-        if elapsed >= self.memory / AGEING_STEPS {
+        if elapsed >= self.ageing_step() {
             self.aged = now;
             self.grow_unit(elapsed.as_secs_f64() / self.memory.as_secs_f64());
         }
@@ -156,6 +190,10 @@ impl Clients {
             self.events *= shrink;
             self.unit = 1.0;
         }
+    }
+
+    fn ageing_step(&self) -> Duration {
+        self.memory / AGEING_STEPS
     }
 
     /// Its cell in each row.
@@ -190,6 +228,14 @@ mod tests {
         Timestamp::ZERO + MS * u32::try_from(millis).unwrap()
     }
 
+    /// The share of `flow` once the latest counts.
+    fn share_of(clients: &mut Clients, now: Timestamp, flow: u64) -> f64 {
+        while let Some(Charge { flow, work, .. }) = clients.latest.pop_front() {
+            clients.add(flow, work);
+        }
+        clients.share(now, flow)
+    }
+
     /// As others use it: ten events, each of another client.
     fn charge_others(clients: &mut Clients, now: Timestamp) {
         (100..110).for_each(|flow| clients.charge(now, flow, 0.1));
@@ -199,15 +245,19 @@ mod tests {
     fn without_an_overload_nobody_is_counted() {
         let mut clients = Clients::new(1000 * MS);
         clients.charge(at(1), 7, 1.0);
-        assert_eq!(clients.share(at(1), 7), 0.0);
+        assert_eq!(share_of(&mut clients, at(1), 7), 0.0);
         clients.on_rejection(at(1000));
         charge_others(&mut clients, at(1000));
         clients.charge(at(1000), 7, 1.0);
-        assert_eq!(clients.share(at(1000), 7), 0.5);
-        assert_eq!(clients.share(at(11_000), 7), 0.0, "ten targets after the last rejection");
+        assert_eq!(share_of(&mut clients, at(1000), 7), 0.5);
+        assert_eq!(
+            share_of(&mut clients, at(11_000), 7),
+            0.0,
+            "ten targets after the last rejection"
+        );
         clients.on_rejection(at(20_000));
         charge_others(&mut clients, at(20_000));
-        assert_eq!(clients.share(at(20_000), 7), 0.0, "the next overload");
+        assert_eq!(share_of(&mut clients, at(20_000), 7), 0.0, "the next overload");
     }
 
     #[test]
@@ -219,9 +269,9 @@ mod tests {
                 clients.charge(at(1000), 1, 0.01);
             }
         }
-        let share = clients.share(at(1000), 1);
+        let share = share_of(&mut clients, at(1000), 1);
         assert!((0.047..0.05).contains(&share), "5000 of 105 000, and some more: {share}");
-        let others = (0..100_000).filter(|event| clients.share(at(1000), 2 + event) > 0.0);
+        let others = (0..100_000).filter(|event| share_of(&mut clients, at(1000), 2 + event) > 0.0);
         assert!(others.count() <= 1);
     }
 
@@ -232,11 +282,11 @@ mod tests {
         clients.charge(at(1000), 1, 1.0);
         charge_others(&mut clients, at(11_000));
         // A memory ago: 1 ÷ e of what is charged now.
-        let share = clients.share(at(11_000), 1);
+        let share = share_of(&mut clients, at(11_000), 1);
         assert!((share - 1.0 / (1.0 + std::f64::consts::E)).abs() < 1e-4, "{share}");
         (12..400).for_each(|second| charge_others(&mut clients, at(1000 * second)));
-        assert_eq!(clients.share(at(400_000), 1), 0.0);
-        let share: f64 = (100..110).map(|flow| clients.share(at(400_000), flow)).sum();
+        assert_eq!(share_of(&mut clients, at(400_000), 1), 0.0);
+        let share: f64 = (100..110).map(|flow| share_of(&mut clients, at(400_000), flow)).sum();
         assert!((share - 1.0).abs() < 1e-3, "{share}");
     }
 
@@ -245,8 +295,8 @@ mod tests {
         let mut clients = clients();
         clients.charge(at(1000), 1, 0.1);
         clients.charge(at(1000), 0, 5.0);
-        assert_eq!(clients.share(at(1000), 1), 0.0);
-        assert_eq!(clients.share(at(1000), 0), 0.0);
+        assert_eq!(share_of(&mut clients, at(1000), 1), 0.0);
+        assert_eq!(share_of(&mut clients, at(1000), 0), 0.0);
     }
 
     #[test]
@@ -254,7 +304,7 @@ mod tests {
         let mut clients = clients();
         (0..30).for_each(|_| clients.charge(at(1000), 0, 0.1));
         (0..10).for_each(|_| clients.charge(at(1000), 1, 0.1));
-        assert!((clients.share(at(1000), 1) - 0.25).abs() < 1e-6);
+        assert!((share_of(&mut clients, at(1000), 1) - 0.25).abs() < 1e-6);
     }
 
     #[test]
@@ -262,9 +312,22 @@ mod tests {
         let mut clients = clients();
         charge_others(&mut clients, at(1000));
         clients.charge(at(1000), 1, 1.0);
-        assert_eq!(clients.share(at(0), 1), 0.5);
+        assert_eq!(share_of(&mut clients, at(0), 1), 0.5);
         clients.counts_until = Timestamp::MAX;
         charge_others(&mut clients, Timestamp::from_nanos(u64::MAX - 1));
-        assert_eq!(clients.share(at(1000), 1), 0.0);
+        assert_eq!(share_of(&mut clients, at(1000), 1), 0.0);
+    }
+
+    #[test]
+    fn a_burst_is_judged_by_what_its_client_has_had_before() {
+        let mut clients = clients();
+        charge_others(&mut clients, at(1000));
+        for _ in 0..20 {
+            assert_eq!(clients.share(at(1000), 1), 0.0);
+            clients.charge(at(1000), 1, 0.1);
+        }
+        // A 64th of ten seconds on, the next event makes it count.
+        clients.charge(at(1157), 2, 0.1);
+        assert!(clients.share(at(1157), 1) > 0.6);
     }
 }

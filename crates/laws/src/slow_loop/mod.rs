@@ -2,15 +2,18 @@
 //!
 //! [`PoolSizing`], [`ThroughputBatching`], [`Degradation`] and
 //! [`TerminationThreshold`] are the papers'; [`FixedWorkers`] and its like change
-//! nothing; [`Composition`] makes them take turns; a stage carries all its laws as a
-//! [`Ruling`].
+//! nothing. Those that are named act as printed ([`Independent`]); [`Composition`] makes
+//! laws take turns. A stage carries all its laws as a [`Ruling`].
 
+mod base;
 mod batching;
 mod composition;
 mod degradation;
 mod fixed;
+mod independent;
 mod pool_sizing;
 mod ruling;
+mod slow_laws;
 mod termination_threshold;
 mod throughput;
 
@@ -21,9 +24,11 @@ pub(crate) use degradation::DegradationConstants;
 pub use degradation::{AdmissionWhenSpent, Degradation};
 pub use fixed::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
 pub(crate) use fixed::{FixedBatchConstants, FixedWorkersConstants};
+pub use independent::Independent;
 pub use pool_sizing::PoolSizing;
 pub(crate) use pool_sizing::PoolSizingConstants;
-pub use ruling::{Ruling, SlowLaws};
+pub use ruling::{Ruling, StageLaws};
+pub use slow_laws::SlowLaws;
 pub(crate) use termination_threshold::TerminationThresholdConstants;
 pub use termination_threshold::{
     InvalidTerminationThreshold, TerminationThreshold, TerminationThresholdBuilder,

@@ -35,12 +35,14 @@
 //! **Limits.** The record is found to a fifth: between 14 workers and the best 16
 //! the law sees no difference. Its steps of a second are too slow for a spike. And
 //! an admission law that keeps the queue short keeps this law from ever adding a
-//! worker: see [`Composition`](crate::Composition).
+//! worker [Welsh02 §8.2.1]: see [`Composition`](crate::Composition).
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use tamarisk_control::{Activity, Concurrency, Leeway, Reading, Strain, Timestamp, WorkersLaw};
+use tamarisk_control::{
+    Activity, Concurrency, Leeway, Ratio, Reading, Strain, Timestamp, WorkersLaw,
+};
 
 use super::throughput::Throughput;
 use crate::constants::constants;
@@ -56,13 +58,17 @@ constants! {
         // [Welsh02 §5.4.1]
         /// a longer queue asks for one more
         queued_count: u32 = 100.0 in 0.0..=1e6,
+        // "Once per second by default" [Welsh02 §5.4.1]
+        /// how often it samples
+        interval_seconds: Duration = 1.0 in 0.1..=60.0,
+        // "By some margin (20% by default)" [Welsh02 §5.4.1]
+        /// throughput that differs by more is another; at 1 there is no thrashing
+        margin_ratio: Ratio = 0.2 in 0.0..=1.0,
     }
 }
 
 /// [Welsh02 §5.4.1]
 const IDLE: Duration = Duration::from_secs(5);
-/// "By some margin (20% by default)" [Welsh02 §5.4.1]
-const MARGIN: f64 = 0.2;
 /// "Between 0 and 4 threads by default" [Welsh02 §5.4.1]
 const BACK_OFF_MAX: u32 = 4;
 
@@ -73,6 +79,7 @@ pub struct PoolSizing {
     most: u32,
     size: u32,
     queue_threshold: u32,
+    margin: f64,
     throughput: Throughput,
     record: Option<Record>,
     idle: Idle,
@@ -101,13 +108,23 @@ impl PoolSizing {
     ///
     /// A range whose end lies below its start has one size, its start.
     pub fn new(workers: RangeInclusive<Concurrency>, seed: u64) -> Self {
-        let least = workers.start().get();
+        let constants = PoolSizingConstants {
+            workers_min_count: *workers.start(),
+            workers_max_count: *workers.end(),
+            ..PoolSizingConstants::default()
+        };
+        Self::with(&constants, seed)
+    }
+
+    pub(crate) fn with(constants: &PoolSizingConstants, seed: u64) -> Self {
+        let least = constants.workers_min_count.get();
         Self {
             least,
-            most: workers.end().get().max(least),
+            most: constants.workers_max_count.get().max(least),
             size: least,
-            queue_threshold: PoolSizingConstants::default().queued_count,
-            throughput: Throughput::default(),
+            queue_threshold: constants.queued_count,
+            margin: constants.margin_ratio.get(),
+            throughput: Throughput::every(constants.interval_seconds),
             record: None,
             idle: Idle::default(),
             thrashed: false,
@@ -125,9 +142,9 @@ impl PoolSizing {
     /// Thrashing detection: whether the pool was set back.
     fn compare(&mut self, now: Timestamp, activity: &Activity<'_>, smoothed: f64) -> bool {
         let record = *self.record.get_or_insert(Record { throughput: smoothed, size: self.size });
-        if smoothed > (1.0 + MARGIN) * record.throughput {
+        if smoothed > (1.0 + self.margin) * record.throughput {
             self.record = Some(Record { throughput: smoothed, size: self.size });
-        } else if smoothed < (1.0 - MARGIN) * record.throughput {
+        } else if smoothed < (1.0 - self.margin) * record.throughput {
             let fewer = self.random.up_to(BACK_OFF_MAX);
             self.size = record.size.saturating_sub(fewer).clamp(self.least, self.most);
             self.record = Some(Record { throughput: smoothed, ..record });

@@ -1,128 +1,150 @@
 //! All laws of one stage in one value, for live and simulated stages.
 
-use tamarisk_control::{
-    Activity, AdmissionLaw, BatchLaw, Classes, QualityLaw, TerminationLaw, Timestamp, WorkersLaw,
-};
+use std::time::Duration;
 
-use super::{Composition, Knobs};
-use crate::catalogue::{InvalidKnob, Laws};
+use tamarisk_control::{Activity, AdmissionLaw, ClassId, Classes, PerSecond, Timestamp};
+
+use super::base::Base;
+use super::{Composition, Independent, Knobs, SlowLaws};
+use crate::catalogue::Coordination;
 
 /// Who rules a stage: an admission law alone, or together with slow laws.
-pub enum Ruling {
-    /// The stage stays as it is built.
-    Admission(Box<dyn AdmissionLaw>),
-    /// Laws that take turns.
-    Composed(Box<Composition>),
+pub struct Ruling(Kind);
+
+enum Kind {
+    /// Without slow laws, or with some that take turns.
+    Base(Base),
+    /// With laws of which each acts as if it were alone.
+    Independent(Box<Independent>),
 }
 
-/// The slow laws of a stage; it stays as it is built in what none is for.
+/// The slow laws of a stage, by how they act. Of two for one thing the independent one rules.
 #[derive(Default)]
-pub struct SlowLaws {
-    /// How many workers it has.
-    pub workers: Option<Box<dyn WorkersLaw>>,
-    /// How many events a worker takes at once.
-    pub batch: Option<Box<dyn BatchLaw>>,
-    /// How well events are served.
-    pub quality: Option<Box<dyn QualityLaw>>,
-    /// How long events may run.
-    pub termination: Option<Box<dyn TerminationLaw>>,
+pub struct StageLaws {
+    /// Each as printed, whatever the others do.
+    pub independent: SlowLaws,
+    /// In turns, as a [`Composition`].
+    pub composed: SlowLaws,
 }
 
-impl SlowLaws {
-    /// Those that are chosen by name.
-    ///
-    /// # Errors
-    /// [`InvalidKnob`] if constants do not go together.
-    pub fn named(laws: &Laws, classes: &Classes) -> Result<Self, InvalidKnob> {
-        Ok(Self {
-            workers: laws.workers.as_ref().map(|named| named.make(classes)).transpose()?,
-            batch: laws.batching.as_ref().map(|named| named.make(classes)).transpose()?,
-            quality: laws.quality.as_ref().map(|named| named.make(classes)).transpose()?,
-            termination: laws.termination.as_ref().map(|named| named.make(classes)).transpose()?,
-        })
-    }
-
-    /// These, and where there is none, that of `others`.
-    #[must_use]
-    pub fn or(self, others: Self) -> Self {
-        Self {
-            workers: self.workers.or(others.workers),
-            batch: self.batch.or(others.batch),
-            quality: self.quality.or(others.quality),
-            termination: self.termination.or(others.termination),
+impl StageLaws {
+    /// `laws`, which all act in this way.
+    pub fn coordinated(laws: SlowLaws, coordination: Coordination) -> Self {
+        match coordination {
+            Coordination::Independent => Self { independent: laws, ..Self::default() },
+            Coordination::Composition => Self { composed: laws, ..Self::default() },
         }
     }
 
     /// Together with `admission`, for a stage that begins with such knobs.
     pub fn with(self, admission: Box<dyn AdmissionLaw>, classes: &Classes, knobs: Knobs) -> Ruling {
-        let Self { workers, batch, quality, termination } = self;
-        if workers.is_none() && batch.is_none() && quality.is_none() && termination.is_none() {
-            return Ruling::Admission(admission);
+        let Self { independent, composed } = self;
+        let base = compose(admission, composed.without(&independent), classes, knobs);
+        if independent.is_empty() {
+            return Ruling(Kind::Base(base));
         }
-        let mut composition = Composition::new(classes, admission, knobs);
-        if let Some(law) = workers {
-            composition = composition.workers(law);
-        }
-        if let Some(law) = batch {
-            composition = composition.batch(law);
-        }
-        if let Some(law) = quality {
-            composition = composition.quality(law);
-        }
-        if let Some(law) = termination {
-            composition = composition.termination(law);
-        }
-        Ruling::Composed(Box::new(composition))
+        Ruling(Kind::Independent(Box::new(Independent::new(base, independent, knobs))))
     }
 }
 
+fn compose(
+    admission: Box<dyn AdmissionLaw>,
+    slow: SlowLaws,
+    classes: &Classes,
+    knobs: Knobs,
+) -> Base {
+    if slow.is_empty() {
+        return Base::Admission(admission);
+    }
+    let SlowLaws { workers, batch, quality, termination } = slow;
+    let mut composition = Composition::new(classes, admission, knobs);
+    if let Some(law) = workers {
+        composition = composition.workers(law);
+    }
+    if let Some(law) = batch {
+        composition = composition.batch(law);
+    }
+    if let Some(law) = quality {
+        composition = composition.quality(law);
+    }
+    if let Some(law) = termination {
+        composition = composition.termination(law);
+    }
+    Base::Composed(Box::new(composition))
+}
+
 impl Ruling {
+    /// `law` alone: the stage stays as it is built.
+    pub fn by(law: Box<dyn AdmissionLaw>) -> Self {
+        Self(Kind::Base(Base::Admission(law)))
+    }
+
     /// The law that is asked about each event.
     #[inline]
     pub fn admission(&self) -> &dyn AdmissionLaw {
-        match self {
-            Self::Admission(law) => &**law,
-            Self::Composed(composition) => &**composition,
+        match &self.0 {
+            Kind::Base(base) => base.admission(),
+            Kind::Independent(laws) => &**laws,
         }
     }
 
     /// The same, to be asked.
     #[inline]
     pub fn admission_mut(&mut self) -> &mut dyn AdmissionLaw {
-        match self {
-            Self::Admission(law) => &mut **law,
-            Self::Composed(composition) => &mut **composition,
+        match &mut self.0 {
+            Kind::Base(base) => base.admission_mut(),
+            Kind::Independent(laws) => &mut **laws,
         }
     }
 
     /// For a stage that has nothing which slow laws could set.
     pub fn into_admission(self) -> Box<dyn AdmissionLaw> {
-        match self {
-            Self::Admission(law) => law,
-            Self::Composed(composition) => composition,
+        match self.0 {
+            Kind::Base(base) => base.into_admission(),
+            Kind::Independent(laws) => laws,
         }
     }
 
-    /// The laws that take turns, if there are slow ones.
-    pub fn composition(&self) -> Option<&Composition> {
-        match self {
-            Self::Admission(_) => None,
-            Self::Composed(composition) => Some(composition),
+    /// What slow laws have set last, if there are any.
+    pub fn knobs(&self) -> Option<Knobs> {
+        match &self.0 {
+            Kind::Base(base) => base.composition().map(Composition::knobs),
+            Kind::Independent(laws) => Some(laws.knobs()),
         }
     }
 
     /// A tick of the slow laws: what they have set, if there are any.
     pub fn govern(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Knobs> {
-        match self {
-            Self::Admission(_) => None,
-            Self::Composed(composition) => Some(composition.govern(now, activity)),
+        match &mut self.0 {
+            Kind::Base(base) => base.govern(now, activity),
+            Kind::Independent(laws) => Some(laws.govern(now, activity)),
+        }
+    }
+
+    /// How long an event of `class` may run. None if only its deadline ends it.
+    pub fn limit(&self, class: ClassId) -> Option<Duration> {
+        match &self.0 {
+            Kind::Base(base) => base.limit(class),
+            Kind::Independent(laws) => laws.limit(class),
+        }
+    }
+
+    /// Tells the workers law, if there is one, how many events a second to complete.
+    pub fn set_throughput(&mut self, target: PerSecond) {
+        match &mut self.0 {
+            Kind::Base(base) => base.set_throughput(target),
+            Kind::Independent(laws) => laws.set_throughput(target),
         }
     }
 
     /// What slow laws rule, and their names; what none rules stays as it was built.
     pub fn slow_names(&self) -> Vec<(&'static str, &'static str)> {
         let ruled = ["workers", "batching", "quality", "termination"];
-        let names = self.composition().map(Composition::names);
-        names.map_or(Vec::new(), |names| ruled.into_iter().zip(names).collect())
+        let names = match &self.0 {
+            Kind::Base(base) => base.names(),
+            Kind::Independent(laws) => laws.names(),
+        };
+        let names = ruled.into_iter().zip(names);
+        names.filter_map(|(rules, name)| Some((rules, name?))).collect()
     }
 }

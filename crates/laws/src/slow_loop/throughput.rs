@@ -13,8 +13,9 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 const ALPHA: f64 = 0.5;
 
 /// Completions a second, sample by sample.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Throughput {
+    interval: Duration,
     /// When the interval began, and how many were completed then.
     began: Option<(Timestamp, u64)>,
     smoothed: Option<f64>,
@@ -31,12 +32,23 @@ pub(super) struct Sample {
     pub(super) smoothed: f64,
 }
 
+impl Default for Throughput {
+    fn default() -> Self {
+        Self::every(INTERVAL)
+    }
+}
+
 impl Throughput {
+    /// Sampled so often.
+    pub(super) fn every(interval: Duration) -> Self {
+        Self { interval, began: None, smoothed: None }
+    }
+
     /// The sample, once an interval has passed.
     pub(super) fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Sample> {
         let (began, completed) = *self.began.get_or_insert((now, activity.completed));
         let length = now.since(began);
-        if length < INTERVAL {
+        if length < self.interval {
             return None;
         }
         self.began = Some((now, activity.completed));
@@ -50,7 +62,8 @@ impl Throughput {
 
     /// What was measured speaks of a stage that is no more: measures afresh from now.
     pub(super) fn restart(&mut self, now: Timestamp, activity: &Activity<'_>) {
-        *self = Self { began: Some((now, activity.completed)), smoothed: None };
+        self.began = Some((now, activity.completed));
+        self.smoothed = None;
     }
 
     /// The average; zero before the first interval has passed.

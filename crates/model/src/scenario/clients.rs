@@ -46,6 +46,12 @@ pub(super) static CLIENT: Table = Table {
         .otherwise("all of the first class"),
         key("flows", Form::Whole(1, 1_000_000_000), "flows that the requests belong to")
             .otherwise("1, or those of the trace"),
+        key(
+            "calls",
+            Form::Whole(1, 1000),
+            "requests that come at once, and are of use only together: a page of so many calls",
+        )
+        .default("1"),
         key("greedy", Form::Number(0.0, 1.0), "share of the first flow").otherwise("as the others"),
         key(
             "patience",
@@ -55,6 +61,12 @@ pub(super) static CLIENT: Table = Table {
         .otherwise("unlimited"),
         key("leaves", TIME, "when the client leaves, of which nobody knows before")
             .otherwise("never"),
+        key(
+            "resend",
+            Form::Time,
+            "partly open: a user of `closed` who has had no answer after this time sends another request",
+        )
+        .otherwise("never"),
         key("retry", Form::Table(&RETRY), "whether rejected requests are sent again")
             .otherwise("never"),
     ]],
@@ -122,13 +134,17 @@ pub(super) fn client(
         mix: span(&["mix"]),
         greedy: span(&["greedy"]),
         leaves: span(&["leaves"]),
+        calls: span(&["calls"]),
+        resend: span(&["resend"]),
     };
     let (load, flows) = load(&section, names.classes, files)?;
     let mut client = Client::new(name, entry(&section, stages)?, load);
     client.mix = section.read("mix", |value| mix(value, names))?.unwrap_or_default();
     client.flows = section.read("flows", whole)?.unwrap_or(flows);
     client.greedy = section.read("greedy", values::ratio)?;
+    client.calls = section.read("calls", whole)?.unwrap_or(1);
     client.leaves = section.read("leaves", |value| distribution(value, files))?;
+    client.resend = section.read("resend", values::duration)?;
     client.patience = section.read("patience", values::duration)?;
     client.retry = section.read("retry", |value| retry(value, files))?.unwrap_or_else(Retry::never);
     Ok((client, place))

@@ -1,7 +1,7 @@
 //! The laws of a stage in a scenario file.
 
 use tamarisk_control::{Classes, Strain};
-use tamarisk_laws::catalogue::{Laws, Named};
+use tamarisk_laws::catalogue::{Coordination, Laws, Named};
 use tamarisk_settings::{Fault, Section, laws};
 
 /// The value of `workers` at a stage where no request waits for a worker.
@@ -16,14 +16,17 @@ pub(super) fn laws(section: &Section<'_>, classes: &Classes) -> Result<Laws, Fau
             key != "workers" || !is_number
         })
     })?;
-    if !is_guarded(&laws)
+    if laws.coordination == Coordination::Composition
+        && !is_guarded(&laws)
         && let Some((rules, name)) = first_in_need(&laws, classes)
     {
         let span = section.value(rules).map_or_else(|| section.span(), |value| value.span());
-        let message = format!("nothing tells {name} of overload");
+        let message = format!("nothing tells {name} of overload in a composition");
         let fault =
             Fault::new(span, message, "needs an admission law that rejects, for it acts on that");
-        return Err(fault.help("add for example `admission = \"predict-gate-trim\"`"));
+        return Err(fault.help(
+            "add for example `admission = \"predict-gate-trim\"`, or remove `coordination`",
+        ));
     }
     Ok(laws)
 }

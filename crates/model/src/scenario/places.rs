@@ -47,6 +47,8 @@ pub(super) struct ClientPlace {
     pub(super) mix: Range<usize>,
     pub(super) greedy: Range<usize>,
     pub(super) leaves: Range<usize>,
+    pub(super) calls: Range<usize>,
+    pub(super) resend: Range<usize>,
 }
 
 impl StagePlace {
@@ -139,6 +141,8 @@ impl Places {
                 (place.greedy.clone(), "needs `open = \"100/s\"` and for example `flows = 100`")
             }
             ClientProblem::Leaves(_) => (place.leaves.clone(), "expected a valid duration"),
+            ClientProblem::Calls(_) => (place.calls.clone(), "needs `open = \"10/s\"`"),
+            ClientProblem::Resend => (place.resend.clone(), "needs `closed = 250`"),
             ClientProblem::Unleaving => (place.leaves.clone(), "needs `open = \"100/s\"`"),
             _ => (place.key.clone(), "expected other clients"),
         };

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_control::{Classes, Ratio};
+use tamarisk_control::{Classes, MeasuredFrom, Ratio};
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_settings::table::{Form, LawKind, Table, key};
-use tamarisk_settings::{Fault, Section, Value, values};
+use tamarisk_settings::{Fault, Section, Value, laws::COORDINATION, values};
 
 use super::distributions::{self, KINDS, PARAMETERS, TIME};
 use super::files::Files;
@@ -58,12 +58,25 @@ pub(super) static STAGE: Table = Table {
         LawKind::Batching.key(),
         key("batch_cost", Form::Time, "time that each batch takes besides its events")
             .otherwise("no time"),
+        key(
+            "batch_cost_covers",
+            Form::Whole(1, 1_000_000_000),
+            "events for which a batch pays this once; more pay it again",
+        )
+        .otherwise("all events of the batch"),
         LawKind::Quality.key(),
         key("degradable", Form::Number(0.0, 1.0), "share of the work that falls with quality")
             .default("1"),
         LawKind::Termination.key(),
         key("clean_up", Form::Time, "time that a worker takes after its event was ended")
             .otherwise("no time"),
+        COORDINATION,
+        key(
+            "measured_from",
+            Form::OneOf(&MEASURED_FROM),
+            "where the response times begin that its laws are told",
+        )
+        .default("\"stage\""),
     ]],
 };
 const WORKERS: Form = Form::Either(&[
@@ -71,6 +84,7 @@ const WORKERS: Form = Form::Either(&[
     Form::OneOf(&[UNLIMITED]),
     Form::Law(LawKind::Workers),
 ]);
+const MEASURED_FROM: [&str; 2] = [MeasuredFrom::ALL[0].name(), MeasuredFrom::ALL[1].name()];
 const POSITIVE: Form = Form::Number(0.0, f64::INFINITY);
 const STEPS: Form = Form::Either(&[Form::Time, Form::Table(&STEP), Form::List(&STEP_FORM)]);
 static STEP_FORM: Form = Form::Either(&[Form::Time, Form::Table(&STEP)]);
@@ -220,6 +234,8 @@ pub(super) fn stage(
         routes: section.read("to", routes)?.unwrap_or_default(),
         routes_of: Vec::new(),
         batch_cost: section.read("batch_cost", values::duration)?.unwrap_or_default(),
+        batch_cost_covers: section.read("batch_cost_covers", whole)?.unwrap_or(u32::MAX),
+        measured_from: section.read("measured_from", measured_from)?.unwrap_or_default(),
         degradable: section.read("degradable", values::ratio)?.unwrap_or(Ratio::ONE),
         clean_up: section.read("clean_up", values::duration)?.unwrap_or_default(),
         kinds: Vec::new(),
@@ -289,6 +305,10 @@ fn positive(value: &Value<'_>) -> Result<f64, Fault> {
     }
     let message = format!("{number} cannot be used here");
     Err(Fault::new(value.span(), message, format!("expected {expected}")))
+}
+
+fn measured_from(value: &Value<'_>) -> Result<MeasuredFrom, Fault> {
+    Ok(MeasuredFrom::ALL[values::one_of(value, "start of response times", &MEASURED_FROM)?])
 }
 
 fn discipline(value: &Value<'_>) -> Result<Discipline, Fault> {

@@ -94,7 +94,7 @@ mod plan;
 mod report;
 mod run;
 
-pub use plan::client::{Client, Heed, Load, Retry, TraceArrival};
+pub use plan::client::{Client, Heed, Load, Retry, TraceArrival, UNANSWERED_MAX};
 pub use plan::distribution::{Distribution, ERLANG_STAGES_MAX, InvalidDistribution};
 pub use plan::invalid::{ClientProblem, InvalidScenario, ResourceProblem, StageProblem};
 pub use plan::profile::{InvalidProfile, Profile};
@@ -108,7 +108,7 @@ pub use report::{
     StageClassReport, StageReport,
 };
 pub use run::Run;
-pub use run::ledger::FlowCounts;
+pub use run::ledger::{FlowCounts, PageCounts};
 pub use run::ruling::Governor;
 pub use run::simulation::{Simulation, UnknownStage, UnsuitableLaws};
 pub use run::tally::Counts;

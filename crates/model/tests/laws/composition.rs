@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tamarisk_control::{Classes, Concurrency, Ratio};
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::catalogue::{Coordination, Laws};
 use tamarisk_laws::{
     Degradation, Knobs, Open, PoolSizing, PredictGateTrim, TerminationThreshold, ThroughputBatching,
 };
@@ -38,6 +38,7 @@ fn unending() -> Laws {
         .and_then(|laws| laws.batching("throughput-batching", &[]))
         .and_then(|laws| laws.quality("degradation", &[("quality_least_ratio", 0.25)]))
         .unwrap()
+        .coordination(Coordination::Composition)
 }
 
 fn composed() -> Laws {

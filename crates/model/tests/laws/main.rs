@@ -13,6 +13,7 @@ mod multiclass;
 mod new_targets;
 mod practice;
 mod records;
+mod response_time;
 mod side_by_side;
 mod situations;
 mod slow_laws;

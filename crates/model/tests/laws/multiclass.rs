@@ -2,10 +2,10 @@
 //! behind one first-come-first-served resource, with and without differentiation.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Concurrency, Decision, Finished, PlaceLimits, Reading,
-    Timestamp,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Concurrency, Decision, Finished, PerSecond,
+    PlaceLimits, Reading, Timestamp,
 };
-use tamarisk_laws::{Multiclass, ResponseTime};
+use tamarisk_laws::{Multiclass, MulticlassBuilder, ResponseTime, ResponseTimeBuilder};
 use tamarisk_model::sim::Outcome;
 
 use super::records::Record;
@@ -59,14 +59,21 @@ fn rejected(law: impl AdmissionLaw + 'static, situation: &Situation, seed: u64) 
     (of_class(0), of_class(1))
 }
 
+/// With rates as after a long calm: those that it begins with would hold both classes back.
+fn wound_up(classes: &Classes) -> ResponseTimeBuilder<'_> {
+    let greatest = PerSecond::new(5000.0).unwrap();
+    ResponseTime::builder(classes).rate_initial(greatest).burst(10.0)
+}
+
 #[test]
 fn the_lower_class_pays_first() {
     let situation = situation();
     let classes = situation.classes();
     for seed in [1, 2, 3] {
-        let (high, low) = rejected(ResponseTime::new(classes), &situation, seed);
+        let (high, low) = rejected(wound_up(classes).build().unwrap(), &situation, seed);
         assert!(high > 0.1, "seed {seed}: {high:.2} of the high class, {low:.2} of the low");
-        let (high, low) = rejected(Multiclass::new(classes), &situation, seed);
+        let multiclass = MulticlassBuilder::new(wound_up(classes)).build().unwrap();
+        let (high, low) = rejected(multiclass, &situation, seed);
         assert!(
             high < 0.02 && low > 0.7,
             "seed {seed}: {high:.2} of the high class, {low:.2} of the low"

@@ -258,13 +258,16 @@ fn clients() -> impl Strategy<Value = Client> {
     ];
     let retry = (0u32..4, distributions(), 1.0f64..3.0)
         .prop_map(|(attempts, pause, growth)| Retry::backoff(attempts, pause, growth));
-    (load, retry, 0.0f64..=1.0, 1u32..5, prop::option::of(10u32..500)).prop_map(
-        |(load, retry, share, flows, patience)| {
-            let client = Client::new("", "0", load)
+    let times = || prop::option::of(10u32..500);
+    (load, retry, 0.0f64..=1.0, 1u32..5, times(), times()).prop_map(
+        |(load, retry, share, flows, patience, resend)| {
+            let resend = resend.filter(|_| matches!(load, Load::Closed { .. }));
+            let mut client = Client::new("", "0", load)
                 .class("gold", share)
                 .class("lead", 1.0 - share)
                 .flows(flows)
                 .retry(retry);
+            client.resend = resend.map(|after| after * MS);
             match patience {
                 Some(patience) => client.patience(patience * MS),
                 None => client,

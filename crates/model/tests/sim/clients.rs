@@ -71,6 +71,48 @@ fn gaps_of_one_length_follow_the_rate_exactly() {
     assert_eq!(at, expected);
 }
 
+/// Users who think for a second, served for so long, who send again after a second.
+fn partly_open(users: u32, workers: u32, service: Duration, seconds: u32) -> Scenario {
+    let think = Distribution::Constant(SECOND);
+    let crowd = Client::new("users", "work", Load::users(users, think));
+    Scenario::new(one_class(), seconds * SECOND)
+        .stage(Stage::new("work", workers, Distribution::Constant(service)))
+        .client(crowd.resend(SECOND))
+}
+
+#[test]
+fn a_user_whose_answer_is_late_sends_again_and_again() {
+    // Nobody is answered in time: one request a second, and all of them are inside.
+    let scenario = partly_open(1, 100, 60 * SECOND, 30);
+    let offers = offers(&scenario, 1);
+    assert_eq!(offers.len(), 30);
+    assert!(offers.windows(2).all(|pair| pair[1].0 - pair[0].0 == 1_000_000_000));
+    let report = Simulation::new(&scenario).unwrap().start(1).finish();
+    assert_eq!(report.classes[0].inside.1, 30);
+}
+
+#[test]
+fn the_answer_to_the_newest_request_counts_and_later_ones_change_nothing() {
+    // Served in 1.5 s by many: the second request goes out at 1 s, the answer to the first
+    // comes at 1.5 s, that to the second would come at 2.5 s, after the third at 2 s.
+    let offers = offers(&partly_open(1, 100, 1500 * MS, 20), 1);
+    assert_eq!(offers.len(), 20);
+}
+
+#[test]
+fn while_answers_come_in_time_partly_open_users_are_closed_ones() {
+    let partly = partly_open(20, 4, 20 * MS, 30);
+    let mut closed = partly.clone();
+    closed.clients[0].resend = None;
+    assert_eq!(offers(&partly, 3), offers(&closed, 3));
+}
+
+#[test]
+fn a_user_without_any_answer_stops_at_a_hundred() {
+    let offers = offers(&partly_open(2, 1, 1000 * SECOND, 500), 1);
+    assert_eq!(offers.len(), 200);
+}
+
 #[test]
 fn users_come_and_go_as_they_are_told() {
     let users = vec![(Duration::ZERO, 3), (10 * SECOND, 100), (20 * SECOND, 5)];
@@ -233,4 +275,57 @@ fn each_flow_has_its_accounts() {
     assert!(Report::fairness(many) > 0.98, "{many:?}");
     // Ten of 1 and one of 10: (20)² ÷ (11·(10 + 100)) = 0.33.
     assert!((Report::fairness(&report.flows) - 0.33).abs() < 0.03);
+}
+
+#[test]
+fn a_page_is_of_use_only_with_all_of_its_calls() {
+    // One arrival of twenty is rejected.
+    #[derive(Default)]
+    struct OneOfTwenty(u64);
+    impl AdmissionLaw for OneOfTwenty {
+        fn name(&self) -> &'static str {
+            "one-of-twenty"
+        }
+
+        fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+            self.0 += 1;
+            if self.0.is_multiple_of(20) {
+                return Decision::Reject(Rejection::new(Reason::RateExceeded));
+            }
+            Decision::Admit
+        }
+    }
+    let pages = |calls, retry: Retry| {
+        let mut client = Client::poisson("reader", "work", 5.0).calls(calls).retry(retry);
+        client.flows = 7;
+        let scenario = Scenario::new(one_class(), 100 * SECOND).stage(idle_stage()).client(client);
+        let simulation = Simulation::new(&scenario).unwrap();
+        let law = Box::new(OneOfTwenty::default());
+        let report = simulation.start(1).law("work", law).unwrap().finish();
+        let class = &report.classes[0];
+        let first_attempts = class.counts.offered - class.retried;
+        assert!(first_attempts / u64::from(calls) - class.pages.ended <= 1, "all but the last");
+        class.pages.in_time_share()
+    };
+    // Every other page of ten calls is broken, every page of twenty, and none that asks again.
+    assert!((pages(10, Retry::never()) - 0.5).abs() < 0.005);
+    assert!(pages(20, Retry::never()) < 0.005);
+    let again = Retry::backoff(3, Distribution::Constant(MS), 1.0);
+    assert!(pages(20, again) > 0.995);
+}
+
+#[test]
+fn a_page_is_late_if_its_last_call_is() {
+    // One worker, 20 ms a call, target 100 ms: pages of 5 calls are in time, of 6 they are not.
+    let in_time = |calls| {
+        let service = Distribution::Constant(20 * MS);
+        let client = Client::poisson("reader", "work", 0.1).calls(calls);
+        let target = Target::p90(100 * MS).unwrap();
+        let scenario = Scenario::new(Classes::single(target), 1000 * SECOND)
+            .stage(Stage::new("work", 1, service))
+            .client(client);
+        Simulation::new(&scenario).unwrap().run(1).classes[0].pages.in_time_share()
+    };
+    assert!(in_time(5) > 0.97, "{}", in_time(5));
+    assert_eq!(in_time(6), 0.0);
 }

@@ -151,6 +151,10 @@ fn the_client_that_is_wrong_is_named() {
         "client \"crowd\": retry growth 0.5 is invalid; use a finite number of at least 1",
     );
     check(
+        |scenario| scenario.clients[0].resend = Some(SECOND),
+        "client \"crowd\": only a closed load sends again when an answer is late, after more than 0s",
+    );
+    check(
         |scenario| scenario.clients[0].flows = 0,
         "client \"crowd\": 0 flows; use at least 1, and about a million in all",
     );

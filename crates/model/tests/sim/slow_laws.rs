@@ -2,7 +2,7 @@
 
 use tamarisk_control::{ClassId, Ratio, Timestamp};
 use tamarisk_laws::Knobs;
-use tamarisk_laws::catalogue::Laws;
+use tamarisk_laws::catalogue::{Coordination, Laws};
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Load, Outcome, Resource, Seen, Speed, Stage, Step,
     TraceArrival, TraceWriter, Watch, What,
@@ -76,6 +76,12 @@ fn guarded() -> Laws {
     Laws::new().admission("predict-gate-trim", &[]).unwrap()
 }
 
+/// The same, for slow laws that take turns: it keeps the queue short and answers in time, so that
+/// none of them acts on its own.
+fn in_turns() -> Laws {
+    guarded().coordination(Coordination::Composition)
+}
+
 #[test]
 fn thread_pool_sizing_finds_its_number() {
     // Sixteen do 800/s together; beyond, each one more is one too many: sixty-four do 200/s.
@@ -85,7 +91,7 @@ fn thread_pool_sizing_finds_its_number() {
         overload(stage, 2000.0, 120 * SECOND)
     };
     let sizes = [("workers_min_count", 2.0), ("workers_max_count", 64.0)];
-    let laws = guarded().workers("pool-sizing", &sizes).unwrap();
+    let laws = in_turns().workers("pool-sizing", &sizes).unwrap();
     let mut found = Vec::new();
     for seed in 1..=5 {
         let (course, report) = run(&scenario(2), &laws, seed);
@@ -111,7 +117,7 @@ fn batching_finds_the_least_batch_that_keeps_the_throughput() {
     let classes = Classes::single(Target::p90(2 * SECOND).unwrap());
     let stage = Stage::new("work", 1, Distribution::Constant(MS)).batch_cost(10 * MS);
     let scenario = Scenario { classes, ..overload(stage, 2000.0, 120 * SECOND) };
-    let laws = guarded().batching("throughput-batching", &[("batch_events_max_count", 500.0)]);
+    let laws = in_turns().batching("throughput-batching", &[("batch_events_max_count", 500.0)]);
     let (course, report) = run(&scenario, &laws.unwrap(), 1);
     assert_eq!(course.knobs(0).batch.get(), 500);
     let batch = course.knobs(120).batch.get();
@@ -130,7 +136,7 @@ fn degradation_holds_the_percentile_so_that_the_door_need_not_close() {
     let stage = Stage::new("work", 4, exponential(20 * MS));
     let scenario = overload(stage, 400.0, 120 * SECOND).warm_up(20 * SECOND);
     let least = [("quality_least_ratio", 0.2)];
-    let laws = guarded().quality("degradation", &least).unwrap();
+    let laws = in_turns().quality("degradation", &least).unwrap();
     let (course, degraded) = run(&scenario, &laws, 1);
     let (_, rejected) = run(&scenario, &guarded(), 1);
     let (class, otherwise) = (&degraded.classes[0], &rejected.classes[0]);
@@ -149,7 +155,7 @@ fn the_share_of_the_work_that_does_not_degrade_is_always_done() {
         let stage = Stage::new("work", 1, Distribution::Constant(100 * MS));
         let stage = stage.degradable(Ratio::new(degradable).unwrap());
         let scenario = overload(stage, 40.0, 60 * SECOND);
-        let laws = guarded().quality("degradation", &[("quality_least_ratio", 0.0)]).unwrap();
+        let laws = in_turns().quality("degradation", &[("quality_least_ratio", 0.0)]).unwrap();
         run(&scenario, &laws, 1).0.completed_per_second(40, 60)
     };
     // At most 1 ÷ (0.1·0.5) a second with a half of it, however low the quality.

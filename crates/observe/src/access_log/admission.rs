@@ -54,6 +54,11 @@ impl Admission {
         (self.outcome, self.reason) = (Some(outcome), Some(reason));
     }
 
+    /// Its rejection stands, but the overflow of the stage has answered it, after so long.
+    pub fn overflowed(&mut self, upstream: Duration) {
+        (self.outcome, self.upstream) = (Some("overflowed"), Some(upstream));
+    }
+
     /// It has been so long in the queue.
     pub fn queued(&mut self, queued: Duration) {
         self.queued = Some(queued);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::access_log::Log;
+use crate::profile::ProfileLog;
 use http::StatusCode;
 use tamarisk_server::{Drain, Rejected, Server};
 use tamarisk_stage::{Gate, StageObservation};
@@ -14,6 +15,7 @@ pub struct Board {
     stages: Vec<Observe>,
     gates: Vec<Gate>,
     counters: Vec<Counter>,
+    profile: Option<ProfileLog>,
     rejections: Option<Rejections>,
     token: Option<Token>,
     server: Option<Server>,
@@ -68,7 +70,7 @@ const HANDSHAKES: [(&str, &str, Count); 2] = [
     ),
 ];
 
-type Observe = Box<dyn Fn() -> StageObservation + Send + Sync>;
+type Observe = Box<dyn Fn() -> Vec<StageObservation> + Send + Sync>;
 
 impl Default for Board {
     fn default() -> Self {
@@ -83,6 +85,7 @@ impl Board {
             stages: Vec::new(),
             gates: Vec::new(),
             counters: Vec::new(),
+            profile: None,
             rejections: None,
             token: None,
             server: None,
@@ -94,7 +97,16 @@ impl Board {
 
     /// Shows a stage of any kind, which `observe` looks at.
     #[must_use]
-    pub fn stage(mut self, observe: impl Fn() -> StageObservation + Send + Sync + 'static) -> Self {
+    pub fn stage(self, observe: impl Fn() -> StageObservation + Send + Sync + 'static) -> Self {
+        self.stages(move || vec![observe()])
+    }
+
+    /// Shows stages that come and go.
+    #[must_use]
+    pub fn stages(
+        mut self,
+        observe: impl Fn() -> Vec<StageObservation> + Send + Sync + 'static,
+    ) -> Self {
         self.stages.push(Box::new(observe));
         self
     }
@@ -126,6 +138,13 @@ impl Board {
         let log = log.clone();
         let help = "Lines of the access log that could not be written.";
         self.counter("log_lines_lost", help, move || log.lost())
+    }
+
+    /// Shows the log of the profiler, which whoever has the token may switch.
+    #[must_use]
+    pub fn profile_log(mut self, log: &ProfileLog) -> Self {
+        self.profile = Some(log.clone());
+        self
     }
 
     /// Shows these rejections, one by one.
@@ -191,8 +210,14 @@ impl Board {
         self
     }
 
-    pub(super) fn observe(&self) -> Vec<StageObservation> {
-        self.stages.iter().map(|observe| observe()).collect()
+    /// All stages at this instant.
+    pub fn observe(&self) -> Vec<StageObservation> {
+        self.stages.iter().flat_map(|observe| observe()).collect()
+    }
+
+    /// The log of the profiler, if there is one.
+    pub(super) fn profile(&self) -> Option<&ProfileLog> {
+        self.profile.as_ref()
     }
 
     pub(super) fn counters(&self) -> &[Counter] {

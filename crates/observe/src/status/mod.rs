@@ -6,6 +6,8 @@
 //! | `/` | a page that refreshes itself |
 //! | `/status` | JSON |
 //! | `/history` | the last ten minutes of each stage as JSON, a sample a second |
+//! | `/graph.svg`, `/graph.dot` | the stages and what crosses between them, drawn or for Graphviz |
+//! | `/profile` | the log of the profiler as JSON: where it is, and whether it is on; PUT switches it |
 //! | `/rejections` | the last hundred rejections as JSON |
 //! | `/metrics` | Prometheus text |
 //! | `/targets` | the targets as JSON; PUT and PATCH change them |
@@ -20,9 +22,9 @@ mod history;
 mod host;
 mod json;
 mod port;
-mod process;
+pub(crate) mod process;
 mod prometheus;
-mod promise;
+pub(crate) mod promise;
 mod rejections;
 mod response;
 mod targets;

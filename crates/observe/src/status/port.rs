@@ -17,6 +17,7 @@ use super::board::Board;
 use super::history::{self, History};
 use super::response::{content, text};
 use super::{change, host, json, prometheus};
+use crate::profile::diagram;
 
 const PAGE: &str = include_str!("page.html");
 
@@ -71,6 +72,9 @@ async fn answer(
     if request.uri().path() == "/targets" {
         return change::targets(board, request).await;
     }
+    if request.uri().path() == "/profile" {
+        return change::profile(board, request).await;
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "405: use GET or HEAD\n");
         answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -81,6 +85,8 @@ async fn answer(
         "/" => content(ok, "text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes())),
         "/status" => content(ok, "application/json", json::render(board, history).into()),
         "/history" => content(ok, "application/json", history.render().into()),
+        "/graph.svg" => content(ok, "image/svg+xml", diagram(&board.observe()).to_svg().into()),
+        "/graph.dot" => content(ok, "text/vnd.graphviz", diagram(&board.observe()).to_dot().into()),
         "/rejections" => content(ok, "application/json", json::render_rejections(board).into()),
         "/metrics" => content(
             ok,
@@ -91,7 +97,8 @@ async fn answer(
         "/health" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n"),
         _ => text(
             StatusCode::NOT_FOUND,
-            "404: known paths are /, /status, /history, /rejections, /metrics, /targets and /health\n",
+            "404: known paths are /, /status, /history, /graph.svg, /graph.dot, /rejections, /metrics, /targets, /profile \
+             and /health\n",
         ),
     }
 }

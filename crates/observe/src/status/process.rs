@@ -7,16 +7,16 @@ use rustix::process::{Resource, getrlimit};
 
 /// What the system knows of this process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Process {
-    pub(super) cpu_seconds: f64,
-    pub(super) threads: u64,
+pub(crate) struct Process {
+    pub(crate) cpu_seconds: f64,
+    pub(crate) threads: u64,
     /// Since the Unix epoch, if the time of the boot is known.
-    pub(super) started_seconds: Option<f64>,
-    pub(super) virtual_bytes: u64,
-    pub(super) resident_bytes: u64,
-    pub(super) open_files: Option<u64>,
+    pub(crate) started_seconds: Option<f64>,
+    pub(crate) virtual_bytes: u64,
+    pub(crate) resident_bytes: u64,
+    pub(crate) open_files: Option<u64>,
     /// `None` if there is no limit.
-    pub(super) open_files_max: Option<u64>,
+    pub(crate) open_files_max: Option<u64>,
 }
 
 /// The units of `/proc/self/stat`.
@@ -28,7 +28,7 @@ struct Units {
 
 impl Process {
     /// This process now.
-    pub(super) fn read() -> Option<Self> {
+    pub(crate) fn read() -> Option<Self> {
         let units = Units {
             ticks_per_second: rustix::param::clock_ticks_per_second(),
             page_bytes: rustix::param::page_size() as u64,

@@ -7,16 +7,16 @@ use tamarisk_stage::{ClassObservation, StageObservation};
 
 /// The target of one class, and the response time that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Promise {
-    pub(super) percentile: Ratio,
-    pub(super) target: Duration,
+pub(crate) struct Promise {
+    pub(crate) percentile: Ratio,
+    pub(crate) target: Duration,
     /// The response time at that percentile in the last seconds, if there were any.
-    pub(super) seen: Option<Duration>,
+    pub(crate) seen: Option<Duration>,
 }
 
 impl Promise {
     /// That of the class which is the farthest beyond its target, or the closest to it.
-    pub(super) fn of(stage: &StageObservation) -> Option<Self> {
+    pub(crate) fn of(stage: &StageObservation) -> Option<Self> {
         let promises = stage.classes.iter().map(Self::of_class);
         promises.max_by(|one, other| one.strain().total_cmp(&other.strain()))
     }
@@ -27,7 +27,7 @@ impl Promise {
     }
 
     /// The response time as a multiple of its target.
-    pub(super) fn strain(&self) -> f64 {
+    pub(crate) fn strain(&self) -> f64 {
         let seen = self.seen.unwrap_or_default().as_secs_f64();
         seen / self.target.as_secs_f64().max(1e-9)
     }

@@ -102,6 +102,7 @@ impl Passed {
             authority: &HeaderValue::from_static("upstream:3000"),
             id: &id,
             quality: None,
+            overflows: false,
         };
         let mut out = Vec::new();
         let wish = writer.write_head(&mut out, request, body);

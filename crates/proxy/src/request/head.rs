@@ -30,7 +30,12 @@ pub(crate) struct HeadWriter<'a> {
     pub(crate) id: &'a RequestId,
     /// How well the request is to be served, if the upstream is to know.
     pub(crate) quality: Option<Ratio>,
+    /// The gate of another upstream has rejected the request.
+    pub(crate) overflows: bool,
 }
+
+/// The field of a request that comes from an overflowing upstream.
+pub(crate) const OVERFLOW: &str = "x-overflow";
 
 impl HeadWriter<'_> {
     /// Appends the head of `request` to `out`, to be followed by `body`.
@@ -83,6 +88,9 @@ impl HeadWriter<'_> {
             // Writing to a vector does not fail.
             let _ = write!(out, "x-quality: {:.2}\r\n", quality.get());
         }
+        if self.overflows {
+            out.extend_from_slice(b"x-overflow: 1\r\n");
+        }
         write_length(out, request, body);
         let wish = wish(request, &named, body);
         write_connection(out, headers, wish.as_ref());
@@ -111,7 +119,12 @@ pub(crate) fn imitates_ours(name: &str) -> bool {
         || meant.starts_with("x-forwarded-")
         || matches!(
             &*meant,
-            "content-length" | "forwarded" | "x-quality" | "x-real-ip" | "x-request-id"
+            "content-length"
+                | "forwarded"
+                | "x-overflow"
+                | "x-quality"
+                | "x-real-ip"
+                | "x-request-id"
         )
 }
 

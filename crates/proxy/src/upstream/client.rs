@@ -36,6 +36,8 @@ pub(crate) struct UpstreamClient {
     stage: Arc<str>,
     classes: Vec<Arc<str>>,
     pool: Pool,
+    /// The client of the upstream's overflow that was used last.
+    overflow: Mutex<Option<Arc<Self>>>,
 }
 
 /// A request that is ready to be sent.
@@ -62,13 +64,28 @@ impl UpstreamClient {
         let stage = upstream.gate.name().into();
         let classes = upstream.gate.classes();
         let classes = classes.iter().map(|(_, class)| class.name.as_str().into()).collect();
-        Self { upstream, abandoned, stage, classes, pool: Pool::default() }
+        let (pool, overflow) = (Pool::default(), Mutex::default());
+        Self { upstream, abandoned, stage, classes, pool, overflow }
     }
 
     /// What a request of this class on this `route` is called.
     pub(crate) fn names(&self, route: Arc<str>, class: ClassId) -> Names {
         let class = Arc::clone(&self.classes[class.index()]);
         Names { route, class, stage: Arc::clone(&self.stage) }
+    }
+
+    /// This core's client of the overflow that the upstream has now.
+    pub(crate) fn overflow(&self) -> Option<Arc<Self>> {
+        let upstream = self.upstream.overflow();
+        let mut known = self.overflow.lock();
+        let is_known = match (&*known, &upstream) {
+            (Some(known), Some(upstream)) => Arc::ptr_eq(&known.upstream, upstream),
+            (known, upstream) => known.is_none() && upstream.is_none(),
+        };
+        if !is_known {
+            *known = upstream.map(|upstream| Arc::new(Self::new(upstream, self.abandoned.clone())));
+        }
+        known.clone()
     }
 
     /// Why a request has failed, for whoever looks at the stage.
@@ -92,7 +109,8 @@ impl UpstreamClient {
         request: Outgoing<'_>,
     ) -> Result<Answered, ProxyError> {
         let Outgoing { head, id, body, permit } = request;
-        let Upstream { host_header, authority, answer_time, gate, .. } = &*self.upstream;
+        let Upstream { host_header, authority, answer_time, gate, takes_overflow, .. } =
+            &*self.upstream;
         let left = permit.deadline().map(|deadline| deadline.since(gate.clock().now()));
         let (mut time, over) = match left {
             Some(left) if left < *answer_time => (left, ProxyError::Overdue),
@@ -109,7 +127,8 @@ impl UpstreamClient {
             }
             Err(error)
         };
-        let writer = HeadWriter { from, host_header, authority, id, quality };
+        let overflows = *takes_overflow;
+        let writer = HeadWriter { from, host_header, authority, id, quality, overflows };
         let to_head = head.method == Method::HEAD;
         let can_repeat = can_repeat(&head.method, length);
         let (mut connection, kept) = match self.pool.take() {
@@ -151,6 +170,7 @@ impl UpstreamClient {
 
     pub(crate) fn sweep(&self) {
         self.pool.sweep();
+        self.overflow.lock().iter().for_each(|overflow| overflow.sweep());
     }
 
     /// Connects, at the expense of the `time` that there is for the answer.

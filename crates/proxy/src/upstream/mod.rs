@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::HeaderValue;
+use parking_lot::RwLock;
 use tamarisk_control::{ClassId, Ratio};
 use tamarisk_stage::{Gate, GatePermit};
 
@@ -44,6 +45,9 @@ pub struct Upstream {
     pub(crate) kind_times: Arc<KindTimes>,
     /// By class, requests whose own time was over when they came.
     came_overdue: Arc<[AtomicU64]>,
+    /// Where requests go that the gate rejects.
+    overflow: Arc<RwLock<Option<Arc<Self>>>>,
+    pub(crate) takes_overflow: bool,
 }
 
 impl Upstream {
@@ -65,6 +69,8 @@ impl Upstream {
             tells_quality: Arc::default(),
             connectivity: Arc::default(),
             kind_times: Arc::default(),
+            overflow: Arc::default(),
+            takes_overflow: false,
         }
     }
 
@@ -110,6 +116,24 @@ impl Upstream {
         self
     }
 
+    /// It is the overflow of another upstream: its requests carry `X-Overflow`, by which a proxy
+    /// knows that they have been sent elsewhere already.
+    #[must_use]
+    pub fn takes_overflow(mut self) -> Self {
+        self.takes_overflow = true;
+        self
+    }
+
+    /// Where requests go that the gate rejects, if anywhere.
+    pub fn overflow(&self) -> Option<Arc<Self>> {
+        self.overflow.read().clone()
+    }
+
+    /// From now on requests that the gate rejects go to `overflow`, or nowhere. Those under way go on.
+    pub fn set_overflow(&self, overflow: Option<Arc<Self>>) {
+        *self.overflow.write() = overflow;
+    }
+
     /// From now on requests say, or no longer say, which quality is wanted.
     pub fn tell_quality(&self, tells: bool) {
         self.tells_quality.store(tells, Ordering::Relaxed);
@@ -144,5 +168,11 @@ impl Upstream {
     /// The gate before it.
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// The gate before it, and the one before its overflow.
+    pub fn gates(&self) -> impl Iterator<Item = Gate> + use<> {
+        let overflow = self.overflow().map(|overflow| overflow.gate.clone());
+        std::iter::once(self.gate.clone()).chain(overflow)
     }
 }

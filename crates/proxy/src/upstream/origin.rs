@@ -80,6 +80,11 @@ impl Origin {
         &self.host
     }
 
+    /// Whether both are the same host and port, however they are written.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        self.host.eq_ignore_ascii_case(&other.host) && self.port == other.port
+    }
+
     /// Whether its host has an address at present.
     ///
     /// # Errors

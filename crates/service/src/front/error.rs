@@ -1,5 +1,6 @@
 //! Why a service cannot be served.
 
+use tamarisk_observe::profile::ProfileError;
 use tamarisk_observe::status::InvalidToken;
 use tamarisk_server::ListenError;
 use tamarisk_stage::BuildError;
@@ -14,6 +15,9 @@ pub enum FrontError {
     /// Changes cannot be allowed to whoever has the token.
     #[error(transparent)]
     Token(#[from] InvalidToken),
+    /// The profile cannot be written.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
     /// The stage for TLS handshakes cannot be made.
     #[error(transparent)]
     Handshakes(#[from] BuildError),

@@ -30,7 +30,7 @@ use self::status_port::{ShownStatus, StatusPort};
 /// Sockets that listen, where nobody is served yet.
 pub struct Front {
     listeners: Listeners,
-    status: Option<StatusPort>,
+    status: StatusPort,
     server: Server,
     handshakes: Option<Handshakes>,
 }
@@ -44,7 +44,7 @@ pub struct RunningFront {
     handshakes: Option<Handshakes>,
     drain: DrainTrigger,
     served: JoinHandle<usize>,
-    status: Option<ShownStatus>,
+    status: ShownStatus,
 }
 
 impl Front {
@@ -82,7 +82,7 @@ impl Front {
     /// what `show` adds to its board.
     ///
     /// # Errors
-    /// [`FrontError::Listen`]: the system gives no threads.
+    /// [`FrontError::Listen`] or [`FrontError::Profile`]: the system gives no threads.
     pub fn serve<F>(
         self,
         show: impl Fn(Board) -> Board + Send + Sync + 'static,
@@ -101,7 +101,7 @@ impl Front {
         };
         let cores = Cores::start(listeners, on_core)?;
         let served = tokio::task::spawn_blocking(move || cores.join().into_iter().sum());
-        let status = status.map(|port| port.show(&server, handshakes.as_ref(), &drain, show));
+        let status = status.show(&server, handshakes.as_ref(), &drain, show)?;
         Ok(RunningFront { local_addr, kept, server, handshakes, drain: trigger, served, status })
     }
 }
@@ -114,7 +114,7 @@ impl RunningFront {
 
     /// Where the status is shown.
     pub fn status_addr(&self) -> Option<SocketAddr> {
-        self.status.as_ref().map(ShownStatus::address)
+        self.status.address()
     }
 
     /// The sockets that listen, for another process to [inherit](Listeners::inherited): who has
@@ -141,7 +141,7 @@ impl RunningFront {
 
     /// Shows the stages that there are now.
     pub fn renew_status(&self) {
-        self.status.iter().for_each(ShownStatus::renew);
+        self.status.renew();
     }
 
     /// Takes no new connections, and lets requests finish within `timeout`; how many connections

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
 use tamarisk_control::Target;
+use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_proxy::Scheme;
 use tamarisk_server::Server;
@@ -24,6 +25,8 @@ pub struct FrontOptions {
     /// Host names that the status port answers to, besides addresses, `localhost` and the name of
     /// the machine.
     pub status_hosts: Vec<String>,
+    /// Where the profiler writes, if anywhere.
+    pub profile: Option<ProfileOptions>,
     /// How many threads serve, each with a runtime of its own.
     pub cores: NonZeroUsize,
     /// How connections are served.
@@ -42,6 +45,7 @@ impl FrontOptions {
             status: None,
             status_token: None,
             status_hosts: Vec::new(),
+            profile: None,
             cores: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             server: Server::default(),
             tls: None,
@@ -61,6 +65,7 @@ impl FrontOptions {
             ("status", self.status == new.status),
             ("status_token", self.status_token == new.status_token),
             ("status_hosts", self.status_hosts == new.status_hosts),
+            ("profile", self.profile == new.profile),
             ("cores", self.cores == new.cores),
             ("limits", self.server.is_like(&new.server)),
         ];

@@ -6,6 +6,7 @@ use tamarisk_settings::table::{Form, Key, key};
 use tamarisk_settings::values::{count, list};
 use tamarisk_settings::{Fault, Section};
 
+use super::profile::{PROFILE_KEY, profile};
 use super::tls::{Disk, TLS, tls};
 use super::token::{self, TOKEN};
 use super::values;
@@ -13,11 +14,12 @@ use crate::FrontOptions;
 
 /// Where a service is served.
 #[rustfmt::skip]
-pub static FRONT_KEYS: [Key; 6] = [
+pub static FRONT_KEYS: [Key; 7] = [
     key("listen", Form::Text("address and port"), "where clients are served; `\":8080\"` is on all interfaces").required(),
     key("status", Form::Text("address and port"), "where the status page and the metrics are served"),
     key("status_token", Form::Table(&TOKEN), "token that allows changes on the status page").otherwise("no changes"),
     key("status_hosts", Form::List(&Form::Text("host name")), "host names that the status page answers to, in addition to `localhost` and addresses").default("[]"),
+    PROFILE_KEY,
     key("cores", Form::Whole(1, 1_000_000_000), "threads that serve").otherwise("one for each core"),
     key("tls", Form::List(&Form::Table(&TLS)), "certificates; with at least one, clients are served over TLS only").otherwise("clear text"),
 ];
@@ -34,6 +36,7 @@ pub fn front(file: &Section<'_>, folder: &Path, disk: Disk) -> Result<FrontOptio
     front.status_token = file.read("status_token", token::source)?;
     let hosts = |value| list(value, values::host_name);
     front.status_hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
+    front.profile = file.read("profile", |value| profile(value, folder))?;
     if let Some(cores) = file.read("cores", count)? {
         front.cores = cores;
     }

@@ -13,12 +13,13 @@ const DEFAULT: &str = "work-limit";
 
 /// The keys by which the laws of an upstream are chosen.
 #[rustfmt::skip]
-pub(super) static LAWS: [Key; 6] = [
+pub(super) static LAWS: [Key; 7] = [
     LawKind::Admission.key().default("\"work-limit\""),
     LawKind::Dropping.key(),
     LawKind::Workers.key().otherwise("the admission law sets a limit; required if it does not"),
     LawKind::Quality.key(),
     LawKind::Termination.key(),
+    laws::COORDINATION,
     key("batching", Form::Never {
         message: "requests to an upstream cannot be batched",
         expected: "remove `batching`: each request is sent on its own",

@@ -8,6 +8,8 @@ mod front;
 mod laws;
 mod limits;
 mod log;
+mod overflow;
+mod profile;
 mod proxied;
 mod routes;
 mod tls;

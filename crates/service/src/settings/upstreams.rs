@@ -12,17 +12,19 @@ use tamarisk_settings::values::{not_one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::laws::{self, LAWS};
+use super::overflow::{OVERFLOW, overflow};
 use super::values;
-use crate::UpstreamOptions;
+use crate::{OverflowOptions, UpstreamOptions};
 
 /// What may be said of any service behind.
 #[rustfmt::skip]
-pub(super) static SERVICE: [Key; 5] = [
+pub(super) static SERVICE: [Key; 6] = [
     key("host", Form::Text("`\"client\"`, `\"upstream\"` or a host name"), "`Host` header sent to the service: the client's, the upstream's own, or this name").default("\"client\""),
     key("connect_time", Form::Time, "longest wait for a connection").default("\"5s\""),
     key("answer_time", Form::Time, "longest wait for the head of a response").default("\"60s\""),
     key("request_buffering", Form::OneOf(&["memory-and-file", "off"]), "whether a request body is read completely before the request is sent").default("\"memory-and-file\""),
     key("client", Form::Either(&[Form::OneOf(&["address"]), Form::Table(&CLIENT_TABLE)]), "how clients are identified when capacity is shared among them").default("\"address\""),
+    key("overflow", Form::Either(&OVERFLOW), "another service, to which requests go that the stage rejects; those that it does not answer are rejected"),
 ];
 
 pub(super) static UPSTREAM: Table = Table {
@@ -57,10 +59,14 @@ pub(super) struct Upstream {
     times: [Option<Duration>; 2],
     request_buffering: RequestBuffering,
     client: Client,
+    overflow: Option<OverflowAt>,
     laws: Laws,
     pub(super) classes: Vec<Class>,
     pub(super) weights: Vec<(ClassId, Weight)>,
 }
+
+/// An overflow, and where that stands.
+type OverflowAt = (OverflowOptions, Range<usize>);
 
 /// A `[stage.…]`: its name, where that stands, and what it says.
 pub(super) type StageSection<'a> = (String, Range<usize>, Section<'a>);
@@ -142,6 +148,7 @@ impl Upstream {
                 .read("request_buffering", values::request_buffering)?
                 .unwrap_or_default(),
             client: section.read("client", client)?.unwrap_or_default(),
+            overflow: section.read("overflow", |value| Ok((overflow(value)?, value.span())))?,
             classes: Vec::new(),
             weights: Vec::new(),
         })
@@ -173,6 +180,9 @@ impl Upstream {
         options.request_buffering = self.request_buffering;
         options.client = self.client;
         options.laws = self.laws;
-        Ok(options)
+        let Some((overflow, span)) = self.overflow else { return Ok(options) };
+        options.with_overflow(Some(overflow)).map_err(|error| {
+            Fault::new(span, error.to_string(), "expected the URL of another service")
+        })
     }
 }

@@ -8,11 +8,13 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, Priority, QualityLaw, Ratio,
-    Target, TerminationLaw, WorkersLaw,
+    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, MeasuredFrom, Priority,
+    QualityLaw, Ratio, Target, TerminationLaw, WorkersLaw,
 };
-use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Degradation, Knobs, PoolSizing, PredictGateTrim, SlowLaws, WorkLimit};
+use tamarisk_laws::catalogue::{Coordination, InvalidKnob, Laws};
+use tamarisk_laws::{
+    Degradation, Knobs, PoolSizing, PredictGateTrim, SlowLaws, StageLaws, WorkLimit,
+};
 
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
@@ -52,8 +54,14 @@ pub struct StageBuilder {
     classes: Option<StageClasses>,
     least_quality: Vec<(String, Ratio)>,
     law: Option<Box<dyn AdmissionLaw>>,
+    /// Those that were named.
     slow: SlowLaws,
+    /// How they act, if that is stated here.
+    coordination: Option<Coordination>,
+    /// The law that finds the number of workers where none is stated.
+    default_workers: Option<Box<dyn WorkersLaw>>,
     chosen: Laws,
+    measured_from: MeasuredFrom,
     /// None if not set; then a law finds how many are useful.
     workers: Option<RangeInclusive<u32>>,
     capacity: usize,
@@ -82,7 +90,10 @@ impl StageBuilder {
             least_quality: Vec::new(),
             law: None,
             slow: SlowLaws::default(),
+            coordination: None,
+            default_workers: None,
             chosen: Laws::new(),
+            measured_from: MeasuredFrom::default(),
             workers: None,
             capacity: DEFAULT_QUEUE_CAPACITY,
             order: QueueOrder::Ordered(Discipline::default()),
@@ -164,9 +175,12 @@ impl StageBuilder {
 
     /// The law that sets how many workers there are, within the
     /// [bounds](Self::workers_between); by default [`PoolSizing`], unless a number is
-    /// [stated](Self::workers). This
-    /// and the other slow laws take turns, each when those before it can do no more
-    /// ([`Composition`](tamarisk_laws::Composition)).
+    /// [stated](Self::workers).
+    ///
+    /// This and the other slow laws that are named here or by [`laws`](Self::laws) act as
+    /// printed, each as if it were alone, unless [`coordination`](Self::coordination) says
+    /// otherwise. Laws that a stage has without naming them take turns, each when those
+    /// before it can do no more ([`Composition`](tamarisk_laws::Composition)).
     #[must_use]
     pub fn workers_law(mut self, law: impl WorkersLaw + 'static) -> Self {
         self.slow.workers = Some(Box::new(law));
@@ -194,6 +208,27 @@ impl StageBuilder {
         self
     }
 
+    /// How the slow laws that are named act together; by default as [`Laws::coordination`] says
+    /// for those that are chosen by name.
+    ///
+    /// # Examples
+    /// ```
+    /// # use tamarisk_laws::PoolSizing;
+    /// # use tamarisk_laws::catalogue::Coordination;
+    /// # use tamarisk_control::Concurrency;
+    /// # use tamarisk_stage::StageBuilder;
+    /// let sizes = Concurrency::new(4)..=Concurrency::new(32);
+    /// let builder = StageBuilder::new("thumbnails")
+    ///     .workers_between(4..=32)
+    ///     .workers_law(PoolSizing::new(sizes, 1))
+    ///     .coordination(Coordination::Composition);
+    /// ```
+    #[must_use]
+    pub fn coordination(mut self, coordination: Coordination) -> Self {
+        self.coordination = Some(coordination);
+        self
+    }
+
     /// The laws by name. They come before those that are set one by one, and with them
     /// the bounds on workers and the batching factor that they state.
     ///
@@ -210,6 +245,17 @@ impl StageBuilder {
     #[must_use]
     pub fn laws(mut self, laws: Laws) -> Self {
         self.chosen = laws;
+        self
+    }
+
+    /// Where the response times begin that its laws are told; by default where an event enters
+    /// the stage. From [`MeasuredFrom::Service`] they have the times of the stages before in
+    /// them. That is for laws that steer by what they measure, such as `response-time`
+    /// [Welsh03 §3.2], and not for those that predict what their own stage will take, such as
+    /// the default.
+    #[must_use]
+    pub fn measured_from(mut self, from: MeasuredFrom) -> Self {
+        self.measured_from = from;
         self
     }
 
@@ -282,9 +328,13 @@ impl StageBuilder {
     pub(crate) fn with_default_workers(mut self, kind: WorkerKind) -> Self {
         let takes_turns = matches!(self.order, QueueOrder::Partitioned(1));
         if self.workers.is_none() && !takes_turns {
+            if let Some(law) = &self.slow.workers {
+                self.workers = Some(bounds(&**law));
+                return self;
+            }
             let range = kind.range();
             let [least, most] = [*range.start(), *range.end()].map(Concurrency::new);
-            self.slow.workers = Some(Box::new(PoolSizing::new(least..=most, POOL_SEED)));
+            self.default_workers = Some(Box::new(PoolSizing::new(least..=most, POOL_SEED)));
             self.workers = Some(range);
         }
         self
@@ -363,17 +413,21 @@ impl StageBuilder {
         let batch = BatchSize::new(u32::try_from(self.batch).unwrap_or(u32::MAX));
         let settings = Knobs { workers, batch, quality: Ratio::ONE };
         let least_quality = self.least_qualities(&classes)?;
-        let mut slow = self.slow;
-        if !self.least_quality.is_empty() && slow.quality.is_none() {
+        let mut unnamed = SlowLaws { workers: self.default_workers, ..SlowLaws::default() };
+        if !self.least_quality.is_empty() {
             let least = least_quality.iter().fold(1.0, |least, ratio| ratio.get().min(least));
             let law = Degradation::new(&classes, Ratio::saturating(least));
-            slow.quality = Some(Box::new(law));
+            unnamed.quality = Some(Box::new(law));
         }
+        let coordination = self.coordination.unwrap_or(self.chosen.coordination);
+        let mut slow = StageLaws::coordinated(self.slow, coordination);
+        slow.composed = slow.composed.or(unnamed);
         let law = self.law.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
         Ok(CoreConfig {
             name: self.name,
             clock: self.clock,
             ruling: slow.with(law, &classes, settings),
+            measured_from: self.measured_from,
             chosen: self.chosen,
             classes,
             workers: range,

@@ -11,6 +11,7 @@ mod in_service;
 mod item;
 mod observation;
 mod payload;
+mod replacement;
 mod serving;
 mod settings;
 mod slow_laws;
@@ -19,21 +20,21 @@ mod state;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tamarisk_control::{
-    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision, Ratio,
-    Reason, Rejection, Target, Timestamp,
+    AdmissionLaw, Arrival, BatchSize, Change, ClassId, Classes, Concurrency, Decision,
+    MeasuredFrom, PerSecond, Ratio, Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws};
+use tamarisk_laws::{Knobs, PredictGateTrim, Ruling, SlowLaws, StageLaws};
 use tokio::sync::Notify;
 
 use crate::builder::BuildError;
 use crate::clock::Clock;
-use crate::observe::{Ledger, Observer, Phase};
+use crate::observe::{Ledger, Observer, Phase, Senders};
 use crate::queue::{EventMetadata, Queue, Queued, Run};
 use crate::sink::Entry;
 
@@ -44,6 +45,7 @@ pub(crate) use in_service::ServiceSlot;
 use item::discard;
 pub(crate) use item::{DiscardReason, Item, Removal};
 pub(crate) use payload::{Payload, destroy};
+pub use replacement::ReplaceError;
 pub(crate) use settings::SharedSettings;
 pub(crate) use slow_laws::{WorkerChange, bounds};
 pub(crate) use state::{Begun, Ended, State};
@@ -53,8 +55,10 @@ pub(crate) struct Core<T> {
     pub(crate) name: Arc<str>,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
-    pub(crate) capacity: usize,
+    /// Changed under the lock, and read there where it decides.
+    capacity: AtomicUsize,
     pub(crate) settings: SharedSettings,
+    pub(crate) senders: Senders,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
@@ -76,6 +80,7 @@ impl<T: Item> Core<T> {
             worker_count: least,
             workers: config.ruling.admission().places(least),
             ruling: config.ruling,
+            measured_from: config.measured_from,
             chosen: config.chosen,
             bounds: config.workers,
             promised: config.classes.clone(),
@@ -93,8 +98,9 @@ impl<T: Item> Core<T> {
             name: config.name.into(),
             clock: config.clock,
             settings: SharedSettings::new(config.least_quality),
+            senders: Senders::new(now),
             classes: config.classes,
-            capacity: config.capacity,
+            capacity: AtomicUsize::new(config.capacity),
             state: Mutex::new(state),
             work: Notify::new(),
             space: Notify::new(),
@@ -116,12 +122,18 @@ impl<T: Item> Core<T> {
     pub(crate) fn metadata(&self, now: Timestamp, entry: &Entry) -> EventMetadata {
         EventMetadata {
             class: self.classes.resolve(entry.class),
+            requested: entry.requested.map_or(now, |requested| requested.min(now)),
             entered: now,
             deadline: entry.due.resolve(now),
             kind: entry.kind,
             cost: entry.cost,
             flow: entry.flow,
         }
+    }
+
+    /// The most events that may be queued.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity.load(Ordering::Relaxed)
     }
 
     /// Decides on one event; a rejection is not counted.
@@ -150,7 +162,7 @@ impl<T: Item> Core<T> {
         if meta.deadline <= now {
             return Err(Rejection::new(Reason::PredictedLate));
         }
-        if state.ledger.queued() >= self.capacity {
+        if state.ledger.queued() >= self.capacity() {
             return Err(Rejection::new(Reason::QueueFull));
         }
         Ok(())
@@ -189,7 +201,7 @@ impl<T: Item> Core<T> {
     /// Whether all of `run` are let in at once; if not, nothing is decided.
     fn admits_all(&self, state: &mut State<T>, now: Timestamp, run: Run) -> bool {
         let Run { meta, count } = run;
-        let room = self.capacity.saturating_sub(state.ledger.queued());
+        let room = self.capacity().saturating_sub(state.ledger.queued());
         self.check(state, now, &meta).is_ok() && count as usize <= room && {
             let backlog = state.ledger.backlog(state.workers);
             state.ruling.admission_mut().admits_all(now, &arrival(&meta), count, &backlog)
@@ -244,6 +256,7 @@ impl<T: Item> Core<T> {
     /// governor, which calls it, applies the change of workers that it returns.
     pub(crate) fn tick(&self, cpu: Option<Ratio>) -> WorkerChange {
         let now = self.clock.now();
+        self.senders.tick(now);
         let mut state = self.lock();
         let wanted = state.tick(now, cpu, &self.settings);
         state.running_changes(now);
@@ -282,6 +295,11 @@ impl<T: Item> Core<T> {
         self.dispatch(state, now, 0);
     }
 
+    /// Tells the workers law, if there is one, how many events a second to complete.
+    pub(crate) fn set_throughput(&self, target: PerSecond) {
+        self.lock().ruling.set_throughput(target);
+    }
+
     /// Replaces all laws by those of `laws`, which start without estimates; without an
     /// admission law among them, by the default one.
     ///
@@ -304,8 +322,9 @@ impl<T: Item> Core<T> {
             state.bounds = bounds(&**law);
         }
         state.worker_count = Concurrency::new(*state.bounds.start());
-        let batch = slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most());
+        let batch = slow.first_batch(BatchSize::ONE);
         let settings = Knobs { workers: state.worker_count, batch, quality: Ratio::ONE };
+        let slow = StageLaws::coordinated(slow, laws.coordination);
         let mut ruling = slow.with(admission, &state.promised, settings);
         // They may have changed since the laws were made.
         ruling.admission_mut().set_targets(&state.promised);
@@ -321,7 +340,7 @@ impl<T: Item> Core<T> {
     pub(crate) fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         let now = self.clock.now();
         let mut state = self.lock();
-        state.ruling = Ruling::Admission(law);
+        state.ruling = Ruling::by(law);
         state.chosen = Laws::new();
         state.follow_law();
         self.dispatch(state, now, 0);
@@ -399,6 +418,7 @@ pub(crate) struct CoreConfig {
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
     pub(crate) ruling: Ruling,
+    pub(crate) measured_from: MeasuredFrom,
     pub(crate) chosen: Laws,
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,

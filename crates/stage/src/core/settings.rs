@@ -14,31 +14,31 @@ pub(crate) struct SharedSettings {
     /// How long an event of each class may run, in nanoseconds; `u64::MAX` if only
     /// its deadline ends it.
     limits: Box<[AtomicU64]>,
-    /// Of each class, whatever the quality of the stage is.
-    least_quality: Box<[Ratio]>,
+    /// Of each class, whatever the quality of the stage is: the bits of a ratio.
+    least_quality: Box<[AtomicU64]>,
 }
 
 impl SharedSettings {
     pub(crate) fn new(least_quality: Vec<Ratio>) -> Self {
         let unlimited = || AtomicU64::new(u64::MAX);
         Self {
-            quality: AtomicU64::new(Ratio::ONE.get().to_bits()),
+            quality: AtomicU64::new(bits(Ratio::ONE)),
             limits: std::iter::repeat_with(unlimited).take(least_quality.len()).collect(),
-            least_quality: least_quality.into(),
+            least_quality: least_quality.iter().map(|&least| AtomicU64::new(bits(least))).collect(),
         }
     }
 
     pub(crate) fn quality(&self) -> Ratio {
-        Ratio::saturating(f64::from_bits(self.quality.load(Ordering::Relaxed)))
+        ratio(&self.quality)
     }
 
     pub(crate) fn quality_of(&self, class: ClassId) -> Ratio {
-        let (quality, least) = (self.quality(), self.least_quality[class.index()]);
+        let (quality, least) = (self.quality(), ratio(&self.least_quality[class.index()]));
         if quality < least { least } else { quality }
     }
 
     pub(crate) fn set_quality(&self, quality: Ratio) {
-        self.quality.store(quality.get().to_bits(), Ordering::Relaxed);
+        self.quality.store(bits(quality), Ordering::Relaxed);
     }
 
     pub(crate) fn limit(&self, class: ClassId) -> Option<Duration> {
@@ -52,6 +52,15 @@ impl SharedSettings {
         for index in 0..self.limits.len() {
             self.set_limit(ClassId::new(index), None);
         }
+    }
+
+    /// As if no slow law had ever ruled, and with the least qualities of `other`, which has the
+    /// same classes.
+    pub(crate) fn follow(&self, other: &Self) {
+        for (own, others) in self.least_quality.iter().zip(&other.least_quality) {
+            own.store(others.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.reset();
     }
 
     pub(crate) fn set_limit(&self, class: ClassId, limit: Option<Duration>) {
@@ -68,6 +77,14 @@ impl SharedSettings {
     }
 }
 
+fn bits(ratio: Ratio) -> u64 {
+    ratio.get().to_bits()
+}
+
+fn ratio(bits: &AtomicU64) -> Ratio {
+    Ratio::saturating(f64::from_bits(bits.load(Ordering::Relaxed)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,8 +93,10 @@ mod tests {
     fn an_event_ends_at_its_deadline_or_at_its_limit_whichever_comes_first() {
         let settings = SharedSettings::new(vec![Ratio::ONE]);
         let (class, now) = (ClassId::DEFAULT, Timestamp::from_nanos(100));
-        let meta =
-            |deadline| EventMetadata { entered: now, deadline, flow: 0, kind: 0, cost: 1, class };
+        let meta = |deadline| {
+            let (requested, entered) = (now, now);
+            EventMetadata { requested, entered, deadline, flow: 0, kind: 0, cost: 1, class }
+        };
         let due = Timestamp::from_nanos(500);
         assert_eq!(settings.end(&meta(Timestamp::MAX), now), Timestamp::MAX);
         settings.set_limit(class, Some(Duration::from_nanos(300)));

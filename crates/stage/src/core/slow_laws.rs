@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use tamarisk_control::{Activity, BatchSize, ClassId, Concurrency, Timestamp, WorkersLaw};
-use tamarisk_laws::{Composition, Ruling};
+use tamarisk_laws::Ruling;
 
 use super::settings::SharedSettings;
 
@@ -28,14 +28,12 @@ pub(super) fn tick_slow_laws(
     activity: &Activity<'_>,
     settings: &SharedSettings,
 ) -> WorkerChange {
-    let before = ruling.composition().map(Composition::knobs);
-    let (Some(before), Some(wanted)) = (before, ruling.govern(now, activity)) else {
+    let (Some(before), Some(wanted)) = (ruling.knobs(), ruling.govern(now, activity)) else {
         return WorkerChange::default();
     };
     for index in 0..activity.backlog.queued.len() {
         let class = ClassId::new(index);
-        let limit = ruling.composition().and_then(|laws| laws.limit(class));
-        settings.set_limit(class, limit);
+        settings.set_limit(class, ruling.limit(class));
     }
     settings.set_quality(wanted.quality);
     WorkerChange {

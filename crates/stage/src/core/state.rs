@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{
-    Activity, Change, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, Moved, Order,
-    Ratio, Reason, Rejection, Timestamp, Waiting,
+    Activity, Change, ClassId, Classes, Concurrency, Dequeue, Ending, Finished, MeasuredFrom,
+    Moved, Order, Ratio, Reason, Rejection, Timestamp, Waiting,
 };
 use tamarisk_laws::Ruling;
 use tamarisk_laws::catalogue::Laws;
@@ -24,6 +24,7 @@ pub(crate) struct State<T> {
     pub(super) queue: Queue<T>,
     pub(crate) ledger: Ledger,
     pub(super) ruling: Ruling,
+    pub(super) measured_from: MeasuredFrom,
     /// The laws that were chosen by name, with their constants.
     pub(super) chosen: Laws,
     /// The least and the most workers that a law may set.
@@ -50,6 +51,7 @@ pub(crate) struct State<T> {
 /// Events of one class that entered and began to run together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
+    pub(crate) requested: Timestamp,
     pub(crate) entered: Timestamp,
     pub(crate) class: ClassId,
     pub(crate) kind: u64,
@@ -58,7 +60,8 @@ pub(crate) struct Begun {
 
 impl Begun {
     pub(crate) fn one(meta: &EventMetadata) -> Self {
-        Self { entered: meta.entered, class: meta.class, kind: meta.kind, count: 1 }
+        let EventMetadata { requested, entered, class, kind, .. } = *meta;
+        Self { requested, entered, class, kind, count: 1 }
     }
 }
 
@@ -275,6 +278,10 @@ impl<T: Item> State<T> {
         let Begun { class, kind, count, .. } = *begun;
         self.ledger.finish(class, ended.outcome, count);
         let [service, response] = self.observe_end(now, begun, ended);
+        let response = match self.measured_from {
+            MeasuredFrom::Stage => response,
+            MeasuredFrom::Service => response + begun.entered.since(begun.requested),
+        };
         let ending = match ended.outcome {
             _ if !ended.timed || ended.answered.is_some() => Ending::Untimed,
             Outcome::Completed => Ending::Completed,

@@ -1,6 +1,7 @@
-//! Checks of a graph before it starts.
+//! Checks of a graph: what would keep it from working, and the order of its stages.
 
-use super::{Edge, EdgeKind, GraphError, Topology};
+use super::GraphError;
+use super::topology::{Edge, EdgeKind, Topology};
 
 /// Every stage has a handler.
 pub(super) fn handlers(topology: &Topology) -> Result<(), GraphError> {

@@ -1,8 +1,9 @@
-//! Why a graph cannot be started.
+//! Why a graph cannot be built, started or changed.
 
 use crate::builder::BuildError;
+use crate::stage::ReplaceError;
 
-/// Why a graph cannot be built or started.
+/// Why a graph cannot be built, started or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -19,7 +20,10 @@ pub enum GraphError {
     #[error("a graph with a law is started outside of a tokio runtime: start it within one")]
     NoRuntime,
     /// One name stands for two stages.
-    #[error("two stages are named {stage:?}: give each a name of its own")]
+    #[error(
+        "two stages are named {stage:?}: give each a name of its own, or remove or replace the one \
+         that is in the graph"
+    )]
     Duplicate {
         /// The name.
         stage: String,
@@ -41,8 +45,49 @@ pub enum GraphError {
         /// The stages on the cycle, the first one repeated at the end.
         stages: Vec<String>,
     },
+    /// No stage of the graph has this name.
+    #[error("the graph has no stage {stage:?}: it has {}", listed(.stages))]
+    NotFound {
+        /// The name that was asked for.
+        stage: String,
+        /// The names that there are.
+        stages: Vec<String>,
+    },
+    /// The stage of this name takes events of another type.
+    #[error(
+        "stage {stage:?} takes events of type `{takes}`, not `{asked}`: look it up with its own type"
+    )]
+    OtherEvents {
+        /// The stage.
+        stage: String,
+        /// The type of its events.
+        takes: &'static str,
+        /// The type that was asked for.
+        asked: &'static str,
+    },
+    /// An end of an edge is not in this graph.
+    #[error(
+        "stage {stage:?} is not in this graph: it was removed from it, or belongs to another one; \
+         look it up by its name"
+    )]
+    NotMember {
+        /// The stage.
+        stage: String,
+    },
+    /// A stage cannot be replaced by the given one.
+    #[error("stage {stage:?} cannot be replaced: {reason}")]
+    Replace {
+        /// The stage.
+        stage: String,
+        /// What is in the way.
+        reason: ReplaceError,
+    },
 }
 
 fn senders(from: &[String]) -> String {
     if from.is_empty() { String::new() } else { format!(" and receives from {}", from.join(", ")) }
+}
+
+fn listed(stages: &[String]) -> String {
+    if stages.is_empty() { "no stages".to_owned() } else { stages.join(", ") }
 }

@@ -11,10 +11,11 @@ use parking_lot::Mutex;
 use tamarisk_control::global::{GraphSample, Share, StageSample, Times};
 use tamarisk_control::{ClassId, Concurrency, Ratio, Reading, Target, Timestamp};
 
-use super::{Edge, Topology};
+use super::node::{Counts, ErasedNode, NodeId};
+use super::topology::{Edge, Topology};
 use crate::core::Governed;
 use crate::observe::{ClassObservation, LawReading, Percentiles, StageObservation};
-use crate::sink::SharedGlobalLaw;
+use crate::sink::{EdgeCounters, SharedGlobalLaw};
 
 /// What a global law has found.
 #[derive(Clone, Debug)]
@@ -52,10 +53,19 @@ pub(super) struct GlobalGovernor {
 /// What has happened since the graph was made.
 struct Totals {
     at: Timestamp,
-    /// Of each stage: events that it let in, whoever sent them, and that ran to an end.
-    stages: Vec<(u64, u64)>,
-    /// Of each edge: from where to where, how many were taken, how many rejected.
-    edges: Vec<(usize, usize, u64, u64)>,
+    stages: Vec<(NodeId, Counts)>,
+    edges: Vec<EdgeTotals>,
+}
+
+/// What has crossed an edge.
+struct EdgeTotals {
+    from: usize,
+    to: usize,
+    /// The stage at `to`.
+    receiver: NodeId,
+    counters: Arc<EdgeCounters>,
+    taken: u64,
+    rejected: u64,
 }
 
 impl GlobalGovernor {
@@ -67,26 +77,34 @@ impl GlobalGovernor {
         // Stages are asked without the graph's lock, which handlers may want.
         let Topology { nodes, edges } = self.topology.lock().clone();
         let observed: Vec<_> = nodes.iter().map(|node| node.observe()).collect();
-        let totals = Totals::of(now, &observed, &edges);
-        let stages: Vec<_> = observed
+        let totals = Totals::of(now, &nodes, &observed, &edges);
+        let stages: Vec<_> = nodes
             .iter()
-            .enumerate()
-            .map(|(index, stage)| totals.sample(before, index, stage))
+            .zip(&observed)
+            .map(|(node, stage)| totals.sample(before, &**node, stage))
             .collect();
         let edges = totals.flows(before);
         let lasted = now.since(before.at);
 
         let mut law = self.global_law.law();
+        if totals.are_of_other_stages(before) {
+            law.stages_changed();
+        }
         law.on_sample(&GraphSample { lasted, stages: &stages, edges: &edges });
         let wanted: Vec<_> = observed
             .iter()
             .enumerate()
-            .map(|(index, stage)| changes(stage, |class| law.target(index, class)))
+            .map(|(index, stage)| {
+                (changes(stage, |class| law.target(index, class)), law.throughput(index))
+            })
             .collect();
         drop(law);
-        for (node, targets) in nodes.iter().zip(wanted) {
+        for (node, (targets, throughput)) in nodes.iter().zip(wanted) {
             if !targets.is_empty() {
                 node.set_targets(&targets);
+            }
+            if let Some(throughput) = throughput {
+                node.set_throughput(throughput);
             }
         }
         totals
@@ -116,48 +134,79 @@ impl Totals {
         Self { at, stages: Vec::new(), edges: Vec::new() }
     }
 
-    fn of(at: Timestamp, observed: &[StageObservation], edges: &[Edge]) -> Self {
-        let stage = |stage: &StageObservation| {
-            let total = stage.total();
-            let ended = total.completed + total.failed + total.terminated;
-            (total.offered - total.rejected, ended)
-        };
+    fn of(
+        at: Timestamp,
+        nodes: &[Arc<dyn ErasedNode>],
+        observed: &[StageObservation],
+        edges: &[Edge],
+    ) -> Self {
         let edge = |edge: &Edge| {
-            let (taken, rejected) = edge.counters.counts();
-            (edge.from, edge.to, taken, rejected)
+            let counters = Arc::clone(&edge.counters);
+            let ((taken, rejected), receiver) = (counters.counts(), nodes[edge.to].id());
+            EdgeTotals { from: edge.from, to: edge.to, receiver, counters, taken, rejected }
         };
+        let stages = nodes.iter().zip(observed);
         Self {
             at,
-            stages: observed.iter().map(stage).collect(),
+            stages: stages.map(|(node, stage)| (node.id(), Counts::of(stage))).collect(),
             edges: edges.iter().map(edge).collect(),
         }
     }
 
-    fn sample(&self, before: &Self, index: usize, stage: &StageObservation) -> StageSample {
-        let let_in = |totals: &Self| {
-            let within = totals.edges.iter().filter(|&&(_, to, ..)| to == index);
-            let within: u64 = within.map(|&(_, _, taken, _)| taken).sum();
-            let (all, _) = totals.stages.get(index).copied().unwrap_or_default();
-            // An edge counts a moment after its stage has.
-            all.saturating_sub(within)
-        };
-        let ended = |totals: &Self| totals.stages.get(index).map_or(0, |&(_, ended)| ended);
+    /// Whether positions mean other stages than before, but for new ones at the end.
+    fn are_of_other_stages(&self, before: &Self) -> bool {
+        let ids = |totals: &Self| totals.stages.iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        !ids(self).starts_with(&ids(before))
+    }
+
+    fn sample(
+        &self,
+        before: &Self,
+        node: &dyn ErasedNode,
+        stage: &StageObservation,
+    ) -> StageSample {
+        let known = before.stages.iter().find(|(id, _)| *id == node.id());
+        let past = known.map_or(node.joined(), |(_, counts)| *counts);
+        let now = Counts::of(stage);
+        // An edge counts a moment after its stage has.
+        let entered =
+            (now.admitted - past.admitted).saturating_sub(self.sent_within(before, node.id()));
         StageSample {
-            entered: let_in(self).saturating_sub(let_in(before)),
-            processed: ended(self).saturating_sub(ended(before)),
+            entered,
+            processed: now.ended - past.ended,
             workers: Concurrency::new(stage.workers),
             service: times(stage, |class| class.service),
             response: times(stage, |class| class.response),
         }
     }
 
+    /// How many events a stage has taken from others since `before`, those included whose edge is
+    /// gone.
+    fn sent_within(&self, before: &Self, receiver: NodeId) -> u64 {
+        let taken_before =
+            |counters| before.edge(counters).map_or(0, |edge: &EdgeTotals| edge.taken);
+        let now = self.edges.iter().filter(|edge| edge.receiver == receiver);
+        let now = now.map(|edge| edge.taken.saturating_sub(taken_before(&edge.counters)));
+        let gone = before
+            .edges
+            .iter()
+            .filter(|edge| edge.receiver == receiver && self.edge(&edge.counters).is_none());
+        let gone = gone.map(|edge| edge.counters.counts().0.saturating_sub(edge.taken));
+        now.chain(gone).sum()
+    }
+
+    fn edge(&self, counters: &Arc<EdgeCounters>) -> Option<&EdgeTotals> {
+        self.edges.iter().find(|edge| Arc::ptr_eq(&edge.counters, counters))
+    }
+
     /// What was sent on each edge since `before`.
     fn flows(&self, before: &Self) -> Vec<(usize, usize, f64)> {
-        let flow = |(index, &(from, to, taken, rejected)): (usize, &(usize, usize, u64, u64))| {
-            let past = before.edges.get(index).map_or(0, |edge| edge.2 + edge.3);
-            (from, to, (taken + rejected).saturating_sub(past) as f64)
+        let flow = |edge: &EdgeTotals| {
+            let past = before.edge(&edge.counters).map_or(0, |past| past.taken + past.rejected);
+            let sent = (edge.taken + edge.rejected).saturating_sub(past);
+            (edge.from, edge.to, sent as f64)
         };
-        self.edges.iter().enumerate().map(flow).collect()
+        self.edges.iter().map(flow).collect()
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! Stages are declared first, so that their sinks exist before any handler does;
 //! edges are made between them, handlers are attached, and [`Graph::start`] checks
-//! the whole before a single worker runs. The same three steps change a graph that
-//! is running already.
+//! the whole before a single worker runs. While a graph runs, stages are looked up by name,
+//! added, replaced and removed.
 
+mod change;
 mod check;
 mod error;
 mod global;
 mod node;
+mod topology;
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -23,14 +25,14 @@ use crate::core::spawn_governor;
 use crate::drain::DrainReport;
 use crate::observe::StageObservation;
 use crate::signal::{Signal, Signals};
-use crate::sink::{EdgeCounters, SharedGlobalLaw, Sink, TrySink};
+use crate::sink::{SharedGlobalLaw, Sink, TrySink};
 use crate::stage::UnstartedStage;
 
 pub use error::GraphError;
 use global::GlobalGovernor;
 pub use global::GlobalObservation;
-use node::ErasedNode;
 pub use node::Node;
+use topology::{Edge, EdgeKind, Topology};
 
 /// Stages and the edges between them.
 ///
@@ -45,7 +47,7 @@ pub use node::Node;
 /// let parse = graph.declare::<String>(StageBuilder::new("parse"))?;
 /// let store = graph.declare::<u64>(StageBuilder::new("store"))?;
 ///
-/// let numbers = graph.edge(&parse, &store);
+/// let numbers = graph.edge(&parse, &store)?;
 /// parse.tasks(stage_fn(move |line: String, cx: Context| {
 ///     let sent = line.trim().parse().map(|number: u64| numbers.try_send(cx.envelope(number)));
 ///     async move { sent?.map_err(|rejected| rejected.into()) }
@@ -65,27 +67,6 @@ pub struct Graph {
     global_law: Option<Arc<SharedGlobalLaw>>,
     /// Lives as long as the graph, and its governor with it.
     global_governor: OnceLock<Arc<GlobalGovernor>>,
-}
-
-#[derive(Clone, Default)]
-struct Topology {
-    nodes: Vec<Arc<dyn ErasedNode>>,
-    edges: Vec<Edge>,
-}
-
-#[derive(Clone)]
-struct Edge {
-    from: usize,
-    to: usize,
-    kind: EdgeKind,
-    counters: Arc<EdgeCounters>,
-}
-
-/// Whether the sender of an edge may wait for its receiver.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EdgeKind {
-    NonBlocking,
-    Blocking,
 }
 
 /// All stages and edges at one instant.
@@ -155,7 +136,7 @@ impl Graph {
     ///
     /// let parse = graph.declare::<String>(StageBuilder::new("parse"))?;
     /// let store = graph.declare::<u64>(StageBuilder::new("store").workers(8))?;
-    /// let numbers = graph.edge(&parse, &store);
+    /// let numbers = graph.edge(&parse, &store)?;
     /// parse.tasks(stage_fn(move |line: String, cx: Context| {
     ///     let sent = numbers.send_lossy(cx.envelope(line.len() as u64));
     ///     async move { if sent { Ok(()) } else { Err("the store is full".into()) } }
@@ -194,44 +175,53 @@ impl Graph {
     /// # Errors
     /// [`GraphError`] if its description is wrong or its name is taken.
     pub fn declare<E: Send + 'static>(&self, builder: StageBuilder) -> Result<Node<E>, GraphError> {
-        let unstarted = UnstartedStage::<E>::new(builder, WorkerKind::Threads)?;
-        let mut topology = self.topology.lock();
-        let stage = unstarted.endpoint.core.name.to_string();
-        if topology.nodes.iter().any(|node| node.name() == stage) {
-            return Err(GraphError::Duplicate { stage });
-        }
-        let node = Node::new(topology.nodes.len(), unstarted);
-        topology.nodes.push(node.declared());
+        let node = Node::new(UnstartedStage::<E>::new(builder, WorkerKind::Threads)?);
+        self.topology.lock().insert(node.declared())?;
         Ok(node)
     }
 
-    /// An edge whose sender never waits for its receiver.
+    /// An edge whose sender never waits for its receiver. Asked for again, it is the same edge:
+    /// what crosses it is counted together.
+    ///
+    /// # Errors
+    /// [`GraphError::NotMember`] if one of the two is not in this graph, or no longer.
     pub fn edge<A: Send + 'static, B: Send + 'static>(
         &self,
         from: &Node<A>,
         to: &Node<B>,
-    ) -> TrySink<B> {
-        TrySink::counted(
-            to.endpoint(),
-            self.connect(from.index(), to.index(), EdgeKind::NonBlocking),
-        )
+    ) -> Result<TrySink<B>, GraphError> {
+        self.connect(from, to, EdgeKind::NonBlocking)
     }
 
     /// An edge whose sender may wait for its receiver, for room or for an answer.
+    ///
+    /// # Errors
+    /// As [`edge`](Self::edge), and [`GraphError::BlockingCycle`] if stages could wait for one
+    /// another in a circle.
     pub fn blocking_edge<A: Send + 'static, B: Send + 'static>(
         &self,
         from: &Node<A>,
         to: &Node<B>,
-    ) -> Sink<B> {
-        let counters = self.connect(from.index(), to.index(), EdgeKind::Blocking);
-        Sink::new(TrySink::counted(to.endpoint(), counters))
+    ) -> Result<Sink<B>, GraphError> {
+        Ok(Sink::new(self.connect(from, to, EdgeKind::Blocking)?))
     }
 
-    fn connect(&self, from: usize, to: usize, kind: EdgeKind) -> Arc<EdgeCounters> {
-        let counters = Arc::<EdgeCounters>::default();
-        let edge = Edge { from, to, kind, counters: Arc::clone(&counters) };
-        self.topology.lock().edges.push(edge);
-        counters
+    fn connect<A: Send + 'static, B: Send + 'static>(
+        &self,
+        from: &Node<A>,
+        to: &Node<B>,
+        kind: EdgeKind,
+    ) -> Result<TrySink<B>, GraphError> {
+        let (sender, receiver) = (from.declared(), to.declared());
+        let mut topology = self.topology.lock();
+        let counters = topology.connect(&*sender, &*receiver, kind)?;
+        if let Err(cycle) = check::cycles(&topology) {
+            // There was none before this edge, which is the last.
+            topology.edges.pop();
+            return Err(cycle);
+        }
+        receiver.show_edge(from.name(), &counters);
+        Ok(TrySink::counted(to.endpoint(), counters))
     }
 
     /// Checks the whole graph, starts the stages that are new, and signals
@@ -242,7 +232,6 @@ impl Graph {
     pub fn start(&self) -> Result<(), GraphError> {
         let topology = self.topology.lock();
         check::handlers(&topology)?;
-        check::cycles(&topology)?;
         if let Some(global_law) = &self.global_law {
             self.start_global_law(global_law, &topology)?;
         }

@@ -1,25 +1,35 @@
 //! One stage of a graph: declared, given a handler, started.
 
+use std::any::{Any, type_name};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_control::{ClassId, Target, Timestamp};
+use tamarisk_control::{ClassId, PerSecond, Target, Timestamp};
 
+use super::GraphError;
 use crate::builder::BuildError;
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observe::StageObservation;
-use crate::sink::{Endpoint, SharedGlobalLaw, Sink, TrySink};
+use crate::sink::{EdgeCounters, Endpoint, SharedGlobalLaw, Sink, TrySink};
 use crate::stage::{Stage, UnstartedStage};
 
 /// A stage of a graph, with the type of its events; clones name the same one.
 pub struct Node<E: Send + 'static>(Arc<Declared<E>>);
 
+/// The identity of a stage among all graphs of the process.
+pub(super) type NodeId = u64;
+
+static NEXT_NODE: AtomicU64 = AtomicU64::new(0);
+
 struct Declared<E: Send + 'static> {
-    index: usize,
+    id: NodeId,
+    /// What had happened at the stage when it came into the graph.
+    joined: Counts,
     endpoint: Arc<Endpoint<E>>,
     unstarted: Mutex<Option<UnstartedStage<E>>>,
     /// Makes the stage of its unstarted form; set by attaching a handler.
@@ -27,33 +37,74 @@ struct Declared<E: Send + 'static> {
     stage: OnceLock<Stage<E>>,
 }
 
+/// What has happened at a stage since it was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Events that it admitted, whoever sent them.
+    pub(super) admitted: u64,
+    /// Events that ran to an end.
+    pub(super) ended: u64,
+}
+
 type Attach<E> = Box<dyn FnOnce(UnstartedStage<E>) -> Result<Stage<E>, BuildError> + Send>;
 
 /// What a graph does with a stage, whatever its events are.
 pub(super) trait ErasedNode: Send + Sync {
+    fn id(&self) -> NodeId;
     fn name(&self) -> &str;
+    /// The type of its events.
+    fn events(&self) -> &'static str;
+    fn joined(&self) -> Counts;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
     fn has_handler(&self) -> bool;
     fn start(&self) -> Result<(), BuildError>;
     fn observe(&self) -> StageObservation;
     /// Has a global law asked about events from outside of the graph.
     fn set_global_law(&self, global_law: &Arc<SharedGlobalLaw>);
+    /// Shows an edge from the stage of this name.
+    fn show_edge(&self, from: &str, counters: &Arc<EdgeCounters>);
+    /// The stage of this name has been removed.
+    fn forget_sender(&self, from: &str);
     fn now(&self) -> Timestamp;
     /// How many events it holds, queued and running.
     fn inside(&self) -> u64;
     fn set_targets(&self, targets: &[(ClassId, Target)]);
+    fn set_throughput(&self, target: PerSecond);
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>>;
     fn close(&self);
 }
 
 impl<E: Send + 'static> Node<E> {
-    pub(super) fn new(index: usize, unstarted: UnstartedStage<E>) -> Self {
-        Self(Arc::new(Declared {
-            index,
-            endpoint: Arc::clone(&unstarted.endpoint),
-            unstarted: Mutex::new(Some(unstarted)),
-            attached: Mutex::new(None),
-            stage: OnceLock::new(),
-        }))
+    pub(super) fn new(unstarted: UnstartedStage<E>) -> Self {
+        let endpoint = Arc::clone(&unstarted.endpoint);
+        Self::with(endpoint, Counts::default(), Some(unstarted), OnceLock::new())
+    }
+
+    /// A stage that runs already.
+    pub(super) fn running(stage: Stage<E>) -> Self {
+        let joined = Counts::of(&stage.observe());
+        Self::with(stage.endpoint(), joined, None, OnceLock::from(stage))
+    }
+
+    /// The node with the type of its events.
+    pub(super) fn of(node: Arc<dyn ErasedNode>) -> Result<Self, GraphError> {
+        let other = GraphError::OtherEvents {
+            stage: node.name().to_owned(),
+            takes: node.events(),
+            asked: type_name::<E>(),
+        };
+        node.into_any().downcast().map(Self).map_err(|_| other)
+    }
+
+    fn with(
+        endpoint: Arc<Endpoint<E>>,
+        joined: Counts,
+        unstarted: Option<UnstartedStage<E>>,
+        stage: OnceLock<Stage<E>>,
+    ) -> Self {
+        let id = NEXT_NODE.fetch_add(1, Ordering::Relaxed);
+        let (unstarted, attached) = (Mutex::new(unstarted), Mutex::new(None));
+        Self(Arc::new(Declared { id, joined, endpoint, unstarted, attached, stage }))
     }
 
     /// Has its events handled by tasks of the async runtime, once the graph starts.
@@ -66,19 +117,20 @@ impl<E: Send + 'static> Node<E> {
         *self.0.attached.lock() = Some(Box::new(|unstarted| unstarted.with_threads(factory)));
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        ErasedNode::name(&*self.0)
+    }
+
     /// A sink for events from outside of the graph.
     pub fn sink(&self) -> Sink<E> {
         Sink::new(TrySink::new(self.endpoint()))
     }
 
     /// The running stage, once the graph has been started; through it the stage is
-    /// resized, given another law or handler, drained or closed.
+    /// observed, resized or given another law.
     pub fn stage(&self) -> Option<&Stage<E>> {
         self.0.stage.get()
-    }
-
-    pub(super) fn index(&self) -> usize {
-        self.0.index
     }
 
     pub(super) fn endpoint(&self) -> Arc<Endpoint<E>> {
@@ -96,7 +148,33 @@ impl<E: Send + 'static> Clone for Node<E> {
     }
 }
 
+impl Counts {
+    pub(super) fn of(stage: &StageObservation) -> Self {
+        let total = stage.total();
+        Self {
+            admitted: total.offered - total.rejected,
+            ended: total.completed + total.failed + total.terminated,
+        }
+    }
+}
+
 impl<E: Send + 'static> ErasedNode for Declared<E> {
+    fn id(&self) -> NodeId {
+        self.id
+    }
+
+    fn events(&self) -> &'static str {
+        type_name::<E>()
+    }
+
+    fn joined(&self) -> Counts {
+        self.joined
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+
     fn name(&self) -> &str {
         &self.endpoint.core.name
     }
@@ -125,6 +203,14 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
         self.endpoint.set_global_law(global_law);
     }
 
+    fn show_edge(&self, from: &str, counters: &Arc<EdgeCounters>) {
+        self.endpoint.core.senders.show_edge(from, counters);
+    }
+
+    fn forget_sender(&self, from: &str) {
+        self.endpoint.core.senders.forget(from);
+    }
+
     fn now(&self) -> Timestamp {
         self.endpoint.core.clock.now()
     }
@@ -138,11 +224,16 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
         self.endpoint.core.set_targets(targets);
     }
 
+    fn set_throughput(&self, target: PerSecond) {
+        self.endpoint.core.set_throughput(target);
+    }
+
     fn drain(&self, timeout: Duration) -> Pin<Box<dyn Future<Output = DrainReport> + Send + '_>> {
         Box::pin(async move {
             match self.stage.get() {
                 Some(stage) => stage.drain(timeout).await,
-                None => drain::drain(&self.endpoint.core, timeout, || {}).await,
+                // Nobody will serve what is queued.
+                None => drain::drain(&self.endpoint.core, Duration::ZERO, || {}).await,
             }
         })
     }

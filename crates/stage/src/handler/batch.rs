@@ -83,7 +83,10 @@ impl<E: Send + 'static> Batch<E> {
     #[inline]
     fn begin_together(&mut self, meta: &EventMetadata) {
         match self.begun.last_mut() {
-            Some(begun) if (begun.entered, begun.class) == (meta.entered, meta.class) => {
+            Some(begun)
+                if (begun.requested, begun.entered, begun.class)
+                    == (meta.requested, meta.entered, meta.class) =>
+            {
                 begun.count += 1;
             }
             _ => self.begun.push(Begun::one(meta)),

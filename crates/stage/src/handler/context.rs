@@ -80,7 +80,7 @@ impl Context {
         R: Send + 'static,
     {
         let sink = stage.as_ref();
-        let answer = sink.call_as(body, self.entry()).await;
+        let answer = sink.call_in(|request| self.envelope(request), body).await;
         answer.map_err(|error| error.further(sink.stage_name()))
     }
 
@@ -101,9 +101,10 @@ impl Context {
         }
     }
 
-    /// `event` with this event's class, deadline, flow and kind, to be sent on.
+    /// `event` with this event's class, deadline, flow and kind, to be sent on. The receiver counts
+    /// it as sent by this stage.
     pub fn envelope<E>(&self, event: E) -> Envelope<E> {
-        Envelope::new(event, self.meta.entry())
+        Envelope::new(event, self.meta.entry()).sent_by(&self.worker.stage_name)
     }
 
     /// While the guard lives the event is not terminated: for as long as

@@ -5,6 +5,7 @@ mod ledger;
 mod observation;
 mod profile;
 mod recorder;
+mod senders;
 mod windows;
 
 pub use histogram::TimeHistogram;
@@ -13,4 +14,6 @@ pub(crate) use ledger::{Ledger, WithoutPlace};
 pub use observation::{ClassObservation, LawObservation, LawReading, Phase, StageObservation};
 pub use profile::{Profile, ServiceProfile};
 pub(crate) use recorder::{EventNanos, Observer};
+pub use senders::SenderObservation;
+pub(crate) use senders::Senders;
 pub use windows::Percentiles;

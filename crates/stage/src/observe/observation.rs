@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tamarisk_control::{PerSecond, Ratio, Reason};
 
-use super::{Accounts, Percentiles, Profile, ServiceProfile, TimeHistogram};
+use super::{Accounts, Percentiles, Profile, SenderObservation, ServiceProfile, TimeHistogram};
 
 /// A stage at one instant. All numbers are of the same instant, and the
 /// [`Accounts`] balance.
@@ -30,6 +30,8 @@ pub struct StageObservation {
     pub queue_capacity: usize,
     /// Each class, in the stage's order.
     pub classes: Vec<ClassObservation>,
+    /// The stages that send to it.
+    pub senders: Vec<SenderObservation>,
     /// Rejections so far, by reason.
     pub rejections: BTreeMap<Reason, u64>,
     /// How many events a worker takes at once at most, where a law sets it.

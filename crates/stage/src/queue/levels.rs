@@ -24,6 +24,11 @@ impl<T> Levels<T> {
         Self { levels, level_of_class, len: 0 }
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.levels.len()
+    }
+
     pub(super) fn push(&mut self, queued: Queued<T>) {
         self.len += 1;
         self.level_mut(queued.meta.class).push_back(queued);

@@ -46,6 +46,8 @@ pub enum Discipline {
 /// What is known of an event without looking into it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventMetadata {
+    /// When its request entered the service.
+    pub(crate) requested: Timestamp,
     pub(crate) entered: Timestamp,
     /// [`Timestamp::MAX`] if there is none.
     pub(crate) deadline: Timestamp,
@@ -59,8 +61,8 @@ impl EventMetadata {
     /// The entry of the event when it is sent on to another stage.
     pub(crate) fn entry(&self) -> Entry {
         let due = self.deadline().map_or(Deadline::Never, Deadline::At);
-        let Self { class, cost, flow, kind, .. } = *self;
-        Entry { class, due, cost, flow, kind }
+        let Self { requested, class, cost, flow, kind, .. } = *self;
+        Entry { requested: Some(requested), class, due, cost, flow, kind }
     }
 
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
@@ -110,6 +112,16 @@ impl<T> Queue<T> {
     /// share served by one worker at a time.
     pub(crate) fn partitioned(partitions: usize) -> Self {
         Self::Partitioned(Partitioned::new(partitions))
+    }
+
+    /// What tells orders apart: the kind of the queue, and its parameter.
+    pub(crate) fn order_shape(&self) -> (std::mem::Discriminant<Self>, usize) {
+        let parameter = match self {
+            Self::Levels { levels, adaptive } => 2 * levels.count() + usize::from(*adaptive),
+            Self::Partitioned(partitions) => partitions.count(),
+            Self::Shortest(_) | Self::Fair(_) | Self::Due(_) => 0,
+        };
+        (std::mem::discriminant(self), parameter)
     }
 
     #[inline]

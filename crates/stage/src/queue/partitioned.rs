@@ -37,6 +37,11 @@ impl<T> Partitioned<T> {
         Self { partitions, ready: VecDeque::new(), len: 0 }
     }
 
+    /// How many shares of the keys there are.
+    pub(super) fn count(&self) -> usize {
+        self.partitions.len()
+    }
+
     pub(super) fn push(&mut self, queued: Queued<T>) {
         let index = (queued.meta.flow % self.partitions.len() as u64) as usize;
         let partition = &mut self.partitions[index];

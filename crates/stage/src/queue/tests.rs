@@ -18,6 +18,7 @@ fn classes(priorities: &[u8]) -> Classes {
 fn event(item: u64, class: usize, cost: u32, flow: u64) -> Queued<u64> {
     let meta = EventMetadata {
         class: ClassId::new(class),
+        requested: Timestamp::from_nanos(item),
         entered: Timestamp::from_nanos(item),
         deadline: Timestamp::MAX,
         kind: 0,

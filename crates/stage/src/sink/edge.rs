@@ -11,7 +11,9 @@ pub(crate) struct EdgeCounters {
 
 impl EdgeCounters {
     pub(crate) fn taken(&self, events: usize) {
-        self.taken.fetch_add(events as u64, Ordering::Relaxed);
+        if events > 0 {
+            self.taken.fetch_add(events as u64, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn rejected(&self, events: usize) {

@@ -1,6 +1,7 @@
 //! What a sender states of an event: class, deadline, cost, flow and kind.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Timestamp};
@@ -8,6 +9,7 @@ use tamarisk_control::{ClassId, Timestamp};
 /// Class, deadline, cost, flow and kind of an event; all optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
+    pub(crate) requested: Option<Timestamp>,
     pub(crate) class: ClassId,
     pub(crate) due: Deadline,
     pub(crate) cost: u32,
@@ -44,6 +46,16 @@ impl Entry {
     #[must_use]
     pub fn class(mut self, class: ClassId) -> Self {
         self.class = class;
+        self
+    }
+
+    /// When its request entered the service, on the stage's clock: the start of the response
+    /// times of stages that are [measured from](crate::StageBuilder::measured_from) there. By
+    /// default when the event enters the stage; what a handler sends on by its
+    /// [`Context`](crate::Context) has it from its own event.
+    #[must_use]
+    pub fn requested(mut self, at: Timestamp) -> Self {
+        self.requested = Some(at);
         self
     }
 
@@ -93,12 +105,19 @@ impl Entry {
 pub struct Envelope<E> {
     pub(crate) event: E,
     pub(crate) entry: Entry,
+    /// The stage whose handler sends it.
+    pub(crate) sender: Option<Arc<str>>,
 }
 
 impl<E> Envelope<E> {
     /// `event`, entering as `entry` says.
     pub fn new(event: E, entry: Entry) -> Self {
-        Self { event, entry }
+        Self { event, entry, sender: None }
+    }
+
+    /// Counted as sent by the stage of this name.
+    pub(crate) fn sent_by(self, stage: &Arc<str>) -> Self {
+        Self { sender: Some(Arc::clone(stage)), ..self }
     }
 
     /// The event without its entry.
@@ -108,7 +127,7 @@ impl<E> Envelope<E> {
 
     /// Another event made of this one, entering in the same way.
     pub fn map<F>(self, make: impl FnOnce(E) -> F) -> Envelope<F> {
-        Envelope { event: make(self.event), entry: self.entry }
+        Envelope { event: make(self.event), entry: self.entry, sender: self.sender }
     }
 }
 

@@ -79,7 +79,7 @@ impl<E: Send + 'static> Sink<E> {
             let final_ = matches!(rejection.reason, Reason::Draining | Reason::Closed);
             if final_ || meta.deadline <= core.clock.now() {
                 core.lock().reject(&meta, &rejection);
-                self.count_rejected(1);
+                self.count(back.sender.as_ref(), 0, 1);
                 return Err(SendError { event: back.event, rejection });
             }
             envelope = back;
@@ -131,9 +131,11 @@ impl<E: Send + 'static> TrySink<E> {
         }
         let core = &self.endpoint.core;
         let entered = core.clock.now();
-        let arriving = events.map(|Envelope { event, entry }: Envelope<E>| Queued {
-            meta: core.metadata(entered, &entry),
-            item: Payload(event),
+        // Events that are sent together come from one handler.
+        let mut together_by = None;
+        let arriving = events.map(|Envelope { event, entry, sender }: Envelope<E>| {
+            together_by = together_by.take().or(sender);
+            Queued { meta: core.metadata(entered, &entry), item: Payload(event) }
         });
         let arriving: Vec<_> = arriving.collect();
         let now = core.clock.now();
@@ -141,8 +143,7 @@ impl<E: Send + 'static> TrySink<E> {
         let offered = arriving.len();
         let rejected = core.admit_many(&mut state, now, arriving);
         core.wake_worker(state);
-        self.count(offered - rejected.len());
-        self.count_rejected(rejected.len());
+        self.count(together_by.as_ref(), offered - rejected.len(), rejected.len());
         let rejected = rejected.into_iter();
         rejected.map(|(Payload(event), rejection)| SendError { event, rejection }).collect()
     }
@@ -159,7 +160,7 @@ impl<E: Send + 'static> TrySink<E> {
         let mut state = core.lock();
         if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
             state.reject(&meta, &rejection);
-            self.count_rejected(1);
+            self.count(None, 0, 1);
             return Err(rejection);
         }
         state.ledger.reserve(meta.class);
@@ -210,14 +211,14 @@ impl<E: Send + 'static> TrySink<E> {
         if let Err(rejection) = decision.and_then(|()| core.decide(&mut state, now, &meta)) {
             if on_rejection == OnRejection::Count {
                 state.reject(&meta, &rejection);
-                self.count_rejected(1);
+                self.count(envelope.sender.as_ref(), 0, 1);
             }
             return Err((envelope, rejection));
         }
         state.ledger.enqueue(meta.class, 1);
         core.push(&mut state, meta, Payload(envelope.event));
         core.wake_worker(state);
-        self.count(1);
+        self.count(envelope.sender.as_ref(), 1, 0);
         Ok(())
     }
 
@@ -237,15 +238,15 @@ impl<E: Send + 'static> TrySink<E> {
         if self.edge.is_some() { None } else { self.endpoint.global_law.get() }
     }
 
-    fn count(&self, events: usize) {
-        if let Some(edge) = &self.edge {
-            edge.taken(events);
-        }
-    }
-
-    fn count_rejected(&self, events: usize) {
-        if let Some(edge) = &self.edge {
-            edge.rejected(events);
+    /// Counts what crosses: on the edge if this is one, else by the stage that sent it.
+    fn count(&self, sender: Option<&Arc<str>>, taken: usize, rejected: usize) {
+        match (&self.edge, sender) {
+            (Some(edge), _) => {
+                edge.taken(taken);
+                edge.rejected(rejected);
+            }
+            (None, Some(sender)) => self.endpoint.core.senders.count(sender, taken, rejected),
+            (None, None) => {}
         }
     }
 }
@@ -271,8 +272,17 @@ impl<Q: Send + 'static, R: Send + 'static> Sink<Request<Q, R>> {
     /// # Errors
     /// As [`Sink::call`].
     pub async fn call_as(&self, body: Q, entry: Entry) -> Result<R, CallError> {
+        self.call_in(|request| Envelope::new(request, entry), body).await
+    }
+
+    /// The same in an envelope that `put` makes.
+    pub(crate) async fn call_in(
+        &self,
+        put: impl FnOnce(Request<Q, R>) -> Envelope<Request<Q, R>>,
+        body: Q,
+    ) -> Result<R, CallError> {
         let (reply, answer) = Reply::new();
-        let request = Envelope::new(Request { body, reply }, entry);
+        let request = put(Request { body, reply });
         if let Err(SendError { event, rejection }) = self.try_send(request) {
             // The reply dropped here is not the one of the handler that calls.
             with_cause(Cause::Rejected(rejection), || drop(event));

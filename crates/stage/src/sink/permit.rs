@@ -28,13 +28,13 @@ impl<E: Send + 'static> Permit<E> {
             let rejection = Rejection::new(Reason::Closed);
             state.reject(&self.meta, &rejection);
             drop(state);
-            self.sink.count_rejected(1);
+            self.sink.count(None, 0, 1);
             return Err(SendError { event, rejection });
         }
         state.ledger.commit(self.meta.class);
         core.push(&mut state, self.meta, Payload(event));
         core.wake_worker(state);
-        self.sink.count(1);
+        self.sink.count(None, 1, 0);
         self.used = true;
         Ok(())
     }

@@ -14,10 +14,11 @@ use crate::core::{Core, Governed, Payload, spawn_governor};
 use crate::drain::{self, DrainReport};
 use crate::handler::{BlockingHandler, Handler};
 use crate::observe::StageObservation;
-use crate::sink::{Entry, Sink, TrySink};
+use crate::sink::{Endpoint, Entry, Sink, TrySink};
 use crate::termination::EventId;
 use crate::workers::{Running, WorkerPool};
 
+pub use crate::core::ReplaceError;
 pub(crate) use start::UnstartedStage;
 
 /// A running stage; clones share it. Dropping the last clone destroys it: its sinks
@@ -56,6 +57,10 @@ impl<E: Send + 'static> Stage<E> {
     /// A sink of the stage.
     pub fn sink(&self) -> Sink<E> {
         self.sink.clone()
+    }
+
+    pub(crate) fn endpoint(&self) -> Arc<Endpoint<E>> {
+        Arc::clone(&self.parts.unstarted.endpoint)
     }
 
     /// Its name.
@@ -136,11 +141,35 @@ impl<E: Send + 'static> Stage<E> {
         let mut pool = self.parts.pool.lock();
         let new = make(pool.batch());
         if let Err(error) = new.resize(pool.wanted()) {
-            new.resize(0)?;
+            new.retire();
             return Err(error);
         }
-        let old = std::mem::replace(&mut *pool, new);
-        old.resize(0)
+        std::mem::replace(&mut *pool, new).retire();
+        Ok(())
+    }
+
+    /// Goes on with the handlers, laws, targets, workers and capacity of `new`, which has to be
+    /// closed then. Queue, accounts and sinks stay; workers end when the events that they hold are
+    /// done.
+    ///
+    /// # Errors
+    /// [`ReplaceError`]; then nothing changes.
+    pub(crate) fn take_over(&self, new: &Self) -> Result<(), ReplaceError> {
+        let mut pool = self.parts.pool.lock();
+        self.parts.core().check_replaceable(new.parts.core())?;
+        let made = {
+            let (core, registry) =
+                (&self.parts.unstarted.endpoint.core, &self.parts.unstarted.registry);
+            let pool = new.parts.pool.lock();
+            pool.for_stage(Arc::clone(core), Arc::clone(registry))
+        };
+        if let Err(error) = made.resize(new.parts.unstarted.least) {
+            made.retire();
+            return Err(ReplaceError::NoThread(error));
+        }
+        self.parts.core().follow(new.parts.core());
+        std::mem::replace(&mut *pool, made).retire();
+        Ok(())
     }
 
     /// The events that run now: for a watchdog that terminates those that run for too long.

@@ -32,7 +32,7 @@ pub(crate) struct WorkerPool<E: Send + 'static> {
     size: PoolSize,
     /// Events that a worker takes at once.
     batch: AtomicU32,
-    start: Box<Start<E>>,
+    start: Arc<Start<E>>,
 }
 
 /// Starts one worker.
@@ -89,7 +89,23 @@ impl<E: Send + 'static> WorkerPool<E> {
         start: impl Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let (size, batch) = (PoolSize::new(), AtomicU32::new(batch));
-        Arc::new(Self { core, registry, size, batch, start: Box::new(start) })
+        Arc::new(Self { core, registry, size, batch, start: Arc::new(start) })
+    }
+
+    /// A pool of the same workers for another stage: none yet.
+    pub(crate) fn for_stage(
+        &self,
+        core: Arc<Core<Payload<E>>>,
+        registry: Arc<WorkerRegistry>,
+    ) -> Arc<Self> {
+        let (size, batch) = (PoolSize::new(), AtomicU32::new(self.batch()));
+        Arc::new(Self { core, registry, size, batch, start: Arc::clone(&self.start) })
+    }
+
+    /// Has all workers end once the events that they hold are done.
+    pub(crate) fn retire(&self) {
+        self.size.set_wanted(0);
+        self.core.wake_all_workers();
     }
 
     /// Changes how many workers there are. Those too many end once the events

@@ -17,6 +17,8 @@ pub(crate) struct Worker {
     pub(crate) id: u64,
     pub(crate) slot: WorkerSlot,
     pub(crate) stage: Arc<dyn StageView>,
+    /// A copy of the worker's own: workers on different cores do not share its count of references.
+    pub(crate) stage_name: Arc<str>,
     /// When the running event is to end; [`Timestamp::MAX`] if at no set time.
     end: AtomicU64,
     entered: AtomicU64,
@@ -28,6 +30,7 @@ pub(crate) struct Worker {
 
 /// What contexts need of their stage, whatever it carries.
 pub(crate) trait StageView: Send + Sync {
+    fn name(&self) -> &str;
     fn observe(&self) -> StageObservation;
     fn clock(&self) -> &Clock;
     fn quality(&self, class: ClassId) -> Ratio;
@@ -48,6 +51,7 @@ impl Worker {
     pub(crate) fn new(id: u64, stage: Arc<dyn StageView>) -> Self {
         Self {
             id,
+            stage_name: stage.name().into(),
             slot: WorkerSlot::new(),
             stage,
             end: AtomicU64::new(u64::MAX),
@@ -97,6 +101,10 @@ impl Worker {
 }
 
 impl<E: Send + 'static> StageView for Core<Payload<E>> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn observe(&self) -> StageObservation {
         Self::observe(self)
     }

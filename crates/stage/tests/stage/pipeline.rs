@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Ratio, Reason, Rejection};
+use tamarisk_control::{ClassId, MeasuredFrom, Ratio, Reason, Rejection};
 use tamarisk_stage::{
     BoxError, CallError, Clock, Context, Entry, Request, Stage, StageBuilder, StageObservation,
 };
@@ -49,6 +49,30 @@ fn calls(back: &Doubling) -> Doubling {
 
 fn further(cause: CallError) -> Result<u32, CallError> {
     Err(CallError::Further { stage: "back".into(), cause: Box::new(cause) })
+}
+
+/// [Welsh03 §3.2] tags requests as they enter the service.
+#[tokio::test(start_paused = true)]
+async fn a_law_is_told_the_time_since_its_stage_was_entered_or_since_the_service_was() {
+    for (from, expected) in [(MeasuredFrom::Stage, 30), (MeasuredFrom::Service, 80)] {
+        let law = Law::default();
+        let last = StageBuilder::new("last").workers(4).clock(Clock::runtime()).law(law.clone());
+        let last = last.measured_from(from).handler(async |number: u32, _: Context| {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            Ok(number)
+        });
+        let next = last.unwrap();
+        let first = described("first").handler(async move |number: u32, cx: Context| {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Ok(cx.call(&next, number).await?)
+        });
+        assert_eq!(first.unwrap().call(7).await, Ok(7));
+        settle().await;
+        let [service, response] = law.script().services[0].map(|time| time.as_millis());
+        // Timers of the paused clock are in whole milliseconds.
+        assert!((30..32).contains(&service), "{from:?}: {service} ms");
+        assert!((expected..expected + 3).contains(&response), "{from:?}: {response} ms");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Laws that change the stage itself: workers, batches, quality, how long events run.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,11 @@ use tamarisk_control::{
     Activity, BatchLaw, BatchSize, ClassId, Concurrency, Finished, Leeway, QualityLaw, Ratio,
     Reading, Reason, Rejection, Strain, TerminationLaw, Timestamp, WorkersLaw,
 };
-use tamarisk_stage::{Batch, BlockingHandler, BoxError, Entry, Gate, RunError};
+use tamarisk_laws::PoolSizing;
+use tamarisk_laws::catalogue::{Coordination, Laws};
+use tamarisk_stage::{
+    Batch, BlockingHandler, BoxError, Clock, Entry, Gate, RunError, StageBuilder,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::rig::{Law, accounts, at_desk, described, settle, until};
@@ -129,6 +134,47 @@ async fn overload(offer: impl Fn(), door: &Law) {
     door.script().rejects = None;
 }
 
+/// So many workers after some seconds with 200 events queued, of which nothing is ever rejected.
+async fn workers_after(seconds: u32, described: StageBuilder) -> u32 {
+    let described = described.clock(Clock::runtime()).batch(1).law(Law::default());
+    let (stage, _desk) = at_desk(described);
+    stage.sink().send_many(0..200);
+    for _ in 0..10 * seconds {
+        a_tick().await;
+    }
+    stage.observe().workers
+}
+
+fn pool(workers: RangeInclusive<u32>) -> PoolSizing {
+    PoolSizing::new(Concurrency::new(*workers.start())..=Concurrency::new(*workers.end()), 1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_law_that_is_named_acts_as_printed_on_the_queue_alone() {
+    let named = || described("named").workers_between(1..=8).workers_law(pool(1..=8));
+    assert!(workers_after(5, named()).await >= 5);
+    let knobs = [("workers_max_count", 8.0)];
+    let by_name = || Laws::new().workers("pool-sizing", &knobs).unwrap();
+    assert!(workers_after(5, described("by-name").laws(by_name())).await >= 5);
+    // In a composition it waits for rejections.
+    let composed = named().coordination(Coordination::Composition);
+    assert_eq!(workers_after(5, composed).await, 1);
+    let composed = by_name().coordination(Coordination::Composition);
+    assert_eq!(workers_after(5, described("composed").laws(composed)).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_that_names_no_law_composes_its_own() {
+    let least = workers_after(0, StageBuilder::new("unnamed")).await;
+    assert_eq!(workers_after(5, StageBuilder::new("unnamed")).await, least);
+    // A law that is named beside them acts as printed, within bounds of its own.
+    let workers = Laws::new().workers("pool-sizing", &[("workers_max_count", 8.0)]).unwrap();
+    let degradable = StageBuilder::new("mixed").degrade_to(Ratio::saturating(0.5)).laws(workers);
+    assert!(workers_after(5, degradable).await >= 5);
+    let own = StageBuilder::new("own").workers_law(pool(1..=8));
+    assert!(workers_after(5, own).await >= 5);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_workers_law_adds_and_removes_workers_within_the_bounds() {
     let (law, door) = (Slow::default(), Law::default());
@@ -167,7 +213,8 @@ async fn slow_laws_are_told_what_became_of_events_and_how_many_workers_idled() {
             .batch(1)
             .workers(3)
             .workers_law(law.clone())
-            .quality_law(law.clone()),
+            .quality_law(law.clone())
+            .coordination(Coordination::Composition),
     );
     stage.sink().send_many([1, 2, 3]);
     desk.next().await.complete();
@@ -250,10 +297,7 @@ async fn a_blocking_handler_is_told_at_its_checkpoint_that_its_time_is_up() {
     }
     let law = Slow::default();
     law.0.lock().limit = Some(Duration::from_millis(5));
-    let stage = tamarisk_stage::StageBuilder::new("blocking")
-        .termination_law(law)
-        .threads(|| Until)
-        .unwrap();
+    let stage = StageBuilder::new("blocking").termination_law(law).threads(|| Until).unwrap();
     sleep(TICK * 2).await;
     stage.sink().try_send(1).unwrap();
     until(|| accounts(&stage).terminated == 1).await;
@@ -285,7 +329,7 @@ async fn a_gate_ends_work_at_its_class_s_limit_and_takes_as_many_as_the_law_says
 #[tokio::test]
 async fn an_admission_law_is_told_how_busy_the_processors_are() {
     let law = Law::default();
-    let _stage = at_desk(tamarisk_stage::StageBuilder::new("busy").law(law.clone()));
+    let _stage = at_desk(StageBuilder::new("busy").law(law.clone()));
     // In real time: that of the processors cannot be paused.
     until(|| law.script().cpu.is_some()).await;
 }

@@ -63,7 +63,7 @@ impl Site {
         let mut snapshot = self.0.snapshot.lock();
         let next = SiteSnapshot::open(options, Some(&snapshot))?;
         let changed = next.changes(&snapshot);
-        next.take_over();
+        next.take_over(&snapshot)?;
         *snapshot = Arc::new(next);
         self.0.number.fetch_add(1, Ordering::Release);
         Ok(changed)
@@ -95,9 +95,9 @@ impl Site {
         self.snapshot().pages.files.observe()
     }
 
-    /// The gates before the services, in the order of the options.
+    /// The gates before the services, in the order of the options, each before that of its overflow.
     pub fn gates(&self) -> impl Iterator<Item = Gate> + use<> {
-        self.snapshot().gates().cloned().collect::<Vec<_>>().into_iter()
+        self.snapshot().gates().collect::<Vec<_>>().into_iter()
     }
 
     /// The log, if there is one.
@@ -109,7 +109,7 @@ impl Site {
     pub fn close(&self) {
         let snapshot = self.snapshot();
         snapshot.pages.files.close();
-        snapshot.gates().for_each(Gate::close);
+        snapshot.gates().for_each(|gate| gate.close());
         if let Some(log) = &snapshot.log {
             log.close(LOG_PATIENCE);
         }

@@ -101,7 +101,10 @@ pub struct ProxyOptions {
 impl PartialEq for ProxyOptions {
     fn eq(&self, other: &Self) -> bool {
         let [one, two] = [self, other].map(|proxy| &proxy.upstream);
-        one.is_like(two) && one.classes == two.classes && self.route == other.route
+        one.is_like(two)
+            && one.classes == two.classes
+            && one.overflow() == two.overflow()
+            && self.route == other.route
     }
 }
 

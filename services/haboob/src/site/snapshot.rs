@@ -87,19 +87,31 @@ impl SiteSnapshot {
         changes
     }
 
-    /// Changes what this has in common with the one before: targets, and room for pages.
-    pub(crate) fn take_over(&self) {
-        for (gate, upstream) in self.gates().zip(services(&self.options)) {
-            let targets = upstream.classes.iter().map(|(id, class)| (id, class.target));
-            gate.set_targets(&targets.collect::<Vec<_>>());
+    /// Changes what this has in common with the one `before`: overflows, targets, and room for pages.
+    ///
+    /// # Errors
+    /// [`SiteError::Stage`] if there is no runtime for an overflow's gate; then nothing has changed.
+    pub(crate) fn take_over(&self, before: &Self) -> Result<(), SiteError> {
+        for (upstream, options) in self.proxy.upstreams.iter().zip(services(&self.options)) {
+            let mut known = services(&before.options).zip(&before.proxy.upstreams);
+            let is_same = known.any(|(known, of_known)| {
+                Arc::ptr_eq(of_known, upstream) && known.overflow() == options.overflow()
+            });
+            if !is_same {
+                options.set_overflow(upstream)?;
+            }
+            let targets = options.classes.iter().map(|(id, class)| (id, class.target));
+            let targets: Vec<_> = targets.collect();
+            upstream.gates().for_each(|gate| gate.set_targets(&targets));
         }
         let folders: Vec<u32> = self.folders.iter().map(|folder| folder.id).collect();
         self.pages.take_over(&folders, self.options.cache_bytes);
+        Ok(())
     }
 
-    /// The gates before the services, in the order of the options.
-    pub(crate) fn gates(&self) -> impl Iterator<Item = &Gate> {
-        self.proxy.upstreams.iter().map(|upstream| upstream.gate())
+    /// The gates before the services, in the order of the options, each before that of its overflow.
+    pub(crate) fn gates(&self) -> impl Iterator<Item = Gate> {
+        self.proxy.upstreams.iter().flat_map(|upstream| upstream.gates())
     }
 }
 

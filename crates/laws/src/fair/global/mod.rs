@@ -48,6 +48,7 @@ mod division;
 mod entry;
 mod known;
 mod shares;
+pub(super) mod whole;
 
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ use tamarisk_control::{ClassId, Classes, Decision, PerSecond, Ratio, Reading, Ta
 use self::division::Division;
 use self::entry::{Entry, Limit, Seen};
 use self::known::Known;
-use super::{PercentileMapping, ResponseSample};
+use super::PercentileMapping;
 use crate::constants::constants;
 
 pub use shares::{
@@ -159,14 +160,7 @@ impl GlobalController {
             self.shares = StageShares::new(sample.stages.len()).ok();
         }
         let Some(shares) = &mut self.shares else { return false };
-        let (mut entered, mut processed) = ([0.0; STAGES_MAX], [0.0; STAGES_MAX]);
-        for (index, stage) in sample.stages.iter().enumerate() {
-            entered[index] = stage.entered as f64;
-            processed[index] = stage.processed as f64;
-        }
-        let count = sample.stages.len();
-        let (entered, processed) = (&entered[..count], &processed[..count]);
-        let observed = shares.observe(&Flows { entered, processed, edges: sample.edges }).is_ok();
+        let observed = whole::observe_flows(shares, sample);
         let Ok(visits) = shares.visits() else { return false };
         for (stage, &visits) in self.stages.iter_mut().zip(visits) {
             stage.visits = visits;
@@ -176,23 +170,15 @@ impl GlobalController {
 
     /// α and κ, from the stages that have answered.
     fn map(&mut self, sample: &GraphSample<'_>) {
-        let (mut mean, mut excess_squared, mut percentiles) = (0.0, 0.0, 0.0);
-        for (known, stage) in self.stages.iter().zip(sample.stages) {
-            let response = stage.response.unwrap_or_default();
-            let at = response.percentile.as_secs_f64();
-            let stage_mean = response.mean.as_secs_f64();
-            mean += known.visits * stage_mean;
-            percentiles += known.visits * at;
-            excess_squared += known.visits * (at - stage_mean).powi(2);
-        }
-        let percentile = mean + excess_squared.sqrt();
+        let response = whole::response(self.stages.iter().map(|known| known.visits), sample);
+        let percentiles = self.stages.iter().zip(sample.stages).map(|(known, stage)| {
+            known.visits * stage.response.unwrap_or_default().percentile.as_secs_f64()
+        });
         let entered: u64 = sample.stages.iter().map(|stage| stage.entered).sum();
         let arrivals = PerSecond::new(entered as f64 / sample.lasted.as_secs_f64());
-        let time = |seconds| Duration::try_from_secs_f64(seconds).ok();
-        let response = time(mean).zip(time(percentile)).filter(|(mean, _)| !mean.is_zero());
-        let response = response.map(|(mean, percentile)| ResponseSample { mean, percentile });
-        if response.is_some() {
-            let leeway = (percentiles / percentile).clamp(1.0, LEEWAY_MAX);
+        if let Some(whole) = response {
+            let leeway = percentiles.sum::<f64>() / whole.percentile.as_secs_f64();
+            let leeway = leeway.clamp(1.0, LEEWAY_MAX);
             self.leeway = WEIGHT * self.leeway + (1.0 - WEIGHT) * leeway;
         }
         self.mapping.observe(arrivals.unwrap_or(PerSecond::ZERO), response);
@@ -254,6 +240,12 @@ impl GlobalLaw for GlobalController {
         self.map(sample);
         self.limit = self.find_limit(sample, &seen);
         self.division.follow(&self.stages, self.leeway);
+    }
+
+    fn stages_changed(&mut self) {
+        self.stages.clear();
+        self.division = Division::default();
+        self.shares = None;
     }
 
     fn share(&self, stage: usize) -> Option<Share> {

@@ -70,6 +70,18 @@ fn more_workers_leave_more_time_to_the_others() {
 }
 
 #[test]
+fn what_was_learned_of_positions_is_void_when_they_mean_other_stages() {
+    let mut law = line();
+    law.stages_changed();
+    assert_eq!((law.share(0), law.target(1, ClassId::DEFAULT)), (None, None));
+    // The slow stage now comes first: nothing of the fast one is averaged in.
+    sample(&mut law, &[stage(80, 80, 10.0), stage(0, 80, 2.0)], &[(0, 1, 80.0)]);
+    let mut fresh = GlobalController::new(&classes());
+    sample(&mut fresh, &[stage(80, 80, 10.0), stage(0, 80, 2.0)], &[(0, 1, 80.0)]);
+    assert!((0..2).all(|stage| law.share(stage) == fresh.share(stage)));
+}
+
+#[test]
 fn shares_move_with_the_flow() {
     let diamond = |left: f64| {
         let mut law = GlobalController::new(&classes());

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tamarisk_control::{Classes, PerSecond, Ratio};
 
-use super::tuned::Tuned;
 use super::{DEPTH, Form, Promise, RATE_MAX, Sample, SelfTuning};
 use crate::TokenBucket;
 use crate::constants::constants;
+use crate::fair::tuned::Tuned;
 use crate::fair::{Demands, OnLineFit, PercentileMapping};
 use crate::period_samples::PeriodSamples;
 
@@ -110,7 +110,7 @@ impl<'a> SelfTuningBuilder<'a> {
             return Err(InvalidSelfTuning::Aim(self.constants.aim_ratio));
         }
         let identification = OnLineFit::new(self.constants.forgetting_ratio)?;
-        let tuned = Tuned::new(self.form, self.demands, identification)?;
+        let tuned = Tuned::new(self.form.placement(), self.demands, identification)?;
         Ok(self.law_with(tuned))
     }
 
@@ -123,6 +123,7 @@ impl<'a> SelfTuningBuilder<'a> {
         let promise = Promise::new(self.classes, self.constants.aim_ratio, self.period);
         let rate = PerSecond::new(RATE_MAX).unwrap_or(PerSecond::ZERO);
         SelfTuning {
+            form: self.form,
             mapping: PercentileMapping::new(Ratio::saturating(promise.percentile)),
             promise,
             tuned,
@@ -177,7 +178,7 @@ mod tests {
         let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
         for form in Form::ALL {
             assert_eq!(SelfTuning::builder(&classes, form).build().err(), None);
-            assert_eq!(SelfTuning::new(&classes, form).tuned.form(), form);
+            assert_eq!(SelfTuning::new(&classes, form).form, form);
         }
     }
 

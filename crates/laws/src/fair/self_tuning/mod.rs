@@ -57,7 +57,6 @@
 //! is a search, and takes some 0.1 ms, at most once a sample.
 
 mod builder;
-mod tuned;
 
 use std::time::Duration;
 
@@ -69,10 +68,10 @@ use tamarisk_control::{
     Reading, Reason, Rejection, Timestamp,
 };
 
-use self::tuned::Tuned;
 #[cfg(doc)]
 use super::OnLineFit;
 use super::percentile_mapping::Load;
+use super::tuned::{Placement, Tuned};
 use super::{Controller, PercentileMapping, ResponseSample};
 use crate::TokenBucket;
 use crate::period_samples::PeriodSamples;
@@ -113,11 +112,21 @@ impl Form {
             Self::PPrecompensated => "p-precompensated",
         }
     }
+
+    const fn placement(self) -> Placement {
+        match self {
+            Self::P => Placement::P,
+            Self::Pi => Placement::Pi,
+            Self::Pd => Placement::Pd,
+            Self::PPrecompensated => Placement::Precompensated,
+        }
+    }
 }
 
 /// Holds the population of a stage where its promise is kept, by its admission rate.
 #[derive(Clone, Debug)]
 pub struct SelfTuning {
+    form: Form,
     promise: Promise,
     mapping: PercentileMapping,
     tuned: Tuned,
@@ -249,7 +258,7 @@ impl SelfTuning {
 
 impl AdmissionLaw for SelfTuning {
     fn name(&self) -> &'static str {
-        self.tuned.form().as_str()
+        self.form.as_str()
     }
 
     fn on_arrival(&mut self, now: Timestamp, _: &Arrival, backlog: &Backlog<'_>) -> Decision {

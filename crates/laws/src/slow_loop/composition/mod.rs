@@ -76,8 +76,8 @@ use demand::Demand;
 
 use tamarisk_control::{
     Activity, AdmissionLaw, Arrival, Backlog, BatchLaw, BatchSize, ClassId, Classes, Concurrency,
-    Decision, Dequeue, Finished, Leeway, Moved, PlaceLimits, QualityLaw, QueueOrder, Ratio,
-    Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
+    Decision, Dequeue, Finished, Leeway, Moved, PerSecond, PlaceLimits, QualityLaw, QueueOrder,
+    Ratio, Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
 };
 
 use super::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
@@ -273,6 +273,11 @@ impl Composition {
         self.knobs
     }
 
+    /// How many workers there are, where a law outside of this composition says so.
+    pub(super) fn note_workers(&mut self, workers: Concurrency) {
+        self.knobs.workers = workers;
+    }
+
     /// What they have decided last.
     pub fn knobs(&self) -> Knobs {
         self.knobs
@@ -287,6 +292,11 @@ impl Composition {
     /// How long an event of `class` may run. None if only its deadline ends it.
     pub fn limit(&self, class: ClassId) -> Option<Duration> {
         self.termination.limit(class)
+    }
+
+    /// A law over the whole graph wants so many events a second completed.
+    pub fn set_throughput(&mut self, target: PerSecond) {
+        self.workers.set_throughput(target);
     }
 
     /// Overloaded: the first law that has something left acts.
@@ -465,6 +475,7 @@ impl AdmissionLaw for Composition {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.fast.on_finish(now, finished, backlog);
+        self.workers.on_finish(now, finished);
         self.quality.on_finish(now, finished);
     }
 
@@ -482,6 +493,7 @@ impl AdmissionLaw for Composition {
 
     fn set_targets(&mut self, classes: &Classes) {
         self.fast.set_targets(classes);
+        self.workers.set_targets(classes);
         self.quality.set_targets(classes);
         self.termination.set_targets(classes);
         self.demand.set_targets(classes);

@@ -8,6 +8,10 @@ use tamarisk_control::{ClassId, Ratio};
 use super::distribution::Distribution;
 use super::profile::Profile;
 
+/// Requests in a row to which a partly open client has had no answer, at most: with a second
+/// between them it has then waited for longer than any server is given.
+pub const UNANSWERED_MAX: u32 = 100;
+
 /// A group of clients that behave alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
@@ -33,9 +37,16 @@ pub struct Client {
     /// it is taken out, and counted as dropped; if it runs, the stage goes on to its end, and it
     /// counts as terminated. Not for clients that wait for an answer before they go on.
     pub leaves: Option<Distribution>,
+    /// Partly open: who has had no answer to its newest request after so long sends another
+    /// one. Its earlier requests stay where they are; the user goes on with the answer to its
+    /// newest, and after [`UNANSWERED_MAX`] in a row waits. Closed loads only.
+    pub resend: Option<Duration>,
     /// Which share of the requests the first flow sends, if it is not as the others. Open
     /// clients only.
     pub greedy: Option<Ratio>,
+    /// How many requests come at once, as the calls that a page is made of: the page is of use
+    /// only if all of them are answered. 1 unless said. Open clients only.
+    pub calls: u32,
 }
 
 impl Client {
@@ -50,7 +61,9 @@ impl Client {
             retry: Retry::never(),
             patience: None,
             leaves: None,
+            resend: None,
             greedy: None,
+            calls: 1,
         }
     }
 
@@ -87,10 +100,24 @@ impl Client {
         self
     }
 
+    /// Sending another request whenever the newest has had no answer for so long.
+    #[must_use]
+    pub fn resend(mut self, after: Duration) -> Self {
+        self.resend = Some(after);
+        self
+    }
+
     /// With the first of the flows sending this share of the requests.
     #[must_use]
     pub fn greedy(mut self, share: Ratio) -> Self {
         self.greedy = Some(share);
+        self
+    }
+
+    /// With so many requests at once, which are of use only together.
+    #[must_use]
+    pub fn calls(mut self, calls: u32) -> Self {
+        self.calls = calls;
         self
     }
 

@@ -212,11 +212,17 @@ pub enum ClientProblem {
     /// When they leave.
     #[error("time until clients leave: {0}")]
     Leaves(InvalidDistribution),
+    /// Too many requests at once, or several of clients that wait for one answer.
+    #[error("{0} calls at once; use 1 to 1000, and more than 1 for open clients only")]
+    Calls(u32),
     /// Clients that wait for an answer before they go on, and leave.
     #[error(
         "closed loads and sessions wait for their answers; remove the time until clients leave"
     )]
     Unleaving,
+    /// Who sends again without waiting, or never waits for an answer.
+    #[error("only a closed load sends again when an answer is late, after more than 0s")]
+    Resend,
     /// A greedy flow among no others.
     #[error("a greedy flow needs an open load and at least 2 flows")]
     Greedy,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_control::Ratio;
+use tamarisk_control::{MeasuredFrom, Ratio};
 
 use super::distribution::Distribution;
 use super::profile::Profile;
@@ -36,6 +36,11 @@ pub struct Stage {
     /// What each batch costs its worker besides its events, before the first of them. Without a
     /// batching law every event is a batch.
     pub batch_cost: Duration,
+    /// How many events of a batch its cost is paid for once: a larger batch pays it again, before
+    /// each further event that begins as many.
+    pub batch_cost_covers: u32,
+    /// Where the response times begin that its laws are told.
+    pub measured_from: MeasuredFrom,
     /// Which share of the work falls with the quality that a law sets: of a work of 10 ms, 0.8
     /// at a quality of 0.5 leave 6 ms.
     pub degradable: Ratio,
@@ -82,6 +87,8 @@ impl Stage {
             routes: Vec::new(),
             routes_of: Vec::new(),
             batch_cost: Duration::ZERO,
+            batch_cost_covers: u32::MAX,
+            measured_from: MeasuredFrom::default(),
             degradable: Ratio::ONE,
             clean_up: Duration::ZERO,
             kinds: Vec::new(),
@@ -146,6 +153,20 @@ impl Stage {
     #[must_use]
     pub fn batch_cost(mut self, batch_cost: Duration) -> Self {
         self.batch_cost = batch_cost;
+        self
+    }
+
+    /// With so many events of a batch for which its cost is paid once. None is taken for one.
+    #[must_use]
+    pub fn batch_cost_covers(mut self, events: u32) -> Self {
+        self.batch_cost_covers = events;
+        self
+    }
+
+    /// With its laws told response times that begin here.
+    #[must_use]
+    pub fn measured_from(mut self, from: MeasuredFrom) -> Self {
+        self.measured_from = from;
         self
     }
 

@@ -13,7 +13,7 @@ use crate::sim::plan::resolved::Plan;
 use crate::sim::plan::time::nanos;
 use crate::sim::run::Run;
 use crate::sim::run::global::GlobalRun;
-use crate::sim::run::ledger::{ClassTally, FlowCounts, StageBase};
+use crate::sim::run::ledger::{ClassTally, FlowCounts, PageCounts, StageBase};
 use crate::sim::run::simulation::Simulation;
 use crate::sim::run::stage::StageRun;
 use crate::sim::run::tally::{Counts, Times};
@@ -76,6 +76,8 @@ pub struct ClassReport {
     pub retried: u64,
     /// Requests that were rejected once too often.
     pub given_up: u64,
+    /// Of clients whose requests come several at once.
+    pub pages: PageCounts,
     /// From the attempt's coming to its end, of those completed.
     pub response: Durations,
     goodputs: Vec<f64>,
@@ -301,6 +303,7 @@ fn class_reports<W>(run: &Run<'_, W>) -> Vec<ClassReport> {
         seconds_over: tally.seconds_over,
         retried: tally.retried,
         given_up: tally.given_up,
+        pages: tally.pages,
         response: Durations { times: tally.response.clone() },
         goodputs: tally
             .in_time_marks

@@ -19,11 +19,16 @@ impl<W: Watch> Run<'_, W> {
     fn take_along(&mut self, first: u32, more: u32) {
         let stage = self.jobs[first].stage as usize;
         let plan = &self.plan.stages[stage];
-        let mut last = first;
+        let (mut last, mut taken) = (first, 1);
         for _ in 0..more {
             match self.stages[stage].take_along(self.now, &self.jobs, plan) {
                 Some(Next::Run(id)) => {
-                    self.jobs[id].phase = Phase::Held;
+                    let job = &mut self.jobs[id];
+                    job.phase = Phase::Held;
+                    if taken % plan.batch_cost_covers > 0 {
+                        job.step = plan.first_step[job.request_type as usize];
+                    }
+                    taken += 1;
                     self.jobs[last].follower = id;
                     last = id;
                 }
@@ -42,7 +47,6 @@ impl<W: Watch> Run<'_, W> {
             let id = next;
             let job = &mut self.jobs[id];
             let stage = job.stage as usize;
-            job.step = self.plan.stages[stage].first_step[job.request_type as usize];
             if self.stages[stage].begin_held(self.now, id, job) {
                 self.note_start(id);
                 return Some(id);

@@ -126,6 +126,8 @@ pub(super) enum Event {
     FirstData(u32),
     /// A client may leave.
     Leave(u32),
+    /// A client may send another request.
+    Resend(u32),
     /// The governors tick.
     Tick,
     /// A second has passed.
@@ -153,6 +155,7 @@ impl Event {
             Self::AnswerTime(job) => (10, job),
             Self::FirstData(job) => (11, job),
             Self::Leave(job) => (12, job),
+            Self::Resend(job) => (13, job),
         };
         debug_assert!(of_whom >> OF_WHOM_BITS == 0, "jobs and parts are bounded");
         kind << OF_WHOM_BITS | of_whom
@@ -174,7 +177,8 @@ impl Event {
             9 => Self::CleanedUp(of_whom),
             10 => Self::AnswerTime(of_whom),
             11 => Self::FirstData(of_whom),
-            _ => Self::Leave(of_whom),
+            12 => Self::Leave(of_whom),
+            _ => Self::Resend(of_whom),
         }
     }
 }

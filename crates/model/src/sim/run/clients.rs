@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use tamarisk_control::ClassId;
+
 use super::calendar::Event;
 use super::job::{Job, NOBODY, Phase};
 use super::watch::{Outcome, Watch};
 use super::{Run, round};
-use crate::sim::plan::client::Heed;
+use crate::sim::plan::client::{Heed, UNANSWERED_MAX};
 use crate::sim::plan::random::Stream;
 use crate::sim::plan::resolved::client::{ClientPlan, LoadPlan, RenewalProcess};
 use crate::sim::plan::resolved::request_type::RequestType;
@@ -78,7 +80,11 @@ impl<W: Watch> Run<'_, W> {
                 let mut job = new_job(client, plan.flow_first + flow, behaviour);
                 job.renew(plan);
                 self.schedule_arrival(client, renewal);
-                self.offer_new(job);
+                if plan.calls > 1 {
+                    self.offer_page(job, plan);
+                } else {
+                    self.offer_new(job);
+                }
             }
             LoadPlan::Trace(arrivals) => {
                 let arrival = arrivals[run.next];
@@ -101,10 +107,34 @@ impl<W: Watch> Run<'_, W> {
 
     #[inline]
     fn offer_new(&mut self, job: Job) {
-        let (class, flow) = (job.class, job.flow);
+        let (class, flow, page) = (job.class, job.flow, job.page);
         match self.insert(job) {
             Some(id) => self.offer(id),
-            None => self.ledger.reject(class, flow),
+            None => {
+                self.ledger.reject(class, flow);
+                self.end_call(class, page, false);
+            }
+        }
+    }
+
+    /// All calls of a page come, `job` the first of them.
+    fn offer_page(&mut self, mut job: Job, plan: &ClientPlan) {
+        job.page = self.pages.begin(self.now, plan.calls);
+        for _ in 1..plan.calls {
+            let mut next = job.clone();
+            next.renew(plan);
+            self.offer_new(std::mem::replace(&mut job, next));
+        }
+        self.offer_new(job);
+    }
+
+    /// A call has ended for good; perhaps with it the page that it was a part of.
+    #[inline]
+    fn end_call(&mut self, class: ClassId, page: u32, is_answered: bool) {
+        if page != NOBODY
+            && let Some(page) = self.pages.end_call(page, is_answered)
+        {
+            self.ledger.end_page(class, page.is_whole, self.now - page.came);
         }
     }
 
@@ -157,6 +187,11 @@ impl<W: Watch> Run<'_, W> {
     #[inline]
     pub(super) fn client_told(&mut self, id: u32, outcome: Outcome, retry_after: Duration) {
         let plan = &self.plan.clients[self.jobs[id].client as usize];
+        if self.jobs[id].is_superseded {
+            self.jobs.free(id);
+            return;
+        }
+        self.jobs[id].unanswered = 0;
         if outcome != Outcome::Completed && plan.retry.attempts_max > 0 && !self.jobs[id].is_left {
             if self.jobs[id].attempts < plan.retry.attempts_max {
                 self.retry(id, plan, retry_after);
@@ -164,6 +199,8 @@ impl<W: Watch> Run<'_, W> {
             }
             self.ledger.give_up(self.jobs[id].class);
         }
+        let Job { class, page, .. } = self.jobs[id];
+        self.end_call(class, page, outcome == Outcome::Completed);
         match &plan.load {
             LoadPlan::Open(_) | LoadPlan::Trace(_) => self.jobs.free(id),
             LoadPlan::Sessions { stay, think, .. } => {
@@ -182,6 +219,30 @@ impl<W: Watch> Run<'_, W> {
                 job.renew(plan);
                 self.wake_after(id, pause);
             }
+        }
+    }
+
+    /// A partly open client has waited for its newest answer for as long as it does: it sends
+    /// another request.
+    #[cold]
+    pub(super) fn answer_is_late(&mut self, id: u32) {
+        let job = &self.jobs[id];
+        if job.resend != self.now {
+            // The answer has come.
+            return;
+        }
+        let plan = &self.plan.clients[job.client as usize];
+        let has_left = job.flow - plan.flow_first >= self.clients[job.client as usize].users;
+        if has_left || job.unanswered + 1 >= UNANSWERED_MAX {
+            return;
+        }
+        let mut next = new_job(job.client, job.flow, job.behaviour.clone());
+        next.unanswered = job.unanswered + 1;
+        next.renew(plan);
+        // Without memory for another one it goes on waiting for this one.
+        if let Some(next) = self.insert(next) {
+            self.jobs[id].is_superseded = true;
+            self.offer(next);
         }
     }
 
@@ -250,9 +311,10 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         due: u64::MAX,
         limit: u64::MAX,
         leaves: u64::MAX,
+        resend: u64::MAX,
         first_data: u64::MAX,
         visit: 0,
-        class: tamarisk_control::ClassId::DEFAULT,
+        class: ClassId::DEFAULT,
         kind: 0,
         request_type: 0,
         stage: 0,
@@ -260,11 +322,14 @@ fn new_job(client: u32, flow: u32, behaviour: Stream) -> Job {
         flow,
         step: 0,
         attempts: 0,
+        page: NOBODY,
+        unanswered: 0,
         follower: NOBODY,
         at_entry: true,
         phase: Phase::Away,
         has_worker: false,
         is_lost: false,
         is_left: false,
+        is_superseded: false,
     }
 }

@@ -106,9 +106,12 @@ impl GlobalRun {
         self.law.on_sample(&GraphSample { lasted, stages: &samples, edges: &edges });
     }
 
-    /// Tells the laws of the stages what they are to promise now.
+    /// Tells the laws of the stages what they are to promise and to complete now.
     fn promise(&mut self, stages: &mut [StageRun]) {
         for (index, (stage, promised)) in stages.iter_mut().zip(&mut self.promised).enumerate() {
+            if let Some(throughput) = self.law.throughput(index) {
+                stage.ruling.set_throughput(throughput);
+            }
             let mut classes = promised.clone();
             for (id, _) in promised.iter() {
                 if let Some(target) = self.law.target(index, id) {

@@ -34,6 +34,9 @@ pub(super) struct Job {
     pub(super) limit: u64,
     /// When its client leaves if it still waits for its answer; else [`u64::MAX`].
     pub(super) leaves: u64,
+    /// When its client sends another one if it still waits for this one's answer; else
+    /// [`u64::MAX`].
+    pub(super) resend: u64,
     /// When the first data of a stream is out, once that is known; else [`u64::MAX`].
     pub(super) first_data: u64,
     /// Of its stay at its present stage: no two stays have the same.
@@ -50,6 +53,10 @@ pub(super) struct Job {
     pub(super) step: u32,
     /// Retries so far.
     pub(super) attempts: u32,
+    /// The page that it is a call of; else [`NOBODY`].
+    pub(super) page: u32,
+    /// Requests of its client before it that were not answered in time, in a row.
+    pub(super) unanswered: u32,
     /// Who is next in its batch; else [`NOBODY`].
     pub(super) follower: u32,
     /// Whether it has not yet been served at the stage it came in by.
@@ -61,6 +68,8 @@ pub(super) struct Job {
     pub(super) is_lost: bool,
     /// Whether its client has left while it ran.
     pub(super) is_left: bool,
+    /// Whether its client has sent another one, and goes on with that one's answer.
+    pub(super) is_superseded: bool,
 }
 
 /// Where a job is at its stage.

@@ -30,6 +30,7 @@ pub(in crate::sim) struct ClassTally {
     pub(in crate::sim) late: u128,
     pub(in crate::sim) retried: u64,
     pub(in crate::sim) given_up: u64,
+    pub(in crate::sim) pages: PageCounts,
     pub(in crate::sim) response: Times,
     /// In the present second.
     completed_now: u64,
@@ -39,6 +40,22 @@ pub(in crate::sim) struct ClassTally {
     pub(in crate::sim) seconds_over: u64,
     /// `in_time` at the end of each part.
     pub(in crate::sim) in_time_marks: Vec<u64>,
+}
+
+/// What came of pages, of which each needs all of its calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageCounts {
+    /// How many ended: all their calls did.
+    pub ended: u64,
+    /// Of these, all calls were answered, the last within the target of the class.
+    pub in_time: u64,
+}
+
+impl PageCounts {
+    /// The share of those that ended that was in time, and whole; zero of none.
+    pub fn in_time_share(self) -> f64 {
+        self.in_time as f64 / (self.ended as f64).max(1.0)
+    }
 }
 
 /// What came of the requests of one flow, in the measured time.
@@ -128,6 +145,13 @@ impl Ledger {
 
     pub(in crate::sim) fn give_up(&mut self, class: ClassId) {
         self.classes[class.index()].given_up += 1;
+    }
+
+    /// A page has ended, so long after it came.
+    pub(in crate::sim) fn end_page(&mut self, class: ClassId, is_whole: bool, response: u64) {
+        let tally = &mut self.classes[class.index()];
+        tally.pages.ended += 1;
+        tally.pages.in_time += u64::from(is_whole && response <= tally.target);
     }
 
     /// A second has passed. Its percentile of response times was over the target if

@@ -8,6 +8,7 @@ mod governor;
 mod job;
 pub(in crate::sim) mod ledger;
 mod occupancy;
+mod pages;
 mod queue;
 mod resource;
 pub(in crate::sim) mod ruling;
@@ -30,6 +31,7 @@ use self::global::GlobalRun;
 use self::governor::Displaced;
 use self::job::{Job, Jobs};
 use self::ledger::Ledger;
+use self::pages::Pages;
 use self::resource::ResourceRun;
 use self::stage::StageRun;
 use self::watch::{Seen, Watch, What};
@@ -43,6 +45,7 @@ pub struct Run<'a, W> {
     now: u64,
     calendar: Calendar,
     jobs: Jobs,
+    pages: Pages,
     /// Attempts so far.
     offered: u64,
     pub(in crate::sim) stages: Box<[StageRun]>,
@@ -112,6 +115,7 @@ impl<W: Watch> Run<'_, W> {
             Event::AnswerTime(id) => self.answer_time_over(id),
             Event::FirstData(id) => self.first_data_due(id),
             Event::Leave(id) => self.client_leaves(id),
+            Event::Resend(id) => self.answer_is_late(id),
             Event::Tick => self.tick(),
             Event::Second => {
                 self.ledger.second();

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    Activity, AdmissionLaw, Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, Ratio,
-    Timestamp,
+    Activity, AdmissionLaw, Backlog, BatchSize, ClassId, Classes, Concurrency, Finished, PerSecond,
+    Ratio, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs, Open, Ruling, SlowLaws};
+use tamarisk_laws::{Knobs, Open, Ruling, SlowLaws, StageLaws};
 
-/// Rules all of a simulated stage: an admission law, and slow laws that are combined in another
-/// way than in a [`Composition`](tamarisk_laws::Composition).
+/// Rules all of a simulated stage: an admission law, and slow laws that are combined in a way
+/// of their own, neither [`Independent`](tamarisk_laws::Independent) nor in a
+/// [`Composition`](tamarisk_laws::Composition).
 pub trait Governor: Send {
     /// The law that is asked about each event.
     fn admission(&self) -> &dyn AdmissionLaw;
@@ -25,6 +26,9 @@ pub trait Governor: Send {
 
     /// A tick, after that of the admission law: what the stage is set to from now on.
     fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Knobs;
+
+    /// A law over the whole network wants so many events a second completed.
+    fn set_throughput(&mut self, _target: PerSecond) {}
 
     /// How long an event of this class may run; `None` if nothing ends it.
     fn limit(&self, _class: ClassId) -> Option<Duration> {
@@ -71,13 +75,23 @@ impl Ruler {
         }
     }
 
+    pub(super) fn set_throughput(&mut self, target: PerSecond) {
+        match self {
+            Self::Laws(ruling) => ruling.set_throughput(target),
+            Self::Governor(governor) => governor.set_throughput(target),
+        }
+    }
+
     pub(super) fn has_slow_laws(&self) -> bool {
-        !matches!(self, Self::Laws(Ruling::Admission(_)))
+        match self {
+            Self::Laws(ruling) => ruling.knobs().is_some(),
+            Self::Governor(_) => true,
+        }
     }
 
     pub(super) fn limit(&self, class: ClassId) -> Option<Duration> {
         match self {
-            Self::Laws(ruling) => ruling.composition().and_then(|laws| laws.limit(class)),
+            Self::Laws(ruling) => ruling.limit(class),
             Self::Governor(governor) => governor.limit(class),
         }
     }
@@ -102,7 +116,7 @@ impl Ruled {
     /// `law` alone, at a stage of so many workers.
     pub(super) fn by(law: Box<dyn AdmissionLaw>, workers: Concurrency) -> Self {
         let knobs = Knobs { workers, batch: BatchSize::ONE, quality: Ratio::ONE };
-        Self { ruling: Ruler::Laws(Ruling::Admission(law)), knobs, terminates: false }
+        Self { ruling: Ruler::Laws(Ruling::by(law)), knobs, terminates: false }
     }
 
     /// All of `laws`. Without an admission law everybody may enter.
@@ -118,10 +132,11 @@ impl Ruled {
         let slow = SlowLaws::named(laws, classes)?;
         let terminates = slow.termination.is_some();
         let knobs = Knobs {
-            workers: slow.workers.as_ref().map_or(workers, |law| *law.range().start()),
-            batch: slow.batch.as_ref().map_or(BatchSize::ONE, |law| law.most()),
+            workers: slow.first_workers(workers),
+            batch: slow.first_batch(BatchSize::ONE),
             quality: Ratio::ONE,
         };
+        let slow = StageLaws::coordinated(slow, laws.coordination);
         let ruling = Ruler::Laws(slow.with(admission, classes, knobs));
         Ok(Self { ruling, knobs, terminates })
     }

@@ -12,6 +12,7 @@ use super::global::GlobalRun;
 use super::governor::Displaced;
 use super::job::Jobs;
 use super::ledger::Ledger;
+use super::pages::Pages;
 use super::resource::ResourceRun;
 use super::ruling::{Governor, Ruled};
 use super::stage::StageRun;
@@ -66,6 +67,7 @@ impl Simulation {
             now: 0,
             calendar: Calendar::default(),
             jobs: Jobs::default(),
+            pages: Pages::default(),
             offered: 0,
             stages: stages.collect(),
             resources: plan.resources.iter().map(ResourceRun::new).collect(),
@@ -140,7 +142,7 @@ impl<'a, W: Watch> Run<'a, W> {
 
     /// With `watch` told of all that happens.
     pub fn watch<V: Watch>(self, watch: V) -> Run<'a, V> {
-        let Self { plan, seed, now, calendar, jobs, offered, .. } = self;
+        let Self { plan, seed, now, calendar, jobs, pages, offered, .. } = self;
         let Self { stages, resources, clients, ledger, global, visits, displaced, window, .. } =
             self;
         Run {
@@ -149,6 +151,7 @@ impl<'a, W: Watch> Run<'a, W> {
             now,
             calendar,
             jobs,
+            pages,
             offered,
             stages,
             resources,

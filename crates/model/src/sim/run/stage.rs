@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, Moved, Reason, Rejection,
-    Timestamp,
+    Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, MeasuredFrom, Moved, Reason,
+    Rejection, Timestamp,
 };
 use tamarisk_laws::Knobs;
 
@@ -37,6 +37,7 @@ pub(in crate::sim) struct StageRun {
     /// How long events of each class may run, in nanoseconds; empty if nobody ends them.
     pub(super) limits: Box<[u64]>,
     pub(super) lines: QueueLines,
+    measured_from: MeasuredFrom,
     /// Whether events may be parked: the law names a limit of its own.
     parks: bool,
     /// Those that began, with their visits, until a tick finds that they run no more.
@@ -101,6 +102,7 @@ impl StageRun {
             times: 1.0,
             limits: vec![u64::MAX; if terminates { classes } else { 0 }].into(),
             lines: QueueLines::new(plan),
+            measured_from: plan.measured_from,
             parks: false,
             begun: Vec::new(),
             busy: 0,
@@ -379,11 +381,15 @@ impl StageRun {
             self.tell_move(now, job, Change::ParkedEnded, job.started);
             return;
         }
+        let before = match self.measured_from {
+            MeasuredFrom::Stage => 0,
+            MeasuredFrom::Service => job.entered - job.arrived,
+        };
         let finished = Finished {
             kind: u64::from(job.kind),
             class,
             service: Duration::from_nanos(now - job.started),
-            response: Duration::from_nanos(response),
+            response: Duration::from_nanos(before + response),
             ending,
         };
         let now = Timestamp::from_nanos(now);

@@ -36,6 +36,11 @@ impl<W: Watch> Run<'_, W> {
             let at = job.leaves;
             self.at(at, Event::Leave(id));
         }
+        if let Some(after) = client.resend {
+            let at = self.now.saturating_add(after);
+            self.jobs[id].resend = at;
+            self.at(at, Event::Resend(id));
+        }
         let job = &self.jobs[id];
         self.ledger.offer(job.class, job.flow);
         let class = job.class;
@@ -207,7 +212,7 @@ impl<W: Watch> Run<'_, W> {
     pub(super) fn leave(&mut self, id: u32, outcome: Outcome, rejection: Option<Rejection>) {
         self.see(id, What::Left(outcome));
         let job = &mut self.jobs[id];
-        job.leaves = u64::MAX;
+        (job.leaves, job.resend) = (u64::MAX, u64::MAX);
         let response = job.first_data.min(self.now) - job.arrived;
         self.ledger.leave(job.class, job.flow, outcome, response);
         let retry_after = rejection.and_then(|rejection| rejection.retry_after);

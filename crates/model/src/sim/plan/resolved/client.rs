@@ -17,6 +17,9 @@ use crate::sim::plan::time::nanos;
 /// Retries of one request.
 const ATTEMPTS_MAX: u32 = 1000;
 
+/// Requests of one page: more are a batch job.
+const CALLS_MAX: u32 = 1000;
+
 #[derive(Clone, Debug)]
 pub(in crate::sim) struct ClientPlan {
     pub(in crate::sim) entry: u32,
@@ -29,6 +32,9 @@ pub(in crate::sim) struct ClientPlan {
     pub(in crate::sim) retry: RetryPlan,
     pub(in crate::sim) patience: Option<u64>,
     pub(in crate::sim) leaves: Option<Sampler>,
+    /// How many requests come at once, and are of use together.
+    pub(in crate::sim) calls: u32,
+    pub(in crate::sim) resend: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,8 +93,17 @@ impl ClientPlan {
         if waits && leaves.is_some() {
             return Err(ClientProblem::Unleaving);
         }
+        if client.resend.is_some_and(|after| after.is_zero())
+            || client.resend.is_some() && !matches!(load, LoadPlan::Closed { .. })
+        {
+            return Err(ClientProblem::Resend);
+        }
         if client.greedy.is_some() && (flows < 2 || !matches!(load, LoadPlan::Open(_))) {
             return Err(ClientProblem::Greedy);
+        }
+        let is_open = matches!(load, LoadPlan::Open(_));
+        if client.calls == 0 || client.calls > CALLS_MAX || (client.calls > 1 && !is_open) {
+            return Err(ClientProblem::Calls(client.calls));
         }
         Ok(Self {
             entry,
@@ -99,7 +114,9 @@ impl ClientPlan {
             retry: RetryPlan::new(&client.retry)?,
             patience: client.patience.map(nanos),
             leaves,
+            resend: client.resend.map(nanos),
             greedy: client.greedy.map(Ratio::get),
+            calls: client.calls,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{Classes, Concurrency};
+use tamarisk_control::{Classes, Concurrency, MeasuredFrom};
 
 use super::request_type::RequestType;
 use super::{EXIT, ResourcePlan, class_named, stage_named};
@@ -40,6 +40,10 @@ pub(in crate::sim) struct StagePlan {
     pub(in crate::sim) first_step: Box<[u32]>,
     /// How many steps before that the first event of a batch begins: one or none.
     pub(in crate::sim) steps_of_batch: u32,
+    /// Where the response times begin that its laws are told.
+    pub(in crate::sim) measured_from: MeasuredFrom,
+    /// How many events of a batch they are taken for once.
+    pub(in crate::sim) batch_cost_covers: u32,
     /// The share of its steps that falls with the quality.
     pub(in crate::sim) degradable: f64,
     /// Nanoseconds.
@@ -175,6 +179,8 @@ impl StagePlan {
             stretch: (stretch.constant() != Some(1.0)).then_some(stretch),
             first_step: first_step.into(),
             steps_of_batch,
+            batch_cost_covers: stage.batch_cost_covers.max(1),
+            measured_from: stage.measured_from,
             degradable: stage.degradable.get(),
             clean_up: nanos(stage.clean_up),
             tells_flows: tells_flows(scenario),

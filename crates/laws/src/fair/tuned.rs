@@ -1,13 +1,12 @@
 //! A controller that is designed anew whenever its identified model changes.
 
-use super::Form;
-use crate::fair::{Arx, Controller, Demands, Design, InfeasibleDesign, OnLineFit, P, Pd, Pi};
+use super::{Arx, Controller, Demands, Design, InfeasibleDesign, OnLineFit, P, Pd, Pi};
 
-/// Whatever is let in is inside, and stays: what holds before anything is known.
+/// Each unit of input adds one of output, and that stays: what holds before anything is known.
 const CONSERVATION: Arx = Arx::of(1.0, 1.0);
 /// The customary bound for a model to control with [Hellerstein04 ch. 2].
 const R_SQUARED_MIN: f64 = 0.8;
-/// The population neither halves spontaneously nor grows, and an event counts about once.
+/// The output neither halves spontaneously nor grows, and a unit of input counts about once.
 const POSSIBLE_A: std::ops::RangeInclusive<f64> = 0.5..=1.05;
 const POSSIBLE_B: std::ops::RangeInclusive<f64> = 0.25..=2.0;
 /// A model that differs by less needs no new gains.
@@ -16,12 +15,27 @@ const MOVED: f64 = 0.02;
 /// One of the controllers, with gains for the latest model that is believed.
 #[derive(Clone, Debug)]
 pub(super) struct Tuned {
-    form: Form,
+    placement: Placement,
     demands: Demands,
     identification: OnLineFit,
     model: Arx,
     identified: bool,
     gains: Gains,
+}
+
+/// Which controller it is, and where its poles are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// [`P::place`].
+    P,
+    /// [`P::place_precompensated`].
+    Precompensated,
+    /// As printed, `Kp = a ÷ b` and `α = 1 ÷ a`, whatever the demands [Fair07 eq. 31, 33].
+    Deadbeat,
+    /// [`Pi::place`], or the least overshoot that settles in time.
+    Pi,
+    /// [`Pd::place`], or the least overshoot that settles in time.
+    Pd,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,18 +47,15 @@ enum Gains {
 
 impl Tuned {
     /// # Errors
-    /// [`InfeasibleDesign`] if the demands cannot be met under conservation of events.
+    /// [`InfeasibleDesign`] if the demands cannot be met under the model that holds first.
     pub(super) fn new(
-        form: Form,
+        placement: Placement,
         demands: Demands,
         identification: OnLineFit,
     ) -> Result<Self, InfeasibleDesign> {
-        let gains = Gains::place(form, CONSERVATION, demands)?;
-        Ok(Self { form, demands, identification, model: CONSERVATION, identified: false, gains })
-    }
-
-    pub(super) fn form(&self) -> Form {
-        self.form
+        let gains = Gains::place(placement, CONSERVATION, demands)?;
+        let (model, identified) = (CONSERVATION, false);
+        Ok(Self { placement, demands, identification, model, identified, gains })
     }
 
     /// The latest model that is believed.
@@ -68,9 +79,18 @@ impl Tuned {
             return;
         }
         self.identified = true;
-        if has_moved && let Ok(gains) = Gains::place(self.form, fit.model, self.demands) {
+        if has_moved && let Ok(gains) = Gains::place(self.placement, fit.model, self.demands) {
             self.gains.retune(gains);
             self.model = fit.model;
+        }
+    }
+
+    /// What was identified speaks of a plant that is no more.
+    pub(super) fn restart(&mut self) {
+        self.identification.restart();
+        (self.model, self.identified) = (CONSERVATION, false);
+        if let Ok(gains) = Gains::place(self.placement, CONSERVATION, self.demands) {
+            self.gains.retune(gains);
         }
     }
 
@@ -99,15 +119,16 @@ impl Controller for Tuned {
 }
 
 impl Gains {
-    fn place(form: Form, model: Arx, demands: Demands) -> Result<Self, InfeasibleDesign> {
-        match form {
-            Form::P => P::place(model, demands).map(|design| Self::P(design.controller)),
-            Form::PPrecompensated => {
+    fn place(placement: Placement, model: Arx, demands: Demands) -> Result<Self, InfeasibleDesign> {
+        match placement {
+            Placement::P => P::place(model, demands).map(|design| Self::P(design.controller)),
+            Placement::Precompensated => {
                 P::place_precompensated(model, demands).map(|design| Self::P(design.controller))
             }
-            Form::Pi => place_as_near_as_possible(Pi::place, model, demands)
+            Placement::Deadbeat => P::deadbeat(model)?.precompensated(model).map(Self::P),
+            Placement::Pi => place_as_near_as_possible(Pi::place, model, demands)
                 .map(|design| Self::Pi(design.controller)),
-            Form::Pd => place_as_near_as_possible(Pd::place, model, demands)
+            Placement::Pd => place_as_near_as_possible(Pd::place, model, demands)
                 .map(|design| Self::Pd(design.controller)),
         }
     }
@@ -141,9 +162,16 @@ mod tests {
     use super::*;
 
     const DEMANDS: Demands = Demands::of(4, 0.1);
+    const ALL: [Placement; 5] = [
+        Placement::P,
+        Placement::Precompensated,
+        Placement::Deadbeat,
+        Placement::Pi,
+        Placement::Pd,
+    ];
 
-    fn tuned(form: Form) -> Tuned {
-        Tuned::new(form, DEMANDS, OnLineFit::remembering(0.95)).unwrap()
+    fn tuned(placement: Placement) -> Tuned {
+        Tuned::new(placement, DEMANDS, OnLineFit::remembering(0.95)).unwrap()
     }
 
     /// Excites `plant` with a square wave.
@@ -158,22 +186,22 @@ mod tests {
 
     #[test]
     fn the_gains_follow_the_model() {
-        for form in Form::ALL {
-            let mut tuned = tuned(form);
+        for placement in ALL {
+            let mut tuned = tuned(placement);
             assert!(!tuned.is_identified());
             let plant = Arx::of(0.9, 0.5);
             excite(&mut tuned, plant, 60);
             assert!(tuned.is_identified());
             assert!((tuned.model().a() - 0.9).abs() < 0.021, "{tuned:?}");
-            let gains = Gains::place(form, tuned.model(), DEMANDS).unwrap();
+            let gains = Gains::place(placement, tuned.model(), DEMANDS).unwrap();
             let mut expected = Tuned { gains, ..tuned.clone() };
-            assert_eq!(expected.control(1.0, 0.0), tuned.control(1.0, 0.0), "{form:?}");
+            assert_eq!(expected.control(1.0, 0.0), tuned.control(1.0, 0.0), "{placement:?}");
         }
     }
 
     #[test]
     fn what_cannot_be_is_not_believed() {
-        let mut tuned = tuned(Form::P);
+        let mut tuned = tuned(Placement::P);
         excite(&mut tuned, Arx::of(0.9, -3.0), 60);
         assert_eq!(tuned.model(), CONSERVATION);
         excite(&mut tuned, Arx::of(0.1, 0.5), 200);
@@ -182,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_does_not_vary_teaches_nothing() {
-        let mut tuned = tuned(Form::Pi);
+        let mut tuned = tuned(Placement::Pi);
         (0..100).for_each(|_| tuned.observe(3.0, 50.0));
         assert!(!tuned.is_identified());
     }

@@ -1,0 +1,76 @@
+//! Overflow: a request that a gate has rejected goes to another upstream [Welsh03 §2.3].
+//!
+//! The overflow has a gate of its own, at which nobody waits: it bounds how many requests are in
+//! flight there, so that the excess of one service cannot overload the next. A request that the
+//! overflow cannot take, or does not answer in time, has the rejection that it would have had
+//! without. It stays a rejection of the first gate in any case.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::request::Parts;
+use http::{HeaderMap, Response};
+use tamarisk_control::Reason;
+use tamarisk_observe::RequestId;
+use tamarisk_observe::access_log::Admission;
+use tamarisk_stage::{EnterError, Entry};
+
+use crate::answer::proxy_body::ProxyBody;
+use crate::passage::Passage;
+use crate::request::body::RequestBody;
+use crate::request::head::OVERFLOW;
+use crate::upstream::client::{Outgoing, UpstreamClient};
+
+/// A request that a gate has rejected.
+pub(crate) struct Excess<'a> {
+    pub(crate) head: &'a mut Parts,
+    pub(crate) id: &'a RequestId,
+    /// None of it has been sent.
+    pub(crate) body: Option<RequestBody>,
+    /// How it asks for a place, with the time that is left.
+    pub(crate) entry: Entry,
+}
+
+/// The overflow for a request of these `headers` that the upstream's gate has rejected, if there is one.
+///
+/// Whoever has overflowed once is not sent on again: two services that overflow into each other
+/// would pass a request to and fro.
+pub(crate) fn of(
+    upstream_client: &UpstreamClient,
+    rejected: &EnterError,
+    headers: &HeaderMap,
+) -> Option<Arc<UpstreamClient>> {
+    let overflow = upstream_client.overflow()?;
+    let is_overload =
+        !matches!(tamarisk_http_gate::reason(rejected), Reason::Closed | Reason::Draining);
+    (is_overload && !headers.contains_key(OVERFLOW)).then_some(overflow)
+}
+
+/// The answer of `overflow`, if it has a free place and answers.
+pub(crate) async fn answer(
+    overflow: &Arc<UpstreamClient>,
+    passage: Passage<'_>,
+    excess: Excess<'_>,
+    logged: Option<&mut Admission>,
+) -> Option<Response<ProxyBody>> {
+    let Excess { head, id, body, entry } = excess;
+    let gate = overflow.upstream.gate();
+    let permit = gate.try_enter(entry).ok()?;
+    let start = Instant::now();
+    match passage.go(overflow, Outgoing { head, id, body, permit }, None).await {
+        Ok(answer) => {
+            logged.into_iter().for_each(|logged| logged.overflowed(start.elapsed()));
+            Some(answer)
+        }
+        Err(error) => {
+            tracing::debug!(
+                "Request {} of {} to {:?} has no answer: {}.",
+                id.as_str(),
+                passage.client,
+                gate.name(),
+                error.reason()
+            );
+            None
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Who sends to a stage, and how much: the edges that end there, traced as events cross them
+//! [Welsh02 §5.3.5].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tamarisk_control::{PerSecond, Timestamp};
+
+use crate::sink::EdgeCounters;
+
+/// How many senders are told apart. A service has tens of stages, and few of them send to one.
+const SENDERS_MAX: usize = 64;
+
+/// Under this name stand all senders beyond those.
+const OTHERS: &str = "(others)";
+
+/// Rates look back over at least one window and at most two.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// What one stage has sent to another, in handlers that use a [`Context`](crate::Context) or an
+/// edge of a graph for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SenderObservation {
+    /// Name of the stage that sends.
+    pub stage: String,
+    /// Events that the receiver has admitted so far.
+    pub crossed: u64,
+    /// Events that it has rejected so far.
+    pub rejected: u64,
+    /// Both together, in the last 5 to 10 seconds.
+    pub rate: PerSecond,
+}
+
+/// The senders of a stage.
+pub(crate) struct Senders(RwLock<State>);
+
+struct State {
+    senders: Vec<Sender>,
+    /// When the earlier window began, and when the later one did.
+    since: [Timestamp; 2],
+}
+
+struct Sender {
+    name: Arc<str>,
+    /// An edge counts by itself.
+    is_edge: bool,
+    counters: Arc<EdgeCounters>,
+    /// What had been sent when the earlier window began, and when the later one did.
+    before: [u64; 2],
+}
+
+impl Senders {
+    pub(crate) fn new(now: Timestamp) -> Self {
+        Self(RwLock::new(State { senders: Vec::new(), since: [now; 2] }))
+    }
+
+    /// Counts what the stage of this name has sent without an edge.
+    pub(crate) fn count(&self, name: &Arc<str>, taken: usize, rejected: usize) {
+        let of_name = |sender: &&Sender| !sender.is_edge && *sender.name == **name;
+        let count = |sender: &Sender| {
+            sender.counters.taken(taken);
+            sender.counters.rejected(rejected);
+        };
+        if let Some(sender) = self.0.read().senders.iter().find(of_name) {
+            return count(sender);
+        }
+        let mut state = self.0.write();
+        if state.senders.iter().find(of_name).map(count).is_some() {
+            return;
+        }
+        let name = if state.senders.len() < SENDERS_MAX { Arc::clone(name) } else { OTHERS.into() };
+        match state.senders.iter().find(|sender| *sender.name == *OTHERS && *name == *OTHERS) {
+            Some(others) => count(others),
+            None => {
+                let sender = Sender::new(name, false, Arc::default());
+                count(&sender);
+                state.senders.push(sender);
+            }
+        }
+    }
+
+    /// Shows an edge, which counts by itself, if it is not shown already.
+    pub(crate) fn show_edge(&self, name: &str, counters: &Arc<EdgeCounters>) {
+        let mut state = self.0.write();
+        if !state.senders.iter().any(|sender| Arc::ptr_eq(&sender.counters, counters)) {
+            state.senders.push(Sender::new(name.into(), true, Arc::clone(counters)));
+        }
+    }
+
+    /// The stage of this name has been removed.
+    pub(crate) fn forget(&self, name: &str) {
+        self.0.write().senders.retain(|sender| *sender.name != *name);
+    }
+
+    /// Begins a new window if it is time.
+    pub(crate) fn tick(&self, now: Timestamp) {
+        if now < self.0.read().since[1] + WINDOW {
+            return;
+        }
+        let mut state = self.0.write();
+        state.since = [state.since[1], now];
+        for sender in &mut state.senders {
+            sender.before = [sender.before[1], sender.sent()];
+        }
+    }
+
+    /// Each sender, those of one name together.
+    pub(crate) fn observe(&self, now: Timestamp) -> Vec<SenderObservation> {
+        let state = self.0.read();
+        let seconds = now.since(state.since[0]).as_secs_f64();
+        let mut seen: Vec<SenderObservation> = Vec::new();
+        for sender in &state.senders {
+            let (crossed, rejected) = sender.counters.counts();
+            let recent = (crossed + rejected).saturating_sub(sender.before[0]);
+            let rate = PerSecond::new(recent as f64 / seconds).unwrap_or(PerSecond::ZERO);
+            match seen.iter_mut().find(|other| *other.stage == *sender.name) {
+                Some(same) => {
+                    same.crossed += crossed;
+                    same.rejected += rejected;
+                    let both = same.rate.get() + rate.get();
+                    same.rate = PerSecond::new(both).unwrap_or(PerSecond::ZERO);
+                }
+                None => seen.push(SenderObservation {
+                    stage: sender.name.to_string(),
+                    crossed,
+                    rejected,
+                    rate,
+                }),
+            }
+        }
+        seen
+    }
+}
+
+impl Sender {
+    fn new(name: Arc<str>, is_edge: bool, counters: Arc<EdgeCounters>) -> Self {
+        Self { name, is_edge, counters, before: [0; 2] }
+    }
+
+    fn sent(&self) -> u64 {
+        let (taken, rejected) = self.counters.counts();
+        taken + rejected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn senders_are_told_apart_by_name_and_their_rates_forget() {
+        let senders = Senders::new(at(0));
+        let (a, b) = ("a".into(), "b".into());
+        senders.count(&a, 8, 2);
+        senders.count(&b, 1, 0);
+        senders.count(&a, 10, 0);
+        let edge = Arc::<EdgeCounters>::default();
+        senders.show_edge("b", &edge);
+        senders.show_edge("b", &edge);
+        edge.taken(4);
+        let seen = senders.observe(at(2));
+        let row = |name: &str, crossed, rejected, rate| SenderObservation {
+            stage: name.into(),
+            crossed,
+            rejected,
+            rate: PerSecond::new(rate).unwrap(),
+        };
+        assert_eq!(seen, [row("a", 18, 2, 10.0), row("b", 5, 0, 2.5)]);
+        for second in [3, 5, 10] {
+            senders.tick(at(second));
+        }
+        senders.count(&b, 20, 0);
+        // Of the last five seconds and those before, that is.
+        assert_eq!(senders.observe(at(15))[1], row("b", 25, 0, 2.0));
+        senders.forget("b");
+        assert_eq!(senders.observe(at(15)).len(), 1);
+    }
+
+    #[test]
+    fn there_is_a_bound_and_what_is_beyond_is_counted_together() {
+        let senders = Senders::new(at(0));
+        for index in 0..SENDERS_MAX + 10 {
+            senders.count(&index.to_string().into(), 1, 0);
+        }
+        let seen = senders.observe(at(1));
+        assert_eq!(seen.len(), SENDERS_MAX + 1);
+        let last = &seen[SENDERS_MAX];
+        assert_eq!((&*last.stage, last.crossed), (OTHERS, 10));
+        assert_eq!(seen.iter().map(|sender| sender.crossed).sum::<u64>(), 74);
+    }
+}
