@@ -69,7 +69,8 @@ impl Place {
 
     pub(crate) fn run(&self, row: &Row, period: Period, seed: u64) -> Numbers {
         let (timeline, simulation) = &self.runs[period as usize];
-        let mut run = simulation.start(seed);
+        let bounded = row.queue_max().map(|places| with_places(&timeline.scenario, places));
+        let mut run = bounded.as_ref().unwrap_or(simulation).start(seed);
         for stage in &self.stages {
             let law = row.law(self.situation, &self.classes);
             run = run.law(stage, law).expect("the stages are the scenario's");
@@ -90,6 +91,9 @@ impl Place {
         format!("{:?} {period:?} {window:?}", self.situation.pattern).hash(&mut hasher);
         format!("{:?}", row.named(self.situation)).hash(&mut hasher);
         format!("{from_cold:?}").hash(&mut hasher);
+        if let Some(places) = row.queue_max() {
+            places.hash(&mut hasher);
+        }
         hasher.finish()
     }
 
@@ -113,6 +117,12 @@ impl Place {
             more: self.situation.more.map_or(0.0, |(_, value)| value(report)),
         }
     }
+}
+
+fn with_places(scenario: &Scenario, places: u32) -> Simulation {
+    let mut scenario = scenario.clone();
+    scenario.stages.iter_mut().for_each(|stage| stage.capacity = places);
+    Simulation::new(&scenario).expect("it is as sound as with more places")
 }
 
 /// Seconds of the work of a request of `class` that are done at the resource `on`, or by

@@ -84,8 +84,13 @@ const FIRST: [&str; 17] = [
     "pi-shedding",
 ];
 
-/// Their queues grow to a million, which takes long to simulate: they come last.
+/// Nothing bounds their queues. A queue of a million places takes minutes to simulate, and says no
+/// more than [`QUEUE_MAX`]; they come last.
 const LAST: [&str; 4] = ["codel", "open", "rate-limit", "cpu-shedding"];
+
+/// Places in the queue under a law that bounds none: at least 20 s in every situation, which is
+/// beyond every target.
+const QUEUE_MAX: u32 = 20_000;
 
 /// All of them, in the order of the catalogue; what is tuned stands behind what is not.
 ///
@@ -121,6 +126,11 @@ impl Row {
         let place = |names: &[&str]| names.iter().position(|name| *name == self.entry.name);
         let other = || FIRST.len() + place(&LAST).map_or(0, |last| 1 + last);
         2 * place(&FIRST).unwrap_or_else(other) + usize::from(self.tuned.is_some())
+    }
+
+    /// How many places the queue has, if the stage's own number is too many.
+    pub(crate) fn queue_max(&self) -> Option<u32> {
+        LAST.contains(&self.entry.name).then_some(QUEUE_MAX)
     }
 
     /// The law and its constants in this situation.
