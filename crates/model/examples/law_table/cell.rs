@@ -30,6 +30,8 @@ pub(crate) struct Numbers {
 /// A situation that is ready to be run.
 pub(crate) struct Place {
     pub(crate) situation: &'static Situation,
+    /// What the situation's file says.
+    text: String,
     classes: Classes,
     stages: Vec<String>,
     /// Of each period.
@@ -43,6 +45,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new(situation: &'static Situation) -> Result<Self, Failure> {
         let (scenario, stages) = situation.load()?;
+        let text = std::fs::read_to_string(situation.path())?;
         let bottleneck = scenario.resources.first();
         let capacity = match bottleneck.map(|resource| &resource.kind) {
             None => f64::from(scenario.stages[0].workers),
@@ -61,12 +64,13 @@ impl Place {
             Ok((timeline, simulation))
         };
         let runs = Period::ALL.into_iter().map(run).collect::<Result<_, _>>()?;
-        Ok(Self { situation, classes: scenario.classes, stages, runs, work, capacity })
+        Ok(Self { situation, text, classes: scenario.classes, stages, runs, work, capacity })
     }
 
     pub(crate) fn run(&self, row: &Row, period: Period, seed: u64) -> Numbers {
         let (timeline, simulation) = &self.runs[period as usize];
-        let mut run = simulation.start(seed);
+        let bounded = row.queue_max().map(|places| with_places(&timeline.scenario, places));
+        let mut run = bounded.as_ref().unwrap_or(simulation).start(seed);
         for stage in &self.stages {
             let law = row.law(self.situation, &self.classes);
             run = run.law(stage, law).expect("the stages are the scenario's");
@@ -82,9 +86,14 @@ impl Place {
     pub(crate) fn key(&self, row: &Row, period: Period, from_cold: &[Numbers]) -> u64 {
         let mut hasher = DefaultHasher::new();
         VERSION.hash(&mut hasher);
-        format!("{:?}", self.runs[period as usize].0).hash(&mut hasher);
+        self.text.hash(&mut hasher);
+        let window = &self.runs[period as usize].0.window;
+        format!("{:?} {period:?} {window:?}", self.situation.pattern).hash(&mut hasher);
         format!("{:?}", row.named(self.situation)).hash(&mut hasher);
         format!("{from_cold:?}").hash(&mut hasher);
+        if let Some(places) = row.queue_max() {
+            places.hash(&mut hasher);
+        }
         hasher.finish()
     }
 
@@ -108,6 +117,12 @@ impl Place {
             more: self.situation.more.map_or(0.0, |(_, value)| value(report)),
         }
     }
+}
+
+fn with_places(scenario: &Scenario, places: u32) -> Simulation {
+    let mut scenario = scenario.clone();
+    scenario.stages.iter_mut().for_each(|stage| stage.capacity = places);
+    Simulation::new(&scenario).expect("it is as sound as with more places")
 }
 
 /// Seconds of the work of a request of `class` that are done at the resource `on`, or by

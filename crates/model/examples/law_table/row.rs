@@ -64,7 +64,7 @@ const TUNED: [Tuned; 4] = [
 ];
 
 /// Those that are of most interest come first in a long run; the others follow as in the catalogue.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 17] = [
     "predict-gate-trim",
     "plain-queue",
     "work-limit",
@@ -72,12 +72,25 @@ const FIRST: [&str; 12] = [
     "gradient2",
     "vegas",
     "dagor",
-    "codel",
+    "response-time",
     "service-codel",
     "adaptive-lifo",
+    "multiclass",
+    "p",
     "moving-dropper",
-    "response-time",
+    "red",
+    "threshold",
+    "min-rtt-gradient",
+    "pi-shedding",
 ];
+
+/// Nothing bounds their queues. A queue of a million places takes minutes to simulate, and says no
+/// more than [`QUEUE_MAX`]; they come last.
+const LAST: [&str; 4] = ["codel", "open", "rate-limit", "cpu-shedding"];
+
+/// Places in the queue under a law that bounds none: at least 20 s in every situation, which is
+/// beyond every target.
+const QUEUE_MAX: u32 = 20_000;
 
 /// All of them, in the order of the catalogue; what is tuned stands behind what is not.
 ///
@@ -110,8 +123,14 @@ impl Row {
 
     /// 0 for the first in a long run.
     pub(crate) fn rank(&self) -> usize {
-        let first = FIRST.iter().position(|name| *name == self.entry.name);
-        first.unwrap_or(FIRST.len()) + usize::from(self.tuned.is_some())
+        let place = |names: &[&str]| names.iter().position(|name| *name == self.entry.name);
+        let other = || FIRST.len() + place(&LAST).map_or(0, |last| 1 + last);
+        2 * place(&FIRST).unwrap_or_else(other) + usize::from(self.tuned.is_some())
+    }
+
+    /// How many places the queue has, if the stage's own number is too many.
+    pub(crate) fn queue_max(&self) -> Option<u32> {
+        LAST.contains(&self.entry.name).then_some(QUEUE_MAX)
     }
 
     /// The law and its constants in this situation.

@@ -1,6 +1,6 @@
 //! The situations: a file in `scenarios/` each, and what is measured there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tamarisk_model::scenario;
@@ -102,9 +102,13 @@ pub(crate) const SITUATIONS: [Situation; 20] = [
 impl Situation {
     /// What the file says, and at which stages a law stands.
     pub(crate) fn load(&self) -> Result<(Scenario, Vec<String>), Failure> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-        let file = scenario::load(&folder.join(self.file).with_extension("toml"))?;
+        let file = scenario::load(&self.path())?;
         Ok((file.scenario, file.laws.into_iter().map(|(stage, _)| stage).collect()))
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        folder.join(self.file).with_extension("toml")
     }
 }
 

@@ -23,9 +23,13 @@ fn values(runs: &Runs, period: Period, value: Value) -> Vec<f64> {
     runs[period as usize].iter().map(value).collect()
 }
 
+/// Not a number if there are no runs.
 fn mean(runs: &Runs, period: Period, value: Value) -> f64 {
-    let values = values(runs, period, value);
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    mean_of(&values(runs, period, value))
+}
+
+fn mean_of(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The rows of one situation, in the order of the rows.
@@ -34,7 +38,10 @@ pub(crate) type Runsheet = Vec<Runs>;
 /// The greatest mean goodput of all laws, and whose it is.
 fn best(runs: &[Runs], period: Period) -> (usize, f64) {
     let means = runs.iter().map(|runs| mean(runs, period, GOODPUT)).enumerate();
-    means.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((0, 0.0))
+    means
+        .filter(|(_, mean)| mean.is_finite())
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+        .unwrap_or((0, 0.0))
 }
 
 /// One line for each law: its goodput as a share of the best law's in the same situation and period.
@@ -44,7 +51,7 @@ pub(crate) fn summary(rows: &[Row], situations: &[Situation], all: &[Runsheet]) 
         let name = period.name();
         write!(text, " {name}: mean | least | in |").expect("a string grows");
     }
-    text += " most time over target, steady | most rejected without need, steady |\n|";
+    text += " steady: over target, mean | rejected needlessly, most |\n|";
     text += &" --- |".repeat(3 * Period::ALL.len() + 3);
     text.push('\n');
     for (index, row) in rows.iter().enumerate() {
@@ -54,16 +61,19 @@ pub(crate) fn summary(rows: &[Row], situations: &[Situation], all: &[Runsheet]) 
                 mean(&runs[index], period, GOODPUT) / best(runs, period).1.max(f64::MIN_POSITIVE)
             };
             let shares: Vec<f64> = all.iter().map(share).collect();
-            let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+            let mean = number(mean_of(&shares), 2);
             let least = shares.iter().enumerate().min_by(|one, other| one.1.total_cmp(other.1));
-            let (place, least) = least.unwrap_or((0, &0.0));
-            write!(text, " {mean:.2} | {least:.2} | {} |", situations[place].file)
-                .expect("a string grows");
+            let least = least.filter(|_| shares.iter().all(|share| share.is_finite()));
+            let (file, least) =
+                least.map_or(("–", f64::NAN), |(place, &least)| (situations[place].file, least));
+            write!(text, " {mean} | {} | {file} |", number(least, 2)).expect("a string grows");
         }
-        for value in [OVER, NEEDLESS] {
-            let values = all.iter().map(|runs| mean(&runs[index], Period::Steady, value));
-            write!(text, " {:.2} |", values.fold(0.0, f64::max)).expect("a string grows");
-        }
+        let steady = |value| -> Vec<f64> {
+            all.iter().map(|runs| mean(&runs[index], Period::Steady, value)).collect()
+        };
+        let over = number(mean_of(&steady(OVER)), 2);
+        let most = steady(NEEDLESS).into_iter().max_by(f64::total_cmp).unwrap_or(f64::NAN);
+        write!(text, " {over} | {} |", number(most, 2)).expect("a string grows");
         text.push('\n');
     }
     text
@@ -90,7 +100,8 @@ pub(crate) fn beside_the_best(
         for period in Period::ALL {
             let [one, other] = names.map(|name| mean(&runs[index(name)], period, GOODPUT));
             let (law, best) = best(runs, period);
-            write!(text, " {one:.3} | {other:.3} | {best:.3} | {} |", rows[law].name())
+            let [one, other, best] = [one, other, best].map(|value| number(value, 3));
+            write!(text, " {one} | {other} | {best} | {} |", rows[law].name())
                 .expect("a string grows");
         }
         text.push('\n');
@@ -155,6 +166,11 @@ pub(crate) fn quick(rows: &[Row], situations: &[Situation], all: &[Runsheet]) ->
     text
 }
 
+/// With so many digits after the point; a dash for what is not a number.
+fn number(value: f64, digits: usize) -> String {
+    if value.is_finite() { format!("{value:.digits$}") } else { "–".to_owned() }
+}
+
 fn shown(row: &Row) -> String {
     let name = row.name();
     if row.is_default() { format!("**{name}**") } else { name }
@@ -199,5 +215,6 @@ mod tests {
         let means = Period::ALL.map(|period| mean(&runs, period, GOODPUT));
         assert_eq!(means, [0.2, 0.5, 0.7]);
         assert_eq!(best(&[Runs::default(), runs], Period::Steady), (1, 0.7));
+        assert_eq!(number(mean(&Runs::default(), Period::Steady, GOODPUT), 2), "–");
     }
 }
