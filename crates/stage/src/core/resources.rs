@@ -15,6 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// What bounds a stage by its resources.
 pub(crate) struct Resources {
+    bounds: ResourceBounds,
     /// Whether anybody is rejected: read without the lock.
     rejects: AtomicBool,
     /// Arrivals ask it under the stage's lock, so nothing is read from the system under this one.
@@ -35,10 +36,15 @@ impl Resources {
     /// None where nothing is bounded.
     pub(crate) fn new(classes: &Classes, bounds: ResourceBounds) -> Option<Self> {
         (!bounds.is_empty()).then(|| Self {
+            bounds,
             rejects: AtomicBool::new(false),
             guard: Mutex::new(ResourceGuard::new(classes, bounds)),
             meter: Mutex::new(Meter { system: System::own(), read: None, busy: (0.0, 0) }),
         })
+    }
+
+    pub(crate) fn bounds(&self) -> ResourceBounds {
+        self.bounds
     }
 
     /// Reads what is in use, if it is time. `cpu` is the share of processor time since the last
