@@ -154,9 +154,9 @@ impl Service {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Vec<DrainReport>, ServeError> {
         #[cfg(feature = "status")]
-        let _profile = self.log_profile()?;
+        let profile = self.log_profile()?;
         #[cfg(feature = "status")]
-        let _status = self.show().await?;
+        let _status = self.show(profile.as_ref()).await?;
         let (stopped, mut stopping) = tokio::sync::watch::channel(());
         let stop = async move {
             stop.await;
@@ -194,14 +194,18 @@ impl Service {
 
     /// Opens the status port, if there is to be one.
     #[cfg(feature = "status")]
-    async fn show(&self) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
+    async fn show(
+        &self,
+        profile: Option<&tamarisk_observe::profile::ProfileLog>,
+    ) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
         use tamarisk_observe::status::{Board, serve};
         use tamarisk_server::DrainTrigger;
 
         let Some(address) = &self.status else { return Ok(None) };
         let listener = listen(address).await?;
         let (trigger, drain) = DrainTrigger::new();
-        let board = self.parts.iter().fold(Board::new().drain(&drain), |board, part| {
+        let board = profile.into_iter().fold(Board::new().drain(&drain), Board::profile_log);
+        let board = self.parts.iter().fold(board, |board, part| {
             let part = part.share();
             board.stages(move || part.observe())
         });

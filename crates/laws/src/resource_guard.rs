@@ -8,12 +8,14 @@
 //!
 //! **Mechanism.** At each reading, the use of every bounded resource is compared with its bound:
 //! ```text
-//! any use ≥ bound            one priority more is rejected, the lowest first
-//! all use < 0.9 · bound      one priority fewer
-//! otherwise                  all stays as it is
+//! any use ≥ bound                       one priority more is rejected, the lowest first
+//! all use < 0.9 · bound                 one priority fewer
+//! otherwise, ten readings in a row      one priority fewer
 //! ```
-//! Between the two nothing changes, so that a resource at its bound does not have classes admitted
-//! and rejected in turn. A reading that fails says nothing, and changes nothing.
+//! In the band between the two, classes come back slowly: a resource at its bound does not have
+//! them admitted and rejected in turn, and one whose normal use is just below its bound does not
+//! have them rejected for good. A resource that cannot be read says nothing, and is passed over; if
+//! none can be read, that counts as the band.
 //!
 //! **What the thesis leaves open, and we chose.** It sends stages a signal, and leaves to them what
 //! they do less of; here the stage rejects. Its steps are classes, because what is to go first is
@@ -21,12 +23,18 @@
 //!
 //! **Limits.** The resources are those of the process or the machine, not of the stage: whoever
 //! guards a stage says that it is this one that uses them. In the end the highest class is rejected
-//! too, until the resource is free again: guard with a resource that falls when less is admitted.
+//! too, and while others hold the resource that helps nobody. So the stage asks the guard only while
+//! it holds events itself: an idle stage admits.
 
 use tamarisk_control::{ClassId, Classes, Priority, Ratio, Reading, Reason, Rejection, Usage};
 
 /// A resource counts as free again below this share of its bound.
 const FREE_BELOW: f64 = 0.9;
+
+/// After so many readings in a row without a scarce resource, one priority is admitted again though
+/// none is free: five seconds at two readings a second, long against the time in which a class that
+/// comes back uses up what is left.
+const BAND_STEPS: u32 = 10;
 
 /// Above which use of a resource a stage is throttled; unbounded where nothing is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -41,6 +49,8 @@ pub struct ResourceGuard {
     class_priorities: Box<[Priority]>,
     /// How many of them are rejected, from the end.
     rejected: usize,
+    /// Readings in a row in the band below the bounds.
+    in_band: u32,
     usage: Usage,
 }
 
@@ -86,21 +96,28 @@ impl ResourceGuard {
         priorities.sort_unstable();
         priorities.dedup();
         let usage = Usage::default();
-        Self { bounds, priorities: priorities.into(), class_priorities, rejected: 0, usage }
+        let priorities = priorities.into();
+        Self { bounds, priorities, class_priorities, rejected: 0, in_band: 0, usage }
     }
 
     /// The resources are used so much now. Called at regular intervals: each is a step.
     pub fn on_usage(&mut self, usage: &Usage) {
         self.usage = *usage;
         let ResourceBounds(bounds) = self.bounds;
-        let pairs = || usage.each().zip(bounds.each()).map(|((_, used), (_, bound))| (used, bound));
-        let bounded = || pairs().filter_map(|(used, bound)| Some((used?.get(), bound?.get())));
+        let bounded = || {
+            let pairs = usage.each().zip(bounds.each());
+            pairs.filter_map(|((_, used), (_, bound))| Some((used?.get(), bound?.get())))
+        };
         if bounded().any(|(used, bound)| used >= bound) {
             self.rejected = (self.rejected + 1).min(self.priorities.len());
-        } else if pairs().all(|(used, bound)| {
-            bound.is_none_or(|bound| used.is_some_and(|used| used.get() < FREE_BELOW * bound.get()))
-        }) {
+            self.in_band = 0;
+            return;
+        }
+        let free = bounded().all(|(used, bound)| used < FREE_BELOW * bound);
+        self.in_band += 1;
+        if (free && bounded().next().is_some()) || self.in_band >= BAND_STEPS {
             self.rejected = self.rejected.saturating_sub(1);
+            self.in_band = 0;
         }
     }
 
@@ -197,18 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn between_nine_tenths_of_the_bound_and_the_bound_nothing_changes() {
+    fn between_nine_tenths_of_the_bound_and_the_bound_classes_come_back_after_ten_readings() {
         let bounds = ResourceBounds::new().memory(ratio(0.8));
-        check(
-            bounds,
-            &[
-                (memory(0.8), WITHOUT_BRONZE),
-                (memory(0.79), WITHOUT_BRONZE),
-                (memory(0.73), WITHOUT_BRONZE),
-                (memory(0.71), ALL),
-                (memory(0.79), ALL),
-            ],
-        );
+        let within = [(memory(0.73), WITHOUT_BRONZE); 9];
+        let mut steps = vec![(memory(0.8), WITHOUT_BRONZE)];
+        steps.extend(within);
+        // A scarce resource in between, and the ten begin anew.
+        steps.push((memory(0.8), &["gold"]));
+        steps.extend([(memory(0.79), &["gold"] as &[_]); 9]);
+        steps.push((memory(0.79), WITHOUT_BRONZE));
+        steps.extend(within);
+        steps.extend([(memory(0.79), ALL), (memory(0.79), ALL)]);
+        check(bounds, &steps);
     }
 
     #[test]
@@ -233,10 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_changes_nothing() {
-        let bounds = ResourceBounds::new().memory(ratio(0.8));
-        let unread = Usage::default();
-        check(bounds, &[(unread, ALL), (memory(0.9), WITHOUT_BRONZE), (unread, WITHOUT_BRONZE)]);
+    fn what_cannot_be_read_is_passed_over() {
+        let bounds = ResourceBounds::new().memory(ratio(0.8)).descriptors(ratio(0.8));
+        let (unread, full) = (Usage::default(), memory(0.9));
+        check(bounds, &[(unread, ALL), (full, WITHOUT_BRONZE), (memory(0.5), ALL)]);
+        let mut steps = vec![(full, WITHOUT_BRONZE)];
+        steps.extend([(unread, WITHOUT_BRONZE); 9]);
+        steps.push((unread, ALL));
+        check(bounds, &steps);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::global::{GlobalLaw, GraphSample, Share, StageSample};
-use tamarisk_control::{ClassId, Classes, Decision, Reading, Reason, Target, Timestamp};
+use tamarisk_control::{ClassId, Classes, Decision, Ratio, Reading, Reason, Target, Timestamp};
+use tamarisk_laws::ResourceBounds;
 use tamarisk_stage::{
     CallError, Clock, Context, Discipline, Graph, GraphError, Phase, ReplaceError, Request, Stage,
     StageBuilder, stage_fn,
@@ -220,6 +221,7 @@ async fn a_replacement_serves_what_is_queued_and_sinks_lead_to_it() {
     let target = Target::p90(ms(70)).unwrap();
     let new = described("work").workers_between(2..=5).queue_capacity(7).batch(9).laws(laws);
     let new = adder(new.target(target), 200, 10);
+    new.set_workers(3).unwrap();
     graph.replace(new.clone()).unwrap();
 
     let mut answers = Vec::new();
@@ -229,7 +231,7 @@ async fn a_replacement_serves_what_is_queued_and_sinks_lead_to_it() {
     assert_eq!(answers, [100, 201, 202], "the first was running, and ends where it began");
     assert_eq!(sink.call(1).await, Ok(201));
     let seen = old.observe();
-    assert_eq!((seen.queue_capacity, seen.workers, seen.law), (7, 2, "open"));
+    assert_eq!((seen.queue_capacity, seen.workers, seen.law), (7, 3, "open"));
     assert_eq!(seen.classes[0].target, ms(70));
     assert_eq!(old.set_workers(9), Ok(5));
     let total = seen.total();
@@ -248,6 +250,17 @@ async fn a_stage_that_differs_too_much_is_no_replacement() {
     check(adder(described("work").discipline(Discipline::Fifo), 2, 0), ReplaceError::OtherOrder);
     check(adder(described("work").partitioned(), 2, 0), ReplaceError::OtherOrder);
     check(adder(described("work").clock(Clock::monotonic()), 2, 0), ReplaceError::OtherClock);
+    let bounds = ResourceBounds::new().cpu(Ratio::ONE);
+    let bounded = adder(described("work").resources(bounds), 2, 0);
+    check(bounded.clone(), ReplaceError::OtherResources);
+    assert_eq!(bounded.call(1).await, Ok(3), "it is as it was, too");
+    let itself = graph.stage::<Ask>("work").unwrap().stage().unwrap().clone();
+    check(itself, ReplaceError::InUse);
+    let closed = adder(described("work"), 2, 0);
+    closed.close();
+    check(closed.clone(), ReplaceError::InUse);
+    let error = Graph::new().add(&closed).err().unwrap();
+    assert_eq!(error, GraphError::Closed { stage: "work".into() });
     let used = adder(described("work"), 2, 0);
     used.call(1).await.unwrap();
     check(used, ReplaceError::InUse);
@@ -260,7 +273,7 @@ async fn a_stage_that_differs_too_much_is_no_replacement() {
     );
     assert_eq!(graph.stage::<Ask>("work").unwrap().sink().call(1).await, Ok(2), "it is as it was");
     graph.drain(ms(1)).await;
-    check(adder(described("work"), 2, 0), ReplaceError::Leaving);
+    check(adder(described("work"), 2, 0), ReplaceError::Closed);
 }
 
 /// Lets everybody in, and keeps what it is told.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tamarisk_control::{Ratio, Reason};
 use tamarisk_laws::ResourceBounds;
 use tamarisk_stage::{BuildError, Clock, Context, Entry, Request, Stage, StageBuilder};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 /// A reading of the guard, and a tick more.
@@ -19,8 +20,19 @@ fn described(name: &str) -> StageBuilder {
     Stage::builder(name).clock(Clock::runtime()).classes(["gold", "bronze"])
 }
 
+/// Answers at once, but 0 never.
 fn echoes(builder: StageBuilder) -> Ask {
-    builder.handler(async |number: u32, _: Context| Ok(number)).unwrap()
+    let handler = async |number: u32, _: Context| match number {
+        0 => std::future::pending().await,
+        _ => Ok(number),
+    };
+    builder.workers(2).handler(handler).unwrap()
+}
+
+/// Has the stage hold an event until it is terminated.
+fn held(stage: &Ask) -> JoinHandle<()> {
+    let stage = stage.clone();
+    tokio::spawn(async move { drop(stage.call(0).await) })
 }
 
 /// Which of the classes are admitted: gold, bronze.
@@ -59,6 +71,7 @@ async fn a_stage_rejects_the_lowest_class_first_while_descriptors_are_scarce() {
     let bound = Ratio::new((open + 200.0) / limit).unwrap();
     let guarded = echoes(described("guarded").resources(ResourceBounds::new().descriptors(bound)));
     let other = echoes(described("other"));
+    let _inside = [held(&guarded), held(&other)];
     sleep(READING).await;
     assert_eq!(admitted(&guarded).await, [true, true]);
     let seen = reading(&guarded, "descriptors_in_use_ratio");
@@ -71,7 +84,7 @@ async fn a_stage_rejects_the_lowest_class_first_while_descriptors_are_scarce() {
     assert_eq!(admitted(&guarded).await, [false, false]);
     assert_eq!(admitted(&other).await, [true, true], "nobody has bounded it");
 
-    // A little below the bound, all stays as it is.
+    // A little below the bound, all stays as it is for a while.
     let (open, _) = descriptors();
     let within = 0.95 * bound.get() * limit;
     let mut files = files;
@@ -89,16 +102,35 @@ async fn a_stage_rejects_the_lowest_class_first_while_descriptors_are_scarce() {
     );
 }
 
+/// A bound that is below what the process uses even when idle.
+#[tokio::test(start_paused = true)]
+async fn a_stage_that_holds_nothing_rejects_nobody_whatever_is_scarce() {
+    let bounds = ResourceBounds::new().memory(Ratio::new(0.000_001).unwrap());
+    let stage = echoes(described("idle").resources(bounds));
+    sleep(3 * READING).await;
+    assert_eq!(reading(&stage, "guard_rejected_priorities_count"), 2.0);
+    assert_eq!(admitted(&stage).await, [true, true]);
+    let _inside = held(&stage);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(admitted(&stage).await, [false, false]);
+    assert!(stage.terminate(stage.running()[0].id));
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(admitted(&stage).await, [true, true]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn memory_and_a_gate_are_bounded_alike() {
     let bounds = ResourceBounds::new().memory(Ratio::new(0.000_001).unwrap());
-    let gate = described("gate").resources(bounds).gate().unwrap();
+    let gate = described("gate").workers(2).resources(bounds).gate().unwrap();
+    let inside = gate.try_enter(Entry::new()).unwrap();
     assert!(gate.try_enter(Entry::new()).is_ok(), "nothing has been read yet");
     sleep(Duration::from_millis(100)).await;
     let gold = Entry::new().class(gate.classes().named("gold").unwrap());
     assert!(gate.try_enter(gold).is_ok());
     let rejected = gate.try_enter(Entry::new()).err().unwrap();
     assert_eq!(rejected.reason, Reason::ResourceScarce);
+    drop(inside);
+    assert!(gate.try_enter(Entry::new()).is_ok(), "it holds nothing");
 }
 
 #[test]

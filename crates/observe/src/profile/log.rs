@@ -55,7 +55,7 @@ impl ProfileLog {
         })))))
     }
 
-    /// Writes what `observe` sees from now on.
+    /// Writes what `observe` sees from now on; no line while that is nothing.
     ///
     /// # Errors
     /// [`ProfileError::Thread`].
@@ -105,12 +105,16 @@ impl Shared {
             let mut file = None;
             let mut due = Instant::now();
             while self.is_on_at(due) {
-                let line = sampler.line(Instant::now(), SystemTime::now(), &observe());
-                let count = match self.write(&mut file, &line) {
-                    Ok(()) => &self.lines,
-                    Err(_) => &self.failures,
-                };
-                count.fetch_add(1, Ordering::Relaxed);
+                let seen = observe();
+                // There is nothing to tell of, or not any more.
+                if !seen.is_empty() {
+                    let line = sampler.line(Instant::now(), SystemTime::now(), &seen);
+                    let count = match self.write(&mut file, &line) {
+                        Ok(()) => &self.lines,
+                        Err(_) => &self.failures,
+                    };
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
                 // After a pause of the whole machine, lines are not made up for.
                 due = (due + self.interval()).max(Instant::now());
             }
@@ -130,7 +134,9 @@ impl Shared {
     fn interval(&self) -> Duration {
         /// Observing every stage costs a fraction of this.
         const LEAST: Duration = Duration::from_millis(10);
-        self.options.interval.max(LEAST)
+        /// A year: what is longer cannot always be added to an instant.
+        const MOST: Duration = Duration::from_secs(365 * 24 * 3600);
+        self.options.interval.clamp(LEAST, MOST)
     }
 
     /// `false` when it has ended.

@@ -1,7 +1,7 @@
 //! The status of a service: its port and the log of the profiler, from their start to their end.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -76,10 +76,11 @@ impl StatusPort {
         };
         let board = Arc::new(Mutex::new(Arc::new(make_board())));
         if let Some(log) = &profile {
-            let shown: Arc<Mutex<Arc<Board>>> = Arc::clone(&board);
+            // The log has a thread, which must not keep alive what it shows.
+            let shown: Weak<Mutex<Arc<Board>>> = Arc::downgrade(&board);
             log.start(move || {
-                let board = Arc::clone(&shown.lock());
-                board.observe()
+                let board = shown.upgrade().map(|board| Arc::clone(&board.lock()));
+                board.map_or_else(Vec::new, |board| board.observe())
             })?;
         }
         let mut served = JoinSet::new();

@@ -8,7 +8,7 @@ use tamarisk_settings::{Fault, Section, Value};
 
 static RESOURCES: Table = Table {
     heading: "resources",
-    summary: "Above which use of a resource requests are rejected, those of the lowest class first; the next class every half second that it lasts. Below nine tenths of the bound they are admitted again, class by class.",
+    summary: "Above which use of a resource requests are rejected, those of the lowest class first; the next class every half second that it lasts. Below nine tenths of the bound they are admitted again, class by class; between the two, one class every five seconds. While none is queued or in service, all are admitted.",
     groups: &[&[
         key(
             "memory",

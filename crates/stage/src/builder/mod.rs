@@ -321,7 +321,8 @@ impl StageBuilder {
     /// While one of these resources is used above its bound, rejects arrivals before the admission law
     /// is asked, the lowest class first, with the reason
     /// [`ResourceScarce`](tamarisk_control::Reason::ResourceScarce); by default nothing is bounded.
-    /// Bound the stage that uses the resource: others go on. See [`ResourceGuard`].
+    /// Bound the stage that uses the resource: others go on. While it holds no event itself it
+    /// admits whatever is scarce. See [`ResourceGuard`].
     ///
     /// [`ResourceGuard`]: tamarisk_laws::ResourceGuard
     ///

@@ -171,7 +171,13 @@ impl<T: Item> Core<T> {
         if state.ledger.queued() >= self.capacity() {
             return Err(Rejection::new(Reason::QueueFull));
         }
-        self.resources.as_ref().map_or(Ok(()), |resources| resources.check(meta.class))
+        match &self.resources {
+            // While it holds nothing, what is scarce is not its doing, and it would reject for good.
+            Some(resources) if state.ledger.queued() > 0 || state.ledger.in_service() > 0 => {
+                resources.check(meta.class)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Lets in what it may of events that arrive together; returns the others.

@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-use tamarisk_control::{Classes, Concurrency};
+use tamarisk_control::{Classes, Concurrency, MeasuredFrom};
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_laws::{PredictGateTrim, Ruling};
 
-use super::{Core, Item};
+use super::{Core, Item, Resources};
 use crate::builder::BuildError;
 use crate::observe::Phase;
 
@@ -18,9 +18,12 @@ pub enum ReplaceError {
     /// It has been declared, but does not run yet.
     #[error("it has not been started: start the graph, or attach another handler to it")]
     NotStarted,
-    /// It drains or is closed.
+    /// It drains.
     #[error("it is being removed: wait until it is, then add the new one")]
     Leaving,
+    /// It has been closed, but is still in the graph.
+    #[error("it is closed: remove it, then add the new one")]
+    Closed,
     /// The names or priorities of the classes differ, by which its events and accounts are kept.
     #[error("the new stage has other classes: give it the same, or remove the old one and add it")]
     OtherClasses,
@@ -34,8 +37,14 @@ pub enum ReplaceError {
         "the new stage reads another clock: give it the same, or remove the old one and add it"
     )]
     OtherClock,
-    /// Events have been sent to the new stage itself.
-    #[error("the new stage has been sent to: make one that nobody sends to")]
+    /// Resources are bounded otherwise.
+    #[error(
+        "the new stage has other bounds on resources: give it the same, or remove the old one and \
+         add it"
+    )]
+    OtherResources,
+    /// Events have been sent to the new stage itself, it has been closed, or it is the old one.
+    #[error("the new stage is in use or closed: make one that nobody sends to")]
     InUse,
     /// The workers of the new stage cannot start.
     #[error(transparent)]
@@ -46,6 +55,7 @@ pub enum ReplaceError {
 struct Description {
     runs: &'static str,
     ruling: Ruling,
+    measured_from: MeasuredFrom,
     chosen: Laws,
     bounds: RangeInclusive<u32>,
     worker_count: Concurrency,
@@ -65,16 +75,25 @@ impl<T: Item> Core<T> {
         if !self.clock.is_like(&new.clock) {
             return Err(ReplaceError::OtherClock);
         }
+        let bounds = |core: &Self| core.resources.as_ref().map(Resources::bounds);
+        if bounds(self) != bounds(new) {
+            return Err(ReplaceError::OtherResources);
+        }
         let order = {
             let state = new.lock();
-            if state.ledger.total().offered > 0 || state.ledger.queued() > 0 {
+            if state.phase != Phase::Open
+                || state.ledger.total().offered > 0
+                || state.ledger.queued() > 0
+            {
                 return Err(ReplaceError::InUse);
             }
             state.queue.order_shape()
         };
         let state = self.lock();
-        if state.phase != Phase::Open {
-            return Err(ReplaceError::Leaving);
+        match state.phase {
+            Phase::Open => {}
+            Phase::Draining => return Err(ReplaceError::Leaving),
+            Phase::Closed => return Err(ReplaceError::Closed),
         }
         if state.queue.order_shape() != order {
             return Err(ReplaceError::OtherOrder);
@@ -83,24 +102,25 @@ impl<T: Item> Core<T> {
     }
 
     /// Goes on with the laws, targets and bounds of `new`, which has to be closed then. The laws
-    /// start as `new` had them, without estimates of what is inside.
-    pub(crate) fn follow(&self, new: &Self) {
-        let Description { runs, ruling, chosen, bounds, worker_count, promised } =
+    /// start as `new` had them, without estimates of what is inside. Returns those that there were.
+    pub(crate) fn follow(&self, new: &Self) -> Ruling {
+        let Description { runs, ruling, measured_from, chosen, bounds, worker_count, promised } =
             new.give_description();
-        self.settings.follow(&new.settings);
         let now = self.clock.now();
         let mut state = self.lock();
+        self.settings.follow(&new.settings);
         self.capacity.store(new.capacity(), Ordering::Relaxed);
         state.running_changes(now);
         let before = std::mem::replace(&mut state.ruling, ruling);
         state.runs = runs;
+        state.measured_from = measured_from;
         state.chosen = chosen;
         state.bounds = bounds;
         state.worker_count = worker_count;
         state.promised = promised;
         state.follow_law();
         self.dispatch(state, now, 0);
-        drop(before);
+        before
     }
 
     fn give_description(&self) -> Description {
@@ -109,6 +129,7 @@ impl<T: Item> Core<T> {
         Description {
             runs: state.runs,
             ruling: std::mem::replace(&mut state.ruling, stand_in),
+            measured_from: state.measured_from,
             chosen: std::mem::take(&mut state.chosen),
             bounds: state.bounds.clone(),
             worker_count: state.worker_count,

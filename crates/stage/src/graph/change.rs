@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::node::ErasedNode;
 use super::{Graph, GraphError, InvalidStageCount, Node};
 use crate::drain::DrainReport;
+use crate::observe::Phase;
 use crate::stage::{ReplaceError, Stage};
 
 impl Graph {
@@ -49,9 +50,13 @@ impl Graph {
     /// Takes in a stage that runs already, under its own name. It is closed with the graph.
     ///
     /// # Errors
-    /// [`GraphError::Duplicate`] if its name is taken, [`GraphError::Law`] if the graph has a law and
+    /// [`GraphError::Duplicate`] if its name is taken, [`GraphError::Closed`] if it drains or is closed,
+    /// [`GraphError::Law`] if the graph has a law and
     /// as many stages as that can govern.
     pub fn add<E: Send + 'static>(&self, stage: &Stage<E>) -> Result<Node<E>, GraphError> {
+        if stage.observe().phase != Phase::Open {
+            return Err(GraphError::Closed { stage: stage.name().to_owned() });
+        }
         let node = Node::running(stage.clone());
         let mut topology = self.topology.lock();
         if let Some(global_law) = &self.global_law {
@@ -67,22 +72,24 @@ impl Graph {
 
     /// Replaces the running stage that has the name of `new` by it. What is queued stays queued and
     /// is served by the new handler, events that run end in the old one; accounts, sinks and edges go
-    /// on. Handlers, laws, targets, workers, batching factor and queue capacity are those of `new`
-    /// from here on, and `new` itself is closed; bounds on resources stay. So no event is lost or handled twice, senders notice
-    /// nothing, and there are never two queues of one name, of which one would have to be drained.
+    /// on. Handlers, laws, targets, where times are measured from, workers, batching factor and queue
+    /// capacity are those of `new` from here on, and `new` itself is closed. So no event is lost or
+    /// handled twice, senders notice nothing, and there are never two queues of one name, of which one
+    /// would have to be drained.
     ///
     /// # Errors
     /// [`GraphError::NotFound`] or [`GraphError::OtherEvents`] as for [`stage`](Self::stage);
-    /// [`GraphError::Replace`] if `new` has other classes, another queue order or another clock, or
-    /// has been sent to. Then nothing changes.
+    /// [`GraphError::Replace`] if `new` has other classes, another queue order, another clock or other
+    /// bounds on resources, or has been sent to. Then nothing changes, and `new` stays as it is too.
     pub fn replace<E: Send + 'static>(&self, new: Stage<E>) -> Result<(), GraphError> {
         let node = self.stage::<E>(new.name())?;
         let replaced = match node.stage() {
             Some(stage) => stage.take_over(&new),
             None => Err(ReplaceError::NotStarted),
         };
+        replaced.map_err(|reason| GraphError::Replace { stage: new.name().to_owned(), reason })?;
         new.close();
-        replaced.map_err(|reason| GraphError::Replace { stage: new.name().to_owned(), reason })
+        Ok(())
     }
 
     /// Drains the stage of this name and takes it out with its edges. From the start of the drain on
@@ -91,6 +98,7 @@ impl Graph {
     /// inside is finished within `timeout`; what is not is dropped or terminated, and its callers
     /// are told. Only then is the name free.
     ///
+    /// A handler of the stage must not wait for this: it is what is waited for, until `timeout`.
     /// Dropped before it is done, this leaves a stage that drains; a second call goes on with it.
     ///
     /// # Errors

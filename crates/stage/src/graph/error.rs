@@ -28,6 +28,12 @@ pub enum GraphError {
         /// The name.
         stage: String,
     },
+    /// A stage that admits nothing any more was to be added.
+    #[error("stage {stage:?} drains or is closed: build another one, and add that")]
+    Closed {
+        /// The name.
+        stage: String,
+    },
     /// A stage was declared without a handler.
     #[error("stage {stage:?} has no handler{}: attach one with `tasks` or `threads`", senders(.from))]
     NoHandler {

@@ -2,6 +2,7 @@
 
 mod start;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Stage<E: Send + 'static> {
 struct StageParts<E: Send + 'static> {
     unstarted: UnstartedStage<E>,
     pool: Mutex<Arc<WorkerPool<E>>>,
+    /// How often its laws were replaced by those of another stage; changed under the lock.
+    taken_over: AtomicU64,
 }
 
 impl Stage<()> {
@@ -45,12 +48,22 @@ impl<E: Send + 'static> Stage<E> {
     fn start(unstarted: UnstartedStage<E>, pool: Arc<WorkerPool<E>>) -> Result<Self, BuildError> {
         let (runtime, least) = (unstarted.runtime.clone(), unstarted.least);
         let sink = Sink::new(TrySink::new(Arc::clone(&unstarted.endpoint)));
-        let stage =
-            Self { parts: Arc::new(StageParts { unstarted, pool: Mutex::new(pool) }), sink };
+        let stage = Self {
+            parts: Arc::new(StageParts {
+                unstarted,
+                pool: Mutex::new(pool),
+                taken_over: AtomicU64::new(0),
+            }),
+            sink,
+        };
         let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
         spawn_governor(&runtime, governed);
+        let pool = stage.parts.pool.lock();
+        pool.install();
         // If not all can start, dropping the stage ends those that did.
-        stage.parts.pool.lock().resize(least)?;
+        let started = pool.resize(least);
+        drop(pool);
+        started?;
         Ok(stage)
     }
 
@@ -144,7 +157,9 @@ impl<E: Send + 'static> Stage<E> {
             new.retire();
             return Err(error);
         }
-        std::mem::replace(&mut *pool, new).retire();
+        let before = self.parts.install(&mut pool, new);
+        drop(pool);
+        drop(before);
         Ok(())
     }
 
@@ -155,20 +170,24 @@ impl<E: Send + 'static> Stage<E> {
     /// # Errors
     /// [`ReplaceError`]; then nothing changes.
     pub(crate) fn take_over(&self, new: &Self) -> Result<(), ReplaceError> {
+        if Arc::ptr_eq(&self.parts, &new.parts) {
+            return Err(ReplaceError::InUse);
+        }
+        let new_pool = Arc::clone(&new.parts.pool.lock());
         let mut pool = self.parts.pool.lock();
         self.parts.core().check_replaceable(new.parts.core())?;
-        let made = {
-            let (core, registry) =
-                (&self.parts.unstarted.endpoint.core, &self.parts.unstarted.registry);
-            let pool = new.parts.pool.lock();
-            pool.for_stage(Arc::clone(core), Arc::clone(registry))
-        };
-        if let Err(error) = made.resize(new.parts.unstarted.least) {
+        let UnstartedStage { endpoint, registry, .. } = &self.parts.unstarted;
+        let made = new_pool.for_stage(Arc::clone(&endpoint.core), Arc::clone(registry));
+        if let Err(error) = made.resize(new_pool.wanted()) {
             made.retire();
             return Err(ReplaceError::NoThread(error));
         }
-        self.parts.core().follow(new.parts.core());
-        std::mem::replace(&mut *pool, made).retire();
+        self.parts.taken_over.fetch_add(1, Ordering::Relaxed);
+        let ruling = self.parts.core().follow(new.parts.core());
+        let before = self.parts.install(&mut pool, made);
+        // What users wrote may ask for the lock when it is dropped.
+        drop(pool);
+        drop((before, ruling));
         Ok(())
     }
 
@@ -204,10 +223,29 @@ impl<E: Send + 'static> StageParts<E> {
         self.unstarted.registry.stop_all();
     }
 
+    /// Has `new` serve the stage, and returns what did, to be dropped when the lock is released.
+    fn install(
+        &self,
+        pool: &mut Arc<WorkerPool<E>>,
+        new: Arc<WorkerPool<E>>,
+    ) -> Arc<WorkerPool<E>> {
+        let before = std::mem::replace(pool, new);
+        before.retire();
+        pool.install();
+        before
+    }
+
     fn set_workers(&self, workers: Concurrency) -> Result<Concurrency, BuildError> {
+        self.resize(&self.pool.lock(), workers)
+    }
+
+    fn resize(
+        &self,
+        pool: &Arc<WorkerPool<E>>,
+        workers: Concurrency,
+    ) -> Result<Concurrency, BuildError> {
         let core = self.core();
         let workers = core.within_bounds(workers);
-        let pool = self.pool.lock();
         pool.resize(workers.get())?;
         core.set_workers(workers);
         Ok(workers)
@@ -217,12 +255,19 @@ impl<E: Send + 'static> StageParts<E> {
 impl<E: Send + 'static> Governed for StageParts<E> {
     fn tick(&self, cpu: Option<Ratio>) {
         let core = self.core();
+        let taken_over = self.taken_over.load(Ordering::Relaxed);
+        // It drops events, whose destructors may ask for the lock.
         let wanted = core.tick(cpu);
-        if let Some(batch) = wanted.batch {
-            self.pool.lock().set_batch(batch.get());
+        let pool = self.pool.lock();
+        if self.taken_over.load(Ordering::Relaxed) != taken_over {
+            // The laws that want this have been replaced.
+            return;
         }
-        let changed = wanted.workers.filter(|workers| workers.get() != self.pool.lock().wanted());
-        if let Some(Err(error)) = changed.map(|workers| self.set_workers(workers)) {
+        if let Some(batch) = wanted.batch {
+            pool.set_batch(batch.get());
+        }
+        let changed = wanted.workers.filter(|workers| workers.get() != pool.wanted());
+        if let Some(Err(error)) = changed.map(|workers| self.resize(&pool, workers)) {
             core.note_failure(error.to_string());
         }
     }

@@ -8,7 +8,7 @@ mod thread_worker;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::builder::BuildError;
 use crate::call::{BoxError, Cause, destroy_returned};
@@ -30,6 +30,8 @@ pub(crate) struct WorkerPool<E: Send + 'static> {
     /// All workers of the stage, these and those of pools that were replaced.
     registry: Arc<WorkerRegistry>,
     size: PoolSize,
+    /// Whether the stage is served by these workers and no others.
+    installed: AtomicBool,
     /// Events that a worker takes at once.
     batch: AtomicU32,
     start: Arc<Start<E>>,
@@ -88,8 +90,18 @@ impl<E: Send + 'static> WorkerPool<E> {
         batch: u32,
         start: impl Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let (size, batch) = (PoolSize::new(), AtomicU32::new(batch));
-        Arc::new(Self { core, registry, size, batch, start: Arc::new(start) })
+        Self::with(core, registry, batch, Arc::new(start))
+    }
+
+    fn with(
+        core: Arc<Core<Payload<E>>>,
+        registry: Arc<WorkerRegistry>,
+        batch: u32,
+        start: Arc<Start<E>>,
+    ) -> Arc<Self> {
+        let (size, installed, batch) =
+            (PoolSize::new(), AtomicBool::new(false), AtomicU32::new(batch));
+        Arc::new(Self { core, registry, size, installed, batch, start })
     }
 
     /// A pool of the same workers for another stage: none yet.
@@ -98,8 +110,15 @@ impl<E: Send + 'static> WorkerPool<E> {
         core: Arc<Core<Payload<E>>>,
         registry: Arc<WorkerRegistry>,
     ) -> Arc<Self> {
-        let (size, batch) = (PoolSize::new(), AtomicU32::new(self.batch()));
-        Arc::new(Self { core, registry, size, batch, start: Arc::clone(&self.start) })
+        Self::with(core, registry, self.batch(), Arc::clone(&self.start))
+    }
+
+    /// From now on the stage is served by these workers: without any it is closed.
+    pub(crate) fn install(&self) {
+        self.installed.store(true, Ordering::Relaxed);
+        if self.size.is_lost() {
+            self.core.close();
+        }
     }
 
     /// Has all workers end once the events that they hold are done.
@@ -135,9 +154,10 @@ impl<E: Send + 'static> WorkerPool<E> {
     }
 
     /// A worker ended that was still wanted. If it was the last, nothing would serve the queue
-    /// any more: the stage is closed, so that its callers get an error.
+    /// any more: the stage is closed, so that its callers get an error. While others serve it, it
+    /// stays open.
     fn lose(&self) {
-        if self.size.lose() {
+        if self.size.lose() && self.installed.load(Ordering::Relaxed) {
             self.core.close();
         }
     }
@@ -216,4 +236,31 @@ fn record_end<E: Send + 'static>(batch: &mut Batch<E>, end: HandlerEnd, offered:
         batch.fail_next(if good { Cause::Unanswered } else { Cause::Panicked });
     }
     good
+}
+
+#[cfg(all(test, not(tamarisk_loom)))]
+mod tests {
+    use super::*;
+    use crate::builder::StageBuilder;
+
+    #[test]
+    fn only_workers_that_serve_the_stage_close_it_when_none_is_left() {
+        let builder = StageBuilder::new("work").workers(1);
+        let queue = builder.queue();
+        let core = Arc::new(Core::<Payload<u32>>::new(builder.into_config().unwrap(), queue));
+        let is_closed = || core.lock().is_closed();
+        let none_starts = |_| {
+            Err(BuildError::Thread { stage: "work".into(), reason: "there is none left".into() })
+        };
+        let pool = WorkerPool::new(Arc::clone(&core), Arc::default(), 1, none_starts);
+        assert!(pool.resize(2).is_err());
+        pool.retire();
+        assert!(!is_closed(), "others serve it");
+
+        // Its workers were lost before it was installed.
+        let pool = WorkerPool::new(Arc::clone(&core), Arc::default(), 1, none_starts);
+        assert!(pool.resize(1).is_err());
+        pool.install();
+        assert!(is_closed());
+    }
 }

@@ -33,6 +33,12 @@ impl PoolSize {
         left.is_some_and(|(wanted, live)| wanted > 0 && live <= 1)
     }
 
+    /// Whether there should be some, and none is. Who [loses](Self::lose) the last one afterwards
+    /// sees what was written before this.
+    pub(super) fn is_lost(&self) -> bool {
+        self.change(Some).is_some_and(|(wanted, live)| wanted > 0 && live == 0)
+    }
+
     /// Returns what was before.
     fn change(&self, change: impl Fn((u32, u32)) -> Option<(u32, u32)>) -> Option<(u32, u32)> {
         let changed = |word| change(unpack(word)).map(|(wanted, live)| pack(wanted, live));
@@ -75,7 +81,9 @@ mod tests {
         let size = PoolSize::new();
         size.set_wanted(2);
         assert!(!size.lose());
+        assert!(!size.is_lost());
         assert!(size.lose());
+        assert!(size.is_lost());
         size.set_wanted(1);
         size.set_wanted(0);
         assert!(!size.lose());
