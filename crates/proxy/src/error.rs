@@ -21,7 +21,9 @@ pub(crate) enum ProxyError {
     Unreachable,
     /// It closed the connection, or what it sent was no answer.
     Broken,
-    /// It took too long to connect or to answer.
+    /// It took too long to connect: nothing has been sent.
+    Unconnected,
+    /// It took too long to answer.
     Silent,
     /// The client's own deadline passed.
     Overdue,
@@ -61,6 +63,11 @@ impl ProxyError {
         matches!(self, Self::Client(_) | Self::Overdue)
     }
 
+    /// Whether the upstream may have done what was asked.
+    pub(crate) fn may_be_done(self) -> bool {
+        matches!(self, Self::Broken | Self::Silent | Self::Overdue)
+    }
+
     /// One word for logs and programs.
     pub(crate) fn reason(self) -> &'static str {
         self.message().reason
@@ -75,7 +82,7 @@ impl ProxyError {
             Self::Path => message(StatusCode::BAD_REQUEST, "path", "the path has a name that is only dots"),
             Self::Unreachable => message(StatusCode::BAD_GATEWAY, "unreachable", "the service behind this proxy cannot be reached"),
             Self::Broken => message(StatusCode::BAD_GATEWAY, "broken", "the service behind this proxy broke off or gave no proper answer"),
-            Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),
+            Self::Unconnected | Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),
             Self::Overdue => message(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline that the request itself set has passed"),
             Self::Client(Some(violation)) => message(violation.status(), "body", "the request body was malformed, too large or too slow"),
             Self::Client(None) => message(StatusCode::BAD_REQUEST, "body", "the request body was malformed, too large or too slow"),

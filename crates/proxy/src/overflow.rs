@@ -2,8 +2,8 @@
 //!
 //! The overflow has a gate of its own, at which nobody waits: it bounds how many requests are in
 //! flight there, so that the excess of one service cannot overload the next. A request that the
-//! overflow cannot take, or does not answer in time, has the rejection that it would have had
-//! without. It stays a rejection of the first gate in any case.
+//! overflow cannot take has the rejection that it would have had without, and so has one without an
+//! answer, if it may be sent again. It stays a rejection of the first gate in any case.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,6 +16,7 @@ use tamarisk_observe::access_log::Admission;
 use tamarisk_stage::{EnterError, Entry};
 
 use crate::answer::proxy_body::ProxyBody;
+use crate::error::ProxyError;
 use crate::passage::Passage;
 use crate::request::body::RequestBody;
 use crate::request::head::OVERFLOW;
@@ -41,26 +42,34 @@ pub(crate) fn of(
     headers: &HeaderMap,
 ) -> Option<Arc<UpstreamClient>> {
     let overflow = upstream_client.overflow()?;
-    let is_overload =
-        !matches!(tamarisk_http_gate::reason(rejected), Reason::Closed | Reason::Draining);
+    // Where this proxy itself is short of something, a request to elsewhere takes still more of it.
+    let is_overload = !matches!(
+        tamarisk_http_gate::reason(rejected),
+        Reason::Closed | Reason::Draining | Reason::ResourceScarce
+    );
     (is_overload && !headers.contains_key(OVERFLOW)).then_some(overflow)
 }
 
-/// The answer of `overflow`, if it has a free place and answers.
+/// The answer of `overflow`, or why there is none; `None` if the rejection says all that the client has
+/// to know.
+///
+/// That one invites to try again, which nobody should whose request may have been executed, unless it
+/// is idempotent [RFC9110 §9.2.2].
 pub(crate) async fn answer(
     overflow: &Arc<UpstreamClient>,
     passage: Passage<'_>,
     excess: Excess<'_>,
     logged: Option<&mut Admission>,
-) -> Option<Response<ProxyBody>> {
+) -> Option<Result<Response<ProxyBody>, ProxyError>> {
     let Excess { head, id, body, entry } = excess;
     let gate = overflow.upstream.gate();
     let permit = gate.try_enter(entry).ok()?;
     let start = Instant::now();
+    let is_idempotent = head.method.is_idempotent();
     match passage.go(overflow, Outgoing { head, id, body, permit }, None).await {
         Ok(answer) => {
             logged.into_iter().for_each(|logged| logged.overflowed(start.elapsed()));
-            Some(answer)
+            Some(Ok(answer))
         }
         Err(error) => {
             tracing::debug!(
@@ -70,7 +79,11 @@ pub(crate) async fn answer(
                 gate.name(),
                 error.reason()
             );
-            None
+            let is_final = match error {
+                ProxyError::Client(_) => true,
+                error => error.may_be_done() && !is_idempotent,
+            };
+            is_final.then_some(Err(error))
         }
     }
 }

@@ -239,8 +239,10 @@ impl Proxy {
                     let request = overflow::Excess { head: &mut head, id: &id, body, entry };
                     // Boxed, for most requests are not rejected.
                     let answer = Box::pin(overflow::answer(&overflow, passage, request, logged));
-                    if let Some(answer) = answer.await {
-                        return answer;
+                    match answer.await {
+                        Some(Ok(answer)) => return answer,
+                        Some(Err(error)) => return error.answer(form, self.details(id.as_str())),
+                        None => {}
                     }
                 }
                 return tamarisk_http_gate::rejected(&rejected, form, self.details(id.as_str()));

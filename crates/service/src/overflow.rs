@@ -65,6 +65,6 @@ fn gate_beside(gate: &Gate) -> Result<Gate, BuildError> {
 }
 
 /// What the overflow of the upstream of this name is called. No upstream is: names have no spaces.
-pub(crate) fn overflow_name(upstream: &str) -> String {
+fn overflow_name(upstream: &str) -> String {
     format!("{upstream} overflow")
 }

@@ -12,7 +12,7 @@ use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, Upstream};
 use tamarisk_stage::{BuildError, Discipline, StageBuilder};
 use tamarisk_trace::Recorder;
 
-use crate::overflow::{OverflowOptions, overflow_name};
+use crate::overflow::OverflowOptions;
 
 /// A service behind the proxy.
 #[derive(Clone, Debug)]
@@ -56,7 +56,9 @@ pub struct UnknownHost {
 
 /// What a stage rejects would go to the service that it protects.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the overflow of {name:?} is {origin}, the service itself")]
+#[error(
+    "the overflow of {name:?} is {origin}, the service itself; give the URL of another service"
+)]
 pub struct OverflowsIntoItself {
     /// What the operator calls the upstream.
     pub name: String,
@@ -104,18 +106,28 @@ impl UpstreamOptions {
         }
     }
 
-    /// Looks for the addresses of its host, and of its overflow's.
+    /// Looks for the addresses of its host, and of its overflow's. That it can do without the latter
+    /// for a while is only a warning.
     ///
     /// # Errors
-    /// [`UnknownHost`] if there is none at present.
+    /// [`UnknownHost`] if its host has no address at present.
     pub async fn resolve(&self) -> Result<(), UnknownHost> {
-        let overflow = self.overflow.as_ref();
-        let overflow = overflow.map(|overflow| (overflow_name(&self.name), &overflow.origin));
-        for (name, origin) in [(self.name.clone(), &self.origin)].into_iter().chain(overflow) {
-            let unknown = |source| UnknownHost { name, host: origin.host().to_owned(), source };
-            origin.resolve().await.map_err(unknown)?;
+        if let Some(OverflowOptions { origin, .. }) = &self.overflow
+            && let Err(error) = origin.resolve().await
+        {
+            tracing::warn!(
+                "Cannot resolve {:?}, the host of the overflow of {:?}: {error}. Until it can be \
+                 resolved, requests that the stage rejects get the ordinary 503.",
+                origin.host(),
+                self.name
+            );
         }
-        Ok(())
+        let unknown = |source| UnknownHost {
+            name: self.name.clone(),
+            host: self.origin.host().to_owned(),
+            source,
+        };
+        self.origin.resolve().await.map_err(unknown)
     }
 
     /// Whether a service that was started with these options is that of `other`, once its classes

@@ -124,14 +124,15 @@ fn reload_overflow(
     let changed = now.clone().with_overflow(new.overflow().cloned());
     // It may be where the service is until the next start.
     let changed = changed.map_err(|error| error.to_string()).and_then(|changed| {
-        changed.set_overflow(upstream).map_err(|error| error.to_string()).map(|()| changed)
+        let set = changed.set_overflow(upstream);
+        set.map_err(|error| format!("{what} ({error})")).map(|()| changed)
     });
     match changed {
         Ok(changed) => {
             *now = changed;
             reloaded.changed.push(what);
         }
-        Err(error) => reloaded.needs_restart.push(format!("{what} ({error})")),
+        Err(error) => reloaded.needs_restart.push(error),
     }
 }
 

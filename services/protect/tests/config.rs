@@ -489,7 +489,7 @@ fn an_overflow_is_a_url_or_a_table_and_never_the_service_itself() {
     for (line, expected) in [
         (
             "overflow = \"http://A:80\"",
-            "the overflow of \"app\" is http://A:80, the service itself",
+            "the overflow of \"app\" is http://A:80, the service itself; give the URL of another service",
         ),
         ("overflow = \"https://b\"", "the scheme of \"https://b\" is not http"),
         ("overflow = { limit = 3 }", "\"url\" is missing"),

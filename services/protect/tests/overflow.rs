@@ -240,7 +240,14 @@ async fn bodies_arrive_whole_buffered_or_as_they_come_over_either_version() {
 }
 
 #[tokio::test]
-async fn an_overflow_that_breaks_off_amid_a_body_leaves_the_rejection() {
+async fn an_overflow_without_an_address_is_no_mistake() {
+    let overloaded = Overloaded::start("overflow = \"http://no-such-host.invalid\"").await;
+    assert_rejected(&overloaded.get("/").await);
+    overloaded.end().await;
+}
+
+#[tokio::test]
+async fn who_breaks_off_may_have_done_what_must_not_be_done_again() {
     let breaking = TcpListener::bind(any_port()).await.unwrap();
     let overflow = breaking.local_addr().unwrap();
     tokio::spawn(async move {
@@ -251,13 +258,61 @@ async fn an_overflow_that_breaks_off_amid_a_body_leaves_the_rejection() {
     for buffering in ["memory-and-file", "off"] {
         let lines = format!("request_buffering = \"{buffering}\"\n{}", to(overflow));
         let overloaded = Overloaded::start(&lines).await;
-        let mut client = TcpStream::connect(overloaded.running.local_addr()).await.unwrap();
-        let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\n";
-        client.write_all(format!("{head}hello").as_bytes()).await.unwrap();
-        assert_rejected(&read_until(&mut client, "queue is full").await.replace("\n503", ""));
-        assert_eq!(overloaded.accounts()[1].failed, 1, "{buffering}");
+        let address = overloaded.running.local_addr();
+        let head = "/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\n";
+        assert_rejected(&exchange(address, format!("PUT {head}hello")).await);
+        let answer = exchange(address, format!("POST {head}hello")).await.to_lowercase();
+        assert!(answer.starts_with("http/1.1 502 "), "{buffering}: {answer}");
+        assert!(!answer.contains("retry-after"), "{buffering}: {answer}");
+        assert_eq!(overloaded.accounts()[1].failed, 2, "{buffering}");
         overloaded.end().await;
     }
+}
+
+#[tokio::test]
+async fn who_sends_its_body_slowly_keeps_its_place_for_as_long_as_an_answer_may_take() {
+    let slow = Recorder::start("never", "").await;
+    let lines = format!(
+        "request_buffering = \"off\"\n\
+         overflow = {{ url = \"http://{}\", limit = 1, answer_time = \"1s\" }}",
+        slow.address
+    );
+    let overloaded = Overloaded::start(&lines).await;
+    let address = overloaded.running.local_addr();
+    let half = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nConnection: close\r\n\r\nhalf";
+    let sending = tokio::spawn(exchange(address, half));
+    until(&overloaded.running, 1, |accounts| accounts.running == 1).await;
+    assert_rejected(&overloaded.get("/").await);
+    let answer = within(sending).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    let accounts = overloaded.accounts();
+    assert_eq!((accounts[1].rejected, accounts[1].failed), (1, 1), "{accounts:?}");
+    overloaded.end().await;
+}
+
+#[tokio::test]
+async fn a_client_with_a_malformed_body_is_told_so() {
+    let lines = format!("request_buffering = \"off\"\n{}", to(measuring().await));
+    let overloaded = Overloaded::start(&lines).await;
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n";
+    let answer = exchange(overloaded.running.local_addr(), request).await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_eq!(overloaded.accounts()[1].terminated, 1);
+    overloaded.end().await;
+}
+
+#[tokio::test]
+async fn what_is_rejected_because_this_proxy_is_short_of_something_is_not_sent_on() {
+    let [app, overflow] = [Recorder::ok().await, Recorder::ok().await];
+    // No process uses less of the memory.
+    let lines = format!("resources = {{ memory = 0.000001 }}\n{}", to(overflow.address));
+    let running = tamarisk_protect::start(options(app.address, &lines)).await.unwrap();
+    within(async {
+        while !exchange(running.local_addr(), get("/")).await.contains("a resource is scarce") {}
+    })
+    .await;
+    assert_eq!(running.gates()[1].observe().total().offered, 0);
+    running.shutdown(Duration::from_secs(5)).await;
 }
 
 #[tokio::test]
@@ -334,6 +389,12 @@ async fn a_reload_sets_changes_and_removes_it_and_nothing_is_lost() {
     assert_eq!(overloaded.accounts().len(), 1);
     let same = overloaded.running.reload(&options(app, ""));
     assert_eq!(same, tamarisk_service::Reloaded::default());
+    // Until the next start the service is where the file has its overflow.
+    let moved = overloaded.running.reload(&options(two.address, &to(app)));
+    let expected = format!(
+        "the overflow of \"app\" is http://{app}, the service itself; give the URL of another service"
+    );
+    assert_eq!(moved.needs_restart, [r#"url of "app""#, &expected]);
     overloaded.end().await;
 }
 

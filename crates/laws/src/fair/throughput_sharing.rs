@@ -6,7 +6,7 @@
 //!
 //! **Mechanism** [Fair07 §4.2.1, §4.3.1]. After each sample, of the whole graph:
 //! ```text
-//! r    = R̃·T ÷ (α·R)      or the highest recent arrival rate while the load moves    (2–5)
+//! r    = R̃·T ÷ (α·R)      at least the highest recent arrival rate, while the load moves (2–5)
 //! r_j  = v_j·r            for each stage, as often as it is visited                    (1)
 //! ```
 //! Each stage's [`DepartureRate`](super::DepartureRate) then brings its throughput to r_j. Nobody
@@ -19,7 +19,8 @@
 //! **What the thesis leaves open, and we chose.** R̃ and R% of the whole are made of those of the
 //! stages, as in the global controller; T is what leaves the graph. A sample without any answer
 //! leaves the targets as they were. The sample is that of the stages, 2 s; a target reaches a stage
-//! in the middle of a sample of its own, and counts from its end.
+//! in the middle of a sample of its own, and counts from its end. While the load moves the thesis
+//! takes the highest arrival rate for r; here (5) counts if it asks for more.
 //!
 //! **Limits.** Only workers laws that follow a throughput do so; the others stay as they are. A
 //! stage behind a full one has work only when that one has finished some: the targets are those

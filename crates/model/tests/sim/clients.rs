@@ -329,3 +329,32 @@ fn a_page_is_late_if_its_last_call_is() {
     assert!(in_time(5) > 0.97, "{}", in_time(5));
     assert_eq!(in_time(6), 0.0);
 }
+
+#[test]
+fn a_page_is_of_the_class_of_its_first_call() {
+    /// Rejects a class, whose calls so end before the others.
+    #[derive(Debug)]
+    struct Without(ClassId);
+
+    impl AdmissionLaw for Without {
+        fn name(&self) -> &'static str {
+            "without"
+        }
+
+        fn on_arrival(&mut self, _: Timestamp, arrival: &Arrival, _: &Backlog<'_>) -> Decision {
+            if arrival.class == self.0 {
+                return Decision::Reject(Rejection::new(Reason::RateExceeded));
+            }
+            Decision::Admit
+        }
+    }
+    let client = Client::poisson("reader", "work", 20.0).calls(20);
+    let client = client.class("gold", 0.7).class("lead", 0.3);
+    let scenario =
+        Scenario::new(classes(&["gold", "lead"]), 100 * SECOND).stage(idle_stage()).client(client);
+    let lead = scenario.classes.named("lead").unwrap();
+    let simulation = Simulation::new(&scenario).unwrap();
+    let report = simulation.start(1).law("work", Box::new(Without(lead))).unwrap().finish();
+    let [gold, lead] = [0, 1].map(|class| report.classes[class].pages.ended as f64);
+    assert!((lead / (gold + lead) - 0.3).abs() < 0.04, "{gold} {lead}");
+}

@@ -93,7 +93,7 @@ impl UpstreamClient {
         let Upstream { host, port, .. } = &*self.upstream;
         match error {
             ProxyError::Unreachable => format!("cannot connect to {host}:{port}"),
-            ProxyError::Silent => "did not answer in time".to_owned(),
+            ProxyError::Unconnected | ProxyError::Silent => "did not answer in time".to_owned(),
             _ => "broke off, or its answer was malformed".to_owned(),
         }
     }
@@ -112,14 +112,17 @@ impl UpstreamClient {
         let Upstream { host_header, authority, answer_time, gate, takes_overflow, .. } =
             &*self.upstream;
         let left = permit.deadline().map(|deadline| deadline.since(gate.clock().now()));
-        let (mut time, over) = match left {
-            Some(left) if left < *answer_time => (left, ProxyError::Overdue),
-            _ => (*answer_time, ProxyError::Silent),
+        let (mut time, is_due) = match left {
+            Some(left) if left < *answer_time => (left, true),
+            _ => (*answer_time, false),
         };
         let quality = self.upstream.quality(&permit);
         let length = body.as_ref().map_or(BodyLength::Empty, RequestBody::length);
         let fail = |error, permit: GatePermit| {
-            let error = if error == ProxyError::Silent { over } else { error };
+            let error = match error {
+                ProxyError::Unconnected | ProxyError::Silent if is_due => ProxyError::Overdue,
+                error => error,
+            };
             // What the client did says little about the upstream.
             match error.is_of_the_client() {
                 true => drop(permit),
@@ -144,6 +147,8 @@ impl UpstreamClient {
         spare.clear();
         let time_for_nobody = self.upstream.time_for_nobody();
         let mut exchange = Exchange::new(connection, permit, &self.abandoned, time_for_nobody);
+        // Who takes the place again may be one more than there are: an overflow has no room for that.
+        exchange.keeps_place = overflows;
         let mut answered = exchange.answer(time, &mut spare).await;
         if let Err(ExchangeError::Ended) = answered
             && can_repeat
@@ -183,7 +188,7 @@ impl UpstreamClient {
         *time = time.saturating_sub(start.elapsed());
         // The client's own deadline says nothing of the upstream.
         if connected.is_err() && is_cut_short {
-            return Err(ProxyError::Silent);
+            return Err(ProxyError::Unconnected);
         }
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
@@ -194,7 +199,7 @@ impl UpstreamClient {
             Err(error) => {
                 connectivity.failed(&self.stage, &format!("{host}:{port}"), &error);
                 Err(match error.kind() {
-                    io::ErrorKind::TimedOut => ProxyError::Silent,
+                    io::ErrorKind::TimedOut => ProxyError::Unconnected,
                     _ => ProxyError::Unreachable,
                 })
             }
@@ -214,6 +219,8 @@ struct Exchange<'a> {
     parts: Option<(Box<UpstreamConnection>, GatePermit)>,
     abandoned: &'a Count,
     time_for_nobody: Duration,
+    /// The place is not given to others while there is nothing to do but to wait for the client.
+    keeps_place: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -225,7 +232,8 @@ impl<'a> Exchange<'a> {
         abandoned: &'a Count,
         time_for_nobody: Duration,
     ) -> Self {
-        Self { parts: Some((connection, permit)), abandoned, time_for_nobody }
+        let parts = Some((connection, permit));
+        Self { parts, abandoned, time_for_nobody, keeps_place: false }
     }
 
     /// The head of the answer; see [`UpstreamConnection::answer`].
@@ -234,8 +242,9 @@ impl<'a> Exchange<'a> {
         time: Duration,
         spare: &mut HeaderMap,
     ) -> Result<AnswerHead, ExchangeError> {
+        let keeps_place = self.keeps_place;
         let (connection, permit) = self.parts();
-        connection.answer(time, spare, permit).await
+        connection.answer(time, spare, (!keeps_place).then_some(permit)).await
     }
 
     /// Whether nothing has come of an answer.

@@ -81,18 +81,21 @@ impl UpstreamConnection {
     /// an empty map.
     ///
     /// While all that the client has sent of its body is passed on and more of it is to come, the
-    /// place is given back, and the time stands still.
+    /// place of `permit` is given back, and the time stands still; without one it goes on.
     pub(crate) async fn answer(
         &mut self,
         time: Duration,
         spare: &mut HeaderMap,
-        permit: &mut GatePermit,
+        mut permit: Option<&mut GatePermit>,
     ) -> Result<AnswerHead, ExchangeError> {
         self.deadline.start(time);
         let mut left = None;
         let answer = poll_fn(|cx| {
             let answered = self.poll_answer(spare, cx);
-            if answered.is_pending() && self.waits_for_client {
+            if answered.is_pending()
+                && self.waits_for_client
+                && let Some(permit) = &mut permit
+            {
                 if left.is_none() {
                     left = Some(self.deadline.left().unwrap_or(time));
                     self.deadline.stop();
@@ -102,7 +105,7 @@ impl UpstreamConnection {
             }
             if let Some(left) = left.take() {
                 self.deadline.start(left);
-                permit.resume();
+                permit.iter_mut().for_each(|permit| permit.resume());
             }
             match answered {
                 Poll::Pending => self.deadline.poll(cx).map(|()| Err(ExchangeError::Late)),

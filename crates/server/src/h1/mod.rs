@@ -197,11 +197,11 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         self.settings.idle_time.saturating_sub(left)
     }
 
-    /// Closes after what is being answered.
+    /// Closes after what is being answered, or after the next answer if its request has come.
     pub(super) fn graceful_shutdown(&mut self) {
         self.is_drained = true;
         match &mut self.state {
-            State::Waiting => self.state = State::Over,
+            State::Waiting if self.wire.is_idle() => self.state = State::Over,
             State::Exchange(exchange) => exchange.as_mut().closes_later(),
             _ => {}
         }
@@ -513,7 +513,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Future for Connec
         }
         match polled {
             Poll::Ready(left) => Poll::Ready(left),
-            Poll::Pending if this.is_waiting() => this.poll_idle(cx),
+            Poll::Pending if this.is_waiting() && !this.gives_way => this.poll_idle(cx),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -412,6 +412,34 @@ async fn requests_that_come_together_are_answered_one_in_each_turn() {
     }
 }
 
+#[tokio::test]
+async fn a_connection_whose_next_request_has_come_is_not_idle() {
+    let (mut client, mut session) = Quick::new(1).session(64 * 1024);
+    session.settings.idle_queue = Some(IdleQueue::default());
+    client.write_all(&requests(&["/now1"; 3])).await.unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    for is_last in [false, false, true] {
+        assert!(Pin::new(&mut session).poll(&mut cx).is_pending());
+        assert_eq!(session.queued.is_some(), is_last);
+        assert_eq!(session.idle.is_started(), is_last);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_has_come_before_a_shutdown_is_answered_last() {
+    let quick = Quick::new(1);
+    let (mut client, mut session) = quick.session(64 * 1024);
+    client.write_all(&requests(&["/now1", "/now2", "/now3"])).await.unwrap();
+    assert!(Pin::new(&mut session).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    session.graceful_shutdown();
+    let speaking = tokio::spawn(session);
+    let mut answers = Vec::new();
+    client.read_to_end(&mut answers).await.unwrap();
+    speaking.await.unwrap();
+    assert_eq!(last_bytes(&answers), "12");
+    assert_eq!(quick.written().len(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_is_rejected_at_hand_is_read_after_a_pause() {
     let (mut client, socket) = duplex(4096);

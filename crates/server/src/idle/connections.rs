@@ -42,7 +42,8 @@ pub(crate) struct IdleConnections<S: ClientService> {
     ready: Vec<ReadyEvent>,
     waiting: Slab<IdleConnection<S>>,
     /// Those in `waiting` that can be answered now, in the order in which they have come to be: each gets
-    /// one answer, and if more of it has come it stands at the end again.
+    /// one answer, and if more of it has come it stands at the end again. Nobody is closed while it
+    /// stands here.
     turns: VecDeque<usize>,
     due: Due,
     tasks: TaskTracker,
@@ -144,12 +145,12 @@ impl<S: ClientService> IdleConnections<S> {
         }));
     }
 
-    /// Waits until somebody has something to say or comes back from its task, and then gives
-    /// those who have their turns, or takes that one in; how many.
+    /// Waits until somebody has something to say or comes back from its task, and then takes in
+    /// those who come back and gives the others their turns; how many.
     pub(crate) async fn serve(&mut self) -> usize {
         self.ready.clear();
         let Some(poller) = &self.poller else { return pending().await };
-        let returned = if self.turns.is_empty() {
+        let mut returned = if self.turns.is_empty() {
             tokio::select! {
                 // That it was interrupted is all that can happen.
                 _ = poller.wait(&mut self.ready) => None,
@@ -159,6 +160,7 @@ impl<S: ClientService> IdleConnections<S> {
             poller.look(&mut self.ready);
             self.returning.try_recv().ok()
         };
+        // Whoever comes back stands behind those who are here.
         for ReadyEvent { key, is_hung_up } in self.ready.drain(..) {
             let Some(idle) = self.waiting.get_mut(key) else { continue };
             idle.http.heard(is_hung_up);
@@ -166,14 +168,16 @@ impl<S: ClientService> IdleConnections<S> {
                 self.turns.push_back(key);
             }
         }
-        if let Some(mut http) = returned {
+        let now = Instant::now();
+        let turns = self.turns.len().min(READY_MAX);
+        let mut taken = 0;
+        while let Some(mut http) = returned.take() {
             if let Ok(waited) = http.become_idle() {
                 self.take_in(http, waited);
             }
-            return 1;
+            taken += 1;
+            returned = if taken < READY_MAX { self.returning.try_recv().ok() } else { None };
         }
-        let now = Instant::now();
-        let turns = self.turns.len().min(READY_MAX);
         for _ in 0..turns {
             let Some(key) = self.turns.pop_front() else { break };
             let Some(idle) = self.waiting.get_mut(key) else { continue };
@@ -189,7 +193,7 @@ impl<S: ClientService> IdleConnections<S> {
                 ConnectionState::Over => drop(self.waiting.remove(key)),
             }
         }
-        turns
+        taken + turns
     }
 
     /// Gives a connection that waits here a task of its own.
@@ -204,13 +208,16 @@ impl<S: ClientService> IdleConnections<S> {
     /// Closes the connections that have waited for too long.
     pub(crate) fn tick(&mut self) {
         let now = Instant::now();
+        let mut asking = Vec::new();
         while let Some(key) = self.due.next(now) {
             let Some(idle) = self.waiting.get(key) else { continue };
             match idle.since.checked_add(self.settings.idle_time) {
+                Some(end) if end <= now && idle.has_turn => asking.push((key, end)),
                 Some(end) if end <= now => drop(self.waiting.remove(key)),
                 end => self.due.set(key, end),
             }
         }
+        self.due.set_all(asking);
     }
 
     /// Has the connection close that has been idle for the longest of those with tasks; `false` if
@@ -220,19 +227,22 @@ impl<S: ClientService> IdleConnections<S> {
     }
 
     /// Closes the connection that has waited here for the longest, for one that comes; `false` if
-    /// none waits here.
+    /// none waits here but for its turn.
     pub(crate) fn give_way(&mut self) -> bool {
-        while let Some((time, key)) = self.due.first() {
+        let mut asking = Vec::new();
+        let mut longest = None;
+        while longest.is_none()
+            && let Some((time, key)) = self.due.first()
+        {
             let Some(idle) = self.waiting.get(key) else { continue };
             match idle.since.checked_add(self.settings.idle_time) {
-                Some(end) if end <= time => {
-                    drop(self.waiting.remove(key));
-                    return true;
-                }
+                Some(end) if end <= time && idle.has_turn => asking.push((key, end)),
+                Some(end) if end <= time => longest = Some(key),
                 end => self.due.set(key, end),
             }
         }
-        false
+        self.due.set_all(asking);
+        longest.map(|key| self.waiting.remove(key)).is_some()
     }
 
     /// Nobody waits here any more: all have tasks, for the drain has started.
@@ -289,6 +299,11 @@ impl Due {
         if !mem::replace(&mut self.is_set[key], true) {
             self.times.push(Reverse((time, key)));
         }
+    }
+
+    /// The same for each of these slots.
+    fn set_all(&mut self, slots: Vec<(usize, Instant)>) {
+        slots.into_iter().for_each(|(key, time)| self.set(key, Some(time)));
     }
 
     /// A slot to be looked at `now`.

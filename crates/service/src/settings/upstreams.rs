@@ -187,8 +187,8 @@ impl Upstream {
         options.resources = self.resources;
         options.laws = self.laws;
         let Some((overflow, span)) = self.overflow else { return Ok(options) };
-        options.with_overflow(Some(overflow)).map_err(|error| {
-            Fault::new(span, error.to_string(), "expected the URL of another service")
-        })
+        options
+            .with_overflow(Some(overflow))
+            .map_err(|error| Fault::new(span, error.to_string(), "here is the service already"))
     }
 }

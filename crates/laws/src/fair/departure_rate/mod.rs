@@ -10,7 +10,7 @@
 //! **Mechanism** [Fair07 §4.2.2, §4.3, fig. 4-2, 4-8]. After each sample:
 //! ```text
 //! r(k+1) = R̃·T ÷ (α·R)                the throughput that keeps the promise    (2–5)
-//!        = the highest recent arrival rate, while the load moves               §4.3.1
+//!        ≥ the highest recent arrival rate, while the load moves               §4.3.1
 //!        = what was stated, or what a global law shares out                    §4.2.1
 //! e      = r(k+1) − T(k)
 //! u(k+1) = C(e)                       workers to add; below zero, to take away
@@ -35,6 +35,8 @@
 //! [`SelfTuning`](crate::SelfTuning), with b between a quarter of and twice 1 ÷ s̄.
 //!
 //! **What the thesis leaves open, and we chose.**
+//! - While the load moves the thesis takes the highest arrival rate for r; here (5) counts if it
+//!   asks for more, as in [`PercentileMapping`](crate::PercentileMapping).
 //! - The pool is a fraction inside and rounded outside, so that small errors add up.
 //! - Workers that had nothing to do throughout the sample are taken away, and nobody is added
 //!   then: throughput is what the clients make it.

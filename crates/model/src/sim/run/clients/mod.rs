@@ -114,14 +114,14 @@ impl<W: Watch> Run<'_, W> {
             Some(id) => self.offer(id),
             None => {
                 self.ledger.reject(class, flow);
-                self.end_call(class, page, false);
+                self.end_call(page, false);
             }
         }
     }
 
     /// All calls of a page come, `job` the first of them.
     fn offer_page(&mut self, mut job: Job, plan: &ClientPlan) {
-        job.page = self.pages.begin(self.now, plan.calls);
+        job.page = self.pages.begin(job.class, self.now, plan.calls);
         for _ in 1..plan.calls {
             let mut next = job.clone();
             next.renew(plan);
@@ -132,11 +132,11 @@ impl<W: Watch> Run<'_, W> {
 
     /// A call has ended for good; perhaps with it the page that it was a part of.
     #[inline]
-    fn end_call(&mut self, class: ClassId, page: u32, is_answered: bool) {
+    fn end_call(&mut self, page: u32, is_answered: bool) {
         if page != NOBODY
             && let Some(page) = self.pages.end_call(page, is_answered)
         {
-            self.ledger.end_page(class, page.is_whole, self.now - page.came);
+            self.ledger.end_page(page.class, page.is_whole, self.now - page.came);
         }
     }
 
@@ -201,8 +201,7 @@ impl<W: Watch> Run<'_, W> {
             }
             self.ledger.give_up(self.jobs[id].class);
         }
-        let Job { class, page, .. } = self.jobs[id];
-        self.end_call(class, page, outcome == Outcome::Completed);
+        self.end_call(self.jobs[id].page, outcome == Outcome::Completed);
         match &plan.load {
             LoadPlan::Open(_) | LoadPlan::Trace(_) => self.jobs.free(id),
             LoadPlan::Sessions { stay, think, .. } => {
@@ -243,7 +242,8 @@ impl<W: Watch> Run<'_, W> {
         next.renew(plan);
         // Without memory for another one it goes on waiting for this one.
         if let Some(next) = self.insert(next) {
-            self.jobs[id].is_superseded = true;
+            let job = &mut self.jobs[id];
+            (job.is_superseded, job.resend) = (true, u64::MAX);
             self.offer(next);
         }
     }

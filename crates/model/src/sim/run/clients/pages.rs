@@ -1,8 +1,12 @@
 //! Pages of a run: requests that came at once, and are of use only together.
 
+use tamarisk_control::ClassId;
+
 /// A page that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Page {
+    /// That of its first call, whose target the whole is judged by.
+    class: ClassId,
     /// In nanoseconds.
     came: u64,
     /// Calls that have not ended.
@@ -20,15 +24,16 @@ pub(in crate::sim::run) struct Pages {
 
 /// A page whose last call has ended.
 pub(in crate::sim::run) struct EndedPage {
+    pub(in crate::sim::run) class: ClassId,
     /// In nanoseconds.
     pub(in crate::sim::run) came: u64,
     pub(in crate::sim::run) is_whole: bool,
 }
 
 impl Pages {
-    /// A page of so many calls comes: its number, which its last call frees.
-    pub(in crate::sim::run) fn begin(&mut self, now: u64, calls: u32) -> u32 {
-        let page = Page { came: now, open: calls, is_whole: true };
+    /// A page of this class and so many calls comes: its number, which its last call frees.
+    pub(in crate::sim::run) fn begin(&mut self, class: ClassId, now: u64, calls: u32) -> u32 {
+        let page = Page { class, came: now, open: calls, is_whole: true };
         if let Some(number) = self.free.pop() {
             self.slots[number as usize] = page;
             return number;
@@ -50,6 +55,6 @@ impl Pages {
             return None;
         }
         self.free.push(number);
-        Some(EndedPage { came: page.came, is_whole: page.is_whole })
+        Some(EndedPage { class: page.class, came: page.came, is_whole: page.is_whole })
     }
 }
