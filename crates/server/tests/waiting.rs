@@ -154,6 +154,8 @@ async fn answer(socket: &mut (impl AsyncRead + Unpin)) -> (String, Vec<u8>) {
 async fn ask(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), targets: &[&str]) {
     for target in targets {
         socket.write_all(request(target).as_bytes()).await.unwrap();
+        // Over TLS what was written may not be sent yet.
+        socket.flush().await.unwrap();
         let (_, body) = answer(socket).await;
         assert!(body.starts_with(target.as_bytes()), "{target}");
         assert_eq!(body.len(), target.len() + if *target == "/long" { LONG } else { 0 });
@@ -416,6 +418,7 @@ async fn over_tls_as_well() {
     }
     // In one record.
     client.write_all((request("/b") + &request("/c")).as_bytes()).await.unwrap();
+    client.flush().await.unwrap();
     for target in ["/b", "/c"] {
         assert_eq!(answer(&mut client).await.1, target.as_bytes());
     }
