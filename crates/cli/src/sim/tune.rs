@@ -110,7 +110,7 @@ impl Tune {
             let (law, rules) = (&self.law, kind.rules);
             misunderstood(format!("unknown {rules} law {law:?}; known laws: {}", known.join(", ")))
         })?;
-        let knobs = self.chosen(kind, entry)?;
+        let mut knobs = self.chosen(kind, entry)?;
         let stdout = Some(Destination::Stdout);
         if self.json == stdout && self.toml == stdout {
             return Err(misunderstood(
@@ -127,6 +127,11 @@ impl Tune {
         let plot = open(&plot)?;
 
         let before = kind.stated(&file, entry.name).unwrap_or_else(|| entry.named());
+        for knob in &mut knobs {
+            // The search begins with it.
+            let stated = value(&before, knob);
+            (knob.least, knob.greatest) = (knob.least.min(stated), knob.greatest.max(stated));
+        }
         let space = Space::new(&knobs);
         let evaluation = Evaluation {
             simulation: Simulation::new(&file.scenario)?,

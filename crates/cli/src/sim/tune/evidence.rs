@@ -9,7 +9,7 @@ use serde::Serialize;
 use tamarisk_laws::catalogue::{Entry, Knob, Named};
 use tamarisk_model::scenario::File;
 use tamarisk_model::sim::{Estimate, Scenario, Simulation};
-use tamarisk_model::tune::Found;
+use tamarisk_model::tune::{Found, Goal};
 
 use super::super::comparison::Comparison;
 use super::super::places::Places;
@@ -84,6 +84,9 @@ struct OtherCapacity {
     before: Confidence,
     after: Confidence,
     published: Confidence,
+    change_from_before: Confidence,
+    /// The change is for the worse, and not by chance.
+    is_worse: bool,
 }
 
 /// The capacities, by that of the scenario, on which the result is judged besides.
@@ -145,14 +148,22 @@ impl Evidence {
             let Some(results) = runs::all(&runs, true, &mut foreground)? else {
                 return Ok(None);
             };
-            let [before, after, published] =
-                [0, 1, 2].map(|law| Confidence::of(&values(&results[law])));
-            other_capacities.push(OtherCapacity { times, before, after, published });
+            let measured = [0, 1, 2].map(|law| values(&results[law]));
+            let change_from_before = change(&measured[1], &measured[0]);
+            let is_worse = match evaluation.objective.goal() {
+                Goal::Greatest => change_from_before.mean < -change_from_before.half_width,
+                Goal::Least => change_from_before.mean > change_from_before.half_width,
+            };
+            let [before, after, published] = measured.map(|values| Confidence::of(&values));
+            other_capacities.push(OtherCapacity {
+                times,
+                before,
+                after,
+                published,
+                change_from_before,
+                is_worse,
+            });
         }
-        let change = |over: &[f64]| {
-            let changes: Vec<_> = new.iter().zip(over).map(|(new, old)| new - old).collect();
-            Confidence::of(&changes)
-        };
         let constants = entry.knobs.iter().map(|knob| {
             let [before, after, published] = [before, after, published].map(|law| value(law, knob));
             let searched = knobs.iter().any(|other| other.name == knob.name);
@@ -171,8 +182,8 @@ impl Evidence {
             before: Confidence::of(&old),
             after: Confidence::of(&new),
             published: Confidence::of(&plain),
-            change_from_before: change(&old),
-            change_from_published: change(&plain),
+            change_from_before: change(&new, &old),
+            change_from_published: change(&new, &plain),
             other_capacities,
             toml: toml(&evaluation.places, kind.rules, entry, after),
             held_out: Comparison::new(name, &runs, &results, None),
@@ -199,7 +210,7 @@ impl Evidence {
         }
         let worth = [self.before, self.after, self.published].map(shown);
         rows.push([vec![self.objective.clone()], worth.to_vec()].concat());
-        for OtherCapacity { times, before, after, published } in &self.other_capacities {
+        for OtherCapacity { times, before, after, published, .. } in &self.other_capacities {
             let name = format!("{} at {times} × the capacity", self.objective);
             let worth = [*before, *after, *published].map(shown);
             rows.push([vec![name], worth.to_vec()].concat());
@@ -214,12 +225,25 @@ impl Evidence {
             shown(self.change_from_published)
         );
         text += &self.held_out.text();
+        for OtherCapacity { times, change_from_before, .. } in
+            self.other_capacities.iter().filter(|other| other.is_worse)
+        {
+            let change = shown(*change_from_before);
+            let _ =
+                writeln!(text, "\nAt {times} × the capacity it is worse than before: {change}.");
+        }
         text += "\nTo use it:\n";
         for line in self.toml.lines() {
             text += &format!("  {line}\n");
         }
         text
     }
+}
+
+/// How much `new` differs from `old`, seed by seed.
+fn change(new: &[f64], old: &[f64]) -> Confidence {
+    let changes: Vec<_> = new.iter().zip(old).map(|(new, old)| new - old).collect();
+    Confidence::of(&changes)
 }
 
 fn shown(measure: Confidence) -> String {
