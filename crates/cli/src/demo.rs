@@ -141,7 +141,7 @@ fn serve(address: SocketAddr) -> anyhow::Result<Ending> {
         service.address()
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(asked_to_end());
+    runtime.block_on(async { asked_to_end().await });
     Ok(Ending::Done)
 }
 

@@ -10,17 +10,16 @@ pub(crate) async fn interrupted() {
     }
 }
 
-/// Completes when a user or a service manager asks the process to end.
-pub(crate) async fn asked_to_end() {
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signals) => signals.recv().await,
-            Err(_) => std::future::pending().await,
+/// Completes when a user or a service manager asks the process to end, from the moment on that this is
+/// called: before, these signals end the process at once.
+pub(crate) fn asked_to_end() -> impl Future<Output = ()> {
+    let mut interrupted = SignalWatch::interrupt();
+    let mut terminated = SignalWatch(signal(SignalKind::terminate()).ok());
+    async move {
+        tokio::select! {
+            () = interrupted.asked() => {}
+            () = terminated.asked() => {}
         }
-    };
-    tokio::select! {
-        () = interrupted() => {}
-        _ = terminated => {}
     }
 }
 

@@ -73,6 +73,8 @@ pub(crate) async fn run<S: RunningService>(
     // Also without a file to read again: the signal would end the process.
     let mut read_again = SignalWatch::read_again();
     let mut handover = Handover::watch();
+    // Whoever is told that we serve may ask us to end at once.
+    let end = asked_to_end();
     let listeners = match handover::inherited()? {
         sockets if sockets.is_empty() => None,
         sockets => Some(Listeners::inherited(sockets, front.cores)?),
@@ -83,7 +85,7 @@ pub(crate) async fn run<S: RunningService>(
     let has_successor = Cell::new(false);
     {
         let passed_on: Arc<[TcpListener]> = running.front().sockets();
-        let mut end = pin!(asked_to_end());
+        let mut end = pin!(end);
         let mut beside = pin!(beside);
         // Whoever connects after this is for the process that takes over.
         let mut handed_over = pin!(handover.hand_over(&passed_on, &has_successor));
