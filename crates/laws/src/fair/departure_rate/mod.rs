@@ -36,7 +36,7 @@
 //!
 //! **What the thesis leaves open, and we chose.**
 //! - While the load moves the thesis takes the highest arrival rate for r; here (5) counts if it
-//!   asks for more, as in [`PercentileMapping`](crate::PercentileMapping).
+//!   asks for more, as in [`PercentileMapping`](crate::fair::PercentileMapping).
 //! - The pool is a fraction inside and rounded outside, so that small errors add up.
 //! - Workers that had nothing to do throughout the sample are taken away, and nobody is added
 //!   then: throughput is what the clients make it.
