@@ -93,7 +93,7 @@ pub use fair::{
     MovingDropper, SelectiveDropper, SelfTuning, SelfTuningBuilder, ThroughputSharing,
 };
 pub use multiclass::{InvalidMulticlass, Multiclass, MulticlassBuilder};
-pub use opaque_upstream::{InvalidOpaqueUpstream, OpaqueUpstream, OpaqueUpstreamBuilder};
+pub use opaque_upstream::{OpaqueUpstream, OpaqueUpstreamBuilder};
 pub use open::Open;
 pub use plain_queue::PlainQueue;
 pub use practice::{
@@ -113,4 +113,4 @@ pub use slow_loop::{
 pub use threshold::Threshold;
 pub use token_bucket::TokenBucket;
 pub use with_dropper::WithDropper;
-pub use work_limit::{InvalidWorkLimit, WorkLimit, WorkLimitBuilder};
+pub use work_limit::{WorkLimit, WorkLimitBuilder};

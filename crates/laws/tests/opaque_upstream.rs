@@ -143,7 +143,7 @@ fn an_initial_limit_beyond_the_greatest_is_rejected() {
     let classes = classes();
     let builder = OpaqueUpstream::builder(&classes);
     let error = builder.limit_max(Concurrency::new(31)).build().unwrap_err();
-    assert_eq!(error.to_string(), "an initial limit of 32 in flight exceeds the greatest, 31");
+    assert_eq!(error.to_string(), "initial limit (32) is not between minimum (1) and maximum (31)");
 }
 
 #[test]

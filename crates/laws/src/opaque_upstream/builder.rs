@@ -6,6 +6,7 @@ use super::OpaqueUpstream;
 use super::knee::{Bounds, Knee};
 use crate::PredictGateTrim;
 use crate::constants::constants;
+use crate::practice::{InvalidLimitRange, LimitRange};
 
 constants! {
     /// Of [`OpaqueUpstream`].
@@ -27,19 +28,6 @@ constants! {
 pub struct OpaqueUpstreamBuilder<'a> {
     classes: &'a Classes,
     constants: OpaqueUpstreamConstants,
-}
-
-/// Why the constants of [`OpaqueUpstream`] do not go together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidOpaqueUpstream {
-    /// The law would begin beyond its own bound.
-    #[error("an initial limit of {initial} in flight exceeds the greatest, {max}")]
-    Limits {
-        /// The limit while nothing is known.
-        initial: Concurrency,
-        /// The greatest limit.
-        max: Concurrency,
-    },
 }
 
 impl<'a> OpaqueUpstreamBuilder<'a> {
@@ -67,14 +55,10 @@ impl<'a> OpaqueUpstreamBuilder<'a> {
     /// The law, if the constants go together.
     ///
     /// # Errors
-    /// [`InvalidOpaqueUpstream`] says which do not.
-    pub fn build(self) -> Result<OpaqueUpstream, InvalidOpaqueUpstream> {
-        if self.constants.limit_initial_count > self.constants.limit_max_count {
-            return Err(InvalidOpaqueUpstream::Limits {
-                initial: self.constants.limit_initial_count,
-                max: self.constants.limit_max_count,
-            });
-        }
+    /// [`InvalidLimitRange`] if it would begin beyond its greatest limit.
+    pub fn build(self) -> Result<OpaqueUpstream, InvalidLimitRange> {
+        let OpaqueUpstreamConstants { limit_initial_count, limit_max_count } = self.constants;
+        LimitRange::new(Concurrency::ONE, limit_initial_count, limit_max_count)?;
         Ok(self.law())
     }
 

@@ -41,8 +41,8 @@ mod knee;
 
 use std::time::Duration;
 
+pub use builder::OpaqueUpstreamBuilder;
 pub(crate) use builder::OpaqueUpstreamConstants;
-pub use builder::{InvalidOpaqueUpstream, OpaqueUpstreamBuilder};
 use knee::Knee;
 
 use tamarisk_control::{

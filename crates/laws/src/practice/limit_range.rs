@@ -12,7 +12,7 @@ pub struct LimitRange {
 
 /// Why three numbers are no [`LimitRange`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a limit that starts at {initial} does not lie between {min} and {max}")]
+#[error("initial limit ({initial}) is not between minimum ({min}) and maximum ({max})")]
 pub struct InvalidLimitRange {
     min: Concurrency,
     initial: Concurrency,
@@ -77,6 +77,9 @@ mod tests {
         assert!(range(1, 20, 1000).is_ok());
         assert!(range(30, 20, 1000).is_err());
         let error = range(1, 20, 10).unwrap_err();
-        assert_eq!(error.to_string(), "a limit that starts at 20 does not lie between 1 and 10");
+        assert_eq!(
+            error.to_string(),
+            "initial limit (20) is not between minimum (1) and maximum (10)"
+        );
     }
 }

@@ -4,6 +4,7 @@ use tamarisk_control::{Classes, Concurrency};
 
 use super::WorkLimit;
 use crate::constants::constants;
+use crate::practice::{InvalidLimitRange, LimitRange};
 
 constants! {
     /// Of [`WorkLimit`].
@@ -25,19 +26,6 @@ constants! {
 pub struct WorkLimitBuilder<'a> {
     classes: &'a Classes,
     constants: WorkLimitConstants,
-}
-
-/// Why the constants of [`WorkLimit`] do not go together.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidWorkLimit {
-    /// The law would begin beyond its own bound.
-    #[error("initial limit ({initial}) exceeds maximum limit ({max})")]
-    Limits {
-        /// The limit while nothing is known.
-        initial: Concurrency,
-        /// The greatest limit.
-        max: Concurrency,
-    },
 }
 
 impl<'a> WorkLimitBuilder<'a> {
@@ -65,12 +53,10 @@ impl<'a> WorkLimitBuilder<'a> {
     /// The law, if the constants go together.
     ///
     /// # Errors
-    /// [`InvalidWorkLimit`] says which do not.
-    pub fn build(self) -> Result<WorkLimit, InvalidWorkLimit> {
-        let (initial, max) = (self.constants.limit_initial_count, self.constants.limit_max_count);
-        if initial > max {
-            return Err(InvalidWorkLimit::Limits { initial, max });
-        }
+    /// [`InvalidLimitRange`] if it would begin beyond its greatest limit.
+    pub fn build(self) -> Result<WorkLimit, InvalidLimitRange> {
+        let WorkLimitConstants { limit_initial_count, limit_max_count } = self.constants;
+        LimitRange::new(Concurrency::ONE, limit_initial_count, limit_max_count)?;
         Ok(self.law())
     }
 

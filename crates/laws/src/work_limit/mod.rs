@@ -56,8 +56,8 @@ mod window;
 
 use std::time::Duration;
 
+pub use builder::WorkLimitBuilder;
 pub(crate) use builder::WorkLimitConstants;
-pub use builder::{InvalidWorkLimit, WorkLimitBuilder};
 use client_patience::ClientPatience;
 use kinds::{Kind, Kinds};
 use promises::Promises;
