@@ -15,6 +15,9 @@ const SENDERS_MAX: usize = 64;
 /// Under this name stand all senders beyond those.
 const OTHERS: &str = "(others)";
 
+/// Under this name stands what stages have sent that are no longer in the graph.
+const REMOVED: &str = "(removed)";
+
 /// Rates look back over at least one window and at most two.
 const WINDOW: Duration = Duration::from_secs(5);
 
@@ -57,26 +60,24 @@ impl Senders {
 
     /// Counts what the stage of this name has sent without an edge.
     pub(crate) fn count(&self, name: &Arc<str>, taken: usize, rejected: usize) {
-        let of_name = |sender: &&Sender| !sender.is_edge && *sender.name == **name;
-        let count = |sender: &Sender| {
+        let add = |sender: &Sender| {
             sender.counters.taken(taken);
             sender.counters.rejected(rejected);
         };
-        if let Some(sender) = self.0.read().senders.iter().find(of_name) {
-            return count(sender);
-        }
-        let mut state = self.0.write();
-        if state.senders.iter().find(of_name).map(count).is_some() {
+        if self.0.read().counting(name).map(add).is_some() {
             return;
         }
-        let name = if state.senders.len() < SENDERS_MAX { Arc::clone(name) } else { OTHERS.into() };
-        match state.senders.iter().find(|sender| *sender.name == *OTHERS && *name == *OTHERS) {
-            Some(others) => count(others),
-            None => {
-                let sender = Sender::new(name, false, Arc::default());
-                count(&sender);
-                state.senders.push(sender);
-            }
+        let mut state = self.0.write();
+        // Another thread may have been here before.
+        if state.counting(name).map(add).is_none() {
+            let is_full = state.senders.len() >= SENDERS_MAX;
+            let sender = Sender::new(
+                if is_full { OTHERS.into() } else { name.clone() },
+                false,
+                Arc::default(),
+            );
+            add(&sender);
+            state.senders.push(sender);
         }
     }
 
@@ -88,9 +89,20 @@ impl Senders {
         }
     }
 
-    /// The stage of this name has been removed.
+    /// The stage of this name has been removed: what it has sent stands with that of all such.
     pub(crate) fn forget(&self, name: &str) {
-        self.0.write().senders.retain(|sender| *sender.name != *name);
+        let mut state = self.0.write();
+        let mut removed = Sender::new(REMOVED.into(), false, Arc::default());
+        state.senders.retain(|sender| {
+            let is_removed = *sender.name == *name || *sender.name == *REMOVED;
+            if is_removed {
+                removed.add(sender);
+            }
+            !is_removed
+        });
+        if removed.sent() > 0 {
+            state.senders.push(removed);
+        }
     }
 
     /// Begins a new window if it is time.
@@ -133,9 +145,26 @@ impl Senders {
     }
 }
 
+impl State {
+    /// Where what the stage of this name sends without an edge is counted.
+    fn counting(&self, name: &str) -> Option<&Sender> {
+        let of = |name: &str| {
+            self.senders.iter().find(|sender| !sender.is_edge && *sender.name == *name)
+        };
+        of(name).or_else(|| if self.senders.len() < SENDERS_MAX { None } else { of(OTHERS) })
+    }
+}
+
 impl Sender {
     fn new(name: Arc<str>, is_edge: bool, counters: Arc<EdgeCounters>) -> Self {
         Self { name, is_edge, counters, before: [0; 2] }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let (taken, rejected) = other.counters.counts();
+        self.counters.taken(taken as usize);
+        self.counters.rejected(rejected as usize);
+        self.before = [0, 1].map(|window| self.before[window] + other.before[window]);
     }
 
     fn sent(&self) -> u64 {
@@ -178,7 +207,10 @@ mod tests {
         // Of the last five seconds and those before, that is.
         assert_eq!(senders.observe(at(15))[1], row("b", 25, 0, 2.0));
         senders.forget("b");
-        assert_eq!(senders.observe(at(15)).len(), 1);
+        assert_eq!(senders.observe(at(15))[1], row("(removed)", 25, 0, 2.0));
+        senders.forget("a");
+        let seen = senders.observe(at(15));
+        assert_eq!((seen.len(), seen[0].crossed, seen[0].rejected), (1, 43, 2));
     }
 
     #[test]
