@@ -2,8 +2,9 @@
 //! classes.
 
 use tamarisk_control::Reason;
-use tamarisk_laws::{OpaqueUpstream, PredictGateTrim};
-use tamarisk_model::sim::Outcome;
+use tamarisk_laws::{OpaqueUpstream, PredictGateTrim, WorkLimit};
+use tamarisk_model::scenario;
+use tamarisk_model::sim::{Outcome, Simulation};
 
 use super::records::Record;
 use super::situations::{self, Situation};
@@ -200,6 +201,28 @@ fn weights_reject_nobody_where_all_can_be_served() {
         for seed in SEEDS {
             let records = run(make(situation.classes()), &situation, seed);
             assert_eq!(rejected_for_their_share(&records), 0, "seed {seed}");
+        }
+    }
+}
+
+/// As many pages of twenty calls as the workers bear, from a thousand clients: to share fairly is not
+/// to take some calls of each.
+#[test]
+fn the_pages_of_modest_clients_stay_whole() {
+    let laws: [(&str, MakeLaw); 3] = [
+        ("predict-gate-trim", |classes| Box::new(PredictGateTrim::new(classes))),
+        ("opaque-upstream", |classes| Box::new(OpaqueUpstream::new(classes))),
+        ("work-limit", |classes| Box::new(WorkLimit::new(classes))),
+    ];
+    let text = include_str!("../../../../scenarios/fan-out.toml").replace("\"40/s\"", "\"20/s\"");
+    let file = scenario::parse("fan-out.toml", &text).unwrap();
+    let simulation = Simulation::new(&file.scenario).unwrap();
+    for seed in SEEDS {
+        for (name, law) in laws {
+            let law = law(&file.scenario.classes);
+            let report = simulation.start(seed).law("service", law).unwrap().finish();
+            let whole = report.classes[0].pages.in_time_share();
+            assert!(whole > 0.65, "{name}, seed {seed}: {whole:.2} of the pages are whole");
         }
     }
 }
