@@ -59,7 +59,7 @@ enum Chore {
     Config,
     /// The quick set of docs/LAWS-TABLES.md is what the laws do
     Tables {
-        /// Run all that has changed (an hour), and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
+        /// Run all that is not known yet (hours, from nothing two to three), and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
         #[arg(long)]
         all: bool,
     },

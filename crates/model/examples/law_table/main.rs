@@ -2,7 +2,7 @@
 //! every situation, simulated by the shipped code.
 //! ```text
 //! cargo run --release -p tamarisk-model --example law_table check   # minutes: compare the quick set
-//! cargo run --release -p tamarisk-model --example law_table all     # an hour: run what is not known, write the pages
+//! cargo run --release -p tamarisk-model --example law_table all     # hours: run what is not known, write the pages
 //! cargo run --release -p tamarisk-model --example law_table write   # write the pages from what is known
 //! ```
 //! Each situation is a file in `scenarios/`, so that `tamarisk sim compare` shows more of any of them.
