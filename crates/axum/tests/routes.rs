@@ -183,3 +183,29 @@ async fn a_service_drains_and_profiles_the_stages_that_a_graph_has_by_then() {
         std::fs::remove_file(&file).unwrap();
     }
 }
+
+#[cfg(feature = "status")]
+#[tokio::test]
+async fn the_status_port_says_whether_a_profile_is_written() {
+    let stage = described("double").handler(double).unwrap();
+    let file = std::env::temp_dir().join(format!("tamarisk-profile-{}", std::process::id()));
+    // The port is free again when the service asks for it.
+    let unused = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let status = unused();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let service = Service::new().stage(&stage).status(status.to_string()).profile(&file);
+    let (said, says) = tokio::sync::oneshot::channel();
+    let serving = service.serve_until(listener, Router::new(), async move {
+        let mut client = tokio::net::TcpStream::connect(status).await.unwrap();
+        let request =
+            format!("GET /profile HTTP/1.1\r\nhost: {status}\r\nconnection: close\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        said.send(answer).unwrap();
+    });
+    serving.await.unwrap();
+    let answer = says.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"on\":true"), "{answer}");
+    std::fs::remove_file(&file).unwrap();
+}
