@@ -5,8 +5,8 @@ use tamarisk_control::{Classes, Priority};
 use super::kinds::{Kind, Kinds};
 use super::window::Window;
 
-/// Service that takes longer than its target cannot be had within it. Then the answer is
-/// given as soon as can be: within so many times the unhurried service.
+/// Service that takes longer than its target cannot be had within it. Then, and only then, the
+/// answer is given as soon as can be: within so many times the unhurried service.
 const BEST_EFFORT: f64 = 3.0;
 
 /// A kind that takes more than so many targets is none that the target was meant for: nobody
@@ -58,11 +58,13 @@ impl Promises {
         self.targets[kind.class.index()]
     }
 
-    /// The response that can be promised to a kind: its target, or more if it takes longer.
+    /// The response that can be promised to a kind: its target, or more if its service alone takes
+    /// longer.
     pub(super) fn kept(&self, kind: &Kind) -> f64 {
         // The first data of a stream says nothing of service, but of whether there is a place.
         let service = kind.service.known().filter(|_| kind.flowing.is_none()).unwrap_or(0.0);
-        self.target(kind).max(BEST_EFFORT * service)
+        let target = self.target(kind);
+        if service <= target { target } else { BEST_EFFORT * service }
     }
 
     /// How long a kind may wait, after what its service leaves of its promise.

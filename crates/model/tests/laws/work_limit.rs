@@ -7,7 +7,8 @@ use tamarisk_control::{
     PlaceLimits, QueueOrder, Reading, Timestamp, Waiting,
 };
 use tamarisk_laws::WorkLimit;
-use tamarisk_model::sim::Outcome;
+use tamarisk_model::scenario;
+use tamarisk_model::sim::{Outcome, Simulation};
 
 use super::records::{Record, Summary};
 use super::situations::{self, Situation};
@@ -175,4 +176,19 @@ fn a_target_below_the_service_means_best_effort() {
 fn the_same_events_give_the_same_decisions() {
     let situation = situations::workers_of_40_ms(3.0, 200);
     assert_eq!(run(law(&situation), &situation, 7), run(law(&situation), &situation, 7));
+}
+
+/// Twice what can be borne, where service takes six tenths of the target: it can be kept, so it is.
+#[test]
+fn a_target_that_service_leaves_little_of_is_kept_nevertheless() {
+    let text = include_str!("../../../../scenarios/most-of-target.toml");
+    let file = scenario::parse("most-of-target.toml", text).unwrap();
+    let simulation = Simulation::new(&file.scenario).unwrap();
+    for seed in SEEDS {
+        let law = Box::new(WorkLimit::new(&file.scenario.classes));
+        let report = simulation.start(seed).law("service", law).unwrap().finish();
+        // Of 67 a second.
+        let goodput = report.classes[0].goodput();
+        assert!(goodput > 50.0, "seed {seed}: {goodput:.1} answers in time a second");
+    }
 }
