@@ -13,7 +13,7 @@ use http::{HeaderMap, Response};
 use tamarisk_control::Reason;
 use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::Admission;
-use tamarisk_stage::{EnterError, Entry};
+use tamarisk_stage::{EnterError, Entry, Gate};
 
 use crate::answer::proxy_body::ProxyBody;
 use crate::error::ProxyError;
@@ -30,6 +30,8 @@ pub(crate) struct Excess<'a> {
     pub(crate) body: Option<RequestBody>,
     /// How it asks for a place, with the time that is left.
     pub(crate) entry: Entry,
+    /// Which gate that was.
+    pub(crate) rejected_by: &'a Gate,
 }
 
 /// The overflow for a request of these `headers` that the upstream's gate has rejected, if there is one.
@@ -61,9 +63,9 @@ pub(crate) async fn answer(
     excess: Excess<'_>,
     logged: Option<&mut Admission>,
 ) -> Option<Result<Response<ProxyBody>, ProxyError>> {
-    let Excess { head, id, body, entry } = excess;
+    let Excess { head, id, body, entry, rejected_by } = excess;
     let gate = overflow.upstream.gate();
-    let permit = gate.try_enter(entry).ok()?;
+    let permit = gate.try_enter_from(rejected_by, entry).ok()?;
     let start = Instant::now();
     let is_idempotent = head.method.is_idempotent();
     match passage.go(overflow, Outgoing { head, id, body, permit }, None).await {

@@ -236,7 +236,9 @@ impl Proxy {
                 if let Some(overflow) = overflow::of(upstream_client, &rejected, &head.headers) {
                     let left = timeout.map(|timeout| timeout.saturating_sub(waited()));
                     let entry = left.into_iter().fold(asking, Entry::timeout);
-                    let request = overflow::Excess { head: &mut head, id: &id, body, entry };
+                    let rejected_by = upstream_client.upstream.gate();
+                    let (head, id) = (&mut head, &id);
+                    let request = overflow::Excess { head, id, body, entry, rejected_by };
                     // Boxed, for most requests are not rejected.
                     let answer = Box::pin(overflow::answer(&overflow, passage, request, logged));
                     match answer.await {

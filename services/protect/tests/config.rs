@@ -273,6 +273,7 @@ fn an_upstream_may_be_bounded_by_resources() {
         ("resources = { memory = 0.0 }", "a bound of 0 rejects every request"),
         ("resources = { cpu = 1.5 }", "1.5 is out of range"),
         ("resources = { disk = 0.5 }", "unknown key"),
+        ("resources = {}", "no resource is bounded"),
     ] {
         let error = upstream(wrong).unwrap_err();
         assert!(format!("{error:?} {error}").contains(message), "{wrong}: {error:?}");

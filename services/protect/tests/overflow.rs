@@ -303,16 +303,17 @@ async fn a_client_with_a_malformed_body_is_told_so() {
 
 #[tokio::test]
 async fn what_is_rejected_because_this_proxy_is_short_of_something_is_not_sent_on() {
-    let [app, overflow] = [Recorder::ok().await, Recorder::ok().await];
     // No process uses less of the memory.
-    let lines = format!("resources = {{ memory = 0.000001 }}\n{}", to(overflow.address));
-    let running = tamarisk_protect::start(options(app.address, &lines)).await.unwrap();
-    within(async {
-        while !exchange(running.local_addr(), get("/")).await.contains("a resource is scarce") {}
-    })
-    .await;
-    assert_eq!(running.gates()[1].observe().total().offered, 0);
-    running.shutdown(Duration::from_secs(5)).await;
+    let lines = format!("resources = {{ memory = 0.000001 }}\n{}", to(measuring().await));
+    let overloaded = Overloaded::start(&lines).await;
+    // Until it has been read the stage has no place only, and the overflow answers.
+    within(async { while !overloaded.get("/").await.contains("a resource is scarce") {} }).await;
+    let before = overloaded.accounts()[1].offered;
+    for _ in 0..5 {
+        assert!(overloaded.get("/").await.contains("a resource is scarce"));
+    }
+    assert_eq!(overloaded.accounts()[1].offered, before);
+    overloaded.end().await;
 }
 
 #[tokio::test]
@@ -418,6 +419,9 @@ async fn it_is_counted_apart_and_the_log_says_which_requests_it_took() {
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
+    // The overflow's arrivals come from the stage that rejected them.
+    let graph = curl(&[&format!("{url}/graph.dot")]).await;
+    assert!(graph.contains("0 -> 1 ") && !graph.contains("2 -> 1 "), "{graph}");
     let rejections = curl(&[&format!("{url}/rejections")]).await;
     assert!(rejections.contains("queue_full"), "{rejections}");
     overloaded.end().await;

@@ -75,12 +75,17 @@ async fn json_tells_every_stages_accounts_times_and_knobs() {
 
 #[tokio::test]
 async fn requests_are_rejected_while_a_resource_is_scarce() {
-    let mut options = options(Recorder::ok().await.address);
+    // An idle stage rejects nothing: one request is under way.
+    let held = axum::routing::any(std::future::pending::<()>);
+    let upstream = support::axum(axum::Router::new().route("/held", held)).await;
+    let mut options = options(upstream);
     options.front.status = Some(any_port());
     // No process uses less of the memory.
     let bound = Ratio::new(1e-6).unwrap();
     options.upstreams[0].resources = ResourceBounds::new().memory(bound);
     let running = tamarisk_protect::start(options).await.unwrap();
+    let mut under_way = TcpStream::connect(running.local_addr()).await.unwrap();
+    under_way.write_all(b"GET /held HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let rejected = within(async {
         loop {

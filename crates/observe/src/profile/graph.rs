@@ -42,7 +42,7 @@ pub fn diagram(stages: &[StageObservation]) -> Diagram {
     Diagram {
         title: "Stages and what crosses between them".to_owned(),
         subtitle: format!(
-            "{} events since the start; rates of the last 5 to 10 s",
+            "{} arrivals at stages since the start; rates of the last 5 to 10 s",
             format::count(all)
         ),
         boxes,

@@ -14,7 +14,7 @@ pub enum InvalidUpstream {
     #[error("{0:?} is not a URL")]
     Malformed(String),
     /// Some other scheme than `http`.
-    #[error("the scheme of {0:?} is not http")]
+    #[error("the scheme of {0:?} is not http; give a URL such as `http://127.0.0.1:3000`")]
     Scheme(String),
     /// More than a host and a port.
     #[error("{0:?} has a path, a query or a user: only a host and a port can be given")]

@@ -51,6 +51,10 @@ pub(super) fn resources(value: &Value<'_>) -> Result<ResourceBounds, Fault> {
     if let Some(bound) = section.read("cpu", above_zero)? {
         bounds = bounds.cpu(bound);
     }
+    if bounds == ResourceBounds::new() {
+        let message = "no resource is bounded";
+        return Err(Fault::new(section.span(), message, "needs for example `memory = 0.9`"));
+    }
     Ok(bounds)
 }
 

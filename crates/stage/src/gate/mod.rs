@@ -125,6 +125,18 @@ impl Gate {
         Ok(self.permit(&meta, now, slot))
     }
 
+    /// As [`try_enter`](Self::try_enter), for an event that the gate `sender` has rejected or passes on: it
+    /// is counted among what this gate's [senders](StageObservation::senders) have sent.
+    ///
+    /// # Errors
+    /// Those of [`try_enter`](Self::try_enter).
+    pub fn try_enter_from(&self, sender: &Self, entry: Entry) -> Result<GatePermit, Rejection> {
+        let entered = self.try_enter(entry);
+        let taken = usize::from(entered.is_ok());
+        self.core.senders.count(&sender.core.name, taken, 1 - taken);
+        entered
+    }
+
     /// A permit, after waiting for one if need be. Dropping the future leaves
     /// the queue; the event counts as dropped.
     ///
