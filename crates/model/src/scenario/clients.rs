@@ -49,7 +49,7 @@ pub(super) static CLIENT: Table = Table {
         key(
             "calls",
             Form::Whole(1, 1000),
-            "requests that come at once, and are of use only together: a page of so many calls",
+            "requests that come at once, and are of use only together: a page of so many calls; for `open` clients",
         )
         .default("1"),
         key("greedy", Form::Number(0.0, 1.0), "share of the first flow").otherwise("as the others"),
@@ -64,7 +64,7 @@ pub(super) static CLIENT: Table = Table {
         key(
             "resend",
             Form::Time,
-            "partly open: a user of `closed` who has had no answer after this time sends another request",
+            "partly open: a user of `closed` who has had no answer after this time sends another request; the first one goes on",
         )
         .otherwise("never"),
         key("retry", Form::Table(&RETRY), "whether rejected requests are sent again")

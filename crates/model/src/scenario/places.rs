@@ -142,7 +142,9 @@ impl Places {
             }
             ClientProblem::Leaves(_) => (place.leaves.clone(), "expected a valid duration"),
             ClientProblem::Calls(_) => (place.calls.clone(), "needs `open = \"10/s\"`"),
-            ClientProblem::Resend => (place.resend.clone(), "needs `closed = 250`"),
+            ClientProblem::Resend => {
+                (place.resend.clone(), "needs closed users, such as `closed = 250`")
+            }
             ClientProblem::Unleaving => (place.leaves.clone(), "needs `open = \"100/s\"`"),
             _ => (place.key.clone(), "expected other clients"),
         };

@@ -152,7 +152,7 @@ fn the_client_that_is_wrong_is_named() {
     );
     check(
         |scenario| scenario.clients[0].resend = Some(SECOND),
-        "client \"crowd\": only a closed load sends again when an answer is late, after more than 0s",
+        "client \"crowd\": `resend` is for closed clients, and longer than 0s",
     );
     check(
         |scenario| scenario.clients[0].flows = 0,

@@ -213,7 +213,7 @@ pub enum ClientProblem {
     #[error("time until clients leave: {0}")]
     Leaves(InvalidDistribution),
     /// Too many requests at once, or several of clients that wait for one answer.
-    #[error("{0} calls at once; use 1 to 1000, and more than 1 for open clients only")]
+    #[error("{0} calls at once; open clients make 1 to 1000, all others 1")]
     Calls(u32),
     /// Clients that wait for an answer before they go on, and leave.
     #[error(
@@ -221,7 +221,7 @@ pub enum ClientProblem {
     )]
     Unleaving,
     /// Who sends again without waiting, or never waits for an answer.
-    #[error("only a closed load sends again when an answer is late, after more than 0s")]
+    #[error("`resend` is for closed clients, and longer than 0s")]
     Resend,
     /// A greedy flow among no others.
     #[error("a greedy flow needs an open load and at least 2 flows")]
