@@ -1,0 +1,69 @@
+//! Messages, in lists and alone.
+
+use super::FolderId;
+
+/// A message, as the database numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MessageId(pub i64);
+
+/// What lists are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SortBy {
+    /// When it was sent.
+    #[default]
+    Date,
+    /// Whom it is from, without regard to case.
+    Author,
+    /// Its subject, without regard to case and to `Re:`.
+    Subject,
+}
+
+/// In which order a list is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// What counts.
+    pub by: SortBy,
+    /// From the other end: dates are the latest first unless this is set, names from A to Z.
+    pub reversed: bool,
+}
+
+/// A message in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Its number.
+    pub id: MessageId,
+    /// Where it lies.
+    pub folder: FolderId,
+    /// Whom it is from, as text.
+    pub from: String,
+    /// Its subject, as text; may be empty.
+    pub subject: String,
+    /// When it was sent, in seconds since 1970; when it came, where its header has no date.
+    pub date_seconds: i64,
+    /// Its size, in bytes.
+    pub size_bytes: u64,
+    /// Whether it has not been read.
+    pub is_unread: bool,
+    /// Whether it has attachments.
+    pub has_attachments: bool,
+    /// How its text begins; none where the list was asked for without.
+    pub snippet: Option<String>,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The messages of this part.
+    pub messages: Vec<Summary>,
+    /// How many messages the whole list has.
+    pub total: u64,
+}
+
+/// A message alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// As in lists.
+    pub summary: Summary,
+    /// The message as it came, byte by byte.
+    pub raw: Vec<u8>,
+}
