@@ -52,7 +52,7 @@ pub(super) fn of(files: &[File], stated: &[Place]) -> String {
             }
         }
     }
-    page += "\n## Laws\nWhat the keys of laws may name, and the constants of each. docs/LAWS.md compares them.\n";
+    page += "\n## Laws\nWhat the keys of laws may name, and the constants of each. [LAWS.md](LAWS.md) compares them.\n";
     LawKind::ALL.into_iter().for_each(|kind| page += &laws(kind));
     page
 }
