@@ -14,10 +14,18 @@ use tamarisk_arashi::store::{
 
 /// Makes a test of each function of a module, which takes a database, on each kind of database.
 macro_rules! on_each_database {
+    (in_module $module:ident $kind:ident $($test:ident),+) => {
+        mod $module {
+            use crate::support::{Kind, TestDatabase};
+            $(#[test] fn $test() { super::$test(&TestDatabase::of(Kind::$kind)); })+
+        }
+    };
     ($($test:ident),+ $(,)?) => {
         mod sqlite {
             $(#[test] fn $test() { super::$test(&crate::support::TestDatabase::sqlite()); })+
         }
+        crate::on_each_database! { in_module postgres Postgres $($test),+ }
+        crate::on_each_database! { in_module mariadb Mariadb $($test),+ }
     };
 }
 use on_each_database;
