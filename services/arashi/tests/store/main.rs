@@ -4,9 +4,12 @@
 mod support;
 
 mod accounts;
+mod ending;
 mod folders;
 mod lists;
 mod messages;
+mod migrations;
+mod outages;
 
 use tamarisk_arashi::store::{
     AccountClass, FolderId, FolderKind, NewMessage, Store, Untimed, UserId,

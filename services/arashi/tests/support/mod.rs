@@ -13,6 +13,7 @@ pub(crate) use servers::{Kind, Server};
 /// A database that only one test uses.
 pub(crate) struct TestDatabase {
     pub(crate) database: Database,
+    pub(crate) url: String,
     place: Place,
 }
 
@@ -26,7 +27,8 @@ impl TestDatabase {
     pub(crate) fn sqlite() -> Self {
         let folder = Folder::new();
         let url = format!("sqlite:{}", folder.path().join("mail/mail.db").display());
-        Self { database: Database::at(&url).unwrap(), place: Place::File { _folder: folder } }
+        let database = Database::at(&url).unwrap();
+        Self { database, url, place: Place::File { _folder: folder } }
     }
 
     /// A new database of the server that tests share.
@@ -38,7 +40,7 @@ impl TestDatabase {
         let name = format!("mail{}", next_number());
         let url = server.create_database(&name);
         let database = Database::at(&url).unwrap();
-        Self { database, place: Place::Server { server: Arc::clone(server), name } }
+        Self { database, url, place: Place::Server { server: Arc::clone(server), name } }
     }
 
     /// The server and the name that the database has there, if it is on one.

@@ -59,6 +59,10 @@ impl Server {
         server
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Makes a database, and returns its URL.
     pub(crate) fn create_database(&self, name: &str) -> String {
         let port = self.port;
