@@ -13,8 +13,9 @@ struct Tool {
 }
 
 /// nginx stands behind and beside the proxy, curl and openssl are clients of it (openssl makes
-/// certificates, too), promtool reads the metrics, slowhttptest attacks.
-const TOOLS: [Tool; 5] = [
+/// certificates, too), promtool reads the metrics, slowhttptest attacks. The databases of Arashi are
+/// started by its tests, each with a folder and a port of its own.
+const TOOLS: [Tool; 9] = [
     Tool { command: "nginx", package: "nginx-light" },
     Tool { command: "curl", package: "curl" },
     Tool { command: "openssl", package: "openssl" },

@@ -130,6 +130,6 @@ fn mail(number: u64) -> NewMessage {
         date_seconds: 1_000_000_000 + number as i64 * 3600,
         headers: format!("List-Id: {list}\n{}", "X-Header: some value of it\n".repeat(50)),
         snippet: "The text of the message begins like this.".repeat(3),
-        has_attachments: number % 10 == 0,
+        has_attachments: number.is_multiple_of(10),
     }
 }

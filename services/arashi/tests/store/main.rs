@@ -1,4 +1,5 @@
 //! What the store promises, on each of its databases.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
