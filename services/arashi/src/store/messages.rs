@@ -108,7 +108,7 @@ fn move_all(
 ) -> Result<u64, Fault> {
     let mut moved = 0;
     for ids in Ids::of(messages) {
-        let condition = format!("user_id = ? AND folder_id <> ? AND id IN ({})", ids.places());
+        let condition = format!("+user_id = ? AND folder_id <> ? AND id IN ({})", ids.places());
         let values = ids.after(&[user.0, to.0]);
         let (count, unread) = take_counts(statements, user, &condition, &values)?;
         let sql = format!("UPDATE messages SET folder_id = ? WHERE {condition}");
@@ -128,7 +128,7 @@ fn delete_all(
 ) -> Result<u64, Fault> {
     let mut deleted = 0;
     for ids in Ids::of(messages) {
-        let condition = format!("user_id = ? AND folder_id = ? AND id IN ({})", ids.places());
+        let condition = format!("+user_id = ? AND folder_id = ? AND id IN ({})", ids.places());
         let values = ids.after(&[user.0, trash.0]);
         take_counts(statements, user, &condition, &values)?;
         deleted +=
@@ -159,7 +159,8 @@ fn take_counts(
     Ok(sum)
 }
 
-/// Ids of messages for one statement.
+/// Ids of messages for one statement. They are looked up one by one: `+user_id` keeps SQLite from
+/// reading an index of all the user's messages instead.
 struct Ids(Vec<i64>);
 
 impl Ids {

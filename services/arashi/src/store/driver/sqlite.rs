@@ -56,7 +56,7 @@ impl File {
         prepare(&mut connection, &current).map_err(|error| fault(&error))?;
         let mut sqlite =
             Sqlite { connection, current, turn: Arc::clone(&self.turn), is_writing: false };
-        sqlite.use_write_ahead_log(ending)?;
+        sqlite.set_up(ending)?;
         Ok(Box::new(sqlite))
     }
 
@@ -81,8 +81,6 @@ fn prepare(
 ) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.pragma_update(None, "foreign_keys", true)?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("contains", 2, flags, |arguments| {
         let finder = arguments.get_or_create_aux(1, |text| -> Result<_, Error> {
@@ -107,10 +105,12 @@ struct Sqlite {
 }
 
 impl Sqlite {
-    /// Sets the journal's mode, for which SQLite locks the database for a moment.
-    fn use_write_ahead_log(&mut self, ending: &Ending) -> Result<(), Fault> {
+    /// Sets how SQLite writes. Each step reads the file, which others lock when they open it first.
+    fn set_up(&mut self, ending: &Ending) -> Result<(), Fault> {
         self.wait_for_others(ending, |connection| {
-            connection.pragma_update(None, "journal_mode", "WAL")
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+            connection.pragma_update(None, "foreign_keys", true)
         })
     }
 
