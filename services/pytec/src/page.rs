@@ -139,9 +139,23 @@ impl Page {
         &self.stage
     }
 
-    /// The error that the page was compiled with, if there is one.
-    pub(crate) fn error(&self) -> Option<PageError> {
+    /// The error in its tags, if there is one: known before Python has seen the page.
+    pub(crate) fn tag_error(&self) -> Option<PageError> {
         self.core.program.read().compiled.program.clone().err()
+    }
+
+    /// Has Python compile the page, and run nothing of it.
+    ///
+    /// # Errors
+    /// Why it cannot be run: an error in the page, or that there is no process.
+    pub(crate) async fn check(&self) -> Result<(), PageError> {
+        self.core.check().await.map_err(|failure| match failure {
+            PageFailure::Page(error) => error,
+            other => {
+                let (file, message) = (self.core.file.to_string(), other.to_string());
+                PageError { file, line: 0, message, trace: Vec::new() }
+            }
+        })
     }
 
     /// Compiles the page anew if one of its files has changed; whether it has.
@@ -195,7 +209,7 @@ impl PageCore {
             page: &self.path,
             version: current.version,
             program: Some(program),
-            request: request.head(class, cx.quality().get()),
+            request: Some(request.head(class, cx.quality().get())),
         };
         let Ok(ended) = timeout(self.time_max, lease.run(work, &request.body)).await else {
             return Ok(None);
@@ -213,6 +227,18 @@ impl PageCore {
                 self.crashes.lock().failed(Instant::now());
                 Err(self.failed(died))
             }
+        }
+    }
+
+    async fn check(&self) -> Result<(), PageFailure> {
+        let current = Arc::clone(&self.program.read());
+        let program = current.compiled.program.as_ref().map_err(PageError::clone)?;
+        let version = current.version;
+        let work = Work { page: &self.path, version, program: Some(program), request: None };
+        match self.pool.lease().await?.run(work, &[]).await {
+            Ok(_) => Ok(()),
+            Err(RunError::Page(error)) => Err(error.into()),
+            Err(died) => Err(self.failed(died)),
         }
     }
 

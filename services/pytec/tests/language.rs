@@ -180,8 +180,23 @@ async fn a_page_of_a_broken_include_is_mended_with_it() {
     let folder = Folder::with(&[("a.pytec", "<%include b.pyh %>")]);
     let site = folder.open();
     assert!(get(&site, "/a").await.text().contains("a.pytec:1: there is no file b.pyh"));
-    assert_eq!(site.errors().len(), 1);
     folder.write("b.pyh", "mended");
     site.refresh().await;
     assert_eq!(page(&site, "/a").await, "mended");
+}
+
+#[tokio::test]
+async fn a_check_finds_the_errors_of_all_pages_and_runs_none() {
+    let folder = Folder::with(&[
+        ("a.pytec", "\n<%pytec 1 1 %>"),
+        ("b.pytec", "<%include no.pyh %>"),
+        ("c.pytec", "<%pytec open('ran', 'w') %>"),
+    ]);
+    let site = folder.open();
+    let errors: Vec<_> = site.check().await.iter().map(ToString::to_string).collect();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].starts_with("a.pytec:2: SyntaxError: "), "{errors:?}");
+    assert_eq!(errors[1], "b.pytec:1: there is no file no.pyh");
+    assert!(!folder.0.join("ran").exists());
+    assert_eq!(page(&site, "/c").await, "");
 }

@@ -74,6 +74,18 @@ async fn a_page_is_ended_at_the_deadline_of_its_request() {
     assert_eq!(accounts(&site, "/forever").terminated, 1);
 }
 
+/// A start takes some hundredths of a second, and is not begun anew for each request.
+#[tokio::test]
+async fn a_process_is_started_even_where_deadlines_are_shorter_than_a_start() {
+    let folder = Folder::with(&[WHO]);
+    let site = folder.open();
+    let who = site.page("/who").unwrap();
+    let entry = || Entry::new().timeout(Duration::from_millis(8));
+    let first = who.render(entry(), PageRequest::get("/who")).await;
+    assert_eq!(first.unwrap_err(), CallError::Terminated);
+    until(|| async { who.render(entry(), PageRequest::get("/who")).await.is_ok() }).await;
+}
+
 #[tokio::test]
 async fn a_killed_process_fails_its_event_alone() {
     let waits = "<%pytec

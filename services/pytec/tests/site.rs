@@ -132,12 +132,16 @@ async fn pages_come_change_and_go_with_their_files() {
 }
 
 #[tokio::test]
-async fn the_number_of_pages_is_bounded() {
+async fn the_numbers_of_pages_and_processes_are_bounded() {
     let folder = Folder::with(&[("a.pytec", ""), ("b.pytec", "")]);
     let mut options = folder.options();
     options.pages_max = 1;
     let error = Site::open(options.clone()).err().unwrap();
     assert!(error.to_string().starts_with("more than 1 pages"), "{error}");
+    options.processes = 0;
+    let error = Site::open(options.clone()).err().unwrap();
+    assert_eq!(error.to_string(), "`processes` is 0: it must be 1 to 1024");
+    options.processes = 1;
     options.pages_max = 2;
     let site = Site::open(options).unwrap();
     folder.write("c.pytec", "");

@@ -380,6 +380,9 @@ class Worker:
             if "source" in head:
                 page = CompiledPage(head["page"], head["version"], head["source"])
                 self._pages[head["page"]] = page
+            if "request" not in head:
+                # It was to be compiled alone.
+                return {"kind": "answer", "status": 204, "headers": []}, b""
             request, response = Request(head["request"], body), Response(output)
             page.run(request, response, output)
             answer = output.bytes()

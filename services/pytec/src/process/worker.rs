@@ -72,7 +72,9 @@ pub(crate) struct Work<'w> {
     pub(crate) version: u64,
     #[serde(rename = "source", skip_serializing_if = "Option::is_none")]
     pub(crate) program: Option<&'w Program>,
-    pub(crate) request: RequestHead<'w>,
+    /// None to have the page compiled alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<RequestHead<'w>>,
 }
 
 /// What a process answers.

@@ -32,6 +32,8 @@ use site_file::SiteFile;
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// How long the events of a page that has been removed have to end.
 const REMOVAL_TIME: Duration = Duration::from_secs(10);
+/// The most processes that a site may ask for: each is some ten megabytes at least.
+const PROCESSES_MAX: u32 = 1024;
 /// The folder of a site's modules.
 const LIBRARY: &str = "lib";
 
@@ -97,8 +99,10 @@ impl Site {
     /// # Errors
     /// [`SiteError`].
     pub fn open(options: SiteOptions) -> Result<Self, SiteError> {
-        if options.processes == 0 {
-            return Err(SiteError::Options("`processes` must be at least 1".to_owned()));
+        if !(1..=PROCESSES_MAX).contains(&options.processes) {
+            let message =
+                format!("`processes` is {}: it must be 1 to {PROCESSES_MAX}", options.processes);
+            return Err(SiteError::Options(message));
         }
         let unopened = |source| SiteError::Folder { folder: options.folder.clone(), source };
         let folder = options.folder.canonicalize().map_err(unopened)?;
@@ -152,10 +156,13 @@ impl Site {
         self.0.pages.read().values().cloned().collect()
     }
 
-    /// The errors that pages were compiled with, as far as they are known before Python has seen
-    /// the pages: tags, includes, bounds.
-    pub fn errors(&self) -> Vec<PageError> {
-        self.pages().iter().filter_map(Page::error).collect()
+    /// Has every page compiled, its Python too, and runs none; the errors of those that have one.
+    pub async fn check(&self) -> Vec<PageError> {
+        let mut errors = Vec::new();
+        for page in self.pages() {
+            errors.extend(page.check().await.err());
+        }
+        errors
     }
 
     /// Answers every path: pages, and the files beside them.
@@ -217,7 +224,7 @@ impl Site {
         let path = file.page().unwrap_or_default();
         let page = Page::start(root, file, pool, &self.0.file.page(&path, options))?;
         graph.add(page.stage())?;
-        if let Some(error) = page.error() {
+        if let Some(error) = page.tag_error() {
             tracing::error!("Page {path} has an error: {error}");
         }
         pages.write().insert(path, page.clone());
@@ -244,7 +251,7 @@ impl SiteCore {
         let pages: Vec<Page> = self.pages.read().values().cloned().collect();
         for page in pages {
             if page.refresh(&self.root) && self.root.fingerprint(page.file()).is_some() {
-                match page.error() {
+                match page.tag_error() {
                     Some(error) => tracing::error!("Page {} has an error: {error}", page.path()),
                     None => tracing::info!("Page {} has changed.", page.path()),
                 }
