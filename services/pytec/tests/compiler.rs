@@ -1,6 +1,8 @@
 //! Properties of the compiler, through Python: any bytes are a page or an error with a line, and
 //! literal HTML comes out byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
 mod support;
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! The language of pages: tags, objects, errors.
 
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
 mod support;
 
 use axum::body::Body;

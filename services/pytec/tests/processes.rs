@@ -1,5 +1,7 @@
 //! The processes: bounded, isolated, replaced, ended.
 
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! A site: its paths, the files beside pages, changes on disk, embedding.
 
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
 mod support;
 
 use std::os::unix::fs::symlink;
