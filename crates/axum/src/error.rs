@@ -1,7 +1,7 @@
 //! A call without an answer, in HTTP's terms.
 
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{HeaderMap, Method, StatusCode};
 use tamarisk_http_gate::{Details, Form, Message};
 use tamarisk_stage::{CallError, EnterError};
 
@@ -40,6 +40,12 @@ const FAILED: Message = Message::new(
 pub struct StageError(#[from] CallError);
 
 impl StageError {
+    /// The response to a request with this method and these headers: as HTML, JSON or text, by
+    /// `Accept`.
+    pub fn response_to(self, method: &Method, headers: &HeaderMap) -> Response {
+        self.response(Form::of(method, headers))
+    }
+
     pub(crate) fn response(&self, form: Form) -> Response {
         let rejected = match self.0.cause() {
             CallError::Rejected(rejection) => EnterError::Rejected(*rejection),

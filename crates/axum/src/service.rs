@@ -1,6 +1,7 @@
 //! A router and its stages, served until the process is told to stop.
 
 use std::io;
+use std::net::SocketAddr;
 #[cfg(feature = "status")]
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -162,6 +163,8 @@ impl Service {
             stop.await;
             drop(stopped);
         };
+        // Handlers get the address of the client as `ConnectInfo<SocketAddr>`.
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let serving = axum::serve(listener, router).with_graceful_shutdown(stop);
         let too_late = async {
             // It ends when the sender is dropped.

@@ -13,6 +13,7 @@ mod messages;
 mod model;
 mod output;
 mod protect;
+mod pytec;
 #[cfg(test)]
 mod reference;
 mod serve;
@@ -45,6 +46,7 @@ struct Tamarisk {
 enum Command {
     Protect(Box<protect::Protect>),
     Serve(serve::Serve),
+    Pytec(pytec::Pytec),
     Demo(demo::Demo),
     Load(Box<load::Load>),
     Sim(sim::Sim),
@@ -84,6 +86,7 @@ impl Command {
         match self {
             Self::Protect(protect) => protect.run(),
             Self::Serve(serve) => serve.run(),
+            Self::Pytec(pytec) => pytec.run(),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
             Self::Sim(sim) => sim.run(),

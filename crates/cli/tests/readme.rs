@@ -42,6 +42,8 @@ impl Reader {
         fs::write(folder.join("public/404.html"), "not found").unwrap();
         let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
         std::os::unix::fs::symlink(scenarios, folder.join("scenarios")).unwrap();
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        std::os::unix::fs::symlink(docs, folder.join("docs")).unwrap();
         let ports = ["127.0.0.1:3000", "127.0.0.1:8080", "127.0.0.1:9090"];
         let free: Vec<_> =
             ports.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -140,6 +142,7 @@ fn each_command_of_readme_does_what_it_says() {
     }
     fs::write(reader.folder.join("site.toml"), site).unwrap();
     drop(reader.serve("serve site.toml"));
+    drop(reader.serve("pytec docs/examples/pytec"));
     drop(upstream);
 
     reader.run("model");
@@ -152,7 +155,7 @@ fn each_command_of_readme_does_what_it_says() {
 #[test]
 fn no_command_of_readme_is_left_out() {
     let tested =
-        ["demo ", "demo --serve", "protect ", "serve ", "load ", "model ", "sim ", "completions "];
+        ["demo ", "protect ", "serve ", "pytec ", "load ", "model ", "sim ", "completions "];
     let text = README.split(PREFIX).skip(1);
     for command in text {
         assert!(tested.iter().any(|start| command.starts_with(start)), "{command:.60}");

@@ -6,7 +6,7 @@ mod handover;
 mod reload;
 mod service_manager;
 pub(crate) mod tls;
-mod watch;
+pub(crate) mod watch;
 
 use std::cell::Cell;
 use std::net::TcpListener;

@@ -1,0 +1,220 @@
+//! A site: its paths, the files beside pages, changes on disk, embedding.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+mod support;
+
+use std::os::unix::fs::symlink;
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::json;
+use support::{Folder, STUCK, get, page, post, send, until};
+use tamarisk::axum::{Part, Service};
+use tamarisk::{CallError, Entry};
+use tamarisk_pytec::{PageRequest, Site};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[tokio::test]
+async fn paths_lead_to_pages_and_files() {
+    let folder = Folder::with(&[
+        ("index.pytec", "home"),
+        ("sub/index.pytec", "sub"),
+        ("sub/a b.pytec", "space"),
+        ("style.css", "p {}"),
+        ("plain/index.html", "<p>plain"),
+    ]);
+    let site = folder.open();
+    assert_eq!(page(&site, "/").await, "home");
+    assert_eq!(page(&site, "/sub/").await, "sub");
+    assert_eq!(page(&site, "/sub/a%20b").await, "space");
+    assert_eq!(page(&site, "/plain/").await, "<p>plain");
+    let answer = get(&site, "/style.css").await;
+    assert_eq!(answer.headers["content-type"], "text/css; charset=utf-8");
+    let answer = get(&site, "/sub?x=1").await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers["location"]),
+        (308, &"/sub/?x=1".parse().unwrap())
+    );
+    assert_eq!(get(&site, "/nothing").await.status, 404);
+    assert_eq!(post(&site, "/style.css", "").await.status, 405);
+    let request = Request::delete("/").body(Body::empty()).unwrap();
+    assert_eq!(send(&site, request).await.headers["allow"], "GET, HEAD, POST");
+}
+
+#[tokio::test]
+async fn sources_and_what_is_outside_are_never_sent() {
+    let outside = Folder::with(&[("secret.txt", "SECRET"), ("secret.pyh", "SECRET")]);
+    let folder = Folder::with(&[
+        ("index.pytec", "home<%pytec x = 'SECRET' %>"),
+        ("head.pyh", "SECRET"),
+        ("lib/store.py", "SECRET = 1"),
+        ("lib/data.txt", "SECRET"),
+        ("tool.py", "SECRET"),
+        ("pytec.toml", "# SECRET"),
+        (".hidden", "SECRET"),
+        (".git/config", "SECRET"),
+        ("link.pytec", "<%include way.pyh %>"),
+    ]);
+    symlink(outside.0.join("secret.txt"), folder.0.join("file.txt")).unwrap();
+    symlink(&outside.0, folder.0.join("folder")).unwrap();
+    symlink(outside.0.join("secret.pyh"), folder.0.join("way.pyh")).unwrap();
+    symlink(folder.0.join("index.pytec"), folder.0.join("alias.txt")).unwrap();
+    let site = folder.open();
+    let name = outside.0.file_name().unwrap().to_str().unwrap();
+    for path in [
+        "/index.pytec",
+        "/index.PYTEC",
+        "/head.pyh",
+        "/lib/store.py",
+        "/lib/data.txt",
+        "/LIB/data.txt",
+        "/tool.py",
+        "/pytec.toml",
+        "/.hidden",
+        "/.git/config",
+        "/file.txt",
+        "/folder/secret.txt",
+        "/alias.txt",
+        "/link",
+        "/%2e%2e/secret.txt",
+        "/lib%2fdata.txt",
+        "/%6cib/data.txt",
+        "/./lib/data.txt",
+        "//lib/data.txt",
+        "/x/../lib/data.txt",
+        "/index.pytec%00.txt",
+        "/%ff",
+        "/head.pyh/",
+        "/index.pytec/.",
+        &format!("/../{name}/secret.txt"),
+        &format!("/%2e%2e%2f{name}%2fsecret.txt"),
+        "/..%5csecret.txt",
+    ] {
+        let answer = get(&site, path).await;
+        assert!([404, 500].contains(&answer.status.as_u16()), "{path}: {}", answer.status);
+        assert!(!answer.text().contains("SECRET"), "{path}: {}", answer.text());
+    }
+    assert_eq!(page(&site, "/").await, "home");
+}
+
+#[tokio::test]
+async fn pages_come_change_and_go_with_their_files() {
+    let folder = Folder::with(&[
+        ("a.pytec", "one<%include i.pyh %><%pytec import m; write(m.v) %>"),
+        ("i.pyh", "1"),
+        ("lib/m.py", "v = 1"),
+    ]);
+    let site = folder.open();
+    assert_eq!(page(&site, "/a").await, "one11");
+    folder.write("i.pyh", "22");
+    site.refresh().await;
+    assert_eq!(page(&site, "/a").await, "one221");
+    folder.write("lib/m.py", "v = 333");
+    site.refresh().await;
+    assert_eq!(page(&site, "/a").await, "one22333");
+    folder.write("a.pytec", "two");
+    site.refresh().await;
+    assert_eq!(page(&site, "/a").await, "two");
+
+    // A new one is found when it is asked for first.
+    folder.write("b.pytec", "new");
+    assert_eq!(page(&site, "/b").await, "new");
+    let names = || site.observe().into_iter().map(|stage| stage.name).collect::<Vec<_>>();
+    assert_eq!(names(), ["files", "/a", "/b"]);
+
+    std::fs::remove_file(folder.0.join("a.pytec")).unwrap();
+    site.refresh().await;
+    assert_eq!(get(&site, "/a").await.status, 404);
+    assert_eq!(names(), ["files", "/b"]);
+
+    // Without anybody's doing.
+    folder.write("b.pytec", "by itself");
+    until(|| async { page(&site, "/b").await == "by itself" }).await;
+}
+
+#[tokio::test]
+async fn the_numbers_of_pages_and_processes_are_bounded() {
+    let folder = Folder::with(&[("a.pytec", ""), ("b.pytec", "")]);
+    let mut options = folder.options();
+    options.pages_max = 1;
+    let error = Site::open(options.clone()).err().unwrap();
+    assert!(error.to_string().starts_with("more than 1 pages"), "{error}");
+    options.processes = 0;
+    let error = Site::open(options.clone()).err().unwrap();
+    assert_eq!(error.to_string(), "`processes` is 0: it must be 1 to 1024");
+    options.processes = 1;
+    options.pages_max = 2;
+    let site = Site::open(options).unwrap();
+    folder.write("c.pytec", "");
+    assert_eq!(get(&site, "/c").await.status, 404);
+    assert_eq!(page(&site, "/b").await, "");
+}
+
+#[tokio::test]
+async fn bodies_are_bounded() {
+    let folder = Folder::with(&[("a.pytec", "<%= len(req.body) %>")]);
+    let mut options = folder.options();
+    options.request_bytes_max = 10;
+    let site = Site::open(options).unwrap();
+    assert_eq!(post(&site, "/a", "0123456789").await.text(), "10");
+    assert_eq!(post(&site, "/a", "0123456789a").await.status, 413);
+}
+
+#[tokio::test]
+async fn an_embedder_gives_values_and_modules_and_gets_the_answer() {
+    let source =
+        "<%pytec import digest %><%= digest.of(req.values['words']) %> <%= req.class_name %>";
+    let folder = Folder::with(&[("a.pytec", source), ("b.pytec", "\n<%= 1/0 %>")]);
+    let mut options =
+        folder.options().module("digest", "def of(words):\n    return '+'.join(words)\n");
+    options.classes = vec!["gold".to_owned(), "bronze".to_owned()];
+    options.class_of = Some(std::sync::Arc::new(|head| {
+        head.headers.get("x-plan").map(|plan| plan.to_str().unwrap_or_default().to_owned())
+    }));
+    let site = Site::open(options).unwrap();
+    let request = || PageRequest::get("/a").values(json!({ "words": ["<", "b"] }));
+    let rendered = site.page("/a").unwrap().render(Entry::new(), request()).await.unwrap();
+    assert_eq!(rendered.body, "&lt;+b bronze");
+    let error = site.page("/b").unwrap().render(Entry::new(), request()).await.unwrap_err();
+    assert_eq!(error, CallError::Failed("b.pytec:2: ZeroDivisionError: division by zero".into()));
+
+    folder.write("c.pytec", "<%= req.class_name %>");
+    for (plan, class) in [("gold", "gold"), ("none", "bronze")] {
+        let request = Request::get("/c").header("x-plan", plan).body(Body::empty()).unwrap();
+        assert_eq!(send(&site, request).await.text(), class);
+    }
+}
+
+#[tokio::test]
+async fn the_file_of_a_site_is_checked() {
+    let folder = Folder::with(&[("pytec.toml", "[all]\np9O = \"1s\"")]);
+    let error = Site::open(folder.options()).err().unwrap().to_string();
+    assert!(error.contains("pytec.toml") && error.contains("p9O"), "{error}");
+}
+
+/// Over a socket, as a part of a service: with the client's address, and drained.
+#[tokio::test]
+async fn a_service_serves_and_drains_it() {
+    let folder =
+        Folder::with(&[("a.pytec", "<%pytec import time; time.sleep(0.3) %><%= req.client %>")]);
+    let site = folder.open();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let service = Service::new().stage(&site);
+    let serving = tokio::spawn(service.serve_until(listener, site.router(), async {
+        let _ = stopped.await;
+    }));
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+    until(|| async { site.observe()[1].total().inside() > 0 }).await;
+    stop.send(()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("127.0.0.1"), "{answer}");
+    let reports = tokio::time::timeout(STUCK, serving).await.unwrap().unwrap().unwrap();
+    assert!(reports.iter().all(|report| report.is_clean()), "{reports:?}");
+    let rejected = site.page("/a").unwrap().render(Entry::new(), PageRequest::get("/a")).await;
+    assert!(rejected.unwrap_err().rejection().is_some());
+}
