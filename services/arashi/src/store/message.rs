@@ -67,3 +67,24 @@ pub struct StoredMessage {
     /// The message as it came, byte by byte.
     pub raw: Vec<u8>,
 }
+
+/// A message that is to be kept, with what lists show and searches find.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// The message as it came, byte by byte.
+    pub raw: Vec<u8>,
+    /// Whom it is from, as text.
+    pub from: String,
+    /// Whom it is to, as text.
+    pub recipients: String,
+    /// Its subject, as text; may be empty.
+    pub subject: String,
+    /// When it was sent, in seconds since 1970; when it came, where its header has no date.
+    pub date_seconds: i64,
+    /// All of its header, as text for searches.
+    pub headers: String,
+    /// How its text begins.
+    pub snippet: String,
+    /// Whether it has attachments.
+    pub has_attachments: bool,
+}

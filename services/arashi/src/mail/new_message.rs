@@ -1,0 +1,54 @@
+//! What the store keeps of a message beside its bytes: what lists show, and what searches find.
+
+use super::parsed::Mail;
+use super::text::{clean_line, clean_lines, cut};
+use crate::store::NewMessage;
+
+/// The most of the header that is searched, in bytes.
+const HEADERS_BYTES_MAX: usize = 32 << 10;
+
+/// The longest snippet, in bytes.
+const SNIPPET_BYTES_MAX: usize = 200;
+
+/// The message `raw`, as the store keeps it; it came at `received_seconds` since 1970.
+pub fn new_message(raw: Vec<u8>, received_seconds: i64) -> NewMessage {
+    let mail = Mail::parse(&raw);
+    let recipients = match (&*mail.to, &*mail.cc) {
+        (to, "") => to.to_owned(),
+        ("", cc) => cc.to_owned(),
+        (to, cc) => format!("{to}, {cc}"),
+    };
+    // As read, for those who search by what they see; as written, for all other fields.
+    let mut headers = format!("From: {}\nTo: {recipients}\nSubject: {}\n", mail.from, mail.subject);
+    headers.push_str(&clean_lines(&header(&raw), HEADERS_BYTES_MAX));
+    cut(&mut headers, HEADERS_BYTES_MAX);
+    let text = mail.text.unwrap_or_default();
+    let snippet = text.lines().filter(|line| !line.starts_with('>'));
+    let mut words = String::new();
+    for line in snippet {
+        words.push_str(line);
+        words.push(' ');
+        if words.len() > 4 * SNIPPET_BYTES_MAX {
+            break;
+        }
+    }
+    NewMessage {
+        from: mail.from,
+        recipients,
+        subject: mail.subject,
+        date_seconds: mail.date_seconds.unwrap_or(received_seconds),
+        headers,
+        snippet: clean_line(&words, SNIPPET_BYTES_MAX),
+        has_attachments: !mail.attachments.is_empty(),
+        raw,
+    }
+}
+
+/// The header of the message `raw`, up to the bound.
+fn header(raw: &[u8]) -> String {
+    let start = &raw[..raw.len().min(HEADERS_BYTES_MAX)];
+    let ends = [&b"\n\r\n"[..], b"\n\n"];
+    let end =
+        ends.iter().filter_map(|end| start.windows(end.len()).position(|at| at == *end)).min();
+    String::from_utf8_lossy(&start[..end.unwrap_or(start.len())]).into_owned()
+}
