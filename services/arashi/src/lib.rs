@@ -1,5 +1,6 @@
 //! Arashi: webmail on stages [Welsh02 §6.3]. Each kind of request is a stage with a target of its
 //! own; all of them ask one database.
 
+pub mod import;
 pub mod mail;
 pub mod store;
