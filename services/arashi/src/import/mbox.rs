@@ -9,36 +9,36 @@ use mail_parser::DateTime;
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// Splits an mbox, of which it holds one message at a time.
-pub(super) struct Mbox<R> {
+pub(crate) struct Mbox<R> {
     reader: R,
     piece: Vec<u8>,
     /// The line `From …` of the message that is read next.
     separator: Option<Vec<u8>>,
     bytes_max: usize,
     /// How many bytes have been read.
-    pub(super) position: u64,
+    pub(crate) position: u64,
 }
 
 /// A message of an mbox.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct MboxMessage {
+pub(crate) struct MboxMessage {
     /// Where in the file it begins.
-    pub(super) position: u64,
+    pub(crate) position: u64,
     /// When it came, by the line before it.
-    pub(super) received_seconds: Option<i64>,
+    pub(crate) received_seconds: Option<i64>,
     /// Its bytes; its size alone if it is longer than the bound.
-    pub(super) content: Result<Vec<u8>, u64>,
+    pub(crate) content: Result<Vec<u8>, u64>,
 }
 
 /// Whether a file that begins with `start` is an mbox.
-pub(super) fn is_mbox(start: &[u8]) -> bool {
+pub(crate) fn is_mbox(start: &[u8]) -> bool {
     let first = start.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
     start[first..].starts_with(b"From ")
 }
 
 impl<R: BufRead> Mbox<R> {
     /// Messages of more than `bytes_max` bytes are counted and not kept.
-    pub(super) fn new(reader: R, bytes_max: usize) -> Self {
+    pub(crate) fn new(reader: R, bytes_max: usize) -> Self {
         Self { reader, piece: Vec::new(), separator: None, bytes_max, position: 0 }
     }
 
@@ -55,7 +55,7 @@ impl<R: BufRead> Mbox<R> {
     ///
     /// # Errors
     /// If the file cannot be read further.
-    pub(super) fn next_message(&mut self) -> io::Result<Option<MboxMessage>> {
+    pub(crate) fn next_message(&mut self) -> io::Result<Option<MboxMessage>> {
         while self.separator.is_none() {
             if self.read_piece()? == 0 {
                 return Ok(None);

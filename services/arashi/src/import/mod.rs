@@ -3,7 +3,7 @@
 
 mod files;
 mod mailbox;
-mod mbox;
+pub(crate) mod mbox;
 pub mod sample;
 
 pub use mailbox::{Import, ImportEvent, ImportedMessage};

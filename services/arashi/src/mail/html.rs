@@ -8,6 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ammonia::{Builder, UrlRelative};
 
+use super::tags::bounded;
+
+/// The most HTML that is parsed, in bytes: a tag of that many attributes takes a second.
+const HTML_BYTES_MAX: usize = 512 << 10;
+
 /// HTML that may be put into a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SafeHtml {
@@ -17,87 +22,21 @@ pub(super) struct SafeHtml {
 }
 
 /// The elements that are kept; of all others, their text is.
-const ELEMENTS: [&str; 66] = [
-    "a",
-    "abbr",
-    "b",
-    "bdi",
-    "bdo",
-    "big",
-    "blockquote",
-    "br",
-    "caption",
-    "center",
-    "cite",
-    "code",
-    "col",
-    "colgroup",
-    "dd",
-    "del",
-    "dfn",
-    "div",
-    "dl",
-    "dt",
-    "em",
-    "figcaption",
-    "figure",
-    "font",
-    "footer",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hr",
-    "i",
-    "img",
-    "ins",
-    "kbd",
-    "li",
-    "mark",
-    "ol",
-    "p",
-    "pre",
-    "q",
-    "rp",
-    "rt",
-    "ruby",
-    "s",
-    "samp",
-    "section",
-    "small",
-    "span",
-    "strike",
-    "strong",
-    "sub",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "tr",
-    "tt",
-    "u",
-    "ul",
-    "var",
-];
+const ELEMENTS: &str = "a abbr b bdi bdo big blockquote br caption center cite code col colgroup \
+    dd del dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li \
+    mark ol p pre q rp rt ruby s samp section small span strike strong sub sup table tbody td \
+    tfoot th thead tr tt u ul var";
 
 /// The elements that are dropped with all that they hold.
-const DROPPED: [&str; 9] =
-    ["script", "style", "title", "template", "noscript", "iframe", "object", "svg", "math"];
+const DROPPED: &str = "script style title template noscript iframe object svg math";
 
 /// The attributes that are kept, of which elements.
-const ATTRIBUTES: [(&str, &[&str]); 14] = [
+const ATTRIBUTES: [(&str, &[&str]); 13] = [
     ("a", &["href"]),
     ("bdo", &["dir"]),
-    ("blockquote", &["type"]),
+    ("li", &["value"]),
     ("col", &["align", "span", "width"]),
     ("colgroup", &["align", "span", "width"]),
-    ("font", &["color", "size"]),
     ("hr", &["align", "size", "width"]),
     ("img", &["alt", "height", "src", "width"]),
     ("ol", &["start", "type"]),
@@ -109,18 +48,23 @@ const ATTRIBUTES: [(&str, &[&str]); 14] = [
 ];
 
 /// Makes `html` safe. Images that are attached are shown from where `attachment` says that the
-/// one with an identifier is; all others are left out.
+/// one with an identifier is; all others are left out. None if `html` is too long or has too many
+/// tags to be parsed.
 pub(super) fn sanitise(
     html: &str,
     attachment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
-) -> SafeHtml {
+) -> Option<SafeHtml> {
+    if html.len() > HTML_BYTES_MAX {
+        return None;
+    }
+    let html = bounded(html)?;
     let blocked = Arc::new(AtomicUsize::new(0));
     let blocked_images = Arc::clone(&blocked);
     let attributes = ATTRIBUTES.iter().map(|(name, kept)| (*name, kept.iter().copied().collect()));
     let mut builder = Builder::empty();
     builder
-        .tags(ELEMENTS.into())
-        .clean_content_tags(DROPPED.into())
+        .tags(ELEMENTS.split(' ').collect())
+        .clean_content_tags(DROPPED.split(' ').collect())
         .tag_attributes(attributes.collect::<HashMap<&str, HashSet<&str>>>())
         .generic_attributes(["dir", "lang", "title"].into())
         .url_schemes(["http", "https", "mailto", "cid"].into())
@@ -140,8 +84,8 @@ pub(super) fn sanitise(
             ("img", "width" | "height") => is_size(value).then_some(Cow::Borrowed(value)),
             _ => Some(Cow::Borrowed(value)),
         });
-    let html = builder.clean(html).to_string();
-    SafeHtml { html, blocked_images: blocked_images.load(Ordering::Relaxed) }
+    let html = builder.clean(&html).to_string();
+    Some(SafeHtml { html, blocked_images: blocked_images.load(Ordering::Relaxed) })
 }
 
 /// The identifier that a `cid:` URL names.

@@ -9,6 +9,7 @@ mod html;
 mod new_message;
 mod parsed;
 mod structure;
+mod tags;
 mod text;
 
 pub use attachment::{Attachment, AttachmentSummary, attachment};

@@ -1,6 +1,7 @@
 //! What the store keeps of a message beside its bytes: what lists show, and what searches find.
 
 use super::parsed::Mail;
+use super::structure::header_length;
 use super::text::{clean_line, clean_lines, cut};
 use crate::store::NewMessage;
 
@@ -20,7 +21,8 @@ pub fn new_message(raw: Vec<u8>, received_seconds: i64) -> NewMessage {
     };
     // As read, for those who search by what they see; as written, for all other fields.
     let mut headers = format!("From: {}\nTo: {recipients}\nSubject: {}\n", mail.from, mail.subject);
-    headers.push_str(&clean_lines(&header(&raw), HEADERS_BYTES_MAX));
+    let header = &raw[..header_length(&raw).min(HEADERS_BYTES_MAX)];
+    headers.push_str(&clean_lines(&String::from_utf8_lossy(header), HEADERS_BYTES_MAX));
     cut(&mut headers, HEADERS_BYTES_MAX);
     let text = mail.text.unwrap_or_default();
     let snippet = text.lines().filter(|line| !line.starts_with('>'));
@@ -42,13 +44,4 @@ pub fn new_message(raw: Vec<u8>, received_seconds: i64) -> NewMessage {
         has_attachments: !mail.attachments.is_empty(),
         raw,
     }
-}
-
-/// The header of the message `raw`, up to the bound.
-fn header(raw: &[u8]) -> String {
-    let start = &raw[..raw.len().min(HEADERS_BYTES_MAX)];
-    let ends = [&b"\n\r\n"[..], b"\n\n"];
-    let end =
-        ends.iter().filter_map(|end| start.windows(end.len()).position(|at| at == *end)).min();
-    String::from_utf8_lossy(&start[..end.unwrap_or(start.len())]).into_owned()
 }

@@ -5,14 +5,11 @@ use mail_parser::{Address, HeaderName, Message, MessagePart, MimeHeaders, PartTy
 
 use super::attachment::{AttachmentSummary, content_ids, summaries};
 use super::html::{SafeHtml, sanitise};
-use super::structure::with_message;
+use super::structure::{header_length, with_message};
 use super::text::{TEXT_BYTES_MAX, clean_line, clean_lines, linkify, split_at_most};
 
 /// The most of a header field that is shown, in bytes.
 const FIELD_BYTES_MAX: usize = 1_000;
-
-/// The most HTML that is shown, in bytes; of longer mail the text is.
-const HTML_BYTES_MAX: usize = 1 << 20;
 
 /// A message as it is shown. All strings but [`html`](Self::html) are plain text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,16 +67,20 @@ impl Mail {
             ..Self::default()
         };
         mail.set_date(message);
+        let root = message.root_part();
+        let is_multipart = root.content_type().is_some_and(|stated| stated.ctype() == "multipart");
+        if is_multipart && !matches!(&root.body, PartType::Multipart(parts) if !parts.is_empty()) {
+            mail.defects.push("the parts have no boundary: the message is shown as it came".into());
+            mail.set_raw(raw);
+            return mail;
+        }
         mail.note_encodings(message);
         mail.set_text(message);
         mail.set_html(message, attachment_url);
-        let is_broken = message.parts.first().is_some_and(|root| {
-            root.content_type().is_some_and(|stated| stated.ctype() == "multipart")
-                && !matches!(root.body, PartType::Multipart(_))
-        });
-        if is_broken {
-            mail.defects
-                .push("the parts of the message have no boundary: it is shown as it came".into());
+        let has_content = !raw[header_length(raw)..].trim_ascii().is_empty();
+        if has_content && mail.text.is_none() && mail.html.is_none() && mail.attachments.is_empty()
+        {
+            mail.defects.push("no part has a content: the message is shown as it came".into());
             mail.set_raw(raw);
         }
         mail
@@ -131,10 +132,15 @@ impl Mail {
     fn set_text(&mut self, message: &Message<'_>) {
         let mut text = String::new();
         let mut length = 0;
-        for part in message.text_bodies() {
+        // What is broken is among the attachments, and shown as well.
+        let is_broken_text = |part: &&MessagePart<'_>| {
+            part.is_encoding_problem && matches!(part.body, PartType::Text(_))
+        };
+        let broken = message.attachments().filter(is_broken_text);
+        for part in message.text_bodies().chain(broken) {
             let shown = match &part.body {
                 PartType::Text(shown) => shown.clone(),
-                PartType::Html(html) => html_to_text(split_at_most(html, HTML_BYTES_MAX).0).into(),
+                PartType::Html(html) => html_to_text(split_at_most(html, TEXT_BYTES_MAX).0).into(),
                 _ => continue,
             };
             length += shown.len();
@@ -164,19 +170,22 @@ impl Mail {
                 _ => {}
             }
         }
-        if html.len() > HTML_BYTES_MAX {
-            self.defects
-                .push(format!("the HTML has more than {HTML_BYTES_MAX} bytes: its text is shown"));
-            return;
-        }
         let images = content_ids(message);
         let url = attachment_url.map(ToOwned::to_owned);
-        let SafeHtml { html, blocked_images } = sanitise(&html, move |identifier| {
+        let safe = sanitise(&html, move |identifier| {
             let (_, index) = images.iter().find(|(attached, _)| attached == identifier)?;
             Some(format!("{}{index}", url.as_ref()?))
         });
-        self.html = Some(html);
-        self.blocked_images = blocked_images;
+        match safe {
+            Some(SafeHtml { html, blocked_images }) => {
+                self.html = Some(html);
+                self.blocked_images = blocked_images;
+            }
+            None => {
+                self.defects.push("the HTML is too large to be shown: its text is".into());
+                self.text.get_or_insert_default();
+            }
+        }
     }
 }
 

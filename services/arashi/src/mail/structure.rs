@@ -21,6 +21,8 @@ const HEADER_LINES_MAX: usize = 10_000;
 /// Encoded messages that are attached, each of which costs a pass.
 const ENCODED_MESSAGES_MAX: usize = 16;
 
+const NO_HEADER: &str = "the message has no header";
+
 /// What `read` makes of the message that `raw` is.
 ///
 /// # Errors
@@ -30,13 +32,28 @@ pub(super) fn with_message<T>(
     read: impl FnOnce(&Message<'_>) -> T,
 ) -> Result<T, String> {
     check_bounds(raw)?;
+    if !raw[..header_length(raw)].contains(&b':') {
+        return Err(NO_HEADER.to_owned());
+    }
     // The parser and the HTML parser are robust, but a fault in them must not lose the message.
     catch_unwind(AssertUnwindSafe(|| {
         let raw = without_encoded_messages(raw)?;
-        let message = Dismantled(MessageParser::new().parse(&*raw));
-        message.0.as_ref().map(read).ok_or_else(|| "the message has no header".to_owned())
+        let parsed = Dismantled(MessageParser::new().parse(&*raw));
+        parsed.0.as_ref().map(read).ok_or_else(|| NO_HEADER.to_owned())
     }))
     .unwrap_or_else(|_| Err("the message's structure is not understood".to_owned()))
+}
+
+/// How many bytes of `raw` are its header: up to the first empty line.
+pub(super) fn header_length(raw: &[u8]) -> usize {
+    let mut length = 0;
+    for line in raw.split_inclusive(|&byte| byte == b'\n') {
+        if matches!(line, b"\n" | b"\r\n") {
+            break;
+        }
+        length += line.len();
+    }
+    length
 }
 
 fn check_bounds(raw: &[u8]) -> Result<(), String> {
