@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::files::{MailFile, files_at};
 use super::mbox::{Mbox, is_mbox};
-use crate::mail::MESSAGE_BYTES_MAX;
+use crate::store::MESSAGE_BYTES_MAX;
 
 /// What is read of a file at once.
 const BUFFER_BYTES: usize = 256 << 10;

@@ -14,7 +14,6 @@ mod text;
 
 pub use attachment::{Attachment, AttachmentSummary, attachment};
 pub use compose::{Draft, compose};
-pub use new_message::new_message;
+pub use new_message::{new_message, new_message_and_defects};
 pub use parsed::Mail;
-pub use structure::MESSAGE_BYTES_MAX;
 pub use text::linkify;

@@ -2,28 +2,30 @@
 
 use super::parsed::Mail;
 use super::structure::header_length;
-use super::text::{clean_line, clean_lines, cut};
+use super::text::{clean_line, clean_lines};
 use crate::store::NewMessage;
 
 /// The most of the header that is searched, in bytes.
-const HEADERS_BYTES_MAX: usize = 32 << 10;
+const HEADERS_BYTES_MAX: usize = 16 << 10;
 
 /// The longest snippet, in bytes.
 const SNIPPET_BYTES_MAX: usize = 200;
 
 /// The message `raw`, as the store keeps it; it came at `received_seconds` since 1970.
 pub fn new_message(raw: Vec<u8>, received_seconds: i64) -> NewMessage {
-    let mail = Mail::parse(&raw);
+    new_message_and_defects(raw, received_seconds).0
+}
+
+/// The same, and what is wrong with it, a sentence each.
+pub fn new_message_and_defects(raw: Vec<u8>, received_seconds: i64) -> (NewMessage, Vec<String>) {
+    let mail = Mail::without_html(&raw);
     let recipients = match (&*mail.to, &*mail.cc) {
         (to, "") => to.to_owned(),
         ("", cc) => cc.to_owned(),
         (to, cc) => format!("{to}, {cc}"),
     };
-    // As read, for those who search by what they see; as written, for all other fields.
-    let mut headers = format!("From: {}\nTo: {recipients}\nSubject: {}\n", mail.from, mail.subject);
     let header = &raw[..header_length(&raw).min(HEADERS_BYTES_MAX)];
-    headers.push_str(&clean_lines(&String::from_utf8_lossy(header), HEADERS_BYTES_MAX));
-    cut(&mut headers, HEADERS_BYTES_MAX);
+    let headers = clean_lines(&String::from_utf8_lossy(header), HEADERS_BYTES_MAX);
     let text = mail.text.unwrap_or_default();
     let snippet = text.lines().filter(|line| !line.starts_with('>'));
     let mut words = String::new();
@@ -34,7 +36,7 @@ pub fn new_message(raw: Vec<u8>, received_seconds: i64) -> NewMessage {
             break;
         }
     }
-    NewMessage {
+    let message = NewMessage {
         from: mail.from,
         recipients,
         subject: mail.subject,
@@ -43,5 +45,6 @@ pub fn new_message(raw: Vec<u8>, received_seconds: i64) -> NewMessage {
         snippet: clean_line(&words, SNIPPET_BYTES_MAX),
         has_attachments: !mail.attachments.is_empty(),
         raw,
-    }
+    };
+    (message, mail.defects)
 }

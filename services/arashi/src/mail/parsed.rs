@@ -36,6 +36,13 @@ pub struct Mail {
     pub defects: Vec<String>,
 }
 
+/// Whether HTML is made, and where its page has attachments.
+#[derive(Clone, Copy)]
+enum HtmlOf<'a> {
+    Nothing,
+    Page { attachment_url: Option<&'a str> },
+}
+
 impl Mail {
     /// The message `raw`, whatever it is; images that are attached are not shown in its HTML.
     pub fn parse(raw: &[u8]) -> Self {
@@ -45,7 +52,16 @@ impl Mail {
     /// The message `raw`, whatever it is. Images of the HTML that are attached are shown from
     /// `attachment_url` with the index of the attachment added, as in `/attachment?id=7&part=`.
     pub fn parse_with_images(raw: &[u8], attachment_url: Option<&str>) -> Self {
-        with_message(raw, |message| Self::of(message, raw, attachment_url))
+        Self::read(raw, HtmlOf::Page { attachment_url })
+    }
+
+    /// The message `raw` without its HTML, which costs the most.
+    pub(super) fn without_html(raw: &[u8]) -> Self {
+        Self::read(raw, HtmlOf::Nothing)
+    }
+
+    fn read(raw: &[u8], html: HtmlOf<'_>) -> Self {
+        with_message(raw, |message| Self::of(message, raw, html))
             .unwrap_or_else(|defect| Self::unparsed(raw, defect))
     }
 
@@ -57,7 +73,7 @@ impl Mail {
         mail
     }
 
-    fn of(message: &Message<'_>, raw: &[u8], attachment_url: Option<&str>) -> Self {
+    fn of(message: &Message<'_>, raw: &[u8], html: HtmlOf<'_>) -> Self {
         let mut mail = Self {
             from: people(message.from()),
             to: people(message.to()),
@@ -76,7 +92,9 @@ impl Mail {
         }
         mail.note_encodings(message);
         mail.set_text(message);
-        mail.set_html(message, attachment_url);
+        if let HtmlOf::Page { attachment_url } = html {
+            mail.set_html(message, attachment_url);
+        }
         let has_content = !raw[header_length(raw)..].trim_ascii().is_empty();
         if has_content && mail.text.is_none() && mail.html.is_none() && mail.attachments.is_empty()
         {

@@ -5,8 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mail_parser::{HeaderName, Message, MessageParser, MimeHeaders, PartType};
 
-/// The longest message that is parsed and imported, in bytes. Mail servers accept 10 to 50 MB.
-pub const MESSAGE_BYTES_MAX: usize = 32 << 20;
+use crate::store::MESSAGE_BYTES_MAX;
 
 /// Parts have a `Content-Type` each; the parser looks through the rest of the message for the
 /// boundary of each multipart, which this many may cost.

@@ -6,4 +6,6 @@ mod message;
 
 pub use account::{Account, AccountClass, UserId};
 pub use folder::{Folder, FolderId, FolderKind};
-pub use message::{Listing, MessageId, NewMessage, Order, SortBy, StoredMessage, Summary};
+pub use message::{
+    Listing, MESSAGE_BYTES_MAX, MessageId, NewMessage, Order, SortBy, StoredMessage, Summary,
+};
