@@ -44,6 +44,7 @@ pub fn new_message_and_defects(raw: Vec<u8>, received_seconds: i64) -> (NewMessa
         headers,
         snippet: clean_line(&words, SNIPPET_BYTES_MAX),
         has_attachments: !mail.attachments.is_empty(),
+        is_read: false,
         raw,
     };
     (message, mail.defects)

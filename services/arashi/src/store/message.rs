@@ -71,23 +71,26 @@ pub struct StoredMessage {
     pub raw: Vec<u8>,
 }
 
-/// A message that is to be kept, with what lists show and searches find.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message that is to be kept. Texts are decoded; what is too long to be kept is cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMessage {
     /// The message as it came, byte by byte.
     pub raw: Vec<u8>,
-    /// Whom it is from, as text.
+    /// Whom it is from.
     pub from: String,
-    /// Whom it is to, as text.
+    /// Whom it is to, in all headers of recipients.
     pub recipients: String,
-    /// Its subject, as text; may be empty.
+    /// Its subject; may be empty.
     pub subject: String,
     /// When it was sent, in seconds since 1970; when it came, where its header has no date.
     pub date_seconds: i64,
-    /// All of its header, as text for searches.
+    /// Its other headers, for search: author, recipients and subject are found without being
+    /// repeated here.
     pub headers: String,
     /// How its text begins.
     pub snippet: String,
     /// Whether it has attachments.
     pub has_attachments: bool,
+    /// Whether its user has read it already, elsewhere.
+    pub is_read: bool,
 }
