@@ -8,6 +8,7 @@ mod demo;
 mod ending;
 mod interrupt;
 mod load;
+mod mail;
 mod man;
 mod messages;
 mod model;
@@ -47,6 +48,7 @@ enum Command {
     Serve(serve::Serve),
     Demo(demo::Demo),
     Load(Box<load::Load>),
+    Mail(mail::Mail),
     Sim(sim::Sim),
     Model(model::Model),
     Completions(completions::Completions),
@@ -86,6 +88,7 @@ impl Command {
             Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
+            Self::Mail(mail) => mail.run(),
             Self::Sim(sim) => sim.run(),
             Self::Model(model) => model.run(),
             Self::Completions(completions) => completions.run(Tamarisk::command()),
