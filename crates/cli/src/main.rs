@@ -8,6 +8,7 @@ mod demo;
 mod ending;
 mod interrupt;
 mod load;
+mod mail;
 mod man;
 mod messages;
 mod model;
@@ -49,6 +50,7 @@ enum Command {
     Pytec(pytec::Pytec),
     Demo(demo::Demo),
     Load(Box<load::Load>),
+    Mail(mail::Mail),
     Sim(sim::Sim),
     Model(model::Model),
     Completions(completions::Completions),
@@ -89,6 +91,7 @@ impl Command {
             Self::Pytec(pytec) => pytec.run(),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
+            Self::Mail(mail) => mail.run(),
             Self::Sim(sim) => sim.run(),
             Self::Model(model) => model.run(),
             Self::Completions(completions) => completions.run(Tamarisk::command()),

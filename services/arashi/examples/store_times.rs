@@ -132,5 +132,6 @@ fn mail(number: u64) -> NewMessage {
         headers: format!("List-Id: {list}\n{}", "X-Header: some value of it\n".repeat(50)),
         snippet: "The text of the message begins like this.".repeat(3),
         has_attachments: number.is_multiple_of(10),
+        is_read: false,
     }
 }

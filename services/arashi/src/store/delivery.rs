@@ -3,10 +3,11 @@
 use super::connection::{Fault, Value};
 use super::folders;
 use super::store::{Statements, Store};
-use super::{FolderId, FolderKind, Invalid, MessageId, NewMessage, StoreError, UserId, Work};
+use super::{
+    FolderId, FolderKind, Invalid, MESSAGE_BYTES_MAX, MessageId, NewMessage, StoreError, UserId,
+    Work,
+};
 
-/// A packet of MariaDB is 16 MiB by default.
-const LARGEST_MESSAGE_BYTES: usize = 15 << 20;
 /// A transaction of an import ends at so many messages,
 const MESSAGES_PER_TRANSACTION: usize = 200;
 /// or so many bytes.
@@ -20,7 +21,7 @@ const HEADERS_BYTES: usize = 16 << 10;
 const KEY_CHARACTERS: usize = 128;
 
 impl Store {
-    /// Puts a message into a folder. It has not been read, unless the folder is Sent.
+    /// Puts a message into a folder. It has not been read, unless it says so or the folder is Sent.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user has no such folder; [`StoreError::Invalid`] if the
@@ -34,7 +35,8 @@ impl Store {
     ) -> Result<MessageId, StoreError> {
         let prepared = Prepared::of(mail)?;
         self.change(work, Some(user), |statements| {
-            let is_unread = folders::kind(statements, user, folder)? != FolderKind::Sent;
+            let is_sent = folders::kind(statements, user, folder)? == FolderKind::Sent;
+            let is_unread = !(is_sent || prepared.is_read);
             let id = insert(statements, user, folder, is_unread, &prepared)?;
             folders::add_counts(statements, user, folder, 1, i64::from(is_unread))?;
             Ok(id)
@@ -80,12 +82,14 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let prepared: Vec<_> = batch.iter().map(Prepared::of).collect::<Result<_, _>>()?;
         self.change(work, Some(user), |statements| {
-            let is_unread = folders::kind(statements, user, folder)? != FolderKind::Sent;
+            let is_sent = folders::kind(statements, user, folder)? == FolderKind::Sent;
+            let mut unread = 0;
             for mail in &prepared {
+                let is_unread = !(is_sent || mail.is_read);
+                unread += i64::from(is_unread);
                 insert(statements, user, folder, is_unread, mail)?;
             }
-            let count = prepared.len() as i64;
-            folders::add_counts(statements, user, folder, count, count * i64::from(is_unread))
+            folders::add_counts(statements, user, folder, prepared.len() as i64, unread)
         })?;
         Ok(batch.len() as u64)
     }
@@ -128,6 +132,7 @@ struct Prepared<'a> {
     raw: &'a [u8],
     date_seconds: i64,
     has_attachments: bool,
+    is_read: bool,
     author: String,
     subject: String,
     snippet: String,
@@ -138,7 +143,7 @@ struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     fn of(mail: &'a NewMessage) -> Result<Self, StoreError> {
-        if mail.raw.len() > LARGEST_MESSAGE_BYTES {
+        if mail.raw.len() > MESSAGE_BYTES_MAX {
             return Err(Invalid::MessageSize.into());
         }
         let searched = [&mail.from, &mail.recipients, &mail.subject, &mail.headers];
@@ -147,6 +152,7 @@ impl<'a> Prepared<'a> {
             raw: &mail.raw,
             date_seconds: mail.date_seconds,
             has_attachments: mail.has_attachments,
+            is_read: mail.is_read,
             author: storable(&mail.from, AUTHOR_BYTES),
             subject: storable(&mail.subject, SUBJECT_BYTES),
             snippet: storable(&mail.snippet, SNIPPET_BYTES),

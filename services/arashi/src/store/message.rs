@@ -2,6 +2,9 @@
 
 use super::FolderId;
 
+/// The longest message that is kept, in bytes: a packet of MariaDB is 16 MiB by default.
+pub const MESSAGE_BYTES_MAX: usize = 15 << 20;
+
 /// A message, as the database numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub i64);
@@ -88,4 +91,6 @@ pub struct NewMessage {
     pub snippet: String,
     /// Whether it has attachments.
     pub has_attachments: bool,
+    /// Whether its user has read it already, elsewhere.
+    pub is_read: bool,
 }

@@ -27,7 +27,9 @@ pub use account::{Account, AccountClass, UserId};
 pub use database::{Database, InvalidUrl};
 pub use error::{Invalid, StoreError};
 pub use folder::{Folder, FolderId, FolderKind};
-pub use message::{Listing, MessageId, NewMessage, Order, SortBy, StoredMessage, Summary};
+pub use message::{
+    Listing, MESSAGE_BYTES_MAX, MessageId, NewMessage, Order, SortBy, StoredMessage, Summary,
+};
 pub use session::{InvalidSessionKey, Session, SessionKey};
 pub use store::Store;
 pub use work::{IsEnded, Untimed, Work};

@@ -63,5 +63,6 @@ fn mail(from: &str, subject: &str, date_seconds: i64) -> NewMessage {
         headers: "X-Mailer: test".into(),
         snippet: format!("Text of {subject}"),
         has_attachments: false,
+        is_read: false,
     }
 }
