@@ -87,7 +87,7 @@ impl Database {
                 self.health.return_turn();
                 return fault;
             }
-            Fault::Lost(cause) | Fault::Busy(cause) | Fault::Failed(cause) => {
+            Fault::Lost(cause) | Fault::Busy(cause) | Fault::Slow(cause) | Fault::Failed(cause) => {
                 format!("{}: {cause}", self.target)
             }
         };
