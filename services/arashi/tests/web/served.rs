@@ -44,10 +44,10 @@ impl Served {
         };
         let mut options = Options::new(database.database.clone().with_clock(clock));
         change(&mut options);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all();
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
         let (started, starting) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel();
-        let runtime = { runtime }.build().unwrap();
         let serving = thread::spawn(move || {
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
