@@ -6,4 +6,9 @@ mod support;
 mod browser;
 mod served;
 
+mod foreign;
+mod forged;
+mod injection;
+mod outage;
+mod overload;
 mod tour;

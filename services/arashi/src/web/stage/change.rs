@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use super::running::RunningRequest;
-use crate::store::{FolderId, MessageId};
+use crate::store::{FolderId, MessageId, StoreError};
 use crate::web::answer::{Answer, see_other};
 use crate::web::local_path::LocalPath;
 use crate::web::notice::Notice;
@@ -14,7 +14,7 @@ pub(super) fn delete(
 ) -> Result<Answer, Problem> {
     some(messages)?;
     let count = running.store.delete(running.cx, running.user(), messages)?;
-    Ok(after(back, Notice::Deleted(count)))
+    found(count).map(|count| after(back, Notice::Deleted(count)))
 }
 
 pub(super) fn refile(
@@ -25,7 +25,7 @@ pub(super) fn refile(
 ) -> Result<Answer, Problem> {
     some(messages)?;
     let count = running.store.refile(running.cx, running.user(), messages, to)?;
-    Ok(after(back, Notice::Moved(count)))
+    found(count).map(|count| after(back, Notice::Moved(count)))
 }
 
 pub(super) fn create_folder(
@@ -53,4 +53,9 @@ pub(super) fn after(back: Option<LocalPath>, notice: Notice) -> Answer {
 
 fn some(messages: &[MessageId]) -> Result<(), Problem> {
     if messages.is_empty() { Err(Problem::NothingSelected) } else { Ok(()) }
+}
+
+/// How many messages were changed, unless there are none of these numbers.
+fn found(count: u64) -> Result<u64, Problem> {
+    if count == 0 { Err(Problem::Store(StoreError::NotFound)) } else { Ok(count) }
 }
