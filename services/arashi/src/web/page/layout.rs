@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::store::{AccountClass, FolderId, Session};
+use crate::store::{AccountClass, Folder, FolderId, FolderKind, Session};
 use crate::web::shortening::Shortening;
 
 /// The style sheet of all pages.
@@ -135,6 +135,15 @@ impl<'a> Frame<'a> {
 /// The field that shows that a form is one of ours.
 pub(super) fn csrf_field(session: &Session) -> Markup {
     html! { input type="hidden" name="csrf" value=(session.csrf); }
+}
+
+/// Where messages can be moved to: the user's own folders first, then the fixed ones.
+pub(super) fn targets(folders: &[Folder], here: Option<FolderId>) -> impl Iterator<Item = &Folder> {
+    let (own, fixed): (Vec<_>, Vec<_>) = folders
+        .iter()
+        .filter(|folder| Some(folder.id) != here)
+        .partition(|folder| folder.kind == FolderKind::Other);
+    own.into_iter().chain(fixed)
 }
 
 /// The sign beside the name: a gust of wind.

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{Frame, Looked, csrf_field};
+use super::layout::{Frame, Looked, csrf_field, targets};
 use super::text::{author, counted, long_date, short_date, size};
 use crate::store::{Folder, FolderId, FolderKind, Listing, Session, SortBy, Summary};
 use crate::web::notice::Notice;
@@ -164,7 +164,7 @@ impl MessageTable<'_> {
                 }
                 label.hidden for="to" { "Move selected messages to" }
                 select #to name="to" {
-                    @for folder in self.folders.iter().filter(|folder| Some(folder.id) != here) {
+                    @for folder in targets(self.folders, here) {
                         option value=(folder.id.0) { (folder.name) }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::layout::{Frame, Looked, csrf_field};
+use super::layout::{Frame, Looked, csrf_field, targets};
 use super::text::{long_date, size};
 use crate::mail::{Mail, linkify};
 use crate::store::{Folder, FolderKind, Session, StoredMessage};
@@ -83,7 +83,6 @@ fn tools(page: &MessagePage<'_>, folder: Option<&Folder>) -> Markup {
     let id = message.summary.id.0;
     let back = folder.map(|folder| ListPlace::start_of(folder.id).href());
     let from_trash = folder.is_some_and(|folder| folder.kind == FolderKind::Trash);
-    let others = folders.iter().filter(|other| other.id != message.summary.folder);
     html! {
         div.tools {
             a.button href={ "/compose?reply=" (id) } data-go="reply" { "Reply" }
@@ -101,7 +100,9 @@ fn tools(page: &MessagePage<'_>, folder: Option<&Folder>) -> Markup {
                 @if let Some(back) = &back { input type="hidden" name="back" value=(back); }
                 label.hidden for="to" { "Move to" }
                 select #to name="to" {
-                    @for other in others { option value=(other.id.0) { (other.name) } }
+                    @for other in targets(folders, Some(message.summary.folder)) {
+                        option value=(other.id.0) { (other.name) }
+                    }
                 }
                 button type="submit" { "Move" }
             }
