@@ -1,6 +1,9 @@
 //! `tamarisk mail`: webmail, with its data in a folder or in a database.
 
 mod first_start;
+mod import;
+mod import_progress;
+mod import_summary;
 mod serve;
 mod user;
 
@@ -12,6 +15,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use tamarisk_arashi::store::Database;
 
+use self::import::ImportMail;
 use self::serve::MailServe;
 use self::user::MailUser;
 use crate::arguments::misunderstood;
@@ -51,6 +55,7 @@ pub(crate) struct Mail {
 #[derive(Debug, Subcommand)]
 enum MailCommand {
     User(MailUser),
+    Import(ImportMail),
 }
 
 /// Where mail is kept.
@@ -69,6 +74,7 @@ impl Mail {
         match self.command {
             None => self.serve.run(),
             Some(MailCommand::User(user)) => user.run(),
+            Some(MailCommand::Import(import)) => import.run(),
         }
     }
 }

@@ -55,6 +55,8 @@ fn broken_parts_are_kept_and_told() {
     assert!(mail.defects[0].contains("not encoded as it says"), "{:?}", mail.defects);
     assert_eq!(mail.text.as_deref().map(str::trim), Some("%% not base64"));
 
+    assert_eq!(read(b"Subject: no body\n").defects, [""; 0]);
+
     let charset = b"Content-Type: text/plain; charset=x-none\r\n\r\nCaf\xc3\xa9\r\n";
     let mail = read(charset);
     assert!(mail.defects[0].contains("\"x-none\""), "{:?}", mail.defects);

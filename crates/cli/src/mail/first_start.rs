@@ -6,7 +6,9 @@ use anyhow::Context;
 use rand::RngExt;
 use tamarisk_arashi::import::sample;
 use tamarisk_arashi::mail::new_message;
-use tamarisk_arashi::store::{AccountClass, Database, FolderKind, Store, Untimed};
+use tamarisk_arashi::store::{
+    AccountClass, Database, FolderId, FolderKind, Store, Untimed, UserId,
+};
 
 /// The user that a new folder has.
 pub(super) const OWNER: &str = "owner";
@@ -37,11 +39,7 @@ pub(super) fn make_owner(database: &Database) -> anyhow::Result<Option<String>> 
     Ok(Some(password))
 }
 
-fn import_sample(
-    store: &mut Store,
-    user: tamarisk_arashi::store::UserId,
-    inbox: tamarisk_arashi::store::FolderId,
-) -> anyhow::Result<()> {
+fn import_sample(store: &mut Store, user: UserId, inbox: FolderId) -> anyhow::Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let now = i64::try_from(now).unwrap_or(i64::MAX);
     let messages = sample::messages(SAMPLE_SEED, SAMPLE_MESSAGES);

@@ -1,11 +1,13 @@
 //! Serving webmail until the process is told to stop.
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tamarisk_arashi::store::Database;
 use tamarisk_arashi::{Arashi, Options, RequestKind, Targets};
 use tamarisk_control::parse_duration;
 use tamarisk_laws::catalogue::Laws;
@@ -85,12 +87,13 @@ impl MailServe {
 
     async fn serve(&self) -> anyhow::Result<Ending> {
         let options = self.options()?;
+        let database = options.database.clone();
         let listener = TcpListener::bind(self.listen).await;
         let listener = listener.with_context(|| format!("cannot listen on {}", self.listen))?;
-        let address = listener.local_addr()?;
-        self.greet(address, &options)?;
-        let ended = asked_to_end();
         let arashi = Arashi::open(options).map_err(misunderstood)?;
+        let ended = asked_to_end();
+        // Last: the password of a new user is shown once.
+        self.greet(listener.local_addr()?, &database)?;
         let reports = arashi.service().serve_until(listener, arashi.router(), ended).await?;
         let clean = reports.iter().all(|report| report.is_clean());
         Ok(if clean { Ending::Done } else { Ending::Unsuccessful })
@@ -121,22 +124,27 @@ impl MailServe {
     }
 
     /// Says where the service is, and as whom to log in. The first start of a folder makes a user.
-    fn greet(&self, address: SocketAddr, options: &Options) -> anyhow::Result<()> {
+    fn greet(&self, address: SocketAddr, database: &Database) -> anyhow::Result<()> {
+        let mut out = io::stdout();
         if self.place.database.is_some() {
-            println!("Mail is served at http://{address}/");
-            println!("Add users with: tamarisk mail user NAME --database URL");
-        } else if let Some(password) = first_start::make_owner(&options.database)? {
-            println!(
-                "The folder {} is new. It has a user now, and sample mail.",
-                self.place.folder.display()
-            );
-            println!("Log in at http://{address}/ as `{OWNER}` with the password {password}");
-            println!("The password is not shown again.");
+            writeln!(out, "Mail is served at http://{address}/")?;
+            writeln!(out, "Add users with: tamarisk mail user NAME --database URL")?;
+        } else if let Some(password) = first_start::make_owner(database)? {
+            let folder = self.place.folder.display();
+            writeln!(out, "The folder {folder} is new. It has a user now, and sample mail.")?;
+            writeln!(
+                out,
+                "Log in at http://{address}/ as `{OWNER}` with the password {password}\n\
+                 The password is not shown again."
+            )?;
         } else {
-            println!("Log in at http://{address}/ as `{OWNER}`, or as a user that you have added.");
+            writeln!(
+                out,
+                "Log in at http://{address}/ as `{OWNER}`, or as a user that you have added."
+            )?;
         }
         if let Some(status) = self.status {
-            println!("Status page: http://{status}/");
+            writeln!(out, "Status page: http://{status}/")?;
         }
         Ok(())
     }

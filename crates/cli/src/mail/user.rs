@@ -1,6 +1,6 @@
 //! `tamarisk mail user`: adds a user.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use anyhow::Context;
 use clap::Args;
@@ -42,7 +42,7 @@ impl MailUser {
         let password = read_password()?;
         let class = if self.gold { AccountClass::Gold } else { AccountClass::Bronze };
         let account = store.create_account(&Untimed, &self.name, &password, class)?;
-        println!("User `{}` added.", account.name);
+        writeln!(io::stdout(), "User `{}` added.", account.name)?;
         Ok(Ending::Done)
     }
 }
@@ -50,7 +50,7 @@ impl MailUser {
 /// Asks for a password twice, or reads it once if nobody is there to be asked.
 fn read_password() -> anyhow::Result<String> {
     let terminal = Term::stderr();
-    if !io::IsTerminal::is_terminal(&io::stdin()) {
+    if !io::stdin().is_terminal() {
         let mut line = String::new();
         let read = io::stdin().lock().take(LINE_BYTES_MAX).read_line(&mut line);
         read.context("cannot read the password from standard input")?;

@@ -10,11 +10,11 @@ use super::text::clean_line;
 
 /// The longest subject, in bytes.
 const SUBJECT_BYTES_MAX: usize = 1_000;
-/// The longest address: 64 bytes, `@`, and a domain of 255 [RFC 5321 §4.5.3.1].
+/// The longest address: 64 bytes, `@`, and a domain of 255 [RFC5321 §4.5.3.1].
 const ADDRESS_BYTES_MAX: usize = 320;
 /// How many earlier messages of a thread are referred to.
 const REFERENCES_MAX: usize = 20;
-/// The longest identifier that is referred to: that of a line [RFC 5322 §2.1.1].
+/// The longest identifier that is referred to: that of a line [RFC5322 §2.1.1].
 const IDENTIFIER_BYTES_MAX: usize = 900;
 
 /// What a user has written.

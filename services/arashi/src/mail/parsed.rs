@@ -122,7 +122,12 @@ impl Mail {
 
     fn note_encodings(&mut self, message: &Message<'_>) {
         for (index, part) in message.parts.iter().enumerate() {
-            if part.is_encoding_problem {
+            // A message without a body is marked as well.
+            let encoding = part.content_transfer_encoding().unwrap_or_default();
+            let is_encoded = ["base64", "quoted-printable"]
+                .iter()
+                .any(|known| encoding.eq_ignore_ascii_case(known));
+            if part.is_encoding_problem && is_encoded {
                 self.defects.push(format!(
                     "part {index} is not encoded as it says: it is shown as it came"
                 ));

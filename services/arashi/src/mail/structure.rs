@@ -86,7 +86,7 @@ fn is_content_type(line: &[u8]) -> bool {
         .all(|expected| letters.next().is_some_and(|byte| byte.eq_ignore_ascii_case(expected)))
 }
 
-/// Messages attached in base64 or quoted-printable, which RFC 2046 forbids, are parsed by
+/// Messages attached in base64 or quoted-printable, which [RFC2046 §5.2.1] forbids, are parsed by
 /// recursion as deep as they are nested: their type is made an unknown one, and they stay
 /// attachments.
 fn without_encoded_messages(raw: &[u8]) -> Result<Cow<'_, [u8]>, String> {

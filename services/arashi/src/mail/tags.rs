@@ -7,7 +7,7 @@
 /// The most tags of HTML that is shown as HTML. Newsletters have up to some thousands.
 const TAGS_MAX: usize = 10_000;
 
-/// The elements that a parser opens again [HTML §13.2.4.3], without `a` and `nobr`, of which
+/// The elements that a parser opens again (HTML §13.2.4.3), without `a` and `nobr`, of which
 /// only one can be open.
 const FORMATTING: [&str; 12] =
     ["b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"];
