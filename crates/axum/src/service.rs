@@ -132,6 +132,8 @@ impl Service {
     /// Serves `router` on `address` until the process gets SIGINT or SIGTERM, then finishes
     /// what is under way, for up to ten seconds. Returns what the drain of each stage left.
     ///
+    /// Handlers can extract the address of a client as axum's `ConnectInfo<SocketAddr>`.
+    ///
     /// # Errors
     /// [`ServeError`].
     pub async fn serve(

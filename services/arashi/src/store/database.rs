@@ -62,6 +62,11 @@ impl Database {
         Self { clock: Arc::new(clock), ..self }
     }
 
+    /// Whether it runs in this process, so that its work is done by this process's threads.
+    pub fn is_embedded(&self) -> bool {
+        matches!(*self.target, Target::Sqlite(_))
+    }
+
     pub(super) fn now_seconds(&self) -> i64 {
         (self.clock)()
     }

@@ -1,0 +1,145 @@
+//! `tamarisk mail`: the first start, the next one, users, and the end.
+
+#![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const STUCK: Duration = Duration::from_secs(60);
+
+/// A process that serves mail, and what it has said.
+struct Mail {
+    process: Child,
+    said: String,
+}
+
+impl Mail {
+    /// Serves the mail of a folder.
+    fn start(folder: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+        command.args(["mail", "--listen", "127.0.0.1:0", "--folder"]).arg(folder);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut said = String::new();
+        while !said.contains("Log in at ") {
+            said.push_str(&lines.next().expect("an address").unwrap());
+            said.push('\n');
+        }
+        Self { process, said }
+    }
+
+    /// The word behind these.
+    fn word(&self, before: &str) -> &str {
+        let (_, rest) = self.said.split_once(before).expect("the words before");
+        rest.split_whitespace().next().unwrap()
+    }
+
+    fn send(&self, request: &str) -> String {
+        let address = self.word("Log in at http://").trim_end_matches('/');
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(STUCK)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Whether somebody can log in so.
+    fn logs_in(&self, name: &str, password: &str) -> bool {
+        let between = |text: &str, before: &str, after: &str| {
+            let (_, rest) = text.split_once(before).unwrap();
+            rest.split(after).next().unwrap().to_owned()
+        };
+        let form = self.send("GET /login HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let cookie = between(&form, "set-cookie: ", ";");
+        let csrf = between(&form, "name=\"csrf\" value=\"", "\"");
+        let body = format!("csrf={csrf}&name={name}&password={password}");
+        let length = body.len();
+        let answer = self.send(&format!(
+            "POST /login HTTP/1.1\r\nHost: a\r\nConnection: close\r\nCookie: {cookie}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n{body}"
+        ));
+        answer.starts_with("HTTP/1.1 303")
+    }
+
+    /// Ends it as a service manager does; returns whether it ended well.
+    fn end(mut self) -> bool {
+        let process = Pid::from_child(&self.process);
+        kill_process(process, Signal::TERM).unwrap();
+        self.process.wait().unwrap().success()
+    }
+}
+
+/// Adds a user with this line as standard input.
+fn add_user(folder: &Path, arguments: &[&str], line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+    command.args(["mail", "user"]).args(arguments).arg("--folder").arg(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+    process.wait_with_output().unwrap()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("tamarisk-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
+    let folder = folder("mail");
+    let mail = Mail::start(&folder);
+    let password = mail.word("with the password ").to_owned();
+    assert!(mail.logs_in("owner", &password), "{}", mail.said);
+    assert!(!mail.logs_in("owner", "another password"));
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(mail.end(), "SIGTERM drains");
+
+    let added = add_user(&folder, &["ada", "--gold"], "a long password\n");
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    for (arguments, line, expected) in [
+        (&["ada"][..], "a long password\n", "user name is taken"),
+        (&["bob"], "short\n", "password must be 8 to 1024 bytes"),
+        (&["bob"], "", "password must be 8 to 1024 bytes"),
+        (&["a b"], "a long password\n", "user name must be"),
+    ] {
+        let rejected = add_user(&folder, arguments, line);
+        let said = String::from_utf8_lossy(&rejected.stderr).into_owned();
+        assert!(!rejected.status.success() && said.contains(expected), "{arguments:?}: {said}");
+    }
+
+    let mail = Mail::start(&folder);
+    assert!(!mail.said.contains("password"), "{}", mail.said);
+    assert!(mail.logs_in("owner", &password) && mail.logs_in("ada", "a+long+password"));
+    assert!(mail.end());
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_cannot_be_served_is_said() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+        let output = command.arg("mail").args(arguments).output().unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let folder = folder("no-mail");
+    let place = ["--folder", folder.to_str().unwrap()];
+    let said = run(&["--database", "oracle:mail"]);
+    assert!(said.contains("unknown scheme `oracle`"), "{said}");
+    let said = run(&[&["--p90", "browse=1s"][..], &place].concat());
+    assert!(said.contains("unknown kind of requests `browse`"), "{said}");
+    let said = run(&[&["--page-size", "5"][..], &place].concat());
+    assert!(said.contains("page size must be 10 to 100, not 5"), "{said}");
+    let said = run(&[&["--law", "nonsense"][..], &place].concat());
+    assert!(said.contains("nonsense"), "{said}");
+    let _ = fs::remove_dir_all(&folder);
+}

@@ -1,0 +1,14 @@
+//! Arashi over HTTP, on SQLite.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod browser;
+mod served;
+
+mod foreign;
+mod forged;
+mod injection;
+mod outage;
+mod overload;
+mod tour;

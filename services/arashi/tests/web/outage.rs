@@ -1,0 +1,58 @@
+//! A database that is away: pages say so, and are back when it is.
+
+use std::time::{Duration, Instant};
+
+use tamarisk_arashi::store::{AccountClass, Database};
+
+use crate::served::{PASSWORD, Served};
+use crate::support::Folder;
+
+/// What does not happen within this time does not happen.
+const STUCK: Duration = Duration::from_secs(60);
+
+#[test]
+fn pages_say_that_the_database_is_away_and_recover() {
+    let place = Folder::new();
+    let (folder, away) = (place.path().join("mail"), place.path().join("away"));
+    let file = folder.join("mail.db");
+    let database = Database::at(&format!("sqlite:{}", file.display())).unwrap();
+    // A file where the folder should be: it cannot be opened.
+    std::fs::write(&folder, "").unwrap();
+    let served = Served::with(|options| options.database = database.clone());
+
+    let mut browser = served.browser();
+    let form = browser.get("/login");
+    assert_eq!(form.status, 200, "the page to log in needs no database");
+    let fields = [("csrf", &*form.csrf()), ("name", "ada"), ("password", PASSWORD)];
+    let answer = browser.post("/login", &fields);
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert!(answer.has("Mail is not available") && !answer.has("http-equiv=\"refresh\""));
+    assert!(answer.header("retry-after").is_some());
+
+    browser.cookies.insert("arashi".into(), "0".repeat(64));
+    let answer = browser.get("/folders");
+    assert_eq!((answer.status, answer.page()), (503, "problem"), "{}", answer.body);
+    assert!(answer.has("http-equiv=\"refresh\"") && answer.has("searches and writing need it"));
+    assert!(!answer.has(&*file.to_string_lossy()), "where it lies is nobody's business");
+
+    std::fs::rename(&folder, &away).unwrap();
+    let began = Instant::now();
+    let mut store = loop {
+        match database.connect() {
+            Ok(store) => break store,
+            Err(error) => assert!(began.elapsed() < STUCK, "{error}"),
+        }
+    };
+    let untimed = &tamarisk_arashi::store::Untimed;
+    store.create_account(untimed, "ada", PASSWORD, AccountClass::Bronze).unwrap();
+    loop {
+        let answer = browser.post("/login", &fields);
+        if answer.status == 303 {
+            break;
+        }
+        assert!(answer.status == 503 && began.elapsed() < STUCK, "{}", answer.body);
+    }
+    assert_eq!(browser.get("/folders").status, 200);
+    let failed: u64 = served.arashi.observe().iter().map(|stage| stage.total().failed).sum();
+    assert!(failed >= 2, "an outage counts as failures");
+}

@@ -1,0 +1,168 @@
+//! Too many at once: rejections, shorter pages, classes, and accounts that balance.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tamarisk::Ratio;
+use tamarisk_arashi::store::AccountClass;
+use tamarisk_arashi::{LeastQuality, RequestKind};
+
+use crate::browser::Answer;
+use crate::served::Served;
+
+/// What does not happen within this time does not happen.
+const STUCK: Duration = Duration::from_secs(90);
+
+/// Sends searches from many users at once until one of the answers is as wanted.
+fn crowd(served: &Served, users: usize, wanted: impl Fn(&Answer) -> bool + Sync) -> Answer {
+    let found = std::sync::Mutex::new(None);
+    let done = AtomicBool::new(false);
+    let browser = served.logged_in("ada");
+    let began = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..users {
+            let mut browser = browser.clone();
+            let (found, done, wanted) = (&found, &done, &wanted);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) && began.elapsed() < STUCK {
+                    let answer = browser.get("/search?q=nothing+has+this");
+                    assert!(matches!(answer.status, 200 | 503 | 504), "{}", answer.body);
+                    if wanted(&answer) {
+                        done.store(true, Ordering::Relaxed);
+                        *found.lock().unwrap() = Some(answer);
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap().expect("an answer as wanted")
+}
+
+fn assert_balanced(served: &Served) {
+    let began = Instant::now();
+    loop {
+        let stages = served.arashi.observe();
+        assert!(stages.iter().all(|stage| stage.total().balance()), "{stages:?}");
+        if stages.iter().all(|stage| stage.total().inside() == 0) {
+            assert_eq!(stages.len(), RequestKind::ALL.len());
+            return;
+        }
+        assert!(began.elapsed() < STUCK, "{stages:?}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_would_be_late_is_rejected_with_an_honest_wait() {
+    let served = Served::with(|options| {
+        let tiny = Duration::from_millis(1);
+        options.targets = options.targets.with(RequestKind::Search, tiny);
+        options.least_quality = None;
+    });
+    served.user("ada", AccountClass::Bronze, 3000);
+    let rejected = crowd(&served, 24, |answer| answer.status == 503);
+    assert_eq!(rejected.page(), "rejected", "{}", rejected.body);
+    let wait: u64 = rejected.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..60).contains(&wait), "{wait}");
+    let refresh = format!(r#"<meta http-equiv="refresh" content="{wait}">"#);
+    assert!(rejected.has(&refresh), "{}", rejected.body);
+    assert!(rejected.has(&format!("<strong>{wait} second")), "{}", rejected.body);
+    assert!(rejected.has("The search has more requests than"), "{}", rejected.body);
+    // Others are answered meanwhile, or after: each kind is a stage of its own.
+    assert_eq!(served.logged_in("ada").get("/folders").status, 200);
+    assert_balanced(&served);
+    let search = &served.arashi.observe()[RequestKind::Search as usize];
+    assert!(search.total().rejected > 0 && search.total().completed > 0, "{search:?}");
+}
+
+#[test]
+fn a_rejected_form_is_not_sent_again_automatically() {
+    let served = Served::with(|options| {
+        let tiny = Duration::from_millis(1);
+        options.targets = options.targets.with(RequestKind::CreateFolder, tiny);
+    });
+    served.user("ada", AccountClass::Bronze, 0);
+    let mut browser = served.logged_in("ada");
+    let csrf = browser.csrf();
+    let began = Instant::now();
+    let rejected = std::sync::Mutex::new(None);
+    let number = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for _ in 0..24 {
+            let (mut browser, csrf, rejected) = (browser.clone(), &csrf, &rejected);
+            let number = &number;
+            scope.spawn(move || {
+                while rejected.lock().unwrap().is_none() && began.elapsed() < STUCK {
+                    let name = format!("Folder {}", number.fetch_add(1, Ordering::Relaxed));
+                    let fields = [("csrf", csrf.as_str()), ("name", &name)];
+                    let answer = browser.post("/create-folder", &fields);
+                    if answer.status == 503 {
+                        *rejected.lock().unwrap() = Some(answer);
+                    }
+                }
+            });
+        }
+    });
+    let rejected = rejected.into_inner().unwrap().expect("a rejection");
+    assert_eq!(rejected.page(), "rejected", "{}", rejected.body);
+    assert!(!rejected.has("http-equiv=\"refresh\""), "{}", rejected.body);
+    assert!(rejected.has("go back and send it again"), "{}", rejected.body);
+    assert!(rejected.header("retry-after").is_some());
+    assert_balanced(&served);
+}
+
+#[test]
+fn what_is_left_out_under_overload_is_said() {
+    let served = Served::with(|options| {
+        let target = Duration::from_millis(5);
+        options.targets = options.targets.with(RequestKind::Search, target);
+        let least = Ratio::saturating(0.2);
+        options.least_quality = Some(LeastQuality { gold: Ratio::ONE, bronze: least });
+    });
+    served.user("ada", AccountClass::Bronze, 3000);
+    let shorter = crowd(&served, 24, |answer| answer.has("data-quality"));
+    assert!(shorter.has("Shortened because the service is busy: "), "{}", shorter.body);
+    assert!(shorter.has(" messages a page instead of 20"), "{}", shorter.body);
+    let (_, rest) = shorter.body.split_once("data-quality=\"").unwrap();
+    let quality: f64 = rest.split('"').next().unwrap().parse().unwrap();
+    assert!((0.19..1.0).contains(&quality), "{quality}");
+    assert_balanced(&served);
+}
+
+#[test]
+fn the_class_of_a_request_is_that_of_its_account() {
+    let served = Served::with(|options| options.class_header = Some("x-class".into()));
+    served.user("ada", AccountClass::Gold, 0);
+    served.user("bob", AccountClass::Bronze, 0);
+    // An event ends a moment after its answer.
+    let completes = |kind: RequestKind, expected: (u64, u64)| {
+        let began = Instant::now();
+        loop {
+            let stage = &served.arashi.observe()[kind as usize];
+            let of = |name: &str| {
+                let class = stage.classes.iter().find(|class| class.name == name).unwrap();
+                class.accounts.completed
+            };
+            if (of("gold"), of("bronze")) == expected {
+                return;
+            }
+            assert!(began.elapsed() < STUCK, "{expected:?}: {stage:?}");
+            thread::yield_now();
+        }
+    };
+    let mut ada = served.logged_in("ada");
+    let mut bob = served.logged_in("bob");
+    ada.get("/folders");
+    ada.get("/folders");
+    bob.get("/folders");
+    completes(RequestKind::Folders, (2, 1));
+    // By whom a log-in is meant to be is known from the one before.
+    completes(RequestKind::LogIn, (0, 2));
+    served.logged_in("ada");
+    completes(RequestKind::LogIn, (1, 2));
+    // A proxy in front may know better.
+    bob.headers.push(("X-Class", "gold".into()));
+    bob.get("/folders");
+    completes(RequestKind::Folders, (3, 1));
+}
