@@ -216,7 +216,7 @@ impl Front {
         let last =
             last.and_then(|field| field.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
         let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
-        last.or_else(|| peer.map(|peer| peer.0.ip())).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+        last.or_else(|| peer.map(|peer| peer.0.ip())).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
     }
 
     /// The form to log in, whose cookie and field have the same token.

@@ -157,3 +157,13 @@ pub(super) fn mark() -> Markup {
         }
     }
 }
+
+/// The sign of a message with attachments: a paper clip, which not every font has.
+pub(super) fn clip() -> Markup {
+    html! {
+        svg width="14" height="14" viewBox="0 0 16 16" fill="none" stroke="currentColor"
+            stroke-width="1.6" stroke-linecap="round" aria-hidden="true" {
+            path d="M13 7.5 7.8 12.7a3 3 0 0 1-4.3-4.3l5.6-5.6a2 2 0 0 1 2.9 2.9l-5.5 5.4a1 1 0 0 1-1.4-1.4l4.7-4.7" {}
+        }
+    }
+}

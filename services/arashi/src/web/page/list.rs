@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{Frame, Looked, csrf_field, targets};
+use super::layout::{Frame, Looked, clip, csrf_field, targets};
 use super::text::{author, counted, long_date, short_date, size};
 use crate::store::{Folder, FolderId, FolderKind, Listing, Session, SortBy, Summary};
 use crate::web::notice::Notice;
@@ -132,7 +132,9 @@ impl MessageTable<'_> {
                         (subject)
                         @if message.is_unread { span.hidden { " (unread)" } }
                         @if message.has_attachments {
-                            span.clip title="Has attachments" { " 📎" }
+                            span.clip title="Has attachments" {
+                                (clip()) span.hidden { " (has attachments)" }
+                            }
                         }
                     }
                     @if message.snippet.is_some() || found_in.is_some() {
