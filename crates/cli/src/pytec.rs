@@ -108,7 +108,7 @@ impl Pytec {
         options.time_max = self.time;
         options.memory_bytes_max = self.memory;
         options.python.clone_from(&self.python);
-        options.shows_errors = self.show_errors.unwrap_or(self.listen.ip().is_loopback());
+        options.shows_errors = self.show_errors.unwrap_or_else(|| self.listen.ip().is_loopback());
         if let Some(processes) = self.processes {
             options.processes = processes.get();
         }
