@@ -8,10 +8,18 @@ use http::Method;
 #[derive(Debug)]
 pub(crate) struct Form {
     /// What it is for, as its mark says.
-    pub(crate) go: String,
+    go: String,
     pub(crate) method: Method,
     action: String,
     controls: Vec<Control>,
+    buttons: Vec<MarkedButton>,
+}
+
+/// A button that sends its form elsewhere.
+#[derive(Debug)]
+struct MarkedButton {
+    go: String,
+    action: String,
 }
 
 /// What a form is filled in with.
@@ -64,13 +72,28 @@ impl Form {
     pub(crate) fn new(go: String, method: &str, action: String) -> Self {
         let is_post = method.eq_ignore_ascii_case("post");
         let method = if is_post { Method::POST } else { Method::GET };
-        Self { go, method, action, controls: Vec::new() }
+        Self { go, method, action, controls: Vec::new(), buttons: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, control: Control) {
         if self.controls.len() < CONTROLS_MAX {
             self.controls.push(control);
         }
+    }
+
+    /// Adds a button with a mark of its own, which sends the form to `action`.
+    pub(crate) fn add_button(&mut self, go: String, action: String) {
+        if self.buttons.len() < CONTROLS_MAX {
+            self.buttons.push(MarkedButton { go, action });
+        }
+    }
+
+    /// Where it leads, if it is for this, or has a button for it.
+    pub(crate) fn action_for(&self, go: &str) -> Option<&str> {
+        if self.go == go {
+            return Some(&self.action);
+        }
+        self.buttons.iter().find(|button| button.go == go).map(|button| &*button.action)
     }
 
     /// Adds a value to the last list of them.
@@ -96,8 +119,8 @@ impl Form {
         self.controls.iter().any(|control| control.name == "message")
     }
 
-    /// The form as a browser sends it.
-    pub(crate) fn fill_in(&self, filling: Filling<'_>) -> Sent {
+    /// The form as a browser sends it to `action`.
+    pub(crate) fn fill_in(&self, action: &str, filling: Filling<'_>) -> Sent {
         let mut fields = Serializer::new(String::new());
         for control in self.controls.iter().filter(|control| !control.name.is_empty()) {
             let value = match &control.kind {
@@ -119,10 +142,10 @@ impl Form {
         }
         let fields = fields.finish();
         if self.method == Method::POST {
-            return Sent { path: self.action.clone(), body: fields.into() };
+            return Sent { path: action.to_owned(), body: fields.into() };
         }
         // What the action asks for already gives way to the form [HTML, form submission].
-        let path = self.action.split('?').next().unwrap_or_default();
+        let path = action.split('?').next().unwrap_or_default();
         Sent { path: format!("{path}?{fields}"), body: Bytes::new() }
     }
 }

@@ -50,9 +50,9 @@ impl Page {
         self.links.iter().filter(move |link| link.go == go)
     }
 
-    /// The first form for this.
-    pub(crate) fn form(&self, go: &str) -> Option<&Form> {
-        self.forms.iter().find(|form| form.go == go)
+    /// The first form that is for this or has a button for it, and where it is sent to then.
+    pub(crate) fn form(&self, go: &str) -> Option<(&Form, &str)> {
+        self.forms.iter().find_map(|form| Some((form, form.action_for(go)?)))
     }
 }
 
@@ -193,12 +193,23 @@ impl Reader {
                 }
             }
             Element::Input | Element::Select | Element::Choice => self.on_control(tag),
-            Element::Button | Element::Other => {}
+            Element::Button if tag.go.is_empty() => {}
+            Element::Button => {
+                if let Some(form) = self.form() {
+                    form.add_button(tag.go, tag.target);
+                }
+            }
+            Element::Other => {}
         }
     }
 
+    /// The form that is open.
+    fn form(&mut self) -> Option<&mut Form> {
+        self.page.forms.last_mut().filter(|_| self.is_in_form)
+    }
+
     fn on_control(&mut self, tag: Tag) {
-        let Some(form) = self.page.forms.last_mut().filter(|_| self.is_in_form) else { return };
+        let Some(form) = self.form() else { return };
         match tag.element {
             Element::Choice => form.add_choice(tag.value, tag.is_chosen),
             Element::Select => form.add(Control::select(tag.name)),

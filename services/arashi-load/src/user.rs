@@ -94,8 +94,12 @@ impl Asks {
         Self::page(Step::LoginPage, PathAndQuery::from_static("/login"))
     }
 
-    fn form(step: Step, form: &Form, filling: Filling<'_>) -> Result<Self, Reason> {
-        let sent = form.fill_in(filling);
+    fn form(
+        step: Step,
+        (form, action): (&Form, &str),
+        filling: Filling<'_>,
+    ) -> Result<Self, Reason> {
+        let sent = form.fill_in(action, filling);
         Ok(Self { step, method: form.method.clone(), path: path(&sent.path)?, body: sent.body })
     }
 }
@@ -119,7 +123,7 @@ impl User {
     /// What follows the answer to what was asked for last.
     fn after(&mut self, answer: &Response<Vec<u8>>) -> Result<Asks, Reason> {
         let action = match self.asks.step {
-            Step::LoginPage => return self.log_in(&page(answer, "login")?),
+            Step::LoginPage => return self.log_in(&page(answer, "log-in")?),
             Step::LogOut => {
                 redirect(answer)?;
                 self.forget();
@@ -200,7 +204,7 @@ impl User {
                 self.send(action, page.form("delete").ok_or(reason::NO_DELETE)?, page)
             }
             Action::Refile => {
-                let form = page.form("refile").filter(|form| form.has_choice());
+                let form = page.form("refile").filter(|(form, _)| form.has_choice());
                 self.send(action, form.ok_or(reason::NO_REFILE)?, page)
             }
             Action::Search => {
@@ -231,7 +235,12 @@ impl User {
     }
 
     /// Sends a form that is about a message: the one shown, or one that is ticked.
-    fn send(&mut self, action: Action, form: &Form, page: &Page) -> Result<Asks, Reason> {
+    fn send(
+        &mut self,
+        action: Action,
+        (form, leads_to): (&Form, &str),
+        page: &Page,
+    ) -> Result<Asks, Reason> {
         let message = if form.has_message() {
             None
         } else {
@@ -242,7 +251,8 @@ impl User {
             Some(page.messages[self.random.random_range(0..count)].as_str())
         };
         let choice = (action == Action::Refile).then(|| self.random.random());
-        Asks::form(Step::Do(action), form, Filling { message, choice, ..Filling::default() })
+        let filling = Filling { message, choice, ..Filling::default() };
+        Asks::form(Step::Do(action), (form, leads_to), filling)
     }
 
     /// To the page on which the user has deleted or refiled something.
@@ -336,7 +346,7 @@ fn redirect(answer: &Response<Vec<u8>>) -> Result<PathAndQuery, Reason> {
 
 /// Why a login led nowhere.
 fn why_not_in(answer: &Response<Vec<u8>>) -> Reason {
-    match page(answer, "login") {
+    match page(answer, "log-in") {
         Ok(_) => reason::WRONG_PASSWORD,
         Err(reason::ANOTHER_PAGE) => reason::NO_REDIRECT,
         Err(why) => why,

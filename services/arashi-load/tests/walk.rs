@@ -151,8 +151,8 @@ fn a_page_without_its_marks_is_no_use() {
     check("<h1>It works!</h1>", not_arashi);
     check("\u{0}\u{fffd}<body data-page", not_arashi);
     check("<body data-page=list>", "another page came than was asked for");
-    check("<body data-page=login><form>", "no form `log-in` in the login page");
-    let away = "<body data-page=login><form data-go=log-in action='http://elsewhere/'>";
+    check("<body data-page=log-in><form>", "no form `log-in` in the login page");
+    let away = "<body data-page=log-in><form data-go=log-in action='http://elsewhere/'>";
     check(away, "a link or form leads to no valid path");
 }
 

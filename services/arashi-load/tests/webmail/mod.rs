@@ -85,7 +85,7 @@ impl Webmail {
              <input type=hidden name=csrf value=first><input name=name>\
              <input type=password name=password><button>Log in</button></form>";
         let page = |status| {
-            let html = format!("<!doctype html><body data-page=login>{form}");
+            let html = format!("<!doctype html><body data-page=log-in>{form}");
             let answer = Response::builder().status(status).header("set-cookie", "login=first");
             answer.body(html.into_bytes()).unwrap()
         };
@@ -118,26 +118,31 @@ fn list(count: u32) -> String {
         )
     };
     let rows: String = (1..=count).map(row).collect();
-    // The boxes belong to both forms.
-    format!("<ul>{rows}</ul>{}", forms(""))
+    // One form with two buttons, as the boxes belong to both.
+    format!(
+        "<form data-go=delete method=post action=/delete>{CSRF}<ul>{rows}</ul>\
+         <button>Delete</button><select name=to><option value=3>Archive</select>\
+         <button data-go=refile formaction=/refile>Move</button></form>{SEARCH_AND_LOG_OUT}"
+    )
 }
 
 fn message(id: &str) -> String {
     let hidden = format!("<input type=hidden name=message value={id}>");
-    format!("<a data-go=folder href='/list?folder=1'>Inbox</a><pre>Text.</pre>{}", forms(&hidden))
-}
-
-fn forms(message: &str) -> String {
-    let csrf = "<input type=hidden name=csrf value='CSRF'>";
     format!(
-        "<form data-go=delete method=POST action=/delete>{csrf}{message}<button>Delete</button>\
-         </form><form data-go=refile method=post action='/refile'>{csrf}{message}\
+        "<a data-go=folder href='/list?folder=1'>Inbox</a><pre>Text.</pre>\
+         <form data-go=delete method=POST action=/delete>{CSRF}{hidden}<button>Delete</button>\
+         </form><form data-go=refile method=post action='/refile'>{CSRF}{hidden}\
          <select name=to><option value=3 selected>Archive</select><button>Move</button></form>\
-         <form data-go=search action=/search><input type=search name=q><select name=folder>\
-         <option value='' selected>All<option value=1>Inbox</select></form>\
-         <form data-go=log-out method=post action=/logout>{csrf}<button>Log out</button></form>"
+         {SEARCH_AND_LOG_OUT}"
     )
 }
+
+const CSRF: &str = "<input type=hidden name=csrf value='CSRF'>";
+
+const SEARCH_AND_LOG_OUT: &str = "<form data-go=search action=/search><input type=search name=q>\
+     <select name=folder><option value='' selected>All<option value=1>Inbox</select></form>\
+     <form data-go=log-out method=post action=/logout><input type=hidden name=csrf value='CSRF'>\
+     <button>Log out</button></form>";
 
 fn page(kind: &str, html: &str, csrf: &str) -> Response<Vec<u8>> {
     let escaped = csrf.replace('&', "&amp;").replace('"', "&quot;");
