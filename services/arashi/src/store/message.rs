@@ -2,6 +2,9 @@
 
 use super::FolderId;
 
+/// The longest message that is kept, in bytes: a packet of MariaDB is 16 MiB by default.
+pub const MESSAGE_BYTES_MAX: usize = 15 << 20;
+
 /// A message, as the database numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub i64);
@@ -66,4 +69,28 @@ pub struct StoredMessage {
     pub summary: Summary,
     /// The message as it came, byte by byte.
     pub raw: Vec<u8>,
+}
+
+/// A message that is to be kept. Texts are decoded; what is too long to be kept is cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewMessage {
+    /// The message as it came, byte by byte.
+    pub raw: Vec<u8>,
+    /// Whom it is from.
+    pub from: String,
+    /// Whom it is to, in all headers of recipients.
+    pub recipients: String,
+    /// Its subject; may be empty.
+    pub subject: String,
+    /// When it was sent, in seconds since 1970; when it came, where its header has no date.
+    pub date_seconds: i64,
+    /// Its other headers, for search: author, recipients and subject are found without being
+    /// repeated here.
+    pub headers: String,
+    /// How its text begins.
+    pub snippet: String,
+    /// Whether it has attachments.
+    pub has_attachments: bool,
+    /// Whether its user has read it already, elsewhere.
+    pub is_read: bool,
 }

@@ -1,0 +1,196 @@
+//! Calls about accounts and sessions.
+
+use super::connection::{Fault, Row, Value};
+use super::store::{Statements, Store};
+use super::{
+    Account, AccountClass, FolderKind, Invalid, Session, SessionKey, StoreError, UserId, Work,
+    password,
+};
+
+/// A session ends this long after it began,
+const LONGEST_SECONDS: i64 = 7 * 24 * 3600;
+/// or this long after it was last used.
+const IDLE_SECONDS: i64 = 12 * 3600;
+/// Its use is noted no more often than this, so that most pages write nothing.
+const NOTE_SECONDS: i64 = 60;
+/// How many sessions a user may have; the one that was not used for longest gives way.
+const SESSIONS_PER_USER: i64 = 16;
+const LONGEST_NAME: usize = 64;
+
+impl Store {
+    /// Makes an account with the folders Inbox, Sent and Trash.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if the name or the password cannot be used, or the name is taken.
+    pub fn create_account(
+        &mut self,
+        work: &dyn Work,
+        name: &str,
+        password: &str,
+        class: AccountClass,
+    ) -> Result<Account, StoreError> {
+        if !is_name(name) {
+            return Err(Invalid::AccountName.into());
+        }
+        let hash = password::hash(password)?;
+        let now = self.now_seconds();
+        self.change(work, None, |statements| {
+            let sql = "INSERT INTO users (name, class, password_hash, created_seconds) \
+                       VALUES (?, ?, ?, ?)";
+            let values = [
+                Value::Text(name),
+                Value::Integer(class.number()),
+                Value::Text(&hash),
+                Value::Integer(now),
+            ];
+            let user = statements.insert(sql, &values).map_err(|fault| match fault {
+                Fault::Duplicate => Invalid::AccountNameTaken.into(),
+                other => other,
+            })?;
+            for (kind, name) in [
+                (FolderKind::Inbox, "Inbox"),
+                (FolderKind::Sent, "Sent"),
+                (FolderKind::Trash, "Trash"),
+            ] {
+                super::folders::insert(statements, UserId(user), kind, name)?;
+            }
+            Ok(Account { id: UserId(user), name: name.to_owned(), class })
+        })
+    }
+
+    /// The account of this name.
+    ///
+    /// # Errors
+    /// If the database cannot answer.
+    pub fn account(&mut self, work: &dyn Work, name: &str) -> Result<Option<Account>, StoreError> {
+        if !is_name(name) {
+            return Ok(None);
+        }
+        let found = self.read(work, |statements| find(statements, name))?;
+        Ok(found.map(|(account, _)| account))
+    }
+
+    /// Begins a session, if the password is right. It takes as long for names that nobody has.
+    ///
+    /// # Errors
+    /// If the database cannot answer.
+    pub fn log_in(
+        &mut self,
+        work: &dyn Work,
+        name: &str,
+        password: &str,
+    ) -> Result<Option<(Account, SessionKey)>, StoreError> {
+        let name = if is_name(name) { name } else { "" };
+        let found = self.read(work, |statements| find(statements, name))?;
+        let is_right = password::verify(password, found.as_ref().map(|(_, hash)| hash.as_str()))?;
+        let Some((account, _)) = found.filter(|_| is_right) else { return Ok(None) };
+        let key = SessionKey::draw()?;
+        let now = self.now_seconds();
+        self.change(work, Some(account.id), |statements| {
+            make_room(statements, account.id, now)?;
+            let sql = "INSERT INTO sessions (key_hash, user_id, created_seconds, used_seconds) \
+                       VALUES (?, ?, ?, ?)";
+            let user = Value::Integer(account.id.0);
+            let values = [Value::Text(&key.hash()), user, Value::Integer(now), Value::Integer(now)];
+            statements.insert(sql, &values).map(drop)
+        })?;
+        Ok(Some((account, key)))
+    }
+
+    /// Who is logged in by this key; none if the session has expired or been ended.
+    ///
+    /// # Errors
+    /// If the database cannot answer.
+    pub fn session(
+        &mut self,
+        work: &dyn Work,
+        key: &SessionKey,
+    ) -> Result<Option<Session>, StoreError> {
+        let now = self.now_seconds();
+        let hash = key.hash();
+        let found = self.read(work, |statements| {
+            let sql = "SELECT u.id, u.name, u.class, s.created_seconds, s.used_seconds \
+                       FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.key_hash = ?";
+            let Some(mut row) = statements.row(sql, &[Value::Text(&hash)])? else {
+                return Ok(None);
+            };
+            Ok(Some((account(&mut row)?, row.integer()?, row.integer()?)))
+        })?;
+        let Some((account, created, used)) = found else { return Ok(None) };
+        let expires_seconds = created + LONGEST_SECONDS;
+        if now >= expires_seconds || now >= used + IDLE_SECONDS {
+            return Ok(None);
+        }
+        if now >= used + NOTE_SECONDS {
+            self.change(work, None, |statements| {
+                let sql = "UPDATE sessions SET used_seconds = ? WHERE key_hash = ?";
+                statements.execute(sql, &[Value::Integer(now), Value::Text(&hash)])
+            })?;
+        }
+        Ok(Some(Session { account, csrf: key.csrf(), expires_seconds }))
+    }
+
+    /// Ends a session, if there is one.
+    ///
+    /// # Errors
+    /// If the database cannot answer.
+    pub fn log_out(&mut self, work: &dyn Work, key: &SessionKey) -> Result<(), StoreError> {
+        let hash = key.hash();
+        self.change(work, None, |statements| {
+            let sql = "DELETE FROM sessions WHERE key_hash = ?";
+            statements.execute(sql, &[Value::Text(&hash)]).map(drop)
+        })
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
+/// The account of this name, and its password's hash.
+fn find(statements: &mut Statements<'_>, name: &str) -> Result<Option<(Account, String)>, Fault> {
+    let sql = "SELECT id, name, class, password_hash FROM users WHERE name = ?";
+    let Some(mut row) = statements.row(sql, &[Value::Text(name)])? else { return Ok(None) };
+    Ok(Some((account(&mut row)?, row.text()?)))
+}
+
+/// Deletes the user's sessions that have expired, and the oldest of as many as one may have.
+fn make_room(statements: &mut Statements<'_>, user: UserId, now: i64) -> Result<(), Fault> {
+    let sql = "DELETE FROM sessions \
+               WHERE user_id = ? AND (created_seconds <= ? OR used_seconds <= ?)";
+    let bounds = [now - LONGEST_SECONDS, now - IDLE_SECONDS].map(Value::Integer);
+    statements.execute(sql, &[Value::Integer(user.0), bounds[0], bounds[1]])?;
+    let sql = "SELECT id FROM sessions WHERE user_id = ? \
+               ORDER BY used_seconds DESC, id DESC LIMIT 100 OFFSET ?";
+    let values = [user.0, SESSIONS_PER_USER - 1].map(Value::Integer);
+    for mut row in statements.query(sql, &values)? {
+        let sql = "DELETE FROM sessions WHERE user_id = ? AND id = ?";
+        statements.execute(sql, &[Value::Integer(user.0), Value::Integer(row.integer()?)])?;
+    }
+    Ok(())
+}
+
+fn account(row: &mut Row) -> Result<Account, Fault> {
+    let id = UserId(row.integer()?);
+    let name = row.text()?;
+    let class = AccountClass::numbered(row.integer()?)?;
+    Ok(Account { id, name, class })
+}
+
+impl AccountClass {
+    fn number(self) -> i64 {
+        match self {
+            Self::Gold => 0,
+            Self::Bronze => 1,
+        }
+    }
+
+    fn numbered(number: i64) -> Result<Self, Fault> {
+        match number {
+            0 => Ok(Self::Gold),
+            1 => Ok(Self::Bronze),
+            other => Err(Fault::Failed(format!("unknown class {other} of an account"))),
+        }
+    }
+}

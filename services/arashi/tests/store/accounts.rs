@@ -1,0 +1,133 @@
+//! Accounts and sessions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tamarisk_arashi::store::{AccountClass, Database, Invalid, SessionKey, StoreError, Untimed};
+
+use crate::support::TestDatabase;
+use crate::{PASSWORD, user};
+
+crate::on_each_database! {
+    an_account_is_found_by_its_name,
+    names_and_passwords_are_checked,
+    only_the_right_password_logs_in,
+    a_session_stands_for_its_account_until_log_out,
+    a_session_ends_after_seven_days_or_twelve_idle_hours,
+    the_session_that_was_not_used_for_longest_gives_way,
+}
+
+fn an_account_is_found_by_its_name(test: &TestDatabase) {
+    let mut store = test.connect();
+    let gold = store.create_account(&Untimed, "ann", PASSWORD, AccountClass::Gold).unwrap();
+    let bronze = store.create_account(&Untimed, "Ann", PASSWORD, AccountClass::Bronze).unwrap();
+    assert_ne!(gold.id, bronze.id);
+    assert_eq!(store.account(&Untimed, "ann").unwrap(), Some(gold));
+    assert_eq!(store.account(&Untimed, "Ann").unwrap(), Some(bronze));
+    for unknown in ["ANN", "ann ", "", "' OR '1'='1", "a%", "_nn", "ann\0"] {
+        assert_eq!(store.account(&Untimed, unknown).unwrap(), None, "{unknown}");
+    }
+}
+
+fn names_and_passwords_are_checked(test: &TestDatabase) {
+    let mut store = test.connect();
+    let mut check = |name: &str, password: &str, expected| {
+        let made = store.create_account(&Untimed, name, password, AccountClass::Gold);
+        match made {
+            Err(StoreError::Invalid(invalid)) => assert_eq!(Some(invalid), expected, "{name}"),
+            other => assert_eq!(other.is_ok(), expected.is_none(), "{name}: {other:?}"),
+        }
+    };
+    check("a.b-c_9", PASSWORD, None);
+    check("a.b-c_9", PASSWORD, Some(Invalid::AccountNameTaken));
+    check(&"n".repeat(64), PASSWORD, None);
+    check(&"n".repeat(65), PASSWORD, Some(Invalid::AccountName));
+    for name in ["", "a b", "a@b", "é", "x'; DROP TABLE users; --", "a\0", "%"] {
+        check(name, PASSWORD, Some(Invalid::AccountName));
+    }
+    check("short", "1234567", Some(Invalid::Password));
+    check("long", &"p".repeat(1025), Some(Invalid::Password));
+}
+
+fn only_the_right_password_logs_in(test: &TestDatabase) {
+    let mut store = test.connect();
+    let id = user(&mut store, "ann");
+    let mut log_in = |name, password| {
+        let begun = store.log_in(&Untimed, name, password).unwrap();
+        begun.map(|(account, _)| account.id)
+    };
+    assert_eq!(log_in("ann", PASSWORD), Some(id));
+    for (name, password) in [
+        ("ann", "correct horsf"),
+        ("ann", ""),
+        ("ann", "' OR 1=1 --"),
+        ("Ann", PASSWORD),
+        ("nobody", PASSWORD),
+        ("' OR 1=1 --", PASSWORD),
+        ("ann\0", PASSWORD),
+    ] {
+        assert_eq!(log_in(name, password), None, "{name} {password}");
+    }
+}
+
+fn a_session_stands_for_its_account_until_log_out(test: &TestDatabase) {
+    let mut store = test.connect();
+    user(&mut store, "ann");
+    let (account, key) = store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap();
+    let (_, other) = store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap();
+    let session = store.session(&Untimed, &key).unwrap().unwrap();
+    assert_eq!(session.account, account);
+    assert_ne!(session.csrf, store.session(&Untimed, &other).unwrap().unwrap().csrf);
+    let unknown: SessionKey = "0".repeat(64).parse().unwrap();
+    assert_eq!(store.session(&Untimed, &unknown).unwrap(), None);
+    store.log_out(&Untimed, &key).unwrap();
+    store.log_out(&Untimed, &key).unwrap();
+    assert_eq!(store.session(&Untimed, &key).unwrap(), None);
+    assert!(store.session(&Untimed, &other).unwrap().is_some());
+}
+
+/// The database by a clock that starts at 1,000,000 s and is set by the test.
+fn with_clock(test: &TestDatabase) -> (Database, Arc<AtomicI64>) {
+    let time = Arc::new(AtomicI64::new(1_000_000));
+    let clock = Arc::clone(&time);
+    (test.database.clone().with_clock(move || clock.load(Ordering::Relaxed)), time)
+}
+
+fn a_session_ends_after_seven_days_or_twelve_idle_hours(test: &TestDatabase) {
+    let (database, time) = with_clock(test);
+    let mut store = database.connect().unwrap();
+    user(&mut store, "ann");
+    let (_, idle) = store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap();
+    let (_, used) = store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap();
+    let mut is_alive = |key, seconds: i64| {
+        time.store(1_000_000 + seconds, Ordering::Relaxed);
+        store.session(&Untimed, key).unwrap().is_some()
+    };
+    let hour = 3600;
+    assert!(is_alive(&used, 11 * hour));
+    assert!(is_alive(&idle, 12 * hour - 1 - 12 * hour + 30));
+    assert!(!is_alive(&idle, 12 * hour));
+    for hours in (22..168).step_by(11) {
+        assert!(is_alive(&used, hours * hour), "{hours} h");
+    }
+    assert!(is_alive(&used, 168 * hour - 1));
+    assert!(!is_alive(&used, 168 * hour));
+}
+
+fn the_session_that_was_not_used_for_longest_gives_way(test: &TestDatabase) {
+    let (database, time) = with_clock(test);
+    let mut store = database.connect().unwrap();
+    user(&mut store, "ann");
+    let mut keys = Vec::new();
+    for _ in 0..16 {
+        time.fetch_add(1, Ordering::Relaxed);
+        keys.push(store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap().1);
+    }
+    time.fetch_add(100, Ordering::Relaxed);
+    assert!(store.session(&Untimed, &keys[0]).unwrap().is_some());
+    store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap();
+    let are_alive: Vec<bool> =
+        keys.iter().map(|key| store.session(&Untimed, key).unwrap().is_some()).collect();
+    assert_eq!(are_alive.iter().filter(|&&is_alive| !is_alive).count(), 1);
+    assert!(!are_alive[1]);
+}
