@@ -2,7 +2,7 @@
 //! users of a department did, and find their way by the marks of the pages.
 //!
 //! [`WebmailUsers`] is a [`Population`](tamarisk_load::Population) of them, for a plan of
-//! `tamarisk-load`; [`Accounts`] says as whom they log in.
+//! `tamarisk-load`; [`Accounts`] says as whom they log in, and [`prepare()`] makes those accounts and their mail.
 //!
 //! What it does not do: it keeps no time and has no socket. The load generator sends what a user
 //! asks for, and waits between requests.
@@ -15,9 +15,11 @@ mod cookies;
 mod form;
 mod markov;
 mod page;
+mod prepare;
 mod reason;
 mod user;
 mod users;
 
 pub use accounts::{Account, Accounts, InvalidAccounts};
+pub use prepare::{PrepareError, Prepared, prepare};
 pub use users::{REQUEST_TYPES, UnknownRequestType, WebmailUsers};

@@ -1,11 +1,13 @@
 //! `tamarisk load arashi`: emulated users of webmail.
 
+mod prepare;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use tamarisk_arashi_load::{Accounts, REQUEST_TYPES, WebmailUsers};
 use tamarisk_control::parse_duration;
 use tamarisk_load::{ClosedLoop, Plan, Spread, WeightedUrl, Workload};
@@ -17,6 +19,8 @@ use crate::ending::Ending;
 
 const EXAMPLES: &str = "\
 Examples:
+  Accounts and mailboxes, and a server that serves them:
+    tamarisk load arashi prepare --database sqlite:mail/mail.db --accounts 128 --password loadtest
   16 users for a minute, with a target for all requests and another one for searches:
     tamarisk load arashi http://127.0.0.1:8080/ --users 16 --for 60s --account-count 128 --password loadtest --target 1s --target search=4s
   A flash crowd, the accounts and their classes from a file of lines `name,password,class`:
@@ -28,11 +32,18 @@ Examples:
 /// department's mail server [Welsh02 fig. 46]. They follow the marks of the pages that come, on one
 /// connection each. A page without a mark that should be there counts as failed, with the reason.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub(super) struct Arashi {
+    #[command(subcommand)]
+    before: Option<Before>,
+
     /// URL of the webmail
-    #[arg(value_name = "URL")]
-    url: WeightedUrl,
+    #[arg(required = true, value_name = "URL")]
+    url: Option<WeightedUrl>,
     /// Number of users
     #[arg(long, value_name = "N", default_value_t = 1)]
     users: u32,
@@ -66,6 +77,12 @@ pub(super) struct Arashi {
     generator: Generator,
 }
 
+/// What is done before a run
+#[derive(Debug, Subcommand)]
+enum Before {
+    Prepare(prepare::Prepare),
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Accounts")]
 struct AccountOptions {
@@ -95,7 +112,10 @@ struct Target {
 
 impl Arashi {
     pub(super) fn run(self) -> anyhow::Result<Ending> {
-        execute(self.plan()?, &self.results)
+        match &self.before {
+            Some(Before::Prepare(prepare)) => prepare.run(),
+            None => execute(self.plan()?, &self.results),
+        }
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {
@@ -108,7 +128,7 @@ impl Arashi {
             resend: None,
         });
         let mut users = WebmailUsers::new(self.accounts.accounts()?, self.generator.seed);
-        let mut plan = Plan::builder(workload, vec![self.url.clone()])
+        let mut plan = Plan::builder(workload, self.url.iter().cloned().collect())
             .timeout(self.timeout)
             .interval(self.results.interval)
             .drain(self.results.drain)
