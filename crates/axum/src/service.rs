@@ -1,6 +1,7 @@
 //! A router and its stages, served until the process is told to stop.
 
 use std::io;
+use std::net::SocketAddr;
 #[cfg(feature = "status")]
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -131,6 +132,8 @@ impl Service {
     /// Serves `router` on `address` until the process gets SIGINT or SIGTERM, then finishes
     /// what is under way, for up to ten seconds. Returns what the drain of each stage left.
     ///
+    /// Handlers can extract the address of a client as axum's `ConnectInfo<SocketAddr>`.
+    ///
     /// # Errors
     /// [`ServeError`].
     pub async fn serve(
@@ -162,6 +165,7 @@ impl Service {
             stop.await;
             drop(stopped);
         };
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let serving = axum::serve(listener, router).with_graceful_shutdown(stop);
         let too_late = async {
             // It ends when the sender is dropped.

@@ -8,6 +8,7 @@ mod demo;
 mod ending;
 mod interrupt;
 mod load;
+mod mail;
 mod man;
 mod messages;
 mod model;
@@ -45,6 +46,7 @@ struct Tamarisk {
 enum Command {
     Protect(Box<protect::Protect>),
     Serve(serve::Serve),
+    Mail(Box<mail::Mail>),
     Demo(demo::Demo),
     Load(Box<load::Load>),
     Sim(sim::Sim),
@@ -84,6 +86,7 @@ impl Command {
         match self {
             Self::Protect(protect) => protect.run(),
             Self::Serve(serve) => serve.run(),
+            Self::Mail(mail) => mail.run(),
             Self::Demo(demo) => demo.run(),
             Self::Load(load) => load.run(),
             Self::Sim(sim) => sim.run(),

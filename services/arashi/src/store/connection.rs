@@ -181,6 +181,8 @@ pub(super) enum Fault {
     Lost(String),
     /// The database could not serve it next to others; the same again may succeed.
     Busy(String),
+    /// The server ended the statement, because it took too long.
+    Slow(String),
     /// There is a row with this key.
     Duplicate,
     /// The database reports an error.
@@ -193,7 +195,9 @@ impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Terminated => Self::Terminated,
-            Fault::Lost(cause) | Fault::Busy(cause) => Self::Unavailable(cause),
+            Fault::Lost(cause) | Fault::Busy(cause) | Fault::Slow(cause) => {
+                Self::Unavailable(cause)
+            }
             Fault::Duplicate => Self::Failed("a row with this key exists".into()),
             Fault::Failed(cause) => Self::Failed(cause),
             Fault::Answer(answer) => answer,

@@ -62,6 +62,11 @@ impl Database {
         Self { clock: Arc::new(clock), ..self }
     }
 
+    /// Whether it runs in this process, so that its work is done by this process's threads.
+    pub fn is_embedded(&self) -> bool {
+        matches!(*self.target, Target::Sqlite(_))
+    }
+
     pub(super) fn now_seconds(&self) -> i64 {
         (self.clock)()
     }
@@ -87,7 +92,7 @@ impl Database {
                 self.health.return_turn();
                 return fault;
             }
-            Fault::Lost(cause) | Fault::Busy(cause) | Fault::Failed(cause) => {
+            Fault::Lost(cause) | Fault::Busy(cause) | Fault::Slow(cause) | Fault::Failed(cause) => {
                 format!("{}: {cause}", self.target)
             }
         };

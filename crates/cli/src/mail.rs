@@ -1,0 +1,91 @@
+//! `tamarisk mail`: webmail, with its data in a folder or in a database.
+
+mod first_start;
+mod serve;
+mod user;
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use tamarisk_arashi::store::Database;
+
+use self::serve::MailServe;
+use self::user::MailUser;
+use crate::arguments::misunderstood;
+use crate::ending::Ending;
+
+const EXAMPLES: &str = "\
+Examples:
+  Try it: the first start makes the folder `mail` with a user and sample mail, and prints the password:
+    tamarisk mail
+  Another address and folder, and a status page:
+    tamarisk mail --listen 127.0.0.1:8025 --folder /srv/mail --status 127.0.0.1:9090
+  Mail in PostgreSQL or MariaDB; the tables are made by whoever connects first:
+    tamarisk mail user ada --gold --database postgres://mail:secret@127.0.0.1:5432/mail
+    tamarisk mail --database postgres://mail:secret@127.0.0.1:5432/mail
+  A target for all kinds of requests, and another for searches:
+    tamarisk mail --p90 200ms --p90 search=1s
+  Behind a proxy that ends TLS:
+    tamarisk mail --behind-tls
+
+Kinds of requests: log-in, log-out, folders, list, message, delete, refile, search, create-folder,
+delete-folder, compose. Each is a stage: while searches are rejected, messages can be read.
+
+SIGTERM and Ctrl-C drain: open requests are completed for up to ten seconds.";
+
+/// Serve webmail
+///
+/// Without arguments, mail is kept in the folder `mail` and served at http://127.0.0.1:8080/.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Mail {
+    #[command(subcommand)]
+    command: Option<MailCommand>,
+    #[command(flatten)]
+    serve: MailServe,
+}
+
+#[derive(Debug, Subcommand)]
+enum MailCommand {
+    User(MailUser),
+}
+
+/// Where mail is kept.
+#[derive(Debug, Args)]
+struct MailPlace {
+    /// Database: sqlite:FILE, postgres://USER:PASSWORD@HOST:PORT/NAME or mariadb://USER:PASSWORD@HOST:PORT/NAME
+    #[arg(long, value_name = "URL", conflicts_with = "folder")]
+    database: Option<String>,
+    /// Folder for a SQLite database
+    #[arg(long, value_name = "DIR", default_value = "mail")]
+    folder: PathBuf,
+}
+
+impl Mail {
+    pub(crate) fn run(self) -> anyhow::Result<Ending> {
+        match self.command {
+            None => self.serve.run(),
+            Some(MailCommand::User(user)) => user.run(),
+        }
+    }
+}
+
+impl MailPlace {
+    /// The database; its folder is made if it is not there.
+    fn database(&self) -> anyhow::Result<Database> {
+        if let Some(url) = &self.database {
+            return Database::at(url).map_err(misunderstood);
+        }
+        // Nobody else on this machine reads the mail.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
+        let file = self.folder.join("mail.db");
+        let file = file.to_str().ok_or_else(|| {
+            misunderstood(format!("the path of the folder is not UTF-8: {}", file.display()))
+        })?;
+        Database::at(&format!("sqlite:{file}")).map_err(misunderstood)
+    }
+}

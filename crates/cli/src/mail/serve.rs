@@ -1,0 +1,143 @@
+//! Serving webmail until the process is told to stop.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tamarisk_arashi::{Arashi, Options, RequestKind, Targets};
+use tamarisk_control::parse_duration;
+use tamarisk_laws::catalogue::Laws;
+use tokio::net::TcpListener;
+
+use super::MailPlace;
+use super::first_start::{self, OWNER};
+use crate::arguments::{listen_address, misunderstood};
+use crate::ending::Ending;
+use crate::interrupt::asked_to_end;
+
+/// Serve webmail.
+#[derive(Debug, Args)]
+pub(super) struct MailServe {
+    /// Address to listen on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = listen_address)]
+    listen: SocketAddr,
+    #[command(flatten)]
+    place: MailPlace,
+    /// Serve a status page, JSON and Prometheus metrics on this address
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    status: Option<SocketAddr>,
+    /// Response-time target: 90 % within TIME, for all kinds of requests or for one; can be repeated
+    /// [default: 250ms; 1s for log-in, search, delete-folder and compose]
+    #[arg(long, value_name = "[KIND=]TIME")]
+    p90: Vec<StatedTarget>,
+    /// Messages on a page of a list, 10 to 100
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    page_size: u32,
+    /// Clients come over TLS, which a proxy in front ends: cookies are sent over TLS only, and the
+    /// last address in X-Forwarded-For is the client's
+    #[arg(long)]
+    behind_tls: bool,
+    /// Header whose value `gold` or `bronze` is the class of a request, instead of its account's;
+    /// whoever can send it can choose
+    #[arg(long, value_name = "HEADER")]
+    class_header: Option<String>,
+    /// Admission law of all stages, by name; `open` admits everything
+    #[arg(long, value_name = "LAW")]
+    law: Option<String>,
+    /// Under overload, reject requests without degrading lists and searches first
+    #[arg(long)]
+    no_degradation: bool,
+}
+
+/// A target, for one kind of requests or for all.
+#[derive(Clone, Copy, Debug)]
+struct StatedTarget {
+    kind: Option<RequestKind>,
+    time: Duration,
+}
+
+impl FromStr for StatedTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, time) = match text.split_once('=') {
+            Some((name, time)) => {
+                let kind = RequestKind::named(name).ok_or_else(|| {
+                    let names = RequestKind::ALL.map(RequestKind::name).join(", ");
+                    format!("unknown kind of requests `{name}`: it must be one of {names}")
+                })?;
+                (Some(kind), time)
+            }
+            None => (None, text),
+        };
+        let time = parse_duration(time).map_err(|error| error.to_string())?;
+        Ok(Self { kind, time })
+    }
+}
+
+impl MailServe {
+    pub(super) fn run(self) -> anyhow::Result<Ending> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(&self) -> anyhow::Result<Ending> {
+        let options = self.options()?;
+        let listener = TcpListener::bind(self.listen).await;
+        let listener = listener.with_context(|| format!("cannot listen on {}", self.listen))?;
+        let address = listener.local_addr()?;
+        self.greet(address, &options)?;
+        let ended = asked_to_end();
+        let arashi = Arashi::open(options).map_err(misunderstood)?;
+        let reports = arashi.service().serve_until(listener, arashi.router(), ended).await?;
+        let clean = reports.iter().all(|report| report.is_clean());
+        Ok(if clean { Ending::Done } else { Ending::Unsuccessful })
+    }
+
+    fn options(&self) -> anyhow::Result<Options> {
+        let mut options = Options::new(self.place.database()?);
+        // The one for all first, wherever it stands.
+        for stated in self.p90.iter().filter(|stated| stated.kind.is_none()) {
+            options.targets = Targets::all(stated.time);
+        }
+        for StatedTarget { kind, time } in &self.p90 {
+            if let Some(kind) = kind {
+                options.targets = options.targets.with(*kind, *time);
+            }
+        }
+        options.page_size = self.page_size;
+        options.behind_tls = self.behind_tls;
+        options.class_header.clone_from(&self.class_header);
+        if let Some(law) = &self.law {
+            options.laws = Laws::new().admission(law, &[]).map_err(misunderstood)?;
+        }
+        if self.no_degradation {
+            options.least_quality = None;
+        }
+        options.status = self.status.map(|address| address.to_string());
+        Ok(options)
+    }
+
+    /// Says where the service is, and as whom to log in. The first start of a folder makes a user.
+    fn greet(&self, address: SocketAddr, options: &Options) -> anyhow::Result<()> {
+        if self.place.database.is_some() {
+            println!("Mail is served at http://{address}/");
+            println!("Add users with: tamarisk mail user NAME --database URL");
+        } else if let Some(password) = first_start::make_owner(&options.database)? {
+            println!(
+                "The folder {} is new. It has a user now, and sample mail.",
+                self.place.folder.display()
+            );
+            println!("Log in at http://{address}/ as `{OWNER}` with the password {password}");
+            println!("The password is not shown again.");
+        } else {
+            println!("Log in at http://{address}/ as `{OWNER}`, or as a user that you have added.");
+        }
+        if let Some(status) = self.status {
+            println!("Status page: http://{status}/");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! What a request asks for, read from its path, its query and its form.
+
+use http::Method;
+
+use super::fields::{Fields, Malformed};
+use super::kind::RequestKind;
+use super::local_path::LocalPath;
+use super::notice::Notice;
+use super::page::ComposeForm;
+use super::place::{ListPlace, MessagePlace, SearchPlace};
+use crate::store::{FolderId, MessageId, Order, SortBy};
+
+/// The longest name of an account that is looked up, in bytes: longer ones do not exist.
+const NAME_BYTES_MAX: usize = 200;
+/// The longest password that is hashed, in bytes.
+const PASSWORD_BYTES_MAX: usize = 1024;
+/// The longest text that is searched for, in bytes.
+const SEARCH_BYTES_MAX: usize = 256;
+/// The longest name of a folder that is looked at, in bytes: a hundred characters.
+const FOLDER_NAME_BYTES_MAX: usize = 400;
+/// The longest line of recipients, in bytes.
+const RECIPIENTS_BYTES_MAX: usize = 4_000;
+/// The longest subject, in bytes.
+const SUBJECT_BYTES_MAX: usize = 2_000;
+/// The longest text that can be written here, in bytes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(crate) enum Action {
+    LogIn { name: String, password: String, next: Option<LocalPath> },
+    LogOut,
+    Folders { notice: Option<Notice> },
+    List { place: ListPlace, notice: Option<Notice> },
+    Message(MessagePlace),
+    Attachment { id: MessageId, part: usize },
+    Delete { messages: Vec<MessageId>, back: Option<LocalPath> },
+    Refile { messages: Vec<MessageId>, to: FolderId, back: Option<LocalPath> },
+    Search { place: SearchPlace, notice: Option<Notice> },
+    CreateFolder { name: String },
+    DeleteFolder { folder: FolderId },
+    Compose { reply: Option<MessageId> },
+    Send(ComposeForm),
+}
+
+impl Action {
+    /// The action at a path; none where there is no page.
+    pub(crate) fn read(
+        method: &Method,
+        path: &str,
+        fields: &Fields,
+    ) -> Result<Option<Self>, Malformed> {
+        let action = if *method == Method::POST {
+            Self::posted(path, fields)?
+        } else {
+            Self::shown(path, fields)?
+        };
+        Ok(action)
+    }
+
+    fn shown(path: &str, fields: &Fields) -> Result<Option<Self>, Malformed> {
+        let notice = fields.text("done").and_then(Notice::of);
+        Ok(Some(match path {
+            "/folders" => Self::Folders { notice },
+            "/list" => {
+                let folder = FolderId(fields.needed("folder")?);
+                let (first, order) = (first(fields)?, order(fields)?);
+                Self::List { place: ListPlace { folder, first, order }, notice }
+            }
+            "/message" => {
+                let id = MessageId(fields.needed("id")?);
+                Self::Message(MessagePlace { id, source: fields.has("source") })
+            }
+            "/attachment" => Self::Attachment {
+                id: MessageId(fields.needed("id")?),
+                part: fields.needed("part")?,
+            },
+            "/search" => {
+                let text = fields.line("q", SEARCH_BYTES_MAX)?.unwrap_or_default().to_owned();
+                let folder = fields.number("folder")?.map(FolderId);
+                let (first, order) = (first(fields)?, order(fields)?);
+                Self::Search { place: SearchPlace { text, folder, first, order }, notice }
+            }
+            "/compose" => Self::Compose { reply: fields.number("reply")?.map(MessageId) },
+            _ => return Ok(None),
+        }))
+    }
+
+    fn posted(path: &str, fields: &Fields) -> Result<Option<Self>, Malformed> {
+        let line =
+            |name, bytes_max| Ok(fields.line(name, bytes_max)?.unwrap_or_default().to_owned());
+        let messages = || {
+            let messages = fields.numbers("message")?;
+            Ok(messages.into_iter().map(MessageId).collect())
+        };
+        let back = || fields.text("back").and_then(LocalPath::new);
+        Ok(Some(match path {
+            "/login" => Self::LogIn {
+                name: line("name", NAME_BYTES_MAX)?,
+                password: line("password", PASSWORD_BYTES_MAX)?,
+                next: fields.text("next").and_then(LocalPath::new),
+            },
+            "/logout" => Self::LogOut,
+            "/delete" => Self::Delete { messages: messages()?, back: back() },
+            "/refile" => {
+                let to = FolderId(fields.needed("to")?);
+                Self::Refile { messages: messages()?, to, back: back() }
+            }
+            "/create-folder" => Self::CreateFolder { name: line("name", FOLDER_NAME_BYTES_MAX)? },
+            "/delete-folder" => Self::DeleteFolder { folder: FolderId(fields.needed("folder")?) },
+            "/compose" => Self::Send(ComposeForm {
+                to: line("to", RECIPIENTS_BYTES_MAX)?,
+                subject: line("subject", SUBJECT_BYTES_MAX)?,
+                text: line("text", TEXT_BYTES_MAX)?,
+                reply: fields.number("reply")?.map(MessageId),
+            }),
+            _ => return Ok(None),
+        }))
+    }
+
+    pub(crate) fn kind(&self) -> RequestKind {
+        match self {
+            Self::LogIn { .. } => RequestKind::LogIn,
+            Self::LogOut => RequestKind::LogOut,
+            Self::Folders { .. } => RequestKind::Folders,
+            Self::List { .. } => RequestKind::List,
+            Self::Message(_) | Self::Attachment { .. } => RequestKind::Message,
+            Self::Delete { .. } => RequestKind::Delete,
+            Self::Refile { .. } => RequestKind::Refile,
+            Self::Search { .. } => RequestKind::Search,
+            Self::CreateFolder { .. } => RequestKind::CreateFolder,
+            Self::DeleteFolder { .. } => RequestKind::DeleteFolder,
+            Self::Compose { .. } | Self::Send(_) => RequestKind::Compose,
+        }
+    }
+
+    /// Whether it changes something, and so needs to come from a form of ours.
+    pub(crate) fn is_change(&self) -> bool {
+        match self {
+            Self::LogIn { .. }
+            | Self::LogOut
+            | Self::Delete { .. }
+            | Self::Refile { .. }
+            | Self::CreateFolder { .. }
+            | Self::DeleteFolder { .. }
+            | Self::Send(_) => true,
+            Self::Folders { .. }
+            | Self::List { .. }
+            | Self::Message(_)
+            | Self::Attachment { .. }
+            | Self::Search { .. }
+            | Self::Compose { .. } => false,
+        }
+    }
+}
+
+fn first(fields: &Fields) -> Result<u64, Malformed> {
+    Ok(fields.number("first")?.unwrap_or(0))
+}
+
+fn order(fields: &Fields) -> Result<Order, Malformed> {
+    let by = match fields.text("sort") {
+        None | Some("" | "date") => SortBy::Date,
+        Some("author") => SortBy::Author,
+        Some("subject") => SortBy::Subject,
+        Some(_) => {
+            return Err(Malformed("Lists are sorted by “date”, “author” or “subject”.".into()));
+        }
+    };
+    Ok(Order { by, reversed: fields.has("reversed") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(method: &Method, path: &str, fields: &str) -> Result<Option<Action>, Malformed> {
+        Action::read(method, path, &Fields::parse(fields.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn what_changes_something_is_never_read_from_a_get() {
+        for path in ["/login", "/logout", "/delete", "/refile", "/create-folder", "/delete-folder"]
+        {
+            let fields = "message=1&to=1&folder=1&name=a&password=b";
+            assert!(read(&Method::GET, path, fields).unwrap().is_none(), "{path}");
+            let posted = read(&Method::POST, path, fields).unwrap().unwrap();
+            assert!(posted.is_change(), "{path}");
+        }
+        for path in ["/folders", "/list", "/message", "/attachment", "/search"] {
+            let fields = "folder=1&id=1&part=0&q=a";
+            assert!(read(&Method::POST, path, fields).unwrap().is_none(), "{path}");
+            assert!(!read(&Method::GET, path, fields).unwrap().unwrap().is_change(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_sorted_as_its_address_says() {
+        let Ok(Some(Action::List { place, .. })) =
+            read(&Method::GET, "/list", "folder=7&first=20&sort=author&reversed=1")
+        else {
+            panic!("a list")
+        };
+        assert_eq!(place.href(), "/list?folder=7&first=20&sort=author&reversed=1");
+        for fields in ["", "folder=x", "folder=1&first=-1", "folder=1&sort=size"] {
+            assert!(read(&Method::GET, "/list", fields).is_err(), "{fields}");
+        }
+    }
+}

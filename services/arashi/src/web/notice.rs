@@ -1,0 +1,79 @@
+//! What a page says of the change that led to it.
+
+use maud::{Markup, Render, html};
+
+/// What was changed. It is in the address of the page after it, as a word and a number, so that
+/// an address made elsewhere can claim nothing but one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// So many messages were deleted.
+    Deleted(u64),
+    /// So many messages were moved.
+    Moved(u64),
+    FolderCreated,
+    FolderDeleted,
+    Sent,
+}
+
+impl Notice {
+    /// As an address has it.
+    pub(crate) fn code(self) -> String {
+        match self {
+            Self::Deleted(count) => format!("deleted-{count}"),
+            Self::Moved(count) => format!("moved-{count}"),
+            Self::FolderCreated => "folder-created".into(),
+            Self::FolderDeleted => "folder-deleted".into(),
+            Self::Sent => "sent".into(),
+        }
+    }
+
+    /// Of what [`code`](Self::code) has made.
+    pub(crate) fn of(code: &str) -> Option<Self> {
+        Some(match code {
+            "folder-created" => Self::FolderCreated,
+            "folder-deleted" => Self::FolderDeleted,
+            "sent" => Self::Sent,
+            _ => match code.split_once('-')? {
+                ("deleted", count) => Self::Deleted(count.parse().ok()?),
+                ("moved", count) => Self::Moved(count.parse().ok()?),
+                _ => return None,
+            },
+        })
+    }
+}
+
+impl Render for Notice {
+    fn render(&self) -> Markup {
+        let messages = |count| if count == 1 { "message" } else { "messages" };
+        html! {
+            @match *self {
+                Self::Deleted(count) => { (count) " " (messages(count)) " deleted." }
+                Self::Moved(count) => { (count) " " (messages(count)) " moved." }
+                Self::FolderCreated => { "The folder is there." }
+                Self::FolderDeleted => { "The folder is deleted. Its messages are in Trash." }
+                Self::Sent => { "The message is sent. A copy is in Sent." }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_read_as_they_are_written() {
+        for notice in [
+            Notice::Deleted(3),
+            Notice::Moved(1),
+            Notice::FolderCreated,
+            Notice::FolderDeleted,
+            Notice::Sent,
+        ] {
+            assert_eq!(Notice::of(&notice.code()), Some(notice));
+        }
+        for code in ["", "deleted", "deleted-x", "deleted--1", "<b>", "sent-1"] {
+            assert_eq!(Notice::of(code), None, "{code}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Places that pages link to.
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::store::{FolderId, MessageId, Order, SortBy};
+
+/// A part of the list of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListPlace {
+    pub(crate) folder: FolderId,
+    /// How many messages come before.
+    pub(crate) first: u64,
+    pub(crate) order: Order,
+}
+
+/// A part of what a search finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SearchPlace {
+    pub(crate) text: String,
+    /// All folders if none.
+    pub(crate) folder: Option<FolderId>,
+    pub(crate) first: u64,
+    pub(crate) order: Order,
+}
+
+/// A message, as it is meant or as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessagePlace {
+    pub(crate) id: MessageId,
+    pub(crate) source: bool,
+}
+
+/// A list of messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    List(ListPlace),
+    Search(SearchPlace),
+}
+
+impl ListPlace {
+    /// The first messages of a folder.
+    pub(crate) fn start_of(folder: FolderId) -> Self {
+        Self { folder, first: 0, order: Order::default() }
+    }
+
+    pub(crate) fn href(&self) -> String {
+        format!("/list?folder={}{}", self.folder.0, part(self.first, self.order))
+    }
+}
+
+impl SearchPlace {
+    pub(crate) fn href(&self) -> String {
+        let text = utf8_percent_encode(&self.text, NON_ALPHANUMERIC);
+        let folder = self.folder.map(|folder| format!("&folder={}", folder.0));
+        let folder = folder.unwrap_or_default();
+        format!("/search?q={text}{folder}{}", part(self.first, self.order))
+    }
+}
+
+impl MessagePlace {
+    pub(crate) fn href(&self) -> String {
+        format!("/message?id={}{}", self.id.0, if self.source { "&source=1" } else { "" })
+    }
+}
+
+impl Place {
+    pub(crate) fn href(&self) -> String {
+        match self {
+            Self::List(list) => list.href(),
+            Self::Search(search) => search.href(),
+        }
+    }
+
+    pub(crate) fn first(&self) -> u64 {
+        match self {
+            Self::List(list) => list.first,
+            Self::Search(search) => search.first,
+        }
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        match self {
+            Self::List(list) => list.order,
+            Self::Search(search) => search.order,
+        }
+    }
+
+    /// The same list from another message on.
+    pub(crate) fn at(&self, first: u64) -> Self {
+        match self {
+            Self::List(list) => Self::List(ListPlace { first, ..list.clone() }),
+            Self::Search(search) => Self::Search(SearchPlace { first, ..search.clone() }),
+        }
+    }
+
+    /// The same list from its beginning, sorted by something else, or the other way round.
+    pub(crate) fn sorted(&self, by: SortBy) -> Self {
+        let now = self.order();
+        let order = Order { by, reversed: now.by == by && !now.reversed };
+        match self {
+            Self::List(list) => Self::List(ListPlace { first: 0, order, ..list.clone() }),
+            Self::Search(search) => Self::Search(SearchPlace { first: 0, order, ..search.clone() }),
+        }
+    }
+}
+
+/// The end of the address of a part of a list; what is the default is left out.
+fn part(first: u64, order: Order) -> String {
+    let mut part = String::new();
+    if first > 0 {
+        part.push_str(&format!("&first={first}"));
+    }
+    match order.by {
+        SortBy::Date => {}
+        SortBy::Author => part.push_str("&sort=author"),
+        SortBy::Subject => part.push_str("&sort=subject"),
+    }
+    if order.reversed {
+        part.push_str("&reversed=1");
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_click_on_a_head_reverses_the_order() {
+        let place = Place::List(ListPlace { first: 40, ..ListPlace::start_of(FolderId(7)) });
+        assert_eq!(place.href(), "/list?folder=7&first=40");
+        let by_author = place.sorted(SortBy::Author);
+        assert_eq!(by_author.href(), "/list?folder=7&sort=author");
+        assert_eq!(
+            by_author.sorted(SortBy::Author).href(),
+            "/list?folder=7&sort=author&reversed=1"
+        );
+        assert_eq!(place.sorted(SortBy::Date).href(), "/list?folder=7&reversed=1");
+    }
+
+    #[test]
+    fn a_search_keeps_its_text() {
+        let place = SearchPlace {
+            text: "a&b=ü \"<".into(),
+            folder: None,
+            first: 0,
+            order: Order::default(),
+        };
+        assert_eq!(place.href(), "/search?q=a%26b%3D%C3%BC%20%22%3C");
+    }
+}

@@ -1,0 +1,174 @@
+//! Writing to other users of this service.
+
+use http::StatusCode;
+
+use super::change::after;
+use super::problem::Problem;
+use super::running::RunningRequest;
+use crate::mail::{Draft, Mail, compose as composed, new_message};
+use crate::store::{
+    Account, FolderId, FolderKind, MessageId, NewMessage, Session, StoreError, UserId,
+};
+use crate::web::answer::{Answer, page};
+use crate::web::notice::Notice;
+use crate::web::page::{ComposeForm, compose_page};
+
+/// The most recipients of a message: each is a copy in the database.
+const RECIPIENTS_MAX: usize = 20;
+
+/// The most of a text that an answer quotes, in characters.
+const QUOTED_CHARACTERS_MAX: usize = 20_000;
+
+/// The empty form, or one that answers a message.
+pub(super) fn compose(
+    running: &mut RunningRequest<'_>,
+    reply: Option<MessageId>,
+) -> Result<Answer, Problem> {
+    let draft = match reply {
+        None => ComposeForm::default(),
+        Some(id) => {
+            let message = running.store.message(running.cx, running.user(), id)?;
+            answer_to(id, &Mail::parse(&message.raw))
+        }
+    };
+    Ok(page(StatusCode::OK, compose_page(running.session, &draft, None)))
+}
+
+/// Sends a message to all of its recipients, or to none of them.
+pub(super) fn send(
+    running: &mut RunningRequest<'_>,
+    draft: &ComposeForm,
+) -> Result<Answer, Problem> {
+    let rejected = |running: &RunningRequest<'_>, trouble: &str| {
+        let form = compose_page(running.session, draft, Some(trouble));
+        Ok(page(StatusCode::UNPROCESSABLE_ENTITY, form))
+    };
+    let names = recipients(&draft.to);
+    if names.is_empty() {
+        return rejected(running, "The message has no recipient. Nothing was sent.");
+    }
+    if names.len() > RECIPIENTS_MAX {
+        let trouble = format!(
+            "{} recipients are more than the {RECIPIENTS_MAX} of a message. Nothing was sent.",
+            names.len()
+        );
+        return rejected(running, &trouble);
+    }
+    let (mut inboxes, mut unknown) = (Vec::new(), Vec::new());
+    for name in &names {
+        match running.store.account(running.cx, local_name(name))? {
+            Some(Account { id, .. }) => {
+                let inbox = folder_of(running, id, FolderKind::Inbox)?;
+                if !inboxes.contains(&(id, inbox)) {
+                    inboxes.push((id, inbox));
+                }
+            }
+            None => unknown.push(*name),
+        }
+    }
+    if !unknown.is_empty() {
+        let trouble = format!(
+            "No user of this service has the name {}. Nothing was sent.",
+            unknown.join(", ")
+        );
+        return rejected(running, &trouble);
+    }
+    let answered = match draft.reply {
+        Some(id) => Some(running.store.message(running.cx, running.user(), id)?.raw),
+        None => None,
+    };
+    let raw = composed(&Draft {
+        from: &running.session.account.name,
+        to: &names,
+        subject: &draft.subject,
+        text: &draft.text,
+        in_reply_to: answered.as_deref(),
+    });
+    let mail = new_message(raw, running.now_seconds);
+    let (cx, user) = (running.cx, running.user());
+    let sent = folder_of(running, user, FolderKind::Sent)?;
+    // All or none, as far as the request is concerned: it is not ended between two copies.
+    let _shield = cx.shield();
+    for (recipient, inbox) in inboxes {
+        running.store.deliver(cx, recipient, inbox, &mail)?;
+    }
+    running.store.deliver(cx, user, sent, &NewMessage { is_read: true, ..mail })?;
+    Ok(after(None, Notice::Sent))
+}
+
+/// The form as it was filled, for a session that did not make it: it is not sent, and not lost.
+pub(super) fn from_earlier_session(session: &Session, draft: &ComposeForm) -> Answer {
+    let trouble = "The form was from an earlier session or from another site, so nothing was \
+                   sent. If you have written this, send it now.";
+    page(StatusCode::FORBIDDEN, compose_page(session, draft, Some(trouble)))
+}
+
+fn folder_of(
+    running: &mut RunningRequest<'_>,
+    user: UserId,
+    kind: FolderKind,
+) -> Result<FolderId, StoreError> {
+    let folders = running.store.folders(running.cx, user)?;
+    let found = folders.iter().find(|folder| folder.kind == kind);
+    found.map(|folder| folder.id).ok_or(StoreError::NotFound)
+}
+
+/// Names between commas, each once.
+fn recipients(line: &str) -> Vec<&str> {
+    let mut names: Vec<_> = Vec::new();
+    for name in line.split([',', ';']).map(str::trim).filter(|name| !name.is_empty()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The name of the account at an address here.
+fn local_name(name: &str) -> &str {
+    name.strip_suffix("@localhost").unwrap_or(name)
+}
+
+/// An answer, with the text quoted.
+fn answer_to(id: MessageId, mail: &Mail) -> ComposeForm {
+    let re = mail.subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
+    let subject = if re { mail.subject.clone() } else { format!("Re: {}", mail.subject) };
+    let text = mail.text.as_deref().unwrap_or_default();
+    let quoted: String = text.chars().take(QUOTED_CHARACTERS_MAX).collect();
+    let quoted: String = quoted.trim_end().lines().map(|line| format!("> {line}\n")).collect();
+    let text = format!("\n\n{} wrote:\n{quoted}", mail.from);
+    ComposeForm { to: local_name(address(&mail.from)).to_owned(), subject, text, reply: Some(id) }
+}
+
+/// The address of the first author.
+fn address(from: &str) -> &str {
+    let start = from.find('<').map_or(0, |start| start + 1);
+    let address = &from[start..];
+    address.split(['>', ',']).next().unwrap_or(address).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipients_are_named_once() {
+        assert_eq!(recipients(" ada, bob;ada ,, "), ["ada", "bob"]);
+        assert!(recipients(" , ").is_empty());
+    }
+
+    #[test]
+    fn an_answer_goes_to_the_author_and_quotes_the_text() {
+        let mail = Mail {
+            from: "Ada L <ada@localhost>".into(),
+            subject: "Storms".into(),
+            text: Some("One\nTwo\n".into()),
+            ..Mail::default()
+        };
+        let draft = answer_to(MessageId(7), &mail);
+        assert_eq!((&*draft.to, &*draft.subject), ("ada", "Re: Storms"));
+        assert_eq!(draft.text, "\n\nAda L <ada@localhost> wrote:\n> One\n> Two\n");
+        let again = answer_to(MessageId(7), &Mail { subject: "RE: é".into(), ..mail });
+        assert_eq!(again.subject, "RE: é");
+    }
+}

@@ -1,0 +1,70 @@
+//! Lists of messages, as far as the quality of the stage goes.
+
+use http::StatusCode;
+
+use super::problem::Problem;
+use super::running::{RunningRequest, folder};
+use crate::store::Listing;
+use crate::web::answer::{Answer, page};
+use crate::web::notice::Notice;
+use crate::web::page::{MessageTable, list_page, search_page};
+use crate::web::place::{ListPlace, SearchPlace};
+use crate::web::shortening::Shortening;
+
+pub(super) fn list(
+    running: &mut RunningRequest<'_>,
+    place: &ListPlace,
+    notice: Option<Notice>,
+) -> Result<Answer, Problem> {
+    let folders = running.folders()?;
+    let folder = folder(&folders, place.folder)?;
+    let shortening = Shortening::of_list(running.cx.quality(), running.page_size);
+    let count = shortening.as_ref().map_or(running.page_size, Shortening::messages);
+    let snippets = shortening.as_ref().is_none_or(Shortening::shows_snippets);
+    let (cx, user) = (running.cx, running.user());
+    let listing =
+        running.store.list(cx, user, folder.id, place.order, place.first, count, snippets)?;
+    let table = MessageTable {
+        session: running.session,
+        folders: &folders,
+        listing: &listing,
+        count,
+        shortening: shortening.as_ref(),
+        notice,
+        now_seconds: running.now_seconds,
+    };
+    Ok(page(StatusCode::OK, list_page(&table, place, folder)))
+}
+
+pub(super) fn search(
+    running: &mut RunningRequest<'_>,
+    place: &SearchPlace,
+    notice: Option<Notice>,
+) -> Result<Answer, Problem> {
+    let folders = running.folders()?;
+    if let Some(id) = place.folder {
+        folder(&folders, id)?;
+    }
+    let shortening = Shortening::of_search(running.cx.quality(), running.page_size);
+    let count = shortening.as_ref().map_or(running.page_size, Shortening::messages);
+    let now = running.now_seconds;
+    let since = shortening.as_ref().and_then(|shortening| shortening.since_seconds(now));
+    let SearchPlace { text, folder, first, order } = place;
+    let (cx, user) = (running.cx, running.user());
+    // Everything has nothing in it; a list shows it sooner.
+    let listing = if text.trim().is_empty() {
+        Listing::default()
+    } else {
+        running.store.search(cx, user, *folder, text, since, *order, *first, count)?
+    };
+    let table = MessageTable {
+        session: running.session,
+        folders: &folders,
+        listing: &listing,
+        count,
+        shortening: shortening.as_ref(),
+        notice,
+        now_seconds: now,
+    };
+    Ok(page(StatusCode::OK, search_page(&table, place)))
+}

@@ -1,0 +1,69 @@
+//! Logging in and out.
+
+use std::time::Instant;
+
+use http::StatusCode;
+use http::header::SET_COOKIE;
+use tamarisk::Context;
+
+use super::problem::Problem;
+use super::request::{MailRequest, Shared};
+use super::running::{RunningRequest, now_seconds};
+use crate::store::{SessionKey, Store};
+use crate::web::answer::{Answer, page, see_other};
+use crate::web::local_path::LocalPath;
+use crate::web::page::log_in_page;
+
+/// What the form has in it.
+pub(super) struct LogIn<'a> {
+    pub(super) name: &'a str,
+    pub(super) password: &'a str,
+    pub(super) next: Option<&'a LocalPath>,
+}
+
+pub(super) fn log_in(
+    store: &mut Store,
+    cx: &Context,
+    shared: &Shared,
+    request: &MailRequest,
+    form: &LogIn<'_>,
+) -> Result<Answer, Problem> {
+    let LogIn { name, password, next } = *form;
+    let begun = shared.log_ins.begin(name, request.address, Instant::now());
+    begun.map_err(Problem::TooManyLogIns)?;
+    let logged_in = store.log_in(cx, name, password);
+    if !matches!(logged_in, Ok(None)) {
+        // What was terminated or hit a database that is down was no guess.
+        shared.log_ins.succeed(name, request.address);
+    }
+    let Some((account, key)) = logged_in? else {
+        let trouble = "Name or password is wrong.";
+        let form = log_in_page(&request.csrf, name, next, Some(trouble));
+        return Ok(page(StatusCode::UNAUTHORIZED, form));
+    };
+    let session = store.session(cx, &key)?.ok_or(Problem::LoggedOut { path: None })?;
+    if let Some(before) = &request.key {
+        shared.classes.forget(before);
+        store.log_out(cx, before)?;
+    }
+    shared.classes.note_session(&key, account.class);
+    shared.classes.note_name(name, account.class);
+    let seconds = session.expires_seconds.saturating_sub(now_seconds());
+    let mut answer = see_other(next.map_or("/folders", LocalPath::as_str));
+    answer.headers_mut().insert(SET_COOKIE, shared.cookies.set_session(&key, seconds));
+    Ok(answer)
+}
+
+pub(super) fn log_out(
+    running: &mut RunningRequest<'_>,
+    shared: &Shared,
+    key: Option<&SessionKey>,
+) -> Result<Answer, Problem> {
+    if let Some(key) = key {
+        running.store.log_out(running.cx, key)?;
+        shared.classes.forget(key);
+    }
+    let mut answer = see_other("/login");
+    answer.headers_mut().insert(SET_COOKIE, shared.cookies.remove_session());
+    Ok(answer)
+}

@@ -1,0 +1,136 @@
+//! Why a stage has no page as it was asked for, and the page that says so.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::store::{Session, StoreError};
+use crate::web::answer::{Answer, page, see_other, with_retry};
+use crate::web::page::{ProblemPage, problem_page};
+
+/// A database that is down is tried again about every second.
+const UNAVAILABLE_SECONDS: u64 = 5;
+
+/// Why there is no page as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nobody is logged in, or no longer. The path is where to return to, of a page.
+    #[error("not logged in")]
+    LoggedOut { path: Option<String> },
+    /// The form is not one of ours, or of another session.
+    #[error("the form has another session's token")]
+    Forged,
+    /// Too many log-ins have failed.
+    #[error("too many failed log-ins")]
+    TooManyLogIns(Duration),
+    /// No message is ticked.
+    #[error("no message is selected")]
+    NothingSelected,
+}
+
+impl Problem {
+    /// The page about it; none for what was terminated, which its caller is told otherwise.
+    pub(crate) fn answer(&self, session: Option<&Session>, reloads: bool) -> Option<Answer> {
+        let path = match self {
+            Self::LoggedOut { path: Some(path) } => Some(path),
+            _ => None,
+        };
+        if let Some(path) = path {
+            let next: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
+            return Some(see_other(&format!("/login?next={next}")));
+        }
+        let (status, title, reason, cure) = self.words()?;
+        let retry = match self {
+            Self::Store(StoreError::Unavailable(_)) => Some(UNAVAILABLE_SECONDS),
+            Self::TooManyLogIns(wait) => Some(wait.as_secs() + 1),
+            _ => None,
+        };
+        let reloads = reloads && matches!(self, Self::Store(StoreError::Unavailable(_)));
+        let problem = ProblemPage {
+            page: "problem",
+            title,
+            reason: &reason,
+            cure,
+            retry_seconds: retry,
+            reloads,
+        };
+        let answer = page(status, problem_page(&problem, session));
+        Some(match retry {
+            Some(seconds) => with_retry(answer, seconds),
+            None => answer,
+        })
+    }
+
+    /// Whether it is the service's fault, and so counts as failed.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Unavailable(_) | StoreError::Failed(_)))
+    }
+
+    fn words(&self) -> Option<(StatusCode, &'static str, String, &'static str)> {
+        const TRY_AGAIN: &str = "Please go back and try again; what you have typed is still there.";
+        Some(match self {
+            Self::Store(StoreError::NotFound) => (
+                StatusCode::NOT_FOUND,
+                "Not found",
+                "There is no such folder, message or attachment in your mail. It may have been \
+                 deleted or moved."
+                    .into(),
+                "Please look for it in your folders.",
+            ),
+            Self::Store(StoreError::Unavailable(_)) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Mail is not available",
+                "The database that keeps the mail does not answer. Logging in, folders, lists, \
+                 messages, searches and writing need it. No mail is lost."
+                    .into(),
+                "If you were sending a form, please go back and send it again a little later; \
+                 what you have typed is still there.",
+            ),
+            Self::Store(StoreError::Invalid(invalid)) => {
+                let reason = sentence(&invalid.to_string());
+                (StatusCode::UNPROCESSABLE_ENTITY, "This cannot be done", reason, TRY_AGAIN)
+            }
+            Self::Store(StoreError::Terminated) => return None,
+            Self::Store(_) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Something went wrong",
+                "The error is on our side.".into(),
+                "Please try again in a few minutes.",
+            ),
+            Self::LoggedOut { .. } => (
+                StatusCode::UNAUTHORIZED,
+                "You are not logged in",
+                "Your session has ended, and nothing was changed.".into(),
+                "Please log in, and do it again. Going back shows what you have typed.",
+            ),
+            Self::Forged => (
+                StatusCode::FORBIDDEN,
+                "Not from this session",
+                "The form was from an earlier session or from another site. Nothing was changed."
+                    .into(),
+                "Please open the page again, and do it there.",
+            ),
+            Self::TooManyLogIns(_) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many failed log-ins",
+                "For this account or from your network, too many log-ins have failed lately."
+                    .into(),
+                "Please wait, then go back and try again.",
+            ),
+            Self::NothingSelected => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "No message is selected",
+                "Tick the messages first.".into(),
+                "Please go back and try again.",
+            ),
+        })
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}

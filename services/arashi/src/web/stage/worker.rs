@@ -1,0 +1,116 @@
+//! A worker of a stage.
+
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+use tamarisk::{Batch, BlockingHandler, BoxError, Context, Request, Terminated};
+
+use super::problem::Problem;
+use super::request::{MailRequest, Shared};
+use super::running::{RunningRequest, now_seconds};
+use super::{attachment, change, compose, folders, list, log_in, message};
+use crate::store::{Session, Store};
+use crate::web::action::Action;
+use crate::web::answer::Answer;
+
+/// A worker: it has a connection of its own, so that there are as many connections as workers,
+/// and control finds how many are of use.
+pub(crate) struct Worker {
+    store: Store,
+    shared: Arc<Shared>,
+}
+
+impl Worker {
+    pub(crate) fn new(store: Store, shared: &Arc<Shared>) -> Self {
+        Self { store, shared: Arc::clone(shared) }
+    }
+
+    fn serve(
+        &mut self,
+        request: &MailRequest,
+        cx: &Context,
+        session: &mut Option<Session>,
+    ) -> Result<Answer, Problem> {
+        let Self { store, shared } = self;
+        if let Action::LogIn { name, password, next } = &request.action {
+            let asked = log_in::LogIn { name, password, next: next.as_ref() };
+            return log_in::log_in(store, cx, shared, request, &asked);
+        }
+        let session = session.insert(logged_in(store, cx, shared, request)?);
+        if request.action.is_change() && !is_same(&request.csrf, &session.csrf) {
+            return match &request.action {
+                Action::Send(draft) => Ok(compose::from_earlier_session(session, draft)),
+                _ => Err(Problem::Forged),
+            };
+        }
+        let page_size = shared.page_size;
+        let now_seconds = now_seconds();
+        let mut running = RunningRequest { store, cx, session, page_size, now_seconds };
+        match &request.action {
+            Action::LogIn { .. } => unreachable!("it was answered above"),
+            Action::LogOut => log_in::log_out(&mut running, shared, request.key.as_ref()),
+            Action::Folders { notice } => folders::folders(&mut running, *notice),
+            Action::List { place, notice } => list::list(&mut running, place, *notice),
+            Action::Search { place, notice } => list::search(&mut running, place, *notice),
+            Action::Message(place) => message::message(&mut running, *place),
+            Action::Attachment { id, part } => attachment::attached(&mut running, *id, *part),
+            Action::Delete { messages, back } => {
+                change::delete(&mut running, messages, back.clone())
+            }
+            Action::Refile { messages, to, back } => {
+                change::refile(&mut running, messages, *to, back.clone())
+            }
+            Action::CreateFolder { name } => change::create_folder(&mut running, name),
+            Action::DeleteFolder { folder } => change::delete_folder(&mut running, *folder),
+            Action::Compose { reply } => compose::compose(&mut running, *reply),
+            Action::Send(draft) => compose::send(&mut running, draft),
+        }
+    }
+}
+
+impl BlockingHandler<Request<MailRequest, Answer>> for Worker {
+    fn handle(&mut self, batch: &mut Batch<Request<MailRequest, Answer>>) -> Result<(), BoxError> {
+        while let Some((Request { body: request, reply }, cx)) = batch.next() {
+            let mut session = None;
+            let problem = match self.serve(&request, &cx, &mut session) {
+                Ok(answer) => {
+                    // An error means that the client has left.
+                    let _ = reply.send(answer);
+                    continue;
+                }
+                Err(problem) => problem,
+            };
+            let reloads = !request.action.is_change();
+            let Some(answer) = problem.answer(session.as_ref(), reloads) else {
+                return Err(Terminated.into());
+            };
+            let _ = reply.send(answer);
+            if problem.is_failure() {
+                return Err(problem.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The session of a request.
+fn logged_in(
+    store: &mut Store,
+    cx: &Context,
+    shared: &Shared,
+    request: &MailRequest,
+) -> Result<Session, Problem> {
+    let path = (!request.action.is_change()).then(|| request.path.clone());
+    let Some(key) = &request.key else { return Err(Problem::LoggedOut { path }) };
+    let Some(session) = store.session(cx, key)? else {
+        shared.classes.forget(key);
+        return Err(Problem::LoggedOut { path });
+    };
+    shared.classes.note_session(key, session.account.class);
+    Ok(session)
+}
+
+/// Compares in a time that tells nothing of where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}

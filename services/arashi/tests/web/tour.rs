@@ -1,0 +1,216 @@
+//! What a user does in a day.
+
+use tamarisk_arashi::store::AccountClass;
+
+use crate::served::{PASSWORD, Served};
+
+#[test]
+fn a_user_logs_in_reads_and_logs_out() {
+    let served = Served::start();
+    served.user("ada", AccountClass::Gold, 45);
+    let mut browser = served.browser();
+
+    // Nothing without a log-in; where one wanted to go is remembered.
+    let answer = browser.get("/list?folder=1");
+    assert_eq!(answer.location(), Some("/login?next=%2Flist%3Ffolder%3D1"));
+    let form = browser.follow(&answer);
+    assert_eq!((form.status, form.page()), (200, "log-in"));
+    assert!(form.has(r#"name="next" value="/list?folder=1""#), "{}", form.body);
+    assert_eq!(browser.log_in("ada", "wrong horse").status, 401);
+    assert_eq!(browser.log_in("nobody", PASSWORD).status, 401);
+    let answer = browser.log_in("ada", PASSWORD);
+    assert_eq!((answer.status, answer.location()), (303, Some("/folders")));
+
+    let folders = browser.follow(&answer);
+    assert_eq!((folders.status, folders.page()), (200, "folders"));
+    assert!(folders.has("Logged in as <strong>ada</strong>"), "{}", folders.body);
+    assert!(folders.has(r#"<span class="class gold">gold</span>"#), "{}", folders.body);
+    let links = folders.links("folder");
+    assert_eq!(links.len(), 3, "Inbox, Sent, Trash");
+
+    // Twenty messages a page, with the latest first.
+    let list = browser.get(&links[0]);
+    assert_eq!((list.page(), list.links("message").len()), ("list", 20));
+    assert!(list.has("Message 044 for ada") && !list.has("Message 024 for ada"));
+    assert!(list.has("1–20 of 45") && list.links("previous").is_empty());
+    let second = browser.get(&list.links("next")[0]);
+    assert!(second.has("Message 024 for ada") && second.has("21–40 of 45"));
+    let third = browser.get(&second.links("next")[0]);
+    assert_eq!((third.links("message").len(), third.links("next").len()), (5, 0));
+    let back = browser.get(&third.links("previous")[0]);
+    assert!(back.has("21–40 of 45"));
+
+    // A message, whose links can be clicked, is read from then on.
+    assert!(list.has(r#"<tr class="unread">"#));
+    let message = browser.get(&list.links("message")[0]);
+    assert_eq!(message.page(), "message");
+    assert!(message.has("this is text 44") && message.has(r#"href="https://example.org/44"#));
+    assert!(browser.get(&links[0]).has("45 messages, 44 unread"));
+    let source = browser.get(&format!("{}&source=1", list.links("message")[0]));
+    assert!(source.has("To: ada@example.org"), "{}", source.body);
+
+    let csrf = message.csrf();
+    let answer = browser.post("/logout", &[("csrf", &csrf)]);
+    assert_eq!(answer.location(), Some("/login"));
+    assert_eq!(browser.get("/folders").location(), Some("/login?next=%2Ffolders"));
+}
+
+#[test]
+fn lists_are_sorted_by_their_heads() {
+    let served = Served::start();
+    let ada = served.user("ada", AccountClass::Bronze, 0);
+    for (from, subject, day) in [("zoe", "beta", 1), ("bob", "gamma", 3), ("max", "alpha", 2)] {
+        let raw = format!(
+            "From: {from}@example.org\r\nSubject: {subject}\r\n\
+             Date: Sat, {day} Nov 2025 10:00:00 +0000\r\n\r\nText\r\n"
+        );
+        served.deliver(ada, raw.as_bytes());
+    }
+    let mut browser = served.logged_in("ada");
+    let list = browser.get("/folders").links("folder")[0].clone();
+    let mut order = |path: &str| {
+        let page = browser.get(path);
+        let mut found: Vec<_> =
+            ["alpha", "beta", "gamma"].map(|subject| (page.body.find(subject), subject)).into();
+        found.sort_unstable();
+        found.into_iter().map(|(_, subject)| subject).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(order(&list), "gamma alpha beta");
+    assert_eq!(order(&format!("{list}&reversed=1")), "beta alpha gamma");
+    assert_eq!(order(&format!("{list}&sort=subject")), "alpha beta gamma");
+    assert_eq!(order(&format!("{list}&sort=subject&reversed=1")), "gamma beta alpha");
+    assert_eq!(order(&format!("{list}&sort=author")), "gamma alpha beta");
+    assert_eq!(browser.get(&format!("{list}&sort=size")).status, 400);
+}
+
+#[test]
+fn messages_are_searched_moved_and_deleted() {
+    let served = Served::start();
+    served.user("ada", AccountClass::Bronze, 30);
+    let mut browser = served.logged_in("ada");
+    let csrf = browser.csrf();
+    let answer = browser.post("/create-folder", &[("csrf", &csrf), ("name", "Storms & more")]);
+    let folders = browser.follow(&answer);
+    assert!(folders.has("The folder is there.") && folders.has("Storms &amp; more"));
+    let links = folders.links("folder");
+    let (inbox, sent, trash, storms) = (&links[0], &links[1], &links[2], &links[3]);
+    let id = |link: &str| link.rsplit('=').next().unwrap().to_owned();
+
+    let found = browser.get("/search?q=MESSAGE+007");
+    assert_eq!((found.page(), found.links("message").len()), ("search", 1));
+    assert!(found.has("Message 007 for ada") && found.has("In Inbox."), "{}", found.body);
+    let message = id(&found.links("message")[0]);
+    assert!(
+        browser
+            .get(&format!("/search?q=message+007&folder={}", id(sent)))
+            .has("0 messages in Sent")
+    );
+    assert!(browser.get("/search?q=").has("No header"));
+
+    // Moved, back to where it was found.
+    let back = "/search?q=Message%20007";
+    let fields = [("csrf", &*csrf), ("message", &message), ("to", &id(storms)), ("back", back)];
+    let moved = browser.post("/refile", &fields);
+    assert_eq!(moved.location(), Some("/search?q=Message%20007&done=moved-1"));
+    assert!(browser.follow(&moved).has("1 message moved."));
+    assert!(browser.get(storms).has("Message 007 for ada"));
+
+    // Deleted: to Trash, and from there for good.
+    let first = browser.get(inbox).links("message");
+    let ticked = [id(&first[0]), id(&first[1])];
+    let fields = [("csrf", &*csrf), ("message", &ticked[0]), ("message", &ticked[1])];
+    let deleted = browser.post("/delete", &fields);
+    assert_eq!(deleted.location(), Some("/folders?done=deleted-2"));
+    let in_trash = browser.get(trash);
+    assert_eq!(in_trash.links("message").len(), 2);
+    assert!(in_trash.has("Delete for good"));
+    browser.post("/delete", &fields);
+    assert!(browser.get(trash).has("This folder is empty."));
+    assert_eq!(browser.post("/delete", &[("csrf", &csrf)]).status, 422);
+
+    // A folder is deleted, its messages go to Trash; the first three stay.
+    let answer = browser.post("/delete-folder", &[("csrf", &csrf), ("folder", &id(storms))]);
+    assert_eq!(answer.location(), Some("/folders?done=folder-deleted"));
+    assert!(browser.get(trash).has("Message 007 for ada"));
+    let answer = browser.post("/delete-folder", &[("csrf", &csrf), ("folder", &id(inbox))]);
+    assert_eq!(answer.status, 422);
+    assert!(answer.has("This folder cannot be deleted."), "{}", answer.body);
+}
+
+#[test]
+fn users_write_to_one_another() {
+    let served = Served::start();
+    served.user("ada", AccountClass::Bronze, 0);
+    served.user("bob", AccountClass::Bronze, 0);
+    let mut ada = served.logged_in("ada");
+    let form = ada.get("/compose");
+    assert_eq!(form.page(), "compose");
+    let csrf = form.csrf();
+
+    // Who does not exist is said before anything is sent, and nothing that was typed is lost.
+    let text = "One\r\n\r\n<b>Two</b> ünlaut";
+    let fields =
+        [("csrf", &*csrf), ("to", "bob, nobody"), ("subject", "Storm \"1\""), ("text", text)];
+    let rejected = ada.post("/compose", &fields);
+    assert_eq!((rejected.status, rejected.page()), (422, "compose"));
+    assert!(rejected.has("has the name nobody. Nothing was sent."), "{}", rejected.body);
+    assert!(rejected.has("value=\"bob, nobody\"") && rejected.has("Storm &quot;1&quot;"));
+    assert!(rejected.has("&lt;b&gt;Two&lt;/b&gt; ünlaut</textarea>"), "{}", rejected.body);
+    let mut bob = served.logged_in("bob");
+    let inbox = bob.get("/folders").links("folder")[0].clone();
+    assert!(bob.get(&inbox).has("This folder is empty."));
+
+    let fields =
+        [("csrf", &*csrf), ("to", "bob, bob@localhost"), ("subject", "Storm"), ("text", text)];
+    let sent = ada.post("/compose", &fields);
+    assert_eq!(sent.location(), Some("/folders?done=sent"), "{}", sent.body);
+    let copies = ada.get("/folders").links("folder")[1].clone();
+    assert!(ada.get(&copies).has("Storm"));
+
+    let list = bob.get(&inbox);
+    assert_eq!(list.links("message").len(), 1, "one copy, though named twice");
+    let message = bob.get(&list.links("message")[0]);
+    assert!(message.has("&lt;b&gt;Two&lt;/b&gt; ünlaut"), "{}", message.body);
+    let reply = bob.get(&message.links("reply")[0]);
+    assert!(reply.has("value=\"ada\"") && reply.has("value=\"Re: Storm\""), "{}", reply.body);
+    assert!(reply.has("&gt; One"), "{}", reply.body);
+    let id = message.links("reply")[0].rsplit('=').next().unwrap().to_owned();
+    let fields = [
+        ("csrf", &*reply.csrf()),
+        ("to", "ada"),
+        ("subject", "Re: Storm"),
+        ("text", "Yes"),
+        ("reply", &id),
+    ];
+    assert_eq!(bob.post("/compose", &fields).status, 303);
+    let inbox = ada.get("/folders").links("folder")[0].clone();
+    assert!(ada.get(&inbox).has("Re: Storm"));
+}
+
+#[test]
+fn attachments_are_saved_and_never_shown() {
+    let served = Served::start();
+    let ada = served.user("ada", AccountClass::Bronze, 0);
+    let id = served.deliver(
+        ada,
+        b"From: a@example.org\r\nSubject: Page\r\nMIME-Version: 1.0\r\n\
+          Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\
+          Content-Type: text/html\r\n\r\n<p onclick=x()>Hello</p><script>x()</script>\
+          <img src=\"http://example.org/seen.png\">\r\n--b\r\n\
+          Content-Type: text/html; name=\"../a b.html\"\r\n\
+          Content-Disposition: attachment; filename=\"../a b.html\"\r\n\r\n<script>x()</script>\r\n--b--\r\n",
+    );
+    let mut browser = served.logged_in("ada");
+    let page = browser.get(&format!("/message?id={}", id.0));
+    assert!(page.has("Remote images blocked: 1") && page.has("sandbox="), "{}", page.body);
+    assert!(!page.has("<script") && !page.has("&lt;script") && !page.has("onclick"));
+    let saved = browser.get(&format!("/attachment?id={}&part=0", id.0));
+    assert_eq!(saved.status, 200);
+    assert_eq!(saved.header("content-type"), Some("application/octet-stream"));
+    assert_eq!(saved.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(saved.header("content-security-policy"), Some("default-src 'none'; sandbox"));
+    let disposition = saved.header("content-disposition").unwrap();
+    assert!(disposition.starts_with("attachment; filename*=UTF-8''"), "{disposition}");
+    assert!(!disposition.contains('/') && saved.has("<script>x()</script>"));
+    assert_eq!(browser.get(&format!("/attachment?id={}&part=1", id.0)).status, 404);
+}
