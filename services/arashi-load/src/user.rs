@@ -166,7 +166,7 @@ impl User {
         let folders = page.links_to("folder").map(|link| path(&link.href));
         let folders: Vec<_> = folders.collect::<Result<_, _>>()?;
         let is_empty = |folder: &&PathAndQuery| self.empty.contains(folder);
-        let folder = folders.iter().find(|folder| !is_empty(folder)).or(folders.first());
+        let folder = folders.iter().find(|folder| !is_empty(folder)).or_else(|| folders.first());
         let folder = folder.ok_or(reason::NO_FOLDER)?;
         Ok(Asks::page(Step::Do(Action::ListMessages), folder.clone()))
     }
@@ -220,7 +220,7 @@ impl User {
         let folders = page.links_to("folder").map(|link| path(&link.href));
         let folders: Vec<_> = folders.collect::<Result<_, _>>()?;
         let came_from = folders.iter().find(|folder| Some(*folder) == self.list.as_ref());
-        let folder = came_from.or(folders.first()).ok_or(reason::NO_FOLDER)?;
+        let folder = came_from.or_else(|| folders.first()).ok_or(reason::NO_FOLDER)?;
         Ok(Asks::page(Step::Do(Action::ListMessages), folder.clone()))
     }
 

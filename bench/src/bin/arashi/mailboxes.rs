@@ -91,14 +91,13 @@ impl<'s> Mailboxes<'s> {
 impl Targets {
     /// Ten times the 90th percentile of each type while one user is there.
     pub(crate) fn measure(mailboxes: &Mailboxes<'_>, seconds: u32) -> Result<Self> {
-        let lasting = format!("{seconds}s");
-        let report = mailboxes.run(&OPEN, &["--users", "1", "--for", &lasting])?;
+        let report = unloaded(mailboxes, seconds)?;
         let target = |(request_type, _): &(&'static str, &str)| {
             let group = group(&report["groups"], None, Some(request_type))?;
             let count = number(&group["latency"]["count"])?;
             ensure!(
                 count > 0.0,
-                "no `{request_type}` in {lasting} of one user: measure for longer"
+                "no `{request_type}` in {seconds} s of one user: measure for longer"
             );
             Ok((*request_type, 10.0 * number(&group["latency"]["p90"])?))
         };
@@ -107,19 +106,35 @@ impl Targets {
         Ok(targets)
     }
 
+    /// The same for all types, as a single stage has it: ten times the 90th percentile of all.
+    pub(crate) fn measure_one(mailboxes: &Mailboxes<'_>, seconds: u32) -> Result<Self> {
+        let target = 10.0 * number(&unloaded(mailboxes, seconds)?["total"]["latency"]["p90"])?;
+        eprintln!("target, 10 × the p90 of one user: {target} s");
+        Ok(Self(STAGES.map(|(request_type, _)| (request_type, target)).into()))
+    }
+
     /// As options of the service.
     pub(crate) fn serving(&self) -> Vec<String> {
         let stated = self.0.iter().zip(STAGES);
         stated
-            .flat_map(|((_, at), (_, stage))| ["--p90".into(), format!("{stage}={at}s")])
+            .flat_map(|((_, at), (_, stage))| {
+                ["--p90".into(), format!("{stage}={:.3}ms", 1e3 * at)]
+            })
             .collect()
     }
 
     /// As options of the load generator.
     pub(crate) fn loading(&self) -> Vec<String> {
         let stated = self.0.iter();
-        stated.flat_map(|(name, at)| ["--target".into(), format!("{name}={at}s")]).collect()
+        stated
+            .flat_map(|(name, at)| ["--target".into(), format!("{name}={:.3}ms", 1e3 * at)])
+            .collect()
     }
+}
+
+/// What one user sees.
+fn unloaded(mailboxes: &Mailboxes<'_>, seconds: u32) -> Result<Value> {
+    mailboxes.run(&OPEN, &["--users", "1", "--for", &format!("{seconds}s")])
 }
 
 /// Of some groups of a report that of this class and type.

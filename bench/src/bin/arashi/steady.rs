@@ -66,7 +66,7 @@ pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> 
                 })
                 .collect::<Result<_>>()
         };
-        ways.iter().map(|(name, _)| Ok(((*name).to_owned(), points(*name)?))).collect()
+        ways.iter().map(|(name, _)| Ok(((*name).to_owned(), points(name)?))).collect()
     };
     let panels = vec![
         panel(
@@ -112,7 +112,7 @@ fn print_level(title: &str, phases: &[Value]) -> Result<()> {
 
 pub(crate) fn stages(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
     const USERS: u32 = 128;
-    let targets = Targets::measure(mailboxes, options.seconds)?;
+    let targets = Targets::measure_one(mailboxes, options.seconds)?;
     let each = targets.serving();
     let each: Vec<_> = each.iter().map(String::as_str).chain(["--no-degradation"]).collect();
     let one = [&each[..], &["--single-stage"]].concat();
