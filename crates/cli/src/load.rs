@@ -1,5 +1,6 @@
 //! `tamarisk load`: the load generator on the command line.
 
+mod arashi;
 pub(crate) mod plot;
 mod progress;
 mod results;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use http::{HeaderName, HeaderValue, Method};
 use tamarisk_control::parse_duration;
 use tamarisk_load::{
@@ -45,8 +46,15 @@ A status of 503 or 429 is a rejection; any other from 400 on is an error.";
 /// (closed loop, `--users`), or a rate in requests per second, independent of the answers (open
 /// loop, `--rate`). `--step`, `--spike` and `--ramp` change it during the run.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub(crate) struct Load {
+    #[command(subcommand)]
+    service: Option<EmulatedUsers>,
+
     /// URL to request; several URLs of one server are chosen at random by weight
     #[arg(required_unless_present = "url_file", value_name = "[WEIGHT=]URL")]
     urls: Vec<WeightedUrl>,
@@ -62,9 +70,23 @@ pub(crate) struct Load {
     changes: Changes,
     #[command(flatten)]
     request: Request,
+    /// Answers within this latency count towards the goodput [default: all do]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Results")]
+    target: Option<Duration>,
     #[command(flatten)]
     results: ResultOptions,
+    #[command(flatten)]
+    generator: Generator,
+}
 
+/// Services whose users are emulated
+#[derive(Debug, Subcommand)]
+enum EmulatedUsers {
+    Arashi(Box<arashi::Arashi>),
+}
+
+#[derive(Debug, Args)]
+struct Generator {
     /// Number of threads of the generator [default: half of the cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -131,8 +153,16 @@ struct Changes {
     #[arg(long = "ramp", value_name = "LEVEL@START..END", value_parser = Change::ramp)]
     ramps: Vec<Change>,
     /// Duration of the run [default: 10s after the last change]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, visible_alias = "for", value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
+}
+
+impl Changes {
+    /// The level `base` with these changes.
+    fn schedule(&self, base: f64) -> anyhow::Result<Schedule> {
+        let changes = [&self.steps, &self.spikes, &self.ramps].into_iter().flatten().copied();
+        Schedule::new(base, changes.collect(), self.duration).map_err(misunderstood)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -160,16 +190,10 @@ struct Request {
 
 impl Load {
     pub(crate) fn run(self) -> anyhow::Result<Ending> {
-        let plan = self.plan()?;
-        let results = ResultFiles::open(&self.results)?;
-        let progress = Progress::new(plan.workload(), self.results.quiet);
-        let report = generate(plan, progress)?;
-        results.write(&report)?;
-        Ok(match report.total.completed + report.total.rejected {
-            _ if report.interrupted => Ending::Interrupted,
-            0 => Ending::Unsuccessful,
-            _ => Ending::Done,
-        })
+        match self.service {
+            Some(EmulatedUsers::Arashi(arashi)) => arashi.run(),
+            None => execute(self.plan()?, &self.results),
+        }
     }
 
     fn plan(&self) -> anyhow::Result<Plan> {
@@ -183,7 +207,7 @@ impl Load {
             .timeout(request.timeout)
             .interval(self.results.interval)
             .drain(self.results.drain)
-            .seed(self.seed);
+            .seed(self.generator.seed);
         for (name, value) in request.headers.clone() {
             plan = plan.header(name, value);
         }
@@ -197,21 +221,19 @@ impl Load {
         if let Some(requests) = request.requests_per_connection {
             plan = plan.requests_per_connection(requests);
         }
-        if let Some(target) = self.results.target {
+        if let Some(target) = self.target {
             plan = plan.target(target);
         }
-        if let Some(threads) = self.threads {
+        if let Some(threads) = self.generator.threads {
             plan = plan.threads(threads);
         }
         plan.build().map_err(misunderstood)
     }
 
     fn workload(&self) -> anyhow::Result<Workload> {
-        let Changes { steps, spikes, ramps, duration } = &self.changes;
-        let changes = [steps, spikes, ramps].into_iter().flatten().copied().collect();
         let users = self.closed.users.unwrap_or(1);
         let base = self.open.rate.unwrap_or_else(|| users.into());
-        let level = Schedule::new(base, changes, *duration).map_err(misunderstood)?;
+        let level = self.changes.schedule(base)?;
         Ok(match self.open.rate {
             Some(_) => Workload::Open(OpenLoop {
                 rate: level,
@@ -225,15 +247,29 @@ impl Load {
                 users: level,
                 think: self.closed.think,
                 after_reject: self.closed.after_reject.unwrap_or(self.closed.think),
-                retry_after: match self.closed.honour_retry_after {
-                    true => RetryAfter::Honour,
-                    false => RetryAfter::Ignore,
-                },
+                retry_after: retry_after(self.closed.honour_retry_after),
                 spread: self.closed.spread,
                 resend: self.closed.resend,
             }),
         })
     }
+}
+
+fn retry_after(is_honoured: bool) -> RetryAfter {
+    if is_honoured { RetryAfter::Honour } else { RetryAfter::Ignore }
+}
+
+/// Runs `plan` and writes its results.
+fn execute(plan: Plan, options: &ResultOptions) -> anyhow::Result<Ending> {
+    let results = ResultFiles::open(options)?;
+    let progress = Progress::new(plan.workload(), options.quiet);
+    let report = generate(plan, progress)?;
+    results.write(&report)?;
+    Ok(match report.total.completed + report.total.rejected {
+        _ if report.interrupted => Ending::Interrupted,
+        0 => Ending::Unsuccessful,
+        _ => Ending::Done,
+    })
 }
 
 /// Runs `plan` until its end or Ctrl-C.

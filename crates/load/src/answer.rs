@@ -1,11 +1,24 @@
-//! Reads an answer as it comes off the wire, and keeps nothing of it but what is counted.
+//! Reads an answer as it comes off the wire, and keeps nothing of it but what is counted, unless
+//! somebody wants to read it.
 //!
 //! Sans-I/O: told what came, in whatever pieces.
 
-use http::Method;
+use http::{HeaderName, HeaderValue, Method, Response};
 use tamarisk_h1::{Asked, Event, Limits, ResponseReader};
 
 use crate::outcome::{ErrorKind, Outcome};
+
+/// Bytes of the body of an answer that is kept, at most: no page for people is longer.
+const KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What an answer is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It is counted.
+    Count,
+    /// A user reads it.
+    Keep,
+}
 
 /// A complete answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +38,24 @@ pub(crate) struct Reading {
     held: Vec<u8>,
     /// What is known so far.
     answer: Answer,
+    /// The answer itself, if it is to be kept.
+    kept: Option<Response<Vec<u8>>>,
 }
 
 impl Reading {
     /// The answer to a request of this method.
-    pub(crate) fn new(method: &Method) -> Self {
+    pub(crate) fn new(method: &Method, purpose: Purpose) -> Self {
         let mut reader = ResponseReader::new(Limits::RESPONSE);
         reader.begin(Asked::from(method));
         let nothing = Answer { outcome: Outcome::Completed, bytes: 0, keep: true };
-        Self { reader, held: Vec::new(), answer: nothing }
+        let kept = (purpose == Purpose::Keep).then(Response::default);
+        Self { reader, held: Vec::new(), answer: nothing, kept }
     }
 
     /// Takes in what came next; the answer, once it is complete.
     ///
     /// # Errors
-    /// [`ErrorKind::MalformedAnswer`].
+    /// [`ErrorKind::MalformedAnswer`], or [`ErrorKind::AnswerTooLong`] to be kept.
     pub(crate) fn read(&mut self, piece: &[u8]) -> Result<Option<Answer>, ErrorKind> {
         if self.held.is_empty() {
             let used = self.advance(piece)?;
@@ -62,7 +78,12 @@ impl Reading {
     /// How many bytes come next of which nothing matters but that they come. [`read`](Self::read)
     /// does not look at so many: a piece of the same length will do in their place.
     pub(crate) fn body_left(&self) -> u64 {
-        self.reader.data_next()
+        if self.kept.is_some() { 0 } else { self.reader.data_next() }
+    }
+
+    /// The answer itself, if it was to be kept.
+    pub(crate) fn into_kept(self) -> Option<Response<Vec<u8>>> {
+        self.kept
     }
 
     /// The connection has ended.
@@ -81,12 +102,19 @@ impl Reading {
             match self.reader.next(rest).map_err(|_| ErrorKind::MalformedAnswer)? {
                 None => return Ok(used),
                 Some(event @ Event::Head(_)) => {
-                    self.head(rest);
+                    self.head(rest)?;
                     used += event.len();
                 }
-                Some(event @ Event::Data(bytes)) => {
-                    self.answer.bytes += bytes as u64;
+                Some(event @ Event::Data(length)) => {
+                    self.answer.bytes += length as u64;
                     used += event.len();
+                    if let Some(kept) = &mut self.kept {
+                        let body = kept.body_mut();
+                        if body.len() + length > KEPT_BYTES_MAX {
+                            return Err(ErrorKind::AnswerTooLong);
+                        }
+                        body.extend_from_slice(&rest[..length]);
+                    }
                 }
                 Some(event) => used += event.len(),
             }
@@ -94,7 +122,7 @@ impl Reading {
     }
 
     /// The head that the first of `bytes` are.
-    fn head(&mut self, bytes: &[u8]) {
+    fn head(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         let head = self.reader.head();
         let retry_after = head.fields.iter().find_map(|field| {
             let is_it = field.name.of(bytes).eq_ignore_ascii_case(b"retry-after");
@@ -102,6 +130,18 @@ impl Reading {
         });
         self.answer.outcome = Outcome::of_answer(head.status.as_u16(), retry_after);
         self.answer.keep = head.keep;
+        if let Some(kept) = &mut self.kept {
+            *kept.status_mut() = head.status;
+            for field in head.fields {
+                let name = HeaderName::from_bytes(field.name.of(bytes));
+                let value = HeaderValue::from_bytes(field.value.of(bytes));
+                let (Ok(name), Ok(value)) = (name, value) else {
+                    return Err(ErrorKind::MalformedAnswer);
+                };
+                kept.headers_mut().append(name, value);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -115,7 +155,7 @@ mod tests {
 
     /// What an answer to `method` is read as that comes in these pieces.
     fn read(method: &Method, pieces: &[&[u8]]) -> Result<Answer, ErrorKind> {
-        let mut reading = Reading::new(method);
+        let mut reading = Reading::new(method, Purpose::Count);
         for piece in pieces {
             if let Some(answer) = reading.read(piece)? {
                 return Ok(answer);
@@ -215,7 +255,7 @@ mod tests {
         for text in ["Content-Length: 2\r\n\r\nok!", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n!"]
         {
             let text = format!("HTTP/1.1 200 OK\r\n{text}");
-            let mut reading = Reading::new(&Method::GET);
+            let mut reading = Reading::new(&Method::GET, Purpose::Count);
             let answer = reading.read(text.as_bytes()).unwrap().unwrap();
             assert!(!answer.keep, "{text:?}");
         }
@@ -224,7 +264,7 @@ mod tests {
     #[test]
     fn all_that_is_not_framing_may_pass_unseen() {
         let left = |begun: &str| {
-            let mut reading = Reading::new(&Method::GET);
+            let mut reading = Reading::new(&Method::GET, Purpose::Count);
             assert_eq!(reading.read(begun.as_bytes()), Ok(None));
             reading.body_left()
         };

@@ -15,13 +15,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::Method;
+use http::Response;
 use http::uri::PathAndQuery;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
 
-use crate::answer::{Answer, Reading};
+use crate::answer::{Answer, Purpose, Reading};
 use crate::outcome::ErrorKind;
 use crate::request::{Afterwards, RequestForm};
 
@@ -45,6 +45,22 @@ pub(crate) struct Buffers {
     head: RefCell<Vec<u8>>,
     /// What came in.
     read: RefCell<Box<[u8]>>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exchange<'r> {
+    pub(crate) form: &'r RequestForm,
+    pub(crate) path: &'r PathAndQuery,
+    /// What its answer is read for.
+    pub(crate) purpose: Purpose,
+}
+
+/// An answer, with what was kept of it, and its connection if that may be used again.
+pub(crate) struct Exchanged {
+    pub(crate) answer: Answer,
+    pub(crate) kept: Option<Response<Vec<u8>>>,
+    pub(crate) connection: Option<Connection>,
 }
 
 /// Why there is no answer.
@@ -77,14 +93,14 @@ impl Connection {
         !silent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Asks for `path` and waits for the end of the answer; the connection comes back if it
+    /// Sends a request and waits for the end of the answer; the connection comes back if it
     /// may be used again. The last request that it may carry says so to the server.
     pub(crate) async fn exchange(
         mut self,
-        form: &RequestForm,
-        path: &PathAndQuery,
+        exchange: Exchange<'_>,
         buffers: &Buffers,
-    ) -> Result<(Answer, Option<Self>), ExchangeError> {
+    ) -> Result<Exchanged, ExchangeError> {
+        let Exchange { form, path, purpose } = exchange;
         if self.is_closed() {
             return Err(ExchangeError::Stale);
         }
@@ -96,10 +112,11 @@ impl Connection {
             self.send(&head, form.body()).map_err(|_| ExchangeError::Stale)?
         };
         let (mut reader, mut writer) = self.stream.split();
-        let reading = read_answer(&mut reader, form.method(), &buffers.read);
+        let mut reading = Reading::new(form.method(), purpose);
+        let answer = read_answer(&mut reader, &mut reading, &buffers.read);
         let is_sent = Cell::new(!unsent.has_remaining());
         let answer = if is_sent.get() {
-            reading.await
+            answer.await
         } else {
             // The server may answer before it has read all, and will then not do so.
             let sending = async {
@@ -107,14 +124,15 @@ impl Connection {
                 pending::<Infallible>().await
             };
             tokio::select! {
-                answer = reading => answer,
+                answer = answer => answer,
                 never = sending => match never {},
             }
         };
         let answer = answer.map_err(ExchangeError::Failed)?;
         let keep = answer.keep && !last && is_sent.get();
         let requests_left = self.requests_left.and_then(|left| NonZeroU32::new(left.get() - 1));
-        Ok((answer, keep.then_some(Self { requests_left, ..self })))
+        let connection = keep.then_some(Self { requests_left, ..self });
+        Ok(Exchanged { answer, kept: reading.into_kept(), connection })
     }
 
     /// Sends what the socket takes at once, which is all unless the body is long: the rest.
@@ -140,10 +158,9 @@ impl Default for Buffers {
 
 async fn read_answer(
     reader: &mut ReadHalf<'_>,
-    method: &Method,
+    reading: &mut Reading,
     buffer: &RefCell<Box<[u8]>>,
 ) -> Result<Answer, ErrorKind> {
-    let mut reading = Reading::new(method);
     poll_fn(|context| {
         loop {
             let mut buffer = buffer.borrow_mut();

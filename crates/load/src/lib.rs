@@ -12,6 +12,9 @@
 //! late the generator itself was is reported beside it, so that its own limits
 //! are not mistaken for the server's.
 //!
+//! Users of a closed loop ask for URLs, or are state machines that read each answer and decide what
+//! to ask for next: a [`Population`] makes them.
+//!
 //! What it does not do: TLS, HTTP/2, or following redirects.
 //!
 //! ```no_run
@@ -41,8 +44,8 @@
 //! ```
 //!
 //! Reading order: [`schedule`] and [`arrivals`] say when, `workload` and `plan`
-//! what; `run` starts a `worker` on each thread, whose `closed_loop` or
-//! `open_loop` asks over a `connection`: a `request` out, an `answer` in; `recorder` and `tally` count; `report`
+//! what, and `population` who decides for itself; `run` starts a `worker` on each thread, whose `closed_loop` or
+//! `open_loop` asks over a `connection`: a `request` out, an `answer` in; `recorder` and `tally` count, by `groups` too; `report`
 //! sums up. The schedule, the arrivals, the recorder and [`fairness_index`] are
 //! pure: they are told the time.
 
@@ -53,8 +56,10 @@ mod descriptors;
 mod fairness;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
+mod groups;
 mod outcome;
 mod plan;
+mod population;
 mod recorder;
 mod report;
 mod request;
@@ -69,7 +74,10 @@ pub use arrivals::Spacing;
 pub use descriptors::TooFewDescriptors;
 pub use fairness::fairness_index;
 pub use plan::{InvalidPlan, Plan, PlanBuilder};
-pub use report::{Interval, Percentiles, PhaseSummary, Report, Summary};
+pub use population::{EmulatedUser, Population, RequestType, UserRequest};
+pub use report::{
+    ClassInterval, GroupSummary, Interval, Percentiles, PhaseSummary, Report, Summary,
+};
 pub use run::{RunError, run};
 pub use schedule::{Change, Schedule};
 pub use url::{InvalidUrl, WeightedUrl};

@@ -34,6 +34,10 @@ pub(crate) enum ErrorKind {
     ConnectionClosed,
     /// The answer is not HTTP.
     MalformedAnswer,
+    /// The answer is longer than an answer that a user reads may be.
+    AnswerTooLong,
+    /// The user cannot go on with the answer, for this reason.
+    Unusable(&'static str),
     /// No full answer within the plan's timeout.
     TimedOut,
     /// A status of 400 or more that is not a rejection.
@@ -76,6 +80,8 @@ impl fmt::Display for ErrorKind {
             Self::ConnectFailed => f.write_str("connect failed"),
             Self::ConnectionClosed => f.write_str("connection closed"),
             Self::MalformedAnswer => f.write_str("malformed answer"),
+            Self::AnswerTooLong => f.write_str("answer too long"),
+            Self::Unusable(reason) => f.write_str(reason),
             Self::TimedOut => f.write_str("timed out"),
             Self::Status(status) => write!(f, "status {status}"),
         }

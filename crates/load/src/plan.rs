@@ -1,6 +1,7 @@
 //! The plan of a run: requests, schedule, limits, all checked before it starts.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +9,8 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use rand::RngExt;
 
+use crate::groups::Groups;
+use crate::population::Population;
 use crate::request::RequestForm;
 use crate::url::WeightedUrl;
 use crate::workload::{ClosedLoop, Workload};
@@ -27,6 +30,8 @@ pub struct Plan {
     weights: Vec<u64>,
     form: RequestForm,
     workload: Workload,
+    population: Option<Arc<dyn Population>>,
+    groups: Groups,
     settings: Settings,
 }
 
@@ -38,6 +43,7 @@ pub struct PlanBuilder {
     method: Method,
     headers: HeaderMap,
     body: Bytes,
+    population: Option<Arc<dyn Population>>,
     settings: Settings,
 }
 
@@ -76,6 +82,9 @@ pub enum InvalidPlan {
     /// A user would send again without waiting at all.
     #[error("the time until a user sends again must be longer than 0s")]
     Resend,
+    /// Users who read their answers ask for one thing at a time, and wait.
+    #[error("emulated users need a closed loop in which a user waits for each answer")]
+    Population,
     /// No threads to run on, or more than 1024.
     #[error("the number of threads ({0}) must be 1 to 1024")]
     Threads(usize),
@@ -93,6 +102,7 @@ impl Plan {
             method: Method::GET,
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            population: None,
             settings: Settings {
                 requests_per_connection: None,
                 timeout: Duration::from_secs(10),
@@ -118,6 +128,21 @@ impl Plan {
     /// The response time that counts as good, if one was given.
     pub fn target(&self) -> Option<Duration> {
         self.settings.target
+    }
+
+    /// What an answer is judged by: the target of its type of request, if it has one of its own.
+    pub(crate) fn target_of(&self, group: Option<usize>) -> Option<Duration> {
+        group.and_then(|group| self.groups.target_of(group)).or(self.settings.target)
+    }
+
+    /// Users who decide for themselves what they ask for.
+    pub(crate) fn population(&self) -> Option<&dyn Population> {
+        self.population.as_deref()
+    }
+
+    /// What results are told apart by.
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
     }
 
     /// What fixes the random choices of a run.
@@ -162,6 +187,13 @@ impl PlanBuilder {
     /// The body of all requests.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    /// Users who decide by each answer what they ask for next, in the place of requests for the
+    /// URLs: of those, the first says which server is meant.
+    pub fn population(mut self, population: Arc<dyn Population>) -> Self {
+        self.population = Some(population);
         self
     }
 
@@ -215,7 +247,7 @@ impl PlanBuilder {
     /// # Errors
     /// [`InvalidPlan`] if a part is missing or out of range.
     pub fn build(self) -> Result<Plan, InvalidPlan> {
-        let Self { urls, workload, method, headers, body, settings } = self;
+        let Self { urls, workload, method, headers, body, population, settings } = self;
         let first = urls.first().ok_or(InvalidPlan::NoUrl)?;
         if let Some(other) = urls.iter().find(|url| url.authority() != first.authority()) {
             return Err(InvalidPlan::Servers(first.to_string(), other.to_string()));
@@ -236,6 +268,10 @@ impl PlanBuilder {
         if let Workload::Closed(ClosedLoop { resend: Some(Duration::ZERO), .. }) = workload {
             return Err(InvalidPlan::Resend);
         }
+        let waits = matches!(workload, Workload::Closed(ClosedLoop { resend: None, .. }));
+        if population.is_some() && !waits {
+            return Err(InvalidPlan::Population);
+        }
         if !(1..=1024).contains(&settings.threads) {
             return Err(InvalidPlan::Threads(settings.threads));
         }
@@ -245,7 +281,8 @@ impl PlanBuilder {
             Some(*sum)
         };
         let weights = urls.iter().scan(0, running_sum).collect();
-        Ok(Plan { urls, weights, form, workload, settings })
+        let groups = population.as_deref().map(Groups::of).unwrap_or_default();
+        Ok(Plan { urls, weights, form, workload, population, groups, settings })
     }
 }
 

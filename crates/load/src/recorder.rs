@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::tally::{Ended, Flow, Tally};
+use crate::tally::{Ended, Flow, Started, Tally};
 
 /// The accounts of one thread.
 pub(crate) struct Recorder {
@@ -29,6 +29,18 @@ pub(crate) struct PhaseTally {
     pub(crate) flow: Flow,
     /// Requests completed for each user of a closed loop, by number.
     pub(crate) shares: Vec<u32>,
+    /// The same of each class and type of request, where they are told apart; the types of the
+    /// first class come first.
+    pub(crate) groups: Vec<GroupTally>,
+}
+
+/// The requests of one class and type in one phase.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupTally {
+    /// Those that were due in the phase.
+    pub(crate) tally: Tally,
+    /// Those that ended in it.
+    pub(crate) flow: Flow,
 }
 
 impl PhaseTally {
@@ -40,7 +52,21 @@ impl PhaseTally {
         let users = self.shares.len().max(other.shares.len());
         self.shares.resize(users, 0);
         self.shares.iter_mut().zip(&other.shares).for_each(|(mine, theirs)| *mine += theirs);
+        add_each(&mut self.groups, &other.groups, GroupTally::add);
     }
+}
+
+impl GroupTally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.flow.add(other.flow);
+    }
+}
+
+/// Adds what stands at the same position in another list.
+fn add_each<T: Clone + Default>(mine: &mut Vec<T>, theirs: &[T], add: fn(&mut T, &T)) {
+    mine.resize(mine.len().max(theirs.len()), T::default());
+    mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| add(mine, theirs));
 }
 
 /// What happened in one interval of the time series.
@@ -50,6 +76,8 @@ pub(crate) struct IntervalTally {
     pub(crate) start: Duration,
     pub(crate) end: Duration,
     pub(crate) tally: Tally,
+    /// The same of each class of users, where they are told apart.
+    pub(crate) classes: Vec<Tally>,
     /// Requests under way at its end.
     pub(crate) in_flight: u64,
 }
@@ -61,35 +89,35 @@ impl IntervalTally {
         self.start = other.start;
         self.end = self.end.max(other.end);
         self.tally.add(&other.tally);
+        add_each(&mut self.classes, &other.classes, Tally::add);
         self.in_flight += other.in_flight;
     }
 }
 
 impl Recorder {
     pub(crate) fn new(plan: Arc<Plan>) -> Self {
+        let groups = vec![GroupTally::default(); plan.groups().len()];
         let phases = plan.workload().schedule().phases().len();
-        let first = IntervalTally { end: plan.settings().interval, ..IntervalTally::default() };
-        Self { plan, phases: vec![PhaseTally::default(); phases], current: first, finished: vec![] }
+        let phases = vec![PhaseTally { groups, ..PhaseTally::default() }; phases];
+        let end = plan.settings().interval;
+        let classes = plan.groups().no_tallies();
+        let first = IntervalTally { end, classes, ..IntervalTally::default() };
+        Self { plan, phases, current: first, finished: vec![] }
     }
 
-    /// Work on a request of `user` that was due at `due` begins at `at`; the
-    /// generator itself is late by `lag`.
-    pub(crate) fn on_start(
-        &mut self,
-        user: Option<usize>,
-        due: Duration,
-        at: Duration,
-        lag: Duration,
-    ) {
-        self.advance(at);
-        let phase = self.phase(due);
+    /// Work on a request begins.
+    pub(crate) fn on_start(&mut self, started: &Started) {
+        self.advance(started.at);
+        let phase = self.phase(started.due);
         let phase = &mut self.phases[phase];
-        if let Some(user) = user.filter(|user| *user >= phase.shares.len()) {
+        if let Some(user) = started.user.filter(|user| *user >= phase.shares.len()) {
             phase.shares.resize(user + 1, 0);
         }
-        for tally in [&mut phase.tally, &mut self.current.tally] {
-            tally.offered += 1;
-            tally.lag.record(lag);
+        phase.tally.on_start(started);
+        self.current.tally.on_start(started);
+        if let Some(group) = started.group {
+            phase.groups[group].tally.on_start(started);
+            self.current.classes[self.plan.groups().class_of(group)].on_start(started);
         }
         self.current.in_flight += 1;
     }
@@ -105,15 +133,24 @@ impl Recorder {
     /// A request that was started has ended.
     pub(crate) fn on_end(&mut self, ended: &Ended) {
         self.advance(ended.at);
-        let target = self.plan.target();
+        let target = self.plan.target_of(ended.group);
         if ended.at < self.plan.workload().schedule().duration() {
             let phase = self.phase(ended.at);
-            self.phases[phase].flow.on_end(ended, target);
+            let phase = &mut self.phases[phase];
+            phase.flow.on_end(ended, target);
+            if let Some(group) = ended.group {
+                phase.groups[group].flow.on_end(ended, target);
+            }
         }
         let phase = self.phase(ended.due);
         let phase = &mut self.phases[phase];
         phase.tally.on_end(ended, target);
         self.current.tally.on_end(ended, target);
+        if let Some(group) = ended.group {
+            phase.groups[group].tally.on_end(ended, target);
+            let class = self.plan.groups().class_of(group);
+            self.current.classes[class].on_end(ended, target);
+        }
         self.current.in_flight -= 1;
         if let (Some(user), Outcome::Completed) = (ended.user, ended.outcome) {
             phase.shares[user] += 1;
@@ -154,6 +191,7 @@ impl Recorder {
                 start: self.current.end,
                 end: self.current.end + self.plan.settings().interval,
                 tally: Tally::default(),
+                classes: self.plan.groups().no_tallies(),
                 in_flight: self.current.in_flight,
             };
             self.finished.push(std::mem::replace(&mut self.current, next));
@@ -185,15 +223,21 @@ mod tests {
         Recorder::new(Arc::new(plan.target(s(0.2)).build().unwrap()))
     }
 
+    fn started(user: usize, due: f64, at: f64) -> Started {
+        let (due, at) = (s(due), s(at));
+        Started { user: Some(user), group: None, due, at, lag: at - due }
+    }
+
     fn completed(user: usize, due: f64, at: f64) -> Ended {
         let (due, at) = (s(due), s(at));
-        Ended { user: Some(user), due, sent: Some(due), at, outcome: Outcome::Completed, bytes: 0 }
+        let outcome = Outcome::Completed;
+        Ended { user: Some(user), group: None, due, sent: Some(due), at, outcome, bytes: 0 }
     }
 
     #[test]
     fn a_request_counts_towards_the_phase_it_was_due_in_and_the_interval_it_ended_in() {
         let mut recorder = recorder();
-        recorder.on_start(Some(4), s(1.9), s(1.95), s(0.05));
+        recorder.on_start(&started(4, 1.9, 1.95));
         recorder.on_end(&completed(4, 1.9, 2.5));
         let (intervals, phases) = recorder.finish(s(3.0));
         assert_eq!(intervals.iter().map(|i| i.tally.offered).collect::<Vec<_>>(), [0, 1, 0]);
@@ -208,7 +252,7 @@ mod tests {
     #[test]
     fn what_ends_after_the_schedule_is_in_no_rate() {
         let mut recorder = recorder();
-        recorder.on_start(Some(0), s(2.9), s(2.9), s(0.0));
+        recorder.on_start(&started(0, 2.9, 2.9));
         recorder.on_end(&completed(0, 2.9, 3.1));
         let (_, phases) = recorder.finish(s(4.0));
         assert_eq!((phases[2].tally.completed, phases[2].flow.completed), (1, 0));
@@ -217,8 +261,8 @@ mod tests {
     #[test]
     fn a_user_who_is_never_answered_has_a_share_of_nothing() {
         let mut recorder = recorder();
-        recorder.on_start(Some(0), s(0.1), s(0.1), s(0.0));
-        recorder.on_start(Some(1), s(0.1), s(0.1), s(0.0));
+        recorder.on_start(&started(0, 0.1, 0.1));
+        recorder.on_start(&started(1, 0.1, 0.1));
         recorder.on_end(&completed(0, 0.1, 0.2));
         assert_eq!(recorder.finish(s(1.0)).1[0].shares, [1, 0]);
     }
@@ -226,8 +270,8 @@ mod tests {
     #[test]
     fn requests_under_way_are_carried_from_interval_to_interval() {
         let mut recorder = recorder();
-        recorder.on_start(Some(0), s(0.1), s(0.1), s(0.0));
-        recorder.on_start(Some(1), s(0.2), s(0.2), s(0.0));
+        recorder.on_start(&started(0, 0.1, 0.1));
+        recorder.on_start(&started(1, 0.2, 0.2));
         recorder.on_end(&completed(0, 0.1, 2.1));
         assert_eq!(recorder.in_flight(), 1);
         let finished = recorder.take_finished(s(2.1));

@@ -1,6 +1,7 @@
 //! The report of a run: totals, phases, time series.
 
 mod csv;
+mod groups;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use crate::recorder::{IntervalTally, PhaseTally};
 use crate::schedule::Phase;
 use crate::tally::{Durations, Flow, Tally};
 use crate::workload::Workload;
+
+pub use groups::{ClassInterval, GroupSummary};
 
 /// The result of a run. All times are in seconds, all rates per second.
 #[derive(Clone, Debug, Serialize)]
@@ -33,6 +36,9 @@ pub struct Report {
     pub total: Summary,
     /// The run by the phases of its schedule.
     pub phases: Vec<PhaseSummary>,
+    /// The whole run by class of users and type of request, where they are told apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupSummary>,
     /// The run over time, each interval with the requests that *ended* in it.
     pub series: Vec<Interval>,
 }
@@ -119,6 +125,9 @@ pub struct PhaseSummary {
     /// What it saw.
     #[serde(flatten)]
     pub summary: Summary,
+    /// The same by class of users and type of request, where they are told apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupSummary>,
 }
 
 /// One interval of the time series.
@@ -149,6 +158,9 @@ pub struct Interval {
     pub rejection: Percentiles,
     /// How late the generator itself was.
     pub generator_lag: Percentiles,
+    /// The interval by class of users, where they are told apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassInterval>,
 }
 
 impl Report {
@@ -161,10 +173,9 @@ impl Report {
     ) -> Self {
         let schedule = plan.workload().schedule();
         let lasted = elapsed.min(schedule.duration());
-        let (mut total, mut flow) = (Tally::default(), Flow::default());
+        let mut total = PhaseTally::default();
         for phase in phases {
-            total.add(&phase.tally);
-            flow.add(phase.flow);
+            total.add(phase);
         }
         let phases = schedule.phases().iter().zip(phases);
         Self {
@@ -176,11 +187,12 @@ impl Report {
             seed: plan.seed(),
             target_seconds: plan.target().map(|target| target.as_secs_f64()),
             interrupted,
-            total: Summary::new(&total, flow, lasted),
+            total: Summary::new(&total.tally, total.flow, lasted),
             phases: phases
                 .filter(|(phase, _)| phase.start < lasted)
-                .map(|(phase, tally)| PhaseSummary::new(phase, tally, lasted))
+                .map(|(phase, tally)| PhaseSummary::new(plan, phase, tally, lasted))
                 .collect(),
+            groups: groups::summaries(plan, &total, lasted),
             series,
         }
     }
@@ -231,7 +243,7 @@ impl Summary {
 }
 
 impl PhaseSummary {
-    fn new(phase: &Phase, tally: &PhaseTally, lasted: Duration) -> Self {
+    fn new(plan: &Plan, phase: &Phase, tally: &PhaseTally, lasted: Duration) -> Self {
         let end = phase.end.min(lasted);
         Self {
             start: phase.start.as_secs_f64(),
@@ -240,6 +252,7 @@ impl PhaseSummary {
             level_to: phase.to,
             fairness: fairness_index(&tally.shares).filter(|_| !phase.is_ramp()),
             summary: Summary::new(&tally.tally, tally.flow, end - phase.start),
+            groups: groups::summaries(plan, tally, end - phase.start),
         }
     }
 }
@@ -276,6 +289,7 @@ impl Interval {
             latency: Percentiles::of(&tally.latency),
             rejection: Percentiles::of(&tally.rejection),
             generator_lag: Percentiles::of(&tally.lag),
+            classes: groups::intervals(plan, &interval.classes),
         }
     }
 

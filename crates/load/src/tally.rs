@@ -51,11 +51,28 @@ pub(crate) struct Flow {
     pub(crate) failed: u64,
 }
 
+/// A request that begins, in times since the start of the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    /// Which user asks, in a closed loop.
+    pub(crate) user: Option<usize>,
+    /// Of which class and type of request it is, where they are told apart.
+    pub(crate) group: Option<usize>,
+    /// When it was due.
+    pub(crate) due: Duration,
+    /// When work on it begins.
+    pub(crate) at: Duration,
+    /// How late the generator itself is.
+    pub(crate) lag: Duration,
+}
+
 /// A request that has ended, in times since the start of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     /// Which user asked, in a closed loop.
     pub(crate) user: Option<usize>,
+    /// Of which class and type of request it was, where they are told apart.
+    pub(crate) group: Option<usize>,
     /// When it was due.
     pub(crate) due: Duration,
     /// When it was put on the wire, if it got that far.
@@ -92,6 +109,11 @@ impl Tally {
         self.response.add(&other.response);
         self.connect.add(&other.connect);
         self.lag.add(&other.lag);
+    }
+
+    pub(crate) fn on_start(&mut self, started: &Started) {
+        self.offered += 1;
+        self.lag.record(started.lag);
     }
 
     pub(crate) fn on_end(&mut self, ended: &Ended, target: Option<Duration>) {
@@ -194,7 +216,15 @@ mod tests {
     }
 
     fn ended(outcome: Outcome, latency: Duration) -> Ended {
-        Ended { user: None, due: ms(5), sent: Some(ms(5)), at: ms(5) + latency, outcome, bytes: 3 }
+        Ended {
+            user: None,
+            group: None,
+            due: ms(5),
+            sent: Some(ms(5)),
+            at: ms(5) + latency,
+            outcome,
+            bytes: 3,
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The report of a run as a figure.
 
-use tamarisk_load::{Interval, Report};
+use tamarisk_load::{ClassInterval, Interval, Report};
 
 use tamarisk_plot::format;
 use tamarisk_plot::{Across, Colour, Figure, Level, Line, Panel, Scale, Span, Unit};
@@ -18,7 +18,10 @@ pub(super) fn figure(report: &Report) -> Figure {
         ),
         across: Across::seconds(report.total.seconds),
         spans: spans(report),
-        panels: vec![rates(report), latencies(report), inside(report)],
+        panels: match by_class(report) {
+            Some(by_class) => [vec![rates(report), latencies(report)], by_class].concat(),
+            None => vec![rates(report), latencies(report), inside(report)],
+        },
     }
 }
 
@@ -82,6 +85,38 @@ fn latencies(report: &Report) -> Panel {
         ],
         levels: report.target_seconds.map(target).into_iter().collect(),
     }
+}
+
+/// What each class of users saw, where they are told apart: as figures 53, 55, 58 and 59 of
+/// [Welsh02] have it.
+fn by_class(report: &Report) -> Option<Vec<Panel>> {
+    let classes = report.series.first().map(|interval| interval.classes.len()).unwrap_or_default();
+    let lines = |value: fn(&ClassInterval) -> Option<f64>| -> Vec<Line> {
+        let of_class = |index: usize| {
+            let name = &report.series[0].classes[index].class;
+            let colour = Colour::ALL[index % Colour::ALL.len()];
+            line(report, name, colour, move |interval| value(&interval.classes[index]))
+        };
+        (0..classes).map(of_class).collect()
+    };
+    let latency = Panel {
+        title: "90th percentile of the latency, by class".into(),
+        unit: Unit::Seconds,
+        scale: Scale::Log,
+        lines: lines(|class| (class.latency.count > 0).then_some(class.latency.p90)),
+        levels: report.target_seconds.map(target).into_iter().collect(),
+    };
+    let rejected = Panel {
+        title: "Share of requests rejected, by class".into(),
+        unit: Unit::Count,
+        scale: Scale::Linear,
+        lines: lines(|class| {
+            let ended = class.completed + class.rejected + class.failed;
+            (ended > 0).then(|| class.rejected as f64 / ended as f64)
+        }),
+        levels: vec![],
+    };
+    (classes > 0).then(|| vec![latency, rejected])
 }
 
 fn inside(report: &Report) -> Panel {

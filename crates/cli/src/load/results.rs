@@ -17,9 +17,6 @@ use tamarisk_plot::Format;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Results")]
 pub(super) struct ResultOptions {
-    /// Answers within this latency count towards the goodput [default: all do]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(super) target: Option<Duration>,
     /// Write the report as JSON (`-` for the standard output)
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<Destination>,

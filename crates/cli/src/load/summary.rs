@@ -1,6 +1,6 @@
 //! The report of a run as text.
 
-use tamarisk_load::{Percentiles, Report, Summary};
+use tamarisk_load::{GroupSummary, Percentiles, Report, Summary};
 
 use tamarisk_plot::format;
 
@@ -23,6 +23,10 @@ pub(super) fn render(report: &Report) -> String {
     out.push(String::new());
     out.extend(aligned(&phases(report)));
     out.push(String::new());
+    if !report.groups.is_empty() {
+        out.extend(aligned(&groups(report)));
+        out.push(String::new());
+    }
     out.extend(aligned(&durations(&report.total)));
     out.push(String::new());
     out.extend(remarks(report));
@@ -66,6 +70,48 @@ fn row(span: String, level: String, summary: &Summary, fairness: String) -> Vec<
         latency(summary.latency.p99),
         fairness,
     ]
+}
+
+/// A table such as figures 9 and 11 of [Welsh03]: each type of request, and the same for each class.
+fn groups(report: &Report) -> Vec<Vec<String>> {
+    let head = ["request", "ended", "answered/s", "p50", "p90", "p99", "target", "in target"];
+    let head = head.into_iter().chain(["rejected", "failed"]);
+    let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+    let is_asked = |group: &&GroupSummary| group.summary.offered > 0;
+    for group in report.groups.iter().filter(is_asked) {
+        let summary = &group.summary;
+        let name = match (&group.class, &group.request_type) {
+            (None, Some(request_type)) => request_type.clone(),
+            (Some(class), Some(request_type)) => format!("{class}: {request_type}"),
+            (Some(class), None) => format!("{class}: all"),
+            (None, None) => "all".to_owned(),
+        };
+        let ended = summary.completed + summary.rejected + summary.failed;
+        let latency = |value| match summary.latency.count {
+            0 => "–".to_owned(),
+            _ => format::seconds(value),
+        };
+        rows.push(vec![
+            name,
+            format::count(ended),
+            format::rate(summary.throughput),
+            latency(summary.latency.p50),
+            latency(summary.latency.p90),
+            latency(summary.latency.p99),
+            group.target_seconds.map_or_else(|| "–".to_owned(), format::seconds),
+            share(summary.good, summary.completed),
+            share(summary.rejected, ended),
+            share(summary.failed, ended),
+        ]);
+    }
+    rows
+}
+
+fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "–".to_owned(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
 }
 
 fn durations(total: &Summary) -> Vec<Vec<String>> {

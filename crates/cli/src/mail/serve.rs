@@ -51,6 +51,9 @@ pub(super) struct MailServe {
     /// Under overload, reject requests without degrading lists and searches first
     #[arg(long)]
     no_degradation: bool,
+    /// Admit all kinds of requests by one stage, with the target of lists: for comparison
+    #[arg(long)]
+    single_stage: bool,
 }
 
 /// A target, for one kind of requests or for all.
@@ -119,6 +122,7 @@ impl MailServe {
         if self.no_degradation {
             options.least_quality = None;
         }
+        options.single_stage = self.single_stage;
         options.status = self.status.map(|address| address.to_string());
         Ok(options)
     }

@@ -56,6 +56,7 @@ mod tests {
             latency,
             rejection: Percentiles::default(),
             generator_lag: Percentiles::default(),
+            classes: vec![],
         };
         let mut out = vec![];
         write(&[row], &mut out).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout_at;
 use tokio_util::task::TaskTracker;
 
-use super::Worker;
+use super::{Wish, Worker};
 use crate::connection::Connection;
 use crate::outcome::Outcome;
 use crate::workload::{ClosedLoop, RetryAfter, UNANSWERED_MAX};
@@ -43,6 +43,8 @@ impl User {
     async fn live(self) {
         let Self { worker, closed, number, .. } = &self;
         let is_next = |ready| closed.users.next_above(*number as f64, ready);
+        let population = worker.plan().population();
+        let mut emulated = population.map(|population| population.user(*number));
         let (mut idle, mut unanswered) = (None, 0);
         let mut ready = Duration::ZERO;
         while let Some(planned) = is_next(ready) {
@@ -59,9 +61,11 @@ impl User {
                 continue;
             }
             let resend = closed.resend.filter(|_| unanswered + 1 < UNANSWERED_MAX);
-            let answer = match resend {
-                None => Some(worker.ask(Some(*number), due, lag, idle.take()).await),
-                Some(after) => self.ask_for(after, due, lag, idle.take()).await,
+            let wish = Wish { user: Some(*number), due, lag };
+            let answer = match (&mut emulated, resend) {
+                (Some(user), _) => Some(worker.ask_as(user.as_mut(), wish, idle.take()).await),
+                (None, None) => Some(worker.ask(wish, idle.take()).await),
+                (None, Some(after)) => self.ask_for(after, wish, idle.take()).await,
             };
             if let Some((outcome, connection)) = answer {
                 idle = connection;
@@ -79,14 +83,13 @@ impl User {
     async fn ask_for(
         &self,
         after: Duration,
-        due: Duration,
-        lag: Duration,
+        wish: Wish,
         idle: Option<Connection>,
     ) -> Option<(Outcome, Option<Connection>)> {
-        let (worker, number) = (Rc::clone(&self.worker), self.number);
-        let request = async move { worker.ask(Some(number), due, lag, idle).await };
+        let worker = Rc::clone(&self.worker);
+        let request = async move { worker.ask(wish, idle).await };
         let mut answer = self.tasks.spawn_local(request);
-        let late = self.worker.assignment().origin + due + after;
+        let late = self.worker.assignment().origin + wish.due + after;
         // A task that was cut off ends with the run, and so does this one.
         timeout_at(late, &mut answer).await.ok()?.ok()
     }

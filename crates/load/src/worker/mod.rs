@@ -20,12 +20,14 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::answer::Answer;
-use crate::connection::{Buffers, Connection, ExchangeError};
+use crate::answer::Purpose;
+use crate::connection::{Buffers, Connection, Exchange, ExchangeError, Exchanged};
 use crate::outcome::{ErrorKind, Outcome};
 use crate::plan::Plan;
+use crate::population::EmulatedUser;
 use crate::recorder::{IntervalTally, PhaseTally, Recorder};
-use crate::tally::Ended;
+use crate::request::RequestForm;
+use crate::tally::{Ended, Started};
 use crate::workload::Workload;
 
 /// What a thread is told when it starts.
@@ -54,6 +56,17 @@ pub(crate) struct Worker {
     recorder: RefCell<Recorder>,
     random: RefCell<StdRng>,
     buffers: Buffers,
+}
+
+/// Somebody is to ask.
+#[derive(Clone, Copy)]
+pub(crate) struct Wish {
+    /// Which user, in a closed loop.
+    pub(crate) user: Option<usize>,
+    /// From when on the latency runs.
+    pub(crate) due: Duration,
+    /// The generator's own delay.
+    pub(crate) lag: Duration,
 }
 
 /// Runs the share of the plan that `assignment` describes, until it is done or
@@ -112,26 +125,60 @@ impl Worker {
         }
     }
 
-    /// Asks once, over `idle` if that connection still stands, and else over a
-    /// new one. The latency runs from `due`; `lag` is the generator's own delay.
+    /// Asks once for one of the plan's URLs, over `idle` if that connection still stands, and
+    /// else over a new one.
     pub(crate) async fn ask(
         &self,
-        user: Option<usize>,
-        due: Duration,
-        lag: Duration,
+        wish: Wish,
         idle: Option<Connection>,
     ) -> (Outcome, Option<Connection>) {
-        self.recorder.borrow_mut().on_start(user, due, self.elapsed(), lag);
+        let path = self.plan().path(&mut *self.random.borrow_mut());
+        let exchange = Exchange { form: self.plan().form(), path, purpose: Purpose::Count };
         let mut sent = None;
-        let deadline = self.assignment.origin + due + self.plan().settings().timeout;
-        let answer = timeout_at(deadline, self.exchange(due, idle, &mut sent)).await;
+        self.on_start(wish, None);
+        let answer = self.answer(wish.due, exchange, idle, &mut sent).await;
         let (outcome, bytes, connection) = match answer {
-            Ok(Ok((answer, connection))) => (answer.outcome, answer.bytes, connection),
-            Ok(Err(kind)) => (Outcome::Failed(kind), 0, None),
-            Err(_) => (Outcome::Failed(ErrorKind::TimedOut), 0, None),
+            Ok(Exchanged { answer, connection, .. }) => (answer.outcome, answer.bytes, connection),
+            Err(kind) => (Outcome::Failed(kind), 0, None),
         };
-        let ended = Ended { user, due, sent, at: self.elapsed(), outcome, bytes };
-        self.recorder.borrow_mut().on_end(&ended);
+        let (user, due, at) = (wish.user, wish.due, self.elapsed());
+        self.on_end(&Ended { user, group: None, due, sent, at, outcome, bytes });
+        (outcome, connection)
+    }
+
+    /// Asks once for what `user` wants, who then reads the answer.
+    pub(crate) async fn ask_as(
+        &self,
+        user: &mut dyn EmulatedUser,
+        wish: Wish,
+        idle: Option<Connection>,
+    ) -> (Outcome, Option<Connection>) {
+        let request = user.next_request();
+        let (url, path) = (&self.plan().urls()[0], &request.path);
+        let form = RequestForm::new(url, request.method, &request.headers, request.body);
+        let exchange = Exchange { form: &form, path, purpose: Purpose::Keep };
+        let group = Some(self.plan().groups().index(user.class(), request.request_type));
+        let mut sent = None;
+        self.on_start(wish, group);
+        let answer = self.answer(wish.due, exchange, idle, &mut sent).await;
+        // Reading takes time of the user, not of the service.
+        let at = self.elapsed();
+        let (outcome, bytes, connection) = match answer {
+            Ok(Exchanged { answer, kept, connection }) => {
+                let read = match answer.outcome {
+                    Outcome::Rejected { .. } => Ok(()),
+                    _ => kept.as_ref().map_or(Ok(()), |kept| user.read(kept)),
+                };
+                let unusable = |reason| Outcome::Failed(ErrorKind::Unusable(reason));
+                (read.map_or_else(unusable, |()| answer.outcome), answer.bytes, connection)
+            }
+            Err(kind) => (Outcome::Failed(kind), 0, None),
+        };
+        if outcome != Outcome::Completed {
+            user.begin_again();
+        }
+        let (user, due) = (wish.user, wish.due);
+        self.on_end(&Ended { user, group, due, sent, at, outcome, bytes });
         (outcome, connection)
     }
 
@@ -139,22 +186,43 @@ impl Worker {
     pub(crate) fn give_up(&self, due: Duration) {
         let at = self.elapsed();
         let outcome = Outcome::Failed(ErrorKind::NotSent);
-        let mut recorder = self.recorder.borrow_mut();
-        recorder.on_start(None, due, at, at.saturating_sub(due));
-        recorder.on_end(&Ended { user: None, due, sent: None, at, outcome, bytes: 0 });
+        self.on_start(Wish { user: None, due, lag: at.saturating_sub(due) }, None);
+        self.on_end(&Ended { user: None, group: None, due, sent: None, at, outcome, bytes: 0 });
+    }
+
+    fn on_start(&self, wish: Wish, group: Option<usize>) {
+        let Wish { user, due, lag } = wish;
+        let started = Started { user, group, due, at: self.elapsed(), lag };
+        self.recorder.borrow_mut().on_start(&started);
+    }
+
+    fn on_end(&self, ended: &Ended) {
+        self.recorder.borrow_mut().on_end(ended);
+    }
+
+    /// The answer to a request that was due at `due`, within the plan's timeout.
+    async fn answer(
+        &self,
+        due: Duration,
+        exchange: Exchange<'_>,
+        idle: Option<Connection>,
+        sent: &mut Option<Duration>,
+    ) -> Result<Exchanged, ErrorKind> {
+        let deadline = self.assignment.origin + due + self.plan().settings().timeout;
+        let answer = timeout_at(deadline, self.exchange(due, exchange, idle, sent)).await;
+        answer.unwrap_or(Err(ErrorKind::TimedOut))
     }
 
     async fn exchange(
         &self,
         due: Duration,
+        exchange: Exchange<'_>,
         idle: Option<Connection>,
         sent: &mut Option<Duration>,
-    ) -> Result<(Answer, Option<Connection>), ErrorKind> {
-        let form = self.plan().form();
-        let path = self.plan().path(&mut *self.random.borrow_mut());
+    ) -> Result<Exchanged, ErrorKind> {
         if let Some(connection) = idle {
             *sent = Some(self.elapsed());
-            match connection.exchange(form, path, &self.buffers).await {
+            match connection.exchange(exchange, &self.buffers).await {
                 Err(ExchangeError::Stale) => {}
                 Err(ExchangeError::Failed(kind)) => return Err(kind),
                 Ok(answer) => return Ok(answer),
@@ -167,7 +235,7 @@ impl Worker {
         let connected = self.elapsed();
         self.recorder.borrow_mut().on_connected(due, connected, connected - began);
         *sent = Some(connected);
-        connection.exchange(form, path, &self.buffers).await.map_err(|error| match error {
+        connection.exchange(exchange, &self.buffers).await.map_err(|error| match error {
             ExchangeError::Stale => ErrorKind::ConnectionClosed,
             ExchangeError::Failed(kind) => kind,
         })

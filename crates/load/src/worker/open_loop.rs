@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
-use super::Worker;
 use super::timer::Timer;
+use super::{Wish, Worker};
 use crate::arrivals::Arrivals;
 use crate::connection::Connection;
 use crate::workload::OpenLoop;
@@ -47,7 +47,7 @@ pub(crate) async fn run(
         let (worker, pool) = (Rc::clone(worker), Rc::clone(&pool));
         tasks.spawn_local(async move {
             let lag = worker.elapsed().saturating_sub(due);
-            let (_, connection) = worker.ask(None, due, lag, slot).await;
+            let (_, connection) = worker.ask(Wish { user: None, due, lag }, slot).await;
             pool.give_back(connection);
         });
     }

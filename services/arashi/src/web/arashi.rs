@@ -55,8 +55,10 @@ impl Arashi {
             classes: ClassCache::new(),
             log_ins: LogInLimit::new(),
         });
+        let kinds: &[_] =
+            if options.single_stage { &[RequestKind::List] } else { &RequestKind::ALL };
         let stages: Result<Vec<_>, _> =
-            RequestKind::ALL.into_iter().map(|kind| stage(kind, &options, &shared)).collect();
+            kinds.iter().map(|kind| stage(*kind, &options, &shared)).collect();
         let stages = stages?;
         let class = |name| stages[0].class(name).unwrap_or_default();
         let [gold, bronze] = CLASSES.map(class);
@@ -81,7 +83,7 @@ impl Arashi {
         }
     }
 
-    /// The stages at this instant, in the order of [`RequestKind::ALL`].
+    /// The stages at this instant, in the order of [`RequestKind::ALL`], or the only one.
     pub fn observe(&self) -> Vec<tamarisk::StageObservation> {
         self.front.stages.iter().map(Stage::observe).collect()
     }

@@ -34,6 +34,9 @@ pub struct Options {
     pub least_quality: Option<LeastQuality>,
     /// The laws of all stages, by name; by default those of every stage.
     pub laws: Laws,
+    /// One stage for all kinds, which has the target of lists: to measure what a stage for each
+    /// is good for [Welsh03 §4.4].
+    pub single_stage: bool,
     /// Where the stages are shown; nowhere by default.
     pub status: Option<String>,
 }
@@ -77,6 +80,7 @@ impl Options {
             class_header: None,
             least_quality: Some(LeastQuality::default()),
             laws: Laws::new(),
+            single_stage: false,
             status: None,
         }
     }

@@ -1,0 +1,218 @@
+//! Experiments in which many users come at once.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tamarisk_bench::load::number;
+use tamarisk_bench::process::Scratch;
+use tamarisk_bench::spread;
+use tamarisk_plot::{Across, Scale, Unit};
+
+use crate::Options;
+use crate::mailboxes::{GOLD_SHARE, Mailboxes, OPEN, Targets, group};
+use crate::report::{Points, figure, in_target, panel, print_types, share, write};
+
+/// When the crowd comes, and how long the run goes on after it has left.
+const BEFORE_SECONDS: u32 = 10;
+
+/// Users enough to keep a core busy, and so few that hardly any is late: they find the capacity.
+const CAPACITY_USERS: &str = "32";
+
+/// In the order of the load generator's accounts.
+const CLASSES: [&str; 2] = ["bronze", "gold"];
+
+/// A way to serve, and a run of it.
+struct Run<'w> {
+    name: &'w str,
+    report: Value,
+}
+
+pub(crate) fn spike(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
+    let targets = Targets::measure(mailboxes, options.seconds)?;
+    let controlled = targets.serving();
+    let controlled: Vec<_> = controlled.iter().map(String::as_str).collect();
+    let ways = [("with control", controlled), ("without", OPEN.to_vec())];
+    let runs = crowds(options, mailboxes, &targets, &ways, ["3", "1000"], &[])?;
+    let capacity = capacity(options, mailboxes, &targets)?;
+    let of = |value: &dyn Fn(&Value) -> Result<f64>| -> Result<_> {
+        let runs = runs.iter().filter(|run| run.name == "with control");
+        Ok(spread(runs.map(|run| value(&run.report)).collect::<Result<_>>()?))
+    };
+    println!(
+        "flash crowd with control ÷ capacity ({capacity:.0} a second): median (least … greatest)"
+    );
+    println!(
+        "  goodput               {}",
+        of(&|r| Ok(number(&r["phases"][1]["goodput"])? / capacity))?
+    );
+    println!("  s until p90 in target {}", of(&|r| settled_after(r, options))?);
+    write_runs(options, "spike", "A flash crowd: 3 to 1000 users", &runs)
+}
+
+pub(crate) fn degradation(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
+    let targets = Targets::measure(mailboxes, options.seconds)?;
+    let admitting = targets.serving();
+    let admitting: Vec<_> = admitting.iter().map(String::as_str).collect();
+    let alone = [&admitting[..], &["--law", "open"]].concat();
+    let ways =
+        [("degradation alone", alone), ("with admission", admitting), ("neither", OPEN.to_vec())];
+    let runs = crowds(options, mailboxes, &targets, &ways, ["3", "1000"], &[])?;
+    write_runs(options, "degradation", "Degradation alone and with admission", &runs)
+}
+
+pub(crate) fn classes(options: &Options, scratch: &Scratch) -> Result<()> {
+    const EACH: u32 = 128;
+    // User n has account n: those who come later are the gold ones, or are taken for such.
+    let differing = Mailboxes::prepare(scratch, "classes", 2 * EACH, GOLD_SHARE)?;
+    let alike = Mailboxes::prepare(scratch, "one-class", 2 * EACH, "0")?;
+    let targets = Targets::measure(&differing, options.seconds)?;
+    let serving = targets.serving();
+    let serving: Vec<_> = serving.iter().map(String::as_str).collect();
+    let levels = [EACH, 2 * EACH].map(|level| level.to_string());
+    let levels = levels.each_ref().map(String::as_str);
+    let gold = ["--gold-share", GOLD_SHARE];
+    let mut runs = Vec::new();
+    for (name, mailboxes) in [("told apart", &differing), ("alike", &alike)] {
+        let ways = [(name, serving.clone())];
+        runs.extend(crowds(options, mailboxes, &targets, &ways, levels, &gold)?);
+    }
+    for run in &runs {
+        println!("{}, while both classes are there", run.name);
+        for class in CLASSES {
+            let group = group(&run.report["phases"][1]["groups"], Some(class), None)?;
+            println!(
+                "  {class:6} rejected {:5.1}%, of the answers in target {:5.1}%, failed {:4.1}%",
+                100.0 * share(group, "rejected")?,
+                100.0 * in_target(group)?,
+                100.0 * share(group, "failed")?,
+            );
+        }
+    }
+    let lines = |value: fn(&Value) -> Result<f64>| -> Result<Vec<_>> {
+        let of_class = |(run, class): (&Run<'_>, usize)| {
+            let name = format!("{}, {}", CLASSES[class], run.name);
+            Ok((name, over_time(run, &|interval| value(&interval["classes"][class]))?))
+        };
+        let each = |run| (0..CLASSES.len()).map(move |class| (run, class));
+        last_runs(&runs).flat_map(each).map(of_class).collect()
+    };
+    let panels = vec![
+        panel(
+            "90th percentile",
+            Unit::Seconds,
+            Scale::Log,
+            lines(|c| number(&c["latency"]["p90"]))?,
+        ),
+        panel("Share rejected", Unit::Count, Scale::Linear, lines(|c| share(c, "rejected"))?),
+    ];
+    let figure = figure("Two classes of 128 users", lasting(options), panels);
+    write(&options.out, "classes", &results(&runs), &figure)
+}
+
+/// A run of each way in turn, as often as asked for: the level rises to the second and falls back.
+fn crowds<'w>(
+    options: &Options,
+    mailboxes: &Mailboxes<'_>,
+    targets: &Targets,
+    ways: &[(&'w str, Vec<&str>)],
+    [base, crowd]: [&str; 2],
+    more: &[&str],
+) -> Result<Vec<Run<'w>>> {
+    let leaves = BEFORE_SECONDS + options.seconds;
+    let spike = format!("{crowd}@{BEFORE_SECONDS}s..{leaves}s");
+    let lasting = format!("{}s", leaves + BEFORE_SECONDS);
+    let targets = targets.loading();
+    let mut loading: Vec<_> = targets.iter().map(String::as_str).collect();
+    loading.extend(["--users", base, "--spike", &spike, "--for", &lasting]);
+    loading.extend(more);
+    let mut runs = Vec::new();
+    for _ in 0..options.repetitions {
+        for (name, serving) in ways {
+            let report = mailboxes.run(serving, &loading)?;
+            let crowd = &report["phases"][1];
+            println!(
+                "{name}: {:.0} a second in target of {:.0}, p90 {:.0} ms, in target {:.1}%, rejected {:.1}%",
+                number(&crowd["goodput"])?,
+                number(&crowd["throughput"])?,
+                1e3 * number(&crowd["latency"]["p90"])?,
+                100.0 * in_target(crowd)?,
+                100.0 * share(crowd, "rejected")?,
+            );
+            runs.push(Run { name, report });
+        }
+    }
+    for run in last_runs(&runs).filter(|_| more.is_empty()) {
+        print_types(&format!("{}: the crowd", run.name), &run.report["phases"][1]["groups"], None)?;
+    }
+    Ok(runs)
+}
+
+/// Requests a second that are answered in time while as many users are there as keep a core busy.
+fn capacity(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targets) -> Result<f64> {
+    let lasting = format!("{}s", options.seconds);
+    let targets = targets.loading();
+    let mut loading: Vec<_> = targets.iter().map(String::as_str).collect();
+    loading.extend(["--users", CAPACITY_USERS, "--for", &lasting]);
+    number(&mailboxes.run(&OPEN, &loading)?["total"]["throughput"])
+}
+
+/// Seconds after the crowd has come until nine of ten answers are in their targets and stay so, as
+/// long as it is there.
+fn settled_after(report: &Value, options: &Options) -> Result<f64> {
+    let comes = f64::from(BEFORE_SECONDS);
+    let leaves = comes + f64::from(options.seconds);
+    let mut settled = comes;
+    for interval in report["series"].as_array().context("the report has no series")? {
+        let (start, seconds) = (number(&interval["start"])?, number(&interval["seconds"])?);
+        if start >= comes && start < leaves && in_target(interval)? < 0.9 {
+            settled = start + seconds;
+        }
+    }
+    Ok(settled - comes)
+}
+
+fn write_runs(options: &Options, name: &str, title: &str, runs: &[Run<'_>]) -> Result<()> {
+    let lines = |value: fn(&Value) -> Result<f64>| -> Result<Vec<_>> {
+        last_runs(runs).map(|run| Ok((run.name.to_owned(), over_time(run, &value)?))).collect()
+    };
+    let panels = vec![
+        panel(
+            "90th percentile",
+            Unit::Seconds,
+            Scale::Log,
+            lines(|i| number(&i["latency"]["p90"]))?,
+        ),
+        panel(
+            "Answers a second within targets",
+            Unit::Count,
+            Scale::Linear,
+            lines(|i| number(&i["good"]))?,
+        ),
+        panel("Share of answers within targets", Unit::Count, Scale::Linear, lines(in_target)?),
+        panel("Share rejected", Unit::Count, Scale::Linear, lines(|i| share(i, "rejected"))?),
+    ];
+    write(&options.out, name, &results(runs), &figure(title, lasting(options), panels))
+}
+
+/// The last run of each way.
+fn last_runs<'r, 'w>(runs: &'r [Run<'w>]) -> impl Iterator<Item = &'r Run<'w>> {
+    let is_last = |(index, run): &(usize, &Run<'_>)| {
+        runs[index + 1..].iter().all(|later| later.name != run.name)
+    };
+    runs.iter().enumerate().filter(is_last).map(|(_, run)| run)
+}
+
+fn over_time(run: &Run<'_>, value: &dyn Fn(&Value) -> Result<f64>) -> Result<Points> {
+    let series = run.report["series"].as_array().context("the report has no series")?;
+    series
+        .iter()
+        .map(|interval| Ok((number(&interval["start"])?, Some(value(interval)?))))
+        .collect()
+}
+
+fn lasting(options: &Options) -> Across {
+    Across::seconds(f64::from(2 * BEFORE_SECONDS + options.seconds))
+}
+
+fn results(runs: &[Run<'_>]) -> Value {
+    runs.iter().map(|run| json!({ "way": run.name, "report": run.report })).collect()
+}

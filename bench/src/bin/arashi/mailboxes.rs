@@ -1,0 +1,151 @@
+//! The mailboxes of all runs, and runs on copies of them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tamarisk_bench::load::{load, number};
+use tamarisk_bench::process::{Scratch, Server, free_address, tamarisk};
+
+const SERVER_CORE: usize = 0;
+const CLIENT_CORE: usize = 1;
+const PASSWORD: &str = "load-test";
+/// Of the two classes that are told apart.
+pub(crate) const GOLD_SHARE: &str = "0.5";
+
+/// What the load generator calls a type of request, and the service the stage that serves it.
+const STAGES: [(&str, &str); 8] = [
+    ("login", "log-in"),
+    ("list-folders", "folders"),
+    ("list-messages", "list"),
+    ("show-message", "message"),
+    ("delete", "delete"),
+    ("refile", "refile"),
+    ("search", "search"),
+    ("log-out", "log-out"),
+];
+
+/// Without control, and without degradation.
+pub(crate) const OPEN: [&str; 3] = ["--law", "open", "--no-degradation"];
+
+/// A database that is copied for each run.
+pub(crate) struct Mailboxes<'s> {
+    scratch: &'s Scratch,
+    original: PathBuf,
+    accounts: String,
+}
+
+/// How fast each type of request is to be answered, in seconds.
+pub(crate) struct Targets(Vec<(&'static str, f64)>);
+
+impl<'s> Mailboxes<'s> {
+    /// Accounts with mail in the database `name`, the last of them gold.
+    pub(crate) fn prepare(
+        scratch: &'s Scratch,
+        name: &str,
+        accounts: u32,
+        gold_share: &str,
+    ) -> Result<Self> {
+        let original = scratch.path().join(format!("{name}.db"));
+        let accounts = accounts.to_string();
+        let database = format!("sqlite:{}", original.display());
+        #[rustfmt::skip]
+        let prepared = Command::new(tamarisk()?)
+            .args(["load", "arashi", "prepare", "--database", &database, "--accounts", &accounts])
+            .args(["--password", PASSWORD, "--gold-share", gold_share, "--seed", "1"])
+            .status()
+            .context("the mailboxes could not be prepared")?;
+        ensure!(prepared.success(), "the mailboxes could not be prepared: {prepared}");
+        Ok(Self { scratch, original, accounts })
+    }
+
+    /// The report of users who load a service, started with these options, on fresh mailboxes.
+    pub(crate) fn run(&self, serving: &[&str], users: &[&str]) -> Result<Value> {
+        let copy = self.scratch.path().join("copy.db");
+        for suffix in ["", "-wal", "-shm"] {
+            let of = |path: &PathBuf| PathBuf::from(format!("{}{suffix}", path.display()));
+            let (from, to) = (of(&self.original), of(&copy));
+            if from.exists() {
+                fs::copy(from, to)?;
+            } else if to.exists() {
+                fs::remove_file(to)?;
+            }
+        }
+        let address = free_address()?;
+        let (command, listen) = (tamarisk()?.display().to_string(), address.to_string());
+        let database = format!("sqlite:{}", copy.display());
+        let command = [&*command, "mail", "--listen", &listen, "--database", &database];
+        let _server = Server::start(SERVER_CORE, &[&command, serving].concat(), address)?;
+        let url = format!("http://{address}/");
+        #[rustfmt::skip]
+        let arguments = [
+            "arashi", &*url, "--threads", "1", "--account-count", &*self.accounts,
+            "--password", PASSWORD,
+        ];
+        load(Some(CLIENT_CORE), &[&arguments, users].concat())
+    }
+}
+
+impl Targets {
+    /// Ten times the 90th percentile of each type while one user is there.
+    pub(crate) fn measure(mailboxes: &Mailboxes<'_>, seconds: u32) -> Result<Self> {
+        let report = unloaded(mailboxes, seconds)?;
+        let target = |(request_type, _): &(&'static str, &str)| {
+            let group = group(&report["groups"], None, Some(request_type))?;
+            let count = number(&group["latency"]["count"])?;
+            ensure!(
+                count > 0.0,
+                "no `{request_type}` in {seconds} s of one user: measure for longer"
+            );
+            Ok((*request_type, 10.0 * number(&group["latency"]["p90"])?))
+        };
+        let targets = Self(STAGES.iter().map(target).collect::<Result<_>>()?);
+        eprintln!("targets, 10 × the p90 of one user: {:?}", targets.0);
+        Ok(targets)
+    }
+
+    /// The same for all types, as a single stage has it: ten times the 90th percentile of all.
+    pub(crate) fn measure_one(mailboxes: &Mailboxes<'_>, seconds: u32) -> Result<Self> {
+        let target = 10.0 * number(&unloaded(mailboxes, seconds)?["total"]["latency"]["p90"])?;
+        eprintln!("target, 10 × the p90 of one user: {target} s");
+        Ok(Self(STAGES.map(|(request_type, _)| (request_type, target)).into()))
+    }
+
+    /// As options of the service.
+    pub(crate) fn serving(&self) -> Vec<String> {
+        let stated = self.0.iter().zip(STAGES);
+        stated
+            .flat_map(|((_, at), (_, stage))| {
+                ["--p90".into(), format!("{stage}={:.3}ms", 1e3 * at)]
+            })
+            .collect()
+    }
+
+    /// As options of the load generator.
+    pub(crate) fn loading(&self) -> Vec<String> {
+        let stated = self.0.iter();
+        stated
+            .flat_map(|(name, at)| ["--target".into(), format!("{name}={:.3}ms", 1e3 * at)])
+            .collect()
+    }
+}
+
+/// What one user sees.
+fn unloaded(mailboxes: &Mailboxes<'_>, seconds: u32) -> Result<Value> {
+    mailboxes.run(&OPEN, &["--users", "1", "--for", &format!("{seconds}s")])
+}
+
+/// Of some groups of a report that of this class and type.
+pub(crate) fn group<'r>(
+    groups: &'r Value,
+    class: Option<&str>,
+    request_type: Option<&str>,
+) -> Result<&'r Value> {
+    let groups = groups.as_array().context("the report has no groups")?;
+    let is_it = |group: &&Value| {
+        group["class"].as_str() == class && group["request_type"].as_str() == request_type
+    };
+    groups.iter().find(is_it).with_context(|| format!("no group {class:?} {request_type:?}"))
+}
