@@ -13,18 +13,27 @@ struct Tool {
 }
 
 /// nginx stands behind and beside the proxy, curl and openssl are clients of it (openssl makes
-/// certificates, too), promtool reads the metrics, slowhttptest attacks.
-const TOOLS: [Tool; 5] = [
+/// certificates, too), promtool reads the metrics, slowhttptest attacks. The databases of Arashi are
+/// started by its tests, each with a folder and a port of its own.
+const TOOLS: [Tool; 9] = [
     Tool { command: "nginx", package: "nginx-light" },
     Tool { command: "curl", package: "curl" },
     Tool { command: "openssl", package: "openssl" },
     Tool { command: "promtool", package: "prometheus" },
     Tool { command: "slowhttptest", package: "slowhttptest" },
+    Tool { command: "postgres", package: "postgresql" },
+    Tool { command: "psql", package: "postgresql-client" },
+    Tool { command: "mariadbd", package: "mariadb-server-core" },
+    Tool { command: "mariadb", package: "mariadb-client-core" },
 ];
 
 /// What Go builds h2spec with; it judges HTTP/2.
 const GO: [&str; 2] = ["golang-go", "ca-certificates"];
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
+
+/// The package of PostgreSQL makes a database and starts it, unless the system is said to be in
+/// this run level, in which services do not run.
+const NO_SERVICES: (&str, &str) = ("RUNLEVEL", "1");
 
 /// The directories that commands are searched in: the environment's, Debian's for servers, and
 /// those of Go and Cargo.
@@ -33,6 +42,9 @@ pub(crate) fn path() -> OsString {
         .map(|path| std::env::split_paths(&path).collect())
         .unwrap_or_default();
     folders.extend(["/usr/sbin", "/usr/local/go/bin"].map(PathBuf::from));
+    if let Ok(versions) = std::fs::read_dir("/usr/lib/postgresql") {
+        folders.extend(versions.flatten().map(|version| version.path().join("bin")));
+    }
     let homes = ["go/bin", ".cargo/bin"].map(|bin| std::env::home_dir().map(|home| home.join(bin)));
     folders.extend(homes.into_iter().flatten());
     std::env::join_paths(folders).unwrap_or_default()
@@ -63,6 +75,7 @@ pub(crate) fn install_missing() -> Result<()> {
         let status = Command::new(command[0])
             .args(&command[1..])
             .env("PATH", path())
+            .env(NO_SERVICES.0, NO_SERVICES.1)
             .status()
             .with_context(|| format!("{} does not start", command[0]))?;
         if !status.success() {

@@ -1,4 +1,5 @@
 //! `tamarisk mail import`, as its user runs it.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::fs;
 use std::path::PathBuf;

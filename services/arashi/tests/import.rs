@@ -1,4 +1,5 @@
 //! Messages read from files, and sample mail.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::collections::HashSet;
 use std::fs;
@@ -120,7 +121,8 @@ fn skips_what_is_too_large_and_says_where() {
 #[test]
 fn says_which_path_is_not_there() {
     let missing = PathBuf::from("/no/such/mail");
-    let (path, error) = Import::open(&[missing.clone()]).err().expect("it is not there");
+    let (path, error) =
+        Import::open(std::slice::from_ref(&missing)).err().expect("it is not there");
     assert_eq!((path, error.kind()), (missing, std::io::ErrorKind::NotFound));
 }
 

@@ -99,7 +99,7 @@ impl ImportMail {
     fn account(&self, store: &mut Store) -> anyhow::Result<Account> {
         match store.account(&Untimed, &self.user)? {
             Some(account) => Ok(account),
-            None => bail!("no user {:?} in {}", self.user, self.database),
+            None => bail!("no user {:?} in this database", self.user),
         }
     }
 

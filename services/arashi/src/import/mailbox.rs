@@ -124,7 +124,7 @@ impl Import {
         match read(&file) {
             Ok(Content::Mbox(messages, modified_seconds)) => {
                 self.mbox = Some(OpenMbox { file, modified_seconds, messages });
-                return None;
+                None
             }
             Ok(Content::Message(raw, received_seconds)) => {
                 self.done_bytes += size_bytes;

@@ -259,7 +259,7 @@ impl SampleWriter {
         let mut bits: u64 = self.random.random();
         for word in 0..4 + (bits >> 61) {
             let chosen = WORDS[(bits & 63) as usize];
-            bits = (bits >> 6) | (bits << 58);
+            bits = bits.rotate_right(6);
             if word == 0 {
                 text.push(chosen.as_bytes()[0].to_ascii_uppercase() as char);
                 text.push_str(&chosen[1..]);

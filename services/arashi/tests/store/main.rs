@@ -1,12 +1,16 @@
 //! What the store promises, on each of its databases.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod accounts;
+mod ending;
 mod folders;
 mod lists;
 mod messages;
+mod migrations;
+mod outages;
 
 use tamarisk_arashi::store::{
     AccountClass, FolderId, FolderKind, NewMessage, Store, Untimed, UserId,
@@ -14,10 +18,18 @@ use tamarisk_arashi::store::{
 
 /// Makes a test of each function of a module, which takes a database, on each kind of database.
 macro_rules! on_each_database {
+    (in_module $module:ident $kind:ident $($test:ident),+) => {
+        mod $module {
+            use crate::support::{Kind, TestDatabase};
+            $(#[test] fn $test() { super::$test(&TestDatabase::of(Kind::$kind)); })+
+        }
+    };
     ($($test:ident),+ $(,)?) => {
         mod sqlite {
             $(#[test] fn $test() { super::$test(&crate::support::TestDatabase::sqlite()); })+
         }
+        crate::on_each_database! { in_module postgres Postgres $($test),+ }
+        crate::on_each_database! { in_module mariadb Mariadb $($test),+ }
     };
 }
 use on_each_database;

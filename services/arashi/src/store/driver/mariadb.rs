@@ -36,6 +36,9 @@ pub(in crate::store) struct Server {
 impl Server {
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let given = Opts::from_url(url).map_err(|error| error.to_string())?;
+        if given.ssl_opts().is_some() {
+            return Err("TLS to the database is not supported".into());
+        }
         let (Some(user), Some(name)) = (given.user(), given.db_name()) else {
             return Err("give a user and the name of a database".into());
         };
