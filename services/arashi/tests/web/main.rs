@@ -1,6 +1,7 @@
-//! Arashi over HTTP, on SQLite.
+//! Arashi over HTTP: what a user does on each kind of database, the rest on SQLite.
 
 #[path = "../support/mod.rs"]
+#[allow(dead_code, reason = "the tests of the store need more of it")]
 mod support;
 
 mod browser;
