@@ -34,7 +34,7 @@ fn pages_say_that_the_database_is_away_and_recover() {
     let answer = browser.get("/folders");
     assert_eq!((answer.status, answer.page()), (503, "problem"), "{}", answer.body);
     assert!(answer.has("http-equiv=\"refresh\"") && answer.has("searches and writing need it"));
-    assert!(!answer.has(&*file.to_string_lossy()), "where it lies is nobody's business");
+    assert!(!answer.has(&file.to_string_lossy()), "where it lies is nobody's business");
 
     std::fs::rename(&folder, &away).unwrap();
     let began = Instant::now();
