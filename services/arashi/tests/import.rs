@@ -138,6 +138,11 @@ fn sample_mail_is_the_same_for_the_same_seed_and_varied() {
         assert!(!mail.from.is_empty() && !mail.to.is_empty() && !mail.subject.is_empty(), "{text}");
         assert!(mail.date_seconds.is_some() && mail.text.is_some(), "{text}");
     }
+    let now = 1_800_000_000;
+    for raw in sample::recent_messages(7, 120, now) {
+        let sent = Mail::parse(&raw).date_seconds.unwrap();
+        assert!((now - 10 * 24 * 3600..=now).contains(&sent), "{sent}");
+    }
     let count = |is: fn(&Mail) -> bool| mails.iter().filter(|mail| is(mail)).count();
     assert!(count(|mail| mail.html.is_some()) > 40);
     assert!(count(|mail| !mail.attachments.is_empty()) > 20);

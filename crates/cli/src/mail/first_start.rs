@@ -42,7 +42,7 @@ pub(super) fn make_owner(database: &Database) -> anyhow::Result<Option<String>> 
 fn import_sample(store: &mut Store, user: UserId, inbox: FolderId) -> anyhow::Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let now = i64::try_from(now).unwrap_or(i64::MAX);
-    let messages = sample::messages(SAMPLE_SEED, SAMPLE_MESSAGES);
+    let messages = sample::recent_messages(SAMPLE_SEED, SAMPLE_MESSAGES, now);
     let mut messages = messages.map(|raw| new_message(raw, now));
     store.deliver_all(&Untimed, user, inbox, &mut messages)?;
     Ok(())

@@ -127,9 +127,19 @@ const LINKS: [&str; 4] = [
 
 /// `count` messages, which are the same for the same `seed`.
 pub fn messages(seed: u64, count: usize) -> impl Iterator<Item = Vec<u8>> {
+    messages_since(seed, count, FIRST_SECONDS)
+}
+
+/// The same, sent within the days before `now_seconds` since 1970: none of them later.
+pub fn recent_messages(seed: u64, count: usize, now_seconds: i64) -> impl Iterator<Item = Vec<u8>> {
+    let longest = i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(PAUSE_SECONDS_MAX);
+    messages_since(seed, count, now_seconds.saturating_sub(longest))
+}
+
+fn messages_since(seed: u64, count: usize, first_seconds: i64) -> impl Iterator<Item = Vec<u8>> {
     let random = StdRng::seed_from_u64(seed);
     let mut writer =
-        SampleWriter { seed, random, sent_seconds: FIRST_SECONDS, answerable: VecDeque::new() };
+        SampleWriter { seed, random, sent_seconds: first_seconds, answerable: VecDeque::new() };
     (0..count).map(move |index| writer.message(index))
 }
 

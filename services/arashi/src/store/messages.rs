@@ -37,8 +37,8 @@ impl Store {
         Ok(stored)
     }
 
-    /// Moves messages to another folder, and returns how many: those that lie there already, and
-    /// those that the user does not have, are not counted.
+    /// Moves messages to a folder, and returns how many lie there then: those that the user does not
+    /// have are not counted.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user has no such folder; [`StoreError::Invalid`] for more
@@ -108,11 +108,11 @@ fn move_all(
 ) -> Result<u64, Fault> {
     let mut moved = 0;
     for ids in Ids::of(messages) {
-        let condition = format!("+user_id = ? AND folder_id <> ? AND id IN ({})", ids.places());
-        let values = ids.after(&[user.0, to.0]);
+        let condition = format!("+user_id = ? AND id IN ({})", ids.places());
+        let values = ids.after(&[user.0]);
         let (count, unread) = take_counts(statements, user, &condition, &values)?;
         let sql = format!("UPDATE messages SET folder_id = ? WHERE {condition}");
-        statements.execute(&sql, &ids.after(&[to.0, user.0, to.0]))?;
+        statements.execute(&sql, &ids.after(&[to.0, user.0]))?;
         folders::add_counts(statements, user, to, count, unread)?;
         moved += count;
     }
