@@ -82,7 +82,8 @@ impl Store {
     ) -> Result<Option<(Account, SessionKey)>, StoreError> {
         let name = if is_name(name) { name } else { "" };
         let found = self.read(work, |statements| find(statements, name))?;
-        let is_right = password::verify(password, found.as_ref().map(|(_, hash)| hash.as_str()))?;
+        let hash = found.as_ref().map(|(_, hash)| hash.as_str());
+        let is_right = self.verified()?.verify(password, hash, self.now_seconds())?;
         let Some((account, _)) = found.filter(|_| is_right) else { return Ok(None) };
         let key = SessionKey::draw()?;
         let now = self.now_seconds();

@@ -1,8 +1,8 @@
 //! Which database is used, and whether it can be reached.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::StoreError;
 use super::connection::{Connection, Ending, Fault};
 use super::driver::Target;
+use super::verified::VerifiedPasswords;
 
 /// While the database is down, the first try to connect again is after this time, and the time
 /// doubles with each.
@@ -21,11 +22,12 @@ const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
 type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// Where mail is kept: a database by its URL. It opens nothing by itself; clones share what is
-/// known about the database being down.
+/// known about the database being down, and about passwords.
 #[derive(Clone)]
 pub struct Database {
     target: Arc<Target>,
     health: Arc<Health>,
+    verified: Arc<OnceLock<VerifiedPasswords>>,
     clock: Clock,
 }
 
@@ -51,6 +53,7 @@ impl Database {
         Ok(Self {
             target: Arc::new(target),
             health: Arc::new(Health::default()),
+            verified: Arc::default(),
             clock: Arc::new(clock),
         })
     }
@@ -69,6 +72,15 @@ impl Database {
 
     pub(super) fn now_seconds(&self) -> i64 {
         (self.clock)()
+    }
+
+    /// The passwords that have been verified lately, by all connections.
+    pub(super) fn verified(&self) -> Result<&VerifiedPasswords, StoreError> {
+        if let Some(verified) = self.verified.get() {
+            return Ok(verified);
+        }
+        let verified = VerifiedPasswords::new()?;
+        Ok(self.verified.get_or_init(|| verified))
     }
 
     /// Connects, unless the database is down and it is not yet time for another try. Tables are

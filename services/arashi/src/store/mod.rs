@@ -21,6 +21,7 @@ mod schema;
 mod session;
 #[expect(clippy::module_inception, reason = "the file of the type `Store`")]
 mod store;
+mod verified;
 mod work;
 
 pub use account::{Account, AccountClass, UserId};

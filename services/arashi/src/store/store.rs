@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::connection::{Connection, Dialect, Ending, Fault, Row, Value};
 use super::database::Database;
+use super::verified::VerifiedPasswords;
 use super::{StoreError, UserId, Work};
 
 /// How often a call is repeated that the database could not serve next to others.
@@ -36,6 +37,10 @@ impl Database {
 impl Store {
     pub(super) fn now_seconds(&self) -> i64 {
         self.database.now_seconds()
+    }
+
+    pub(super) fn verified(&self) -> Result<&VerifiedPasswords, StoreError> {
+        self.database.verified()
     }
 
     /// Makes a call that only reads.

@@ -1,11 +1,12 @@
 //! A database that is away: pages say so, and are back when it is.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tamarisk_arashi::store::{AccountClass, Database};
 
 use crate::served::{PASSWORD, Served};
-use crate::support::Folder;
+use crate::support::{Folder, Kind, Server, TestDatabase};
 
 /// What does not happen within this time does not happen.
 const STUCK: Duration = Duration::from_secs(60);
@@ -33,7 +34,7 @@ fn pages_say_that_the_database_is_away_and_recover() {
     let answer = browser.get("/folders");
     assert_eq!((answer.status, answer.page()), (503, "problem"), "{}", answer.body);
     assert!(answer.has("http-equiv=\"refresh\"") && answer.has("searches and writing need it"));
-    assert!(!answer.has(&*file.to_string_lossy()), "where it lies is nobody's business");
+    assert!(!answer.has(&file.to_string_lossy()), "where it lies is nobody's business");
 
     std::fs::rename(&folder, &away).unwrap();
     let began = Instant::now();
@@ -55,4 +56,47 @@ fn pages_say_that_the_database_is_away_and_recover() {
     assert_eq!(browser.get("/folders").status, 200);
     let failed: u64 = served.arashi.observe().iter().map(|stage| stage.total().failed).sum();
     assert!(failed >= 2, "an outage counts as failures");
+}
+
+/// The server is killed under a user who is logged in, and started again.
+fn survives(kind: Kind) {
+    let server = Arc::new(Server::start(kind));
+    let served = Served::on(TestDatabase::on(&server), |_| {});
+    served.user("ada", AccountClass::Bronze, 3);
+    let mut browser = served.logged_in("ada");
+    let csrf = browser.csrf();
+    server.kill();
+    for path in ["/folders", "/list?folder=1", "/message?id=1", "/search?q=a", "/compose"] {
+        // A process of PostgreSQL may live a moment longer than the server.
+        let began = Instant::now();
+        let answer = loop {
+            let answer = browser.get(path);
+            if answer.status != 200 || began.elapsed() > STUCK {
+                break answer;
+            }
+        };
+        assert_eq!(answer.status, 503, "{path}: {}", answer.body);
+        assert!(answer.has("Mail is not available"), "{path}: {}", answer.body);
+    }
+    assert_eq!(browser.send("POST", "/delete", &format!("csrf={csrf}&message=1")).status, 503);
+    server.restart();
+    let began = Instant::now();
+    let folders = loop {
+        let answer = browser.get("/folders");
+        if answer.status == 200 {
+            break answer;
+        }
+        assert!(answer.status == 503 && began.elapsed() < STUCK, "{}", answer.body);
+    };
+    assert!(folders.has("3 unread messages"), "still logged in, nothing deleted: {}", folders.body);
+}
+
+#[test]
+fn a_session_survives_a_restart_of_postgres() {
+    survives(Kind::Postgres);
+}
+
+#[test]
+fn a_session_survives_a_restart_of_mariadb() {
+    survives(Kind::Mariadb);
 }

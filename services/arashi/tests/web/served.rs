@@ -35,7 +35,10 @@ impl Served {
     }
 
     pub(crate) fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let database = TestDatabase::sqlite();
+        Self::on(TestDatabase::sqlite(), change)
+    }
+
+    pub(crate) fn on(database: TestDatabase, change: impl FnOnce(&mut Options)) -> Self {
         let ahead_seconds = Arc::<AtomicI64>::default();
         let ahead = Arc::clone(&ahead_seconds);
         let clock = move || {

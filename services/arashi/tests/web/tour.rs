@@ -1,12 +1,36 @@
-//! What a user does in a day.
+//! What a user does in a day, on each kind of database.
 
 use tamarisk_arashi::store::AccountClass;
 
 use crate::served::{PASSWORD, Served};
 
-#[test]
-fn a_user_logs_in_reads_and_logs_out() {
-    let served = Served::start();
+/// Makes a test of each function on each kind of database.
+macro_rules! on_each_database {
+    ($($test:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $test() { super::$test(&super::Served::start()); })+
+        }
+        on_each_database! { in_module postgres Postgres $($test),+ }
+        on_each_database! { in_module mariadb Mariadb $($test),+ }
+    };
+    (in_module $module:ident $kind:ident $($test:ident),+) => {
+        mod $module {
+            use crate::support::{Kind, TestDatabase};
+            $(#[test] fn $test() {
+                super::$test(&super::Served::on(TestDatabase::of(Kind::$kind), |_| {}));
+            })+
+        }
+    };
+}
+on_each_database! {
+    a_user_logs_in_reads_and_logs_out,
+    lists_are_sorted_by_their_heads,
+    messages_are_searched_moved_and_deleted,
+    users_write_to_one_another,
+    attachments_are_saved_and_never_shown,
+}
+
+fn a_user_logs_in_reads_and_logs_out(served: &Served) {
     served.user("ada", AccountClass::Gold, 45);
     let mut browser = served.browser();
 
@@ -55,9 +79,7 @@ fn a_user_logs_in_reads_and_logs_out() {
     assert_eq!(browser.get("/folders").location(), Some("/login?next=%2Ffolders"));
 }
 
-#[test]
-fn lists_are_sorted_by_their_heads() {
-    let served = Served::start();
+fn lists_are_sorted_by_their_heads(served: &Served) {
     let ada = served.user("ada", AccountClass::Bronze, 0);
     for (from, subject, day) in [("zoe", "beta", 1), ("bob", "gamma", 3), ("max", "alpha", 2)] {
         let raw = format!(
@@ -83,9 +105,7 @@ fn lists_are_sorted_by_their_heads() {
     assert_eq!(browser.get(&format!("{list}&sort=size")).status, 400);
 }
 
-#[test]
-fn messages_are_searched_moved_and_deleted() {
-    let served = Served::start();
+fn messages_are_searched_moved_and_deleted(served: &Served) {
     served.user("ada", AccountClass::Bronze, 30);
     let mut browser = served.logged_in("ada");
     let csrf = browser.csrf();
@@ -137,9 +157,7 @@ fn messages_are_searched_moved_and_deleted() {
     assert!(answer.has("This folder cannot be deleted."), "{}", answer.body);
 }
 
-#[test]
-fn users_write_to_one_another() {
-    let served = Served::start();
+fn users_write_to_one_another(served: &Served) {
     served.user("ada", AccountClass::Bronze, 0);
     served.user("bob", AccountClass::Bronze, 0);
     let mut ada = served.logged_in("ada");
@@ -187,9 +205,7 @@ fn users_write_to_one_another() {
     assert!(ada.get(&inbox).has("Re: Storm"));
 }
 
-#[test]
-fn attachments_are_saved_and_never_shown() {
-    let served = Served::start();
+fn attachments_are_saved_and_never_shown(served: &Served) {
     let ada = served.user("ada", AccountClass::Bronze, 0);
     let id = served.deliver(
         ada,
