@@ -35,8 +35,8 @@ Examples:
   Behind a proxy that ends TLS:
     tamarisk mail --behind-tls
 
-Kinds of requests: log-in, log-out, folders, list, message, delete, refile, search, create-folder,
-delete-folder, compose. Each is a stage: while searches are rejected, messages can be read.
+Kinds of requests: log-in, log-out, folders, list, message, delete, refile, search, digest,
+create-folder, delete-folder, compose. Each is a stage: while searches are rejected, messages can be read.
 
 SIGTERM and Ctrl-C drain: open requests are completed for up to ten seconds.";
 

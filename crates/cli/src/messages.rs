@@ -1,4 +1,4 @@
-//! Messages (log output) of `protect` and `serve` on standard error, as text or JSON.
+//! Messages (log output) of commands that serve on standard error, as text or JSON.
 
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};

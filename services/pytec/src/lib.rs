@@ -5,7 +5,8 @@
 //! pool of Python processes, one event a process at a time: a page that hangs, crashes or takes too
 //! much memory costs its own event and a new process, and nothing else.
 //!
-//! - [`Site`]: the pages of a folder, as a router of axum and as a part of a service.
+//! - [`Site`]: the pages of a folder or of the program, as a router of axum and as a part of a
+//!   service.
 //! - [`Page`]: one of them, to be rendered by other code, with [`PageRequest`] and [`PageAnswer`].
 //!
 //! `docs/PYTEC.md` is for those who write pages.
@@ -46,4 +47,4 @@ mod site_path;
 pub use compile::PageError;
 pub use page::Page;
 pub use request::{PageAnswer, PageRequest};
-pub use site::{ClassOf, Site, SiteError, SiteOptions};
+pub use site::{ClassOf, Site, SiteError, SiteOptions, SiteSource};

@@ -1,5 +1,7 @@
-//! The folder of a site: files are opened below it only, and no symbolic link is followed.
+//! The files of a site: in a folder, below which alone they are opened, with no symbolic link
+//! followed; or in the program.
 
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -15,9 +17,17 @@ const NAMES_MAX: usize = 20_000;
 /// How deeply folders are looked into.
 const DEPTH_MAX: usize = 16;
 
+/// Where the files of a site are.
+#[derive(Debug)]
+pub(crate) enum Root {
+    Folder(OpenFolder),
+    /// In the program: they do not change.
+    Embedded(BTreeMap<SitePath, String>),
+}
+
 /// The folder that a site is in.
 #[derive(Debug)]
-pub(crate) struct Root(File);
+pub(crate) struct OpenFolder(File);
 
 /// Tells whether a file has changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +48,8 @@ impl Root {
     /// The folder at `path`.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(File::from(open(path, flags, Mode::empty())?)))
+        let folder = File::from(open(path, flags, Mode::empty())?);
+        Ok(Self::Folder(OpenFolder(folder)))
     }
 
     /// A file's bytes, if they are no more than `bytes_max`.
@@ -47,6 +58,48 @@ impl Root {
         path: &SitePath,
         bytes_max: u64,
     ) -> Result<(Vec<u8>, Fingerprint), ReadError> {
+        match self {
+            Self::Folder(folder) => folder.read(path, bytes_max),
+            Self::Embedded(files) => {
+                let text = files.get(path).ok_or(ReadError::NotFound)?;
+                if text.len() as u64 > bytes_max {
+                    return Err(ReadError::TooLarge(bytes_max));
+                }
+                Ok((text.clone().into_bytes(), Fingerprint::EMBEDDED))
+            }
+        }
+    }
+
+    /// What tells whether the file has changed; none if there is none.
+    pub(crate) fn fingerprint(&self, path: &SitePath) -> Option<Fingerprint> {
+        match self {
+            Self::Folder(folder) => {
+                folder.file(path).ok().map(|(_, metadata)| Fingerprint::of(&metadata))
+            }
+            Self::Embedded(files) => files.contains_key(path).then_some(Fingerprint::EMBEDDED),
+        }
+    }
+
+    /// All files, those that have a hidden segment left out.
+    pub(crate) fn files(&self) -> io::Result<Vec<SitePath>> {
+        match self {
+            Self::Folder(folder) => folder.files(""),
+            Self::Embedded(files) => Ok(files.keys().cloned().collect()),
+        }
+    }
+
+    /// The files below a folder of the site's folder; none of a site in the program, which gives
+    /// modules otherwise.
+    pub(crate) fn files_below(&self, folder: &str) -> io::Result<Vec<SitePath>> {
+        match self {
+            Self::Folder(root) => root.files(folder),
+            Self::Embedded(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+impl OpenFolder {
+    fn read(&self, path: &SitePath, bytes_max: u64) -> Result<(Vec<u8>, Fingerprint), ReadError> {
         let (file, metadata) = self.file(path)?;
         let mut bytes = Vec::new();
         // The file may grow meanwhile.
@@ -55,11 +108,6 @@ impl Root {
             return Err(ReadError::TooLarge(bytes_max));
         }
         Ok((bytes, Fingerprint::of(&metadata)))
-    }
-
-    /// What tells whether the file has changed; none if there is none.
-    pub(crate) fn fingerprint(&self, path: &SitePath) -> Option<Fingerprint> {
-        self.file(path).ok().map(|(_, metadata)| Fingerprint::of(&metadata))
     }
 
     fn file(&self, path: &SitePath) -> Result<(File, Metadata), ReadError> {
@@ -83,9 +131,9 @@ impl Root {
         }
     }
 
-    /// The files below a folder of the root (`""` for all), those that have a hidden segment left
+    /// The files below a folder of this one (`""` for all), those that have a hidden segment left
     /// out.
-    pub(crate) fn files(&self, folder: &str) -> io::Result<Vec<SitePath>> {
+    fn files(&self, folder: &str) -> io::Result<Vec<SitePath>> {
         let (mut files, mut folders, mut names) = (Vec::new(), vec![folder.to_owned()], 0);
         while let Some(folder) = folders.pop() {
             let place = if folder.is_empty() { "." } else { &folder };
@@ -117,6 +165,9 @@ impl Root {
 }
 
 impl Fingerprint {
+    /// Of what does not change.
+    const EMBEDDED: Self = Self([0; 4], 0, 0);
+
     fn of(file: &Metadata) -> Self {
         let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
         Self(times, file.ino(), file.size())

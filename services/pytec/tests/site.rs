@@ -12,7 +12,7 @@ use serde_json::json;
 use support::{Folder, STUCK, get, page, post, send, until};
 use tamarisk::axum::{Part, Service};
 use tamarisk::{CallError, Entry};
-use tamarisk_pytec::{PageRequest, Site};
+use tamarisk_pytec::{PageRequest, Site, SiteError, SiteOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
@@ -191,6 +191,34 @@ async fn the_file_of_a_site_is_checked() {
     let folder = Folder::with(&[("pytec.toml", "[all]\np9O = \"1s\"")]);
     let error = Site::open(folder.options()).err().unwrap().to_string();
     assert!(error.contains("pytec.toml") && error.contains("p9O"), "{error}");
+}
+
+/// Pages whose texts are in the program need no folder, and nothing else is found.
+#[tokio::test]
+async fn pages_of_the_program_are_a_site() {
+    let files = [
+        ("hello.pytec", "<%include head.pyh %><p><%= req.values[0] %><%= name() %>"),
+        ("head.pyh", "<h1>Head</h1>\n<%pytec from named import name %>"),
+        ("notes.txt", "not sent"),
+    ];
+    let options = SiteOptions::embedded(files).module("named", "def name(): return '<n>'");
+    let site = Site::open(options).unwrap();
+    let hello = site.page("/hello").unwrap();
+    let request = PageRequest::get("/hello").values(json!(["<v>"]));
+    let answer = hello.render(Entry::new(), request).await.unwrap();
+    assert_eq!(answer.body, "<h1>Head</h1>\n<p>&lt;v&gt;&lt;n&gt;");
+    for path in ["/", "/head", "/head.pyh", "/notes.txt", "/etc/passwd"] {
+        assert_eq!(get(&site, path).await.status, 404, "{path}");
+    }
+    site.refresh().await;
+    assert_eq!(site.pages().len(), 1);
+    assert_eq!(site.observe().len(), 1, "a stage of files, of which there are none");
+    let reports = site.drain(STUCK).await;
+    assert!(reports.iter().all(|report| report.is_clean()), "{reports:?}");
+
+    let outside = Site::open(SiteOptions::embedded([("../a.pytec", "")]));
+    let Err(SiteError::Options(message)) = outside else { panic!("a name outside of the site") };
+    assert_eq!(message, "\"../a.pytec\" cannot be a file's name in a site");
 }
 
 /// Over a socket, as a part of a service: with the client's address, and drained.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::first_start::{self, OWNER};
 use crate::arguments::{listen_address, misunderstood};
 use crate::ending::Ending;
 use crate::interrupt::asked_to_end;
+use crate::messages::MessageOptions;
 
 /// Serve webmail.
 #[derive(Debug, Args)]
@@ -31,7 +33,7 @@ pub(super) struct MailServe {
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     status: Option<SocketAddr>,
     /// Response-time target: 90 % within TIME, for all kinds of requests or for one; can be repeated
-    /// [default: 250ms; 1s for log-in, search, delete-folder and compose]
+    /// [default: 250ms; 1s for log-in, search, digest, delete-folder and compose]
     #[arg(long, value_name = "[KIND=]TIME")]
     p90: Vec<StatedTarget>,
     /// Messages on a page of a list, 10 to 100
@@ -48,12 +50,20 @@ pub(super) struct MailServe {
     /// Admission law of all stages, by name; `open` admits everything
     #[arg(long, value_name = "LAW")]
     law: Option<String>,
-    /// Under overload, reject requests without degrading lists and searches first
+    /// Under overload, reject requests without degrading lists, searches and digests first
     #[arg(long)]
     no_degradation: bool,
     /// Admit all kinds of requests by one stage, with the target of lists: for comparison
     #[arg(long)]
     single_stage: bool,
+    /// Python 3, which writes digests
+    #[arg(long, value_name = "FILE", default_value = "python3")]
+    python: PathBuf,
+    /// Page in PyTeC that writes digests, instead of Arashi's own
+    #[arg(long, value_name = "FILE")]
+    digest_page: Option<PathBuf>,
+    #[command(flatten)]
+    messages: MessageOptions,
 }
 
 /// A target, for one kind of requests or for all.
@@ -84,8 +94,9 @@ impl FromStr for StatedTarget {
 
 impl MailServe {
     pub(super) fn run(self) -> anyhow::Result<Ending> {
+        self.messages.start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(self.serve())
+        self.messages.told(runtime.block_on(self.serve()))
     }
 
     async fn serve(&self) -> anyhow::Result<Ending> {
@@ -93,7 +104,9 @@ impl MailServe {
         let database = options.database.clone();
         let listener = TcpListener::bind(self.listen).await;
         let listener = listener.with_context(|| format!("cannot listen on {}", self.listen))?;
-        let arashi = Arashi::open(options).map_err(misunderstood)?;
+        // With its cause: a file that cannot be read is among them.
+        let arashi = Arashi::open(options)
+            .map_err(|error| misunderstood(format!("{:#}", anyhow::Error::from(error))))?;
         let ended = asked_to_end();
         // Last: the password of a new user is shown once.
         self.greet(listener.local_addr()?, &database)?;
@@ -123,6 +136,8 @@ impl MailServe {
             options.least_quality = None;
         }
         options.single_stage = self.single_stage;
+        options.python.clone_from(&self.python);
+        options.digest_page.clone_from(&self.digest_page);
         options.status = self.status.map(|address| address.to_string());
         Ok(options)
     }

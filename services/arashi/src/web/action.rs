@@ -7,7 +7,7 @@ use super::kind::RequestKind;
 use super::local_path::LocalPath;
 use super::notice::Notice;
 use super::page::ComposeForm;
-use super::place::{ListPlace, MessagePlace, SearchPlace};
+use super::place::{DAYS, DAYS_MAX, DigestPlace, ListPlace, MessagePlace, SearchPlace};
 use crate::store::{FolderId, MessageId, Order, SortBy};
 
 /// The longest name of an account that is looked up, in bytes: longer ones do not exist.
@@ -37,6 +37,7 @@ pub(crate) enum Action {
     Delete { messages: Vec<MessageId>, back: Option<LocalPath> },
     Refile { messages: Vec<MessageId>, to: FolderId, back: Option<LocalPath> },
     Search { place: SearchPlace, notice: Option<Notice> },
+    Digest(DigestPlace),
     CreateFolder { name: String },
     DeleteFolder { folder: FolderId },
     Compose { reply: Option<MessageId> },
@@ -76,10 +77,13 @@ impl Action {
                 part: fields.needed("part")?,
             },
             "/search" => {
-                let text = fields.line("q", SEARCH_BYTES_MAX)?.unwrap_or_default().to_owned();
-                let folder = fields.number("folder")?.map(FolderId);
+                let (text, folder) = looked_for(fields)?;
                 let (first, order) = (first(fields)?, order(fields)?);
                 Self::Search { place: SearchPlace { text, folder, first, order }, notice }
+            }
+            "/digest" => {
+                let (text, folder) = looked_for(fields)?;
+                Self::Digest(DigestPlace { text, folder, days: days(fields)? })
             }
             "/compose" => Self::Compose { reply: fields.number("reply")?.map(MessageId) },
             _ => return Ok(None),
@@ -128,6 +132,7 @@ impl Action {
             Self::Delete { .. } => RequestKind::Delete,
             Self::Refile { .. } => RequestKind::Refile,
             Self::Search { .. } => RequestKind::Search,
+            Self::Digest(_) => RequestKind::Digest,
             Self::CreateFolder { .. } => RequestKind::CreateFolder,
             Self::DeleteFolder { .. } => RequestKind::DeleteFolder,
             Self::Compose { .. } | Self::Send(_) => RequestKind::Compose,
@@ -149,9 +154,24 @@ impl Action {
             | Self::Message(_)
             | Self::Attachment { .. }
             | Self::Search { .. }
+            | Self::Digest(_)
             | Self::Compose { .. } => false,
         }
     }
+}
+
+/// The text and the folder of a search, or of a digest.
+fn looked_for(fields: &Fields) -> Result<(String, Option<FolderId>), Malformed> {
+    let text = fields.line("q", SEARCH_BYTES_MAX)?.unwrap_or_default().to_owned();
+    Ok((text, fields.number("folder")?.map(FolderId)))
+}
+
+fn days(fields: &Fields) -> Result<u32, Malformed> {
+    let days = fields.number("days")?.unwrap_or(DAYS);
+    if (1..=DAYS_MAX).contains(&days) {
+        return Ok(days);
+    }
+    Err(Malformed(format!("A digest is of 1 to {DAYS_MAX} days, not of {days}.")))
 }
 
 fn first(fields: &Fields) -> Result<u64, Malformed> {
@@ -187,10 +207,27 @@ mod tests {
             let posted = read(&Method::POST, path, fields).unwrap().unwrap();
             assert!(posted.is_change(), "{path}");
         }
-        for path in ["/folders", "/list", "/message", "/attachment", "/search"] {
+        for path in ["/folders", "/list", "/message", "/attachment", "/search", "/digest"] {
             let fields = "folder=1&id=1&part=0&q=a";
             assert!(read(&Method::POST, path, fields).unwrap().is_none(), "{path}");
             assert!(!read(&Method::GET, path, fields).unwrap().unwrap().is_change(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_of_a_week_unless_stated() {
+        for (fields, expected) in [
+            ("", "/digest?q=&days=7"),
+            ("q=a%26&days=", "/digest?q=a%26&days=7"),
+            ("folder=3&days=365", "/digest?q=&folder=3&days=365"),
+        ] {
+            let Ok(Some(Action::Digest(place))) = read(&Method::GET, "/digest", fields) else {
+                panic!("a digest: {fields}")
+            };
+            assert_eq!(place.href(), expected);
+        }
+        for fields in ["days=0", "days=366", "days=-1", "days=x", "folder=x"] {
+            assert!(read(&Method::GET, "/digest", fields).is_err(), "{fields}");
         }
     }
 

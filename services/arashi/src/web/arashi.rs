@@ -9,6 +9,7 @@ use tamarisk::{Request, Stage};
 use super::answer::Answer;
 use super::class_cache::ClassCache;
 use super::cookies::Cookies;
+use super::digest;
 use super::front::{Front, router};
 use super::kind::RequestKind;
 use super::log_in_limit::LogInLimit;
@@ -49,7 +50,10 @@ impl Arashi {
                 Some(parsed.map_err(|_| OpenError::ClassHeader(name.clone()))?)
             }
         };
+        let workers = workers_max(RequestKind::Digest, &options);
+        let (site, digest) = digest::open(&options, &CLASSES, workers)?;
         let shared = Arc::new(Shared {
+            digest,
             page_size: options.page_size,
             cookies: Cookies::new(options.behind_tls),
             classes: ClassCache::new(),
@@ -63,7 +67,7 @@ impl Arashi {
         let class = |name| stages[0].class(name).unwrap_or_default();
         let [gold, bronze] = CLASSES.map(class);
         let behind_tls = options.behind_tls;
-        let front = Front { stages, gold, bronze, class_header, behind_tls, shared };
+        let front = Front { stages, site, gold, bronze, class_header, behind_tls, shared };
         Ok(Self { front: Arc::new(front), status: options.status })
     }
 
@@ -77,6 +81,7 @@ impl Arashi {
     pub fn service(&self) -> tamarisk::axum::Service {
         let service = tamarisk::axum::Service::new();
         let service = self.front.stages.iter().fold(service, |service, stage| service.stage(stage));
+        let service = service.stage(&self.front.site);
         match &self.status {
             Some(address) => service.status(address),
             None => service,
@@ -95,21 +100,34 @@ fn stage(
     options: &Options,
     shared: &Arc<Shared>,
 ) -> Result<Stage<Request<MailRequest, Answer>>, tamarisk::BuildError> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
     let mut builder = Stage::builder(kind.name())
         .classes(CLASSES)
         .p90(options.targets.of(kind))
         .laws(options.laws.clone());
-    let is_work_for_processors = kind == RequestKind::LogIn || options.database.is_embedded();
-    builder = if is_work_for_processors {
-        builder.workers(cores)
+    let workers = workers_max(kind, options);
+    builder = if is_work_for_processors(kind, options) {
+        builder.workers(workers)
     } else {
-        builder.workers_between(1..=CONNECTIONS_MAX)
+        builder.workers_between(1..=workers)
     };
-    if let (RequestKind::List | RequestKind::Search, Some(least)) = (kind, options.least_quality) {
+    if let (RequestKind::List | RequestKind::Search | RequestKind::Digest, Some(least)) =
+        (kind, options.least_quality)
+    {
         builder = builder.least_quality("gold", least.gold).least_quality("bronze", least.bronze);
     }
     let (database, shared) = (options.database.clone(), Arc::clone(shared));
     builder.threads(move || Worker::new(database.store(), &shared))
+}
+
+/// The most workers of a stage.
+fn workers_max(kind: RequestKind, options: &Options) -> u32 {
+    if !is_work_for_processors(kind, options) {
+        return CONNECTIONS_MAX;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores).unwrap_or(u32::MAX)
+}
+
+fn is_work_for_processors(kind: RequestKind, options: &Options) -> bool {
+    kind == RequestKind::LogIn || options.database.is_embedded()
 }

@@ -22,6 +22,8 @@ pub enum RequestKind {
     Refile,
     /// To search the headers of messages.
     Search,
+    /// To digest messages.
+    Digest,
     /// To create a folder.
     CreateFolder,
     /// To delete a folder.
@@ -32,7 +34,7 @@ pub enum RequestKind {
 
 impl RequestKind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::LogIn,
         Self::LogOut,
         Self::Folders,
@@ -41,6 +43,7 @@ impl RequestKind {
         Self::Delete,
         Self::Refile,
         Self::Search,
+        Self::Digest,
         Self::CreateFolder,
         Self::DeleteFolder,
         Self::Compose,
@@ -57,6 +60,7 @@ impl RequestKind {
             Self::Delete => "delete",
             Self::Refile => "refile",
             Self::Search => "search",
+            Self::Digest => "digest",
             Self::CreateFolder => "create-folder",
             Self::DeleteFolder => "delete-folder",
             Self::Compose => "compose",
@@ -79,6 +83,7 @@ impl RequestKind {
             Self::Delete => "Deleting",
             Self::Refile => "Moving",
             Self::Search => "The search",
+            Self::Digest => "The digest",
             Self::CreateFolder => "Creating a folder",
             Self::DeleteFolder => "Deleting a folder",
             Self::Compose => "Writing",
@@ -90,7 +95,7 @@ impl RequestKind {
     /// work.
     pub(crate) fn default_target(self) -> Duration {
         match self {
-            Self::LogIn | Self::Search | Self::DeleteFolder | Self::Compose => {
+            Self::LogIn | Self::Search | Self::Digest | Self::DeleteFolder | Self::Compose => {
                 Duration::from_secs(1)
             }
             _ => Duration::from_millis(250),

@@ -9,6 +9,7 @@ mod answer;
 mod arashi;
 mod class_cache;
 mod cookies;
+mod digest;
 mod fields;
 mod front;
 mod kind;

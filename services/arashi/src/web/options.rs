@@ -1,5 +1,7 @@
 //! How Arashi serves.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tamarisk::Ratio;
@@ -39,9 +41,13 @@ pub struct Options {
     pub single_stage: bool,
     /// Where the stages are shown; nowhere by default.
     pub status: Option<String>,
+    /// Python 3, which writes digests. Default `python3`, as the system finds it.
+    pub python: PathBuf,
+    /// A page in PyTeC that writes digests instead of our own.
+    pub digest_page: Option<PathBuf>,
 }
 
-/// How far lists and searches are degraded under overload, at most, by class.
+/// How far lists, searches and digests are degraded under overload, at most, by class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeastQuality {
     /// Of the class gold.
@@ -64,6 +70,20 @@ pub enum OpenError {
     /// The name of the header for classes is none that a header can have.
     #[error("invalid name of a header for classes: {0:?}")]
     ClassHeader(String),
+    /// The page that is to write digests cannot be read.
+    #[error("cannot read the page of the digest {path}")]
+    DigestPage {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The stage of the page that writes digests cannot start.
+    #[error(transparent)]
+    Site(#[from] tamarisk_pytec::SiteError),
+    /// Stages wait on a runtime.
+    #[error("Arashi is opened outside of a tokio runtime: open it within one")]
+    NoRuntime,
     /// A stage cannot be built.
     #[error(transparent)]
     Stage(#[from] tamarisk::BuildError),
@@ -82,6 +102,8 @@ impl Options {
             laws: Laws::new(),
             single_stage: false,
             status: None,
+            python: PathBuf::from("python3"),
+            digest_page: None,
         }
     }
 }
@@ -113,7 +135,7 @@ impl Targets {
 }
 
 impl Default for Targets {
-    /// A quarter of a second; a second to log in, search, send and delete folders.
+    /// A quarter of a second; a second to log in, search, digest, send and delete folders.
     fn default() -> Self {
         Self(RequestKind::ALL.map(RequestKind::default_target))
     }

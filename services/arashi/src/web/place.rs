@@ -23,6 +23,23 @@ pub(crate) struct SearchPlace {
     pub(crate) order: Order,
 }
 
+/// The days of a digest, unless stated.
+pub(crate) const DAYS: u32 = 7;
+
+/// The most days that a digest is of: more are no digest.
+pub(crate) const DAYS_MAX: u32 = 365;
+
+/// A digest of what a search finds, or of all mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DigestPlace {
+    /// All mail if empty.
+    pub(crate) text: String,
+    /// All folders if none.
+    pub(crate) folder: Option<FolderId>,
+    /// Of the last so many days.
+    pub(crate) days: u32,
+}
+
 /// A message, as it is meant or as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessagePlace {
@@ -50,10 +67,19 @@ impl ListPlace {
 
 impl SearchPlace {
     pub(crate) fn href(&self) -> String {
-        let text = utf8_percent_encode(&self.text, NON_ALPHANUMERIC);
-        let folder = self.folder.map(|folder| format!("&folder={}", folder.0));
-        let folder = folder.unwrap_or_default();
-        format!("/search?q={text}{folder}{}", part(self.first, self.order))
+        let looked_for = looked_for(&self.text, self.folder);
+        format!("/search?{looked_for}{}", part(self.first, self.order))
+    }
+}
+
+impl DigestPlace {
+    /// A digest of what a search finds.
+    pub(crate) fn of(search: &SearchPlace) -> Self {
+        Self { text: search.text.clone(), folder: search.folder, days: DAYS }
+    }
+
+    pub(crate) fn href(&self) -> String {
+        format!("/digest?{}&days={}", looked_for(&self.text, self.folder), self.days)
     }
 }
 
@@ -102,6 +128,13 @@ impl Place {
             Self::Search(search) => Self::Search(SearchPlace { first: 0, order, ..search.clone() }),
         }
     }
+}
+
+/// What a search or a digest looks for, in an address.
+fn looked_for(text: &str, folder: Option<FolderId>) -> String {
+    let text = utf8_percent_encode(text, NON_ALPHANUMERIC);
+    let folder = folder.map(|folder| format!("&folder={}", folder.0));
+    format!("q={text}{}", folder.unwrap_or_default())
 }
 
 /// The end of the address of a part of a list; what is the default is left out.

@@ -20,8 +20,10 @@ const HORIZONS: [(f64, u32); 3] = [(0.5, 30), (0.7, 90), (0.9, 365)];
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shortening {
     quality: f64,
-    /// How many messages there are on a page, and how many otherwise.
+    /// How many messages there are, and how many otherwise.
     messages: (u32, u32),
+    /// What is done with so many.
+    unit: &'static str,
     leaves_snippets_out: bool,
     /// How many days a search goes back.
     days: Option<u32>,
@@ -34,6 +36,7 @@ impl Shortening {
         (quality < 1.0).then(|| Self {
             quality,
             messages: (messages(quality, page_size), page_size),
+            unit: "messages a page",
             leaves_snippets_out: quality < SNIPPETS_QUALITY,
             days: None,
         })
@@ -46,7 +49,12 @@ impl Shortening {
         Some(Self { leaves_snippets_out: false, days, ..Self::of_list(quality, page_size)? })
     }
 
-    /// How many messages there are on a page.
+    /// Of a digest of at most so many messages; none at full quality.
+    pub(crate) fn of_digest(quality: Ratio, messages_max: u32) -> Option<Self> {
+        Some(Self { unit: "messages digested", ..Self::of_list(quality, messages_max)? })
+    }
+
+    /// How many messages there are on a page, or in a digest.
     pub(crate) fn messages(&self) -> u32 {
         self.messages.0
     }
@@ -77,7 +85,7 @@ impl Render for Shortening {
     fn render(&self) -> Markup {
         let (shown, usual) = self.messages;
         html! {
-            (shown) " messages a page instead of " (usual)
+            (shown) " " (self.unit) " instead of " (usual)
             @if self.leaves_snippets_out { ", no beginnings of texts" }
             @if let Some(days) = self.days { ", mail of the last " (days) " days only" }
         }
@@ -107,6 +115,17 @@ mod tests {
         assert_eq!(
             much.render().into_string(),
             "5 messages a page instead of 20, no beginnings of texts"
+        );
+    }
+
+    #[test]
+    fn digests_are_of_fewer_messages() {
+        assert_eq!(Shortening::of_digest(Ratio::ONE, 500), None);
+        let much = Shortening::of_digest(ratio(0.3), 500).unwrap();
+        assert_eq!((much.messages(), much.shows_snippets()), (150, false));
+        assert_eq!(
+            much.render().into_string(),
+            "150 messages digested instead of 500, no beginnings of texts"
         );
     }
 

@@ -55,6 +55,7 @@ fn every_route_with_every_foreign_number_is_not_found_and_changes_nothing() {
         let id = folder.0;
         not_found("GET", &format!("/list?folder={id}"), "");
         not_found("GET", &format!("/search?q=message&folder={id}"), "");
+        not_found("GET", &format!("/digest?folder={id}"), "");
         not_found("POST", "/refile", &format!("csrf={csrf}&message={}&to={id}", eve_own.0));
         not_found("POST", "/delete-folder", &format!("csrf={csrf}&folder={id}"));
     }

@@ -9,6 +9,7 @@ mod support;
 mod browser;
 mod served;
 
+mod digest;
 mod foreign;
 mod forged;
 mod injection;

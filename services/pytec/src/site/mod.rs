@@ -1,4 +1,4 @@
-//! A site: the pages of a folder, each a stage, and the files beside them.
+//! A site: pages of a folder or of the program, each a stage, and the files beside them.
 
 mod files;
 mod options;
@@ -25,7 +25,7 @@ use crate::root::{Fingerprint, Root};
 use crate::site_path::SitePath;
 use files::FilesStage;
 pub(crate) use options::PageOptions;
-pub use options::{ClassOf, SiteOptions};
+pub use options::{ClassOf, SiteOptions, SiteSource};
 use site_file::SiteFile;
 
 /// How often the folder is looked at.
@@ -47,7 +47,8 @@ struct SiteCore {
     root: Arc<Root>,
     graph: Arc<Graph>,
     pool: Arc<Pool>,
-    files: FilesStage,
+    /// None where the files are in the program: it has nothing but pages and includes.
+    files: Option<FilesStage>,
     pages: RwLock<BTreeMap<String, Page>>,
     library: Mutex<Vec<(SitePath, Option<Fingerprint>)>>,
     /// Held while pages are added or removed.
@@ -92,8 +93,8 @@ pub enum SiteError {
 }
 
 impl Site {
-    /// Opens the folder, compiles its pages, starts their stages, and looks for changes every
-    /// second. A page with an error has a stage too, which answers with the error.
+    /// Opens the folder, if there is one, compiles the pages, starts their stages, and looks for
+    /// changes every second. A page with an error has a stage too, which answers with the error.
     /// Needs a runtime of tokio.
     ///
     /// # Errors
@@ -104,15 +105,14 @@ impl Site {
                 format!("`processes` is {}: it must be 1 to {PROCESSES_MAX}", options.processes);
             return Err(SiteError::Options(message));
         }
-        let unopened = |source| SiteError::Folder { folder: options.folder.clone(), source };
-        let folder = options.folder.canonicalize().map_err(unopened)?;
-        let root = Arc::new(Root::open(&folder).map_err(unopened)?);
-        let file = SiteFile::read(&folder)
-            .map_err(|reason| SiteError::File { file: folder.join("pytec.toml"), reason })?;
-        let found = root.files("").map_err(unopened)?;
-        let library = library(&root).map_err(unopened)?;
-        let mut module_folders = vec![folder.join(LIBRARY)];
-        module_folders.extend(options.module_folders.iter().cloned());
+        let Opened { folder, root, file } = Opened::of(&options.source)?;
+        let unlisted = |source| SiteError::Folder { folder: folder.clone(), source };
+        let found = root.files().map_err(unlisted)?;
+        let library = library(&root).map_err(unlisted)?;
+        let mut module_folders = options.module_folders.clone();
+        if let SiteSource::Folder(_) = options.source {
+            module_folders.insert(0, folder.join(LIBRARY));
+        }
         let setup = Setup {
             folder,
             module_folders,
@@ -122,8 +122,14 @@ impl Site {
         };
         let worker = WorkerOptions { python: options.python.clone(), setup };
         let graph = Arc::new(Graph::new());
-        let files = files::stage(&root, options.p90, &options.classes)?;
-        graph.add(&files)?;
+        let files = match options.source {
+            SiteSource::Folder(_) => {
+                let files = files::stage(&root, options.p90, &options.classes)?;
+                graph.add(&files)?;
+                Some(files)
+            }
+            SiteSource::Embedded(_) => None,
+        };
         let site = Self(Arc::new(SiteCore {
             pool: Pool::new(worker, options.processes, options.idle_time_max),
             options,
@@ -235,13 +241,48 @@ impl Site {
         &self.0.options
     }
 
-    fn files(&self) -> &FilesStage {
-        &self.0.files
+    fn files(&self) -> Option<&FilesStage> {
+        self.0.files.as_ref()
     }
 
     fn class_of(&self, page: &Page, head: &Parts) -> Option<ClassId> {
         let name = self.0.options.class_of.as_ref()?(head)?;
         page.stage().class(&name)
+    }
+}
+
+/// Where the files of a site are, once that has been opened.
+struct Opened {
+    /// The folder that the processes run in.
+    folder: PathBuf,
+    root: Arc<Root>,
+    file: SiteFile,
+}
+
+impl Opened {
+    fn of(source: &SiteSource) -> Result<Self, SiteError> {
+        match source {
+            SiteSource::Folder(folder) => {
+                let unopened = |source| SiteError::Folder { folder: folder.clone(), source };
+                let folder = folder.canonicalize().map_err(unopened)?;
+                let root = Arc::new(Root::open(&folder).map_err(unopened)?);
+                let file = SiteFile::read(&folder).map_err(|reason| SiteError::File {
+                    file: folder.join("pytec.toml"),
+                    reason,
+                })?;
+                Ok(Self { folder, root, file })
+            }
+            SiteSource::Embedded(files) => {
+                let files = files.iter().map(|(name, text)| {
+                    let path = SitePath::new(name).ok_or_else(|| {
+                        SiteError::Options(format!("{name:?} cannot be a file's name in a site"))
+                    })?;
+                    Ok((path, text.clone()))
+                });
+                let root = Arc::new(Root::Embedded(files.collect::<Result<_, SiteError>>()?));
+                Ok(Self { folder: PathBuf::from("/"), root, file: SiteFile::default() })
+            }
+        }
     }
 }
 
@@ -264,14 +305,14 @@ impl SiteCore {
             self.pool.renew();
         }
         drop(known);
-        let files = self.root.files("")?;
+        let files = self.root.files()?;
         Ok(files.into_iter().filter(|file| file.page().is_some()).collect())
     }
 }
 
 /// The files of the site's modules.
 fn library(root: &Root) -> io::Result<Vec<(SitePath, Option<Fingerprint>)>> {
-    let files = root.files(LIBRARY)?;
+    let files = root.files_below(LIBRARY)?;
     Ok(files.into_iter().map(|file| (file.clone(), root.fingerprint(&file))).collect())
 }
 

@@ -1,6 +1,6 @@
 //! What a site is opened with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,12 +16,22 @@ const PROCESSES_PER_CORE: usize = 4;
 /// Names the class of a request by its head.
 pub type ClassOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
 
+/// Where the pages of a [`Site`](crate::Site) are.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SiteSource {
+    /// In a folder, with the files beside them.
+    Folder(PathBuf),
+    /// In the program: pages and includes, their texts by their file names.
+    Embedded(BTreeMap<String, String>),
+}
+
 /// What a [`Site`](crate::Site) is opened with.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct SiteOptions {
-    /// The folder of the pages, and of the files beside them.
-    pub folder: PathBuf,
+    /// Where the pages are.
+    pub source: SiteSource,
     /// The target of the pages that have none in the site's file: nine of ten requests are
     /// answered within this time. Default one second.
     pub p90: Duration,
@@ -58,9 +68,23 @@ pub struct SiteOptions {
 impl SiteOptions {
     /// The pages of this folder, and defaults.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self::of(SiteSource::Folder(folder.into()))
+    }
+
+    /// Pages and includes whose texts the program has, by their file names, and defaults:
+    /// `("digest.pytec", include_str!("digest.pytec"))` is the page `/digest`. Their targets are
+    /// those of these options, and nothing but pages is sent.
+    pub fn embedded<N: Into<String>, T: Into<String>>(
+        files: impl IntoIterator<Item = (N, T)>,
+    ) -> Self {
+        let files = files.into_iter().map(|(name, text)| (name.into(), text.into()));
+        Self::of(SiteSource::Embedded(files.collect()))
+    }
+
+    fn of(source: SiteSource) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self {
-            folder: folder.into(),
+            source,
             p90: Duration::from_secs(1),
             time_max: Duration::from_secs(10),
             processes: u32::try_from(cores * PROCESSES_PER_CORE).unwrap_or(u32::MAX),

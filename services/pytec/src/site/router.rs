@@ -65,7 +65,8 @@ async fn answer(
 
 /// A new page, or what else is to be answered.
 async fn beside(site: &Site, path: &str, entry: Entry, head: &Parts) -> Result<Page, Response> {
-    let answer = site.files().call_as(path.to_owned(), entry).await;
+    let files = site.files().ok_or_else(|| plain(StatusCode::NOT_FOUND))?;
+    let answer = files.call_as(path.to_owned(), entry).await;
     let answer =
         answer.map_err(|error| StageError::from(error).response_to(&head.method, &head.headers))?;
     match answer {

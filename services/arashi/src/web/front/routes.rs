@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use subtle::ConstantTimeEq;
 use tamarisk::{ClassId, Entry, Request, Stage};
+use tamarisk_pytec::Site;
 
 use super::form;
 use super::headers::secured;
@@ -35,6 +36,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 pub(crate) struct Front {
     /// One for each kind, in their order, or one for all.
     pub(crate) stages: Vec<Stage<Request<MailRequest, Answer>>>,
+    /// Of the page that writes digests; its processes end with it.
+    pub(crate) site: Site,
     pub(crate) gold: ClassId,
     pub(crate) bronze: ClassId,
     /// A header that states a class.
@@ -56,6 +59,7 @@ pub(crate) fn router(front: Arc<Front>) -> Router {
         .route("/message", get(answer))
         .route("/attachment", get(answer))
         .route("/search", get(answer))
+        .route("/digest", get(answer))
         .route("/delete", post(answer))
         .route("/refile", post(answer))
         .route("/create-folder", post(answer))

@@ -102,6 +102,7 @@ impl<'a> Frame<'a> {
                     }
                     nav aria-label="Main" {
                         a.button.plain href="/folders" { "Folders" }
+                        a.button.plain href="/digest" data-go="digest" { "Digest" }
                         a.button.plain href="/compose" data-go="compose" { "Compose" }
                         form data-go="log-out" action="/logout" method="post" {
                             (csrf_field(session))

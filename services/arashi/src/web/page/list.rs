@@ -6,7 +6,7 @@ use super::layout::{Frame, Looked, clip, csrf_field, targets};
 use super::text::{author, counted, long_date, short_date, size};
 use crate::store::{Folder, FolderId, FolderKind, Listing, Session, SortBy, Summary};
 use crate::web::notice::Notice;
-use crate::web::place::{ListPlace, MessagePlace, Place, SearchPlace};
+use crate::web::place::{DigestPlace, ListPlace, MessagePlace, Place, SearchPlace};
 use crate::web::shortening::Shortening;
 
 /// What a page with a list of messages shows.
@@ -59,6 +59,7 @@ pub(crate) fn search_page(table: &MessageTable<'_>, place: &SearchPlace) -> Mark
                 (counted(table.listing.total, "message"))
                 @match searched { Some(name) => { " in " (name) } None => { " in all folders" } }
             }
+            a href=(DigestPlace::of(place).href()) data-go="digest" { "Digest of the last week" }
         }
         (table.sheet(&Place::Search(place.clone()), "No header of a message has this text in it."))
     })

@@ -2,6 +2,7 @@
 //! forms and pages for programs that use the service as people do.
 
 mod compose;
+mod digest;
 mod folders;
 mod layout;
 mod list;
@@ -11,6 +12,7 @@ mod problem;
 mod text;
 
 pub(crate) use compose::{ComposeForm, compose_page};
+pub(crate) use digest::{DigestView, digest_page, digest_values};
 pub(crate) use folders::folders_page;
 pub(crate) use layout::STYLE;
 pub(crate) use list::{MessageTable, list_page, search_page};

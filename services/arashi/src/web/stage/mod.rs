@@ -4,6 +4,7 @@
 mod attachment;
 mod change;
 mod compose;
+mod digest;
 mod folders;
 mod list;
 mod log_in;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use tamarisk::{BoxError, CallError, Terminated};
 
 use crate::store::{Session, StoreError};
 use crate::web::answer::{Answer, page, see_other, with_retry};
@@ -25,13 +26,20 @@ pub(crate) enum Problem {
     /// Too many log-ins have failed.
     #[error("too many failed log-ins")]
     TooManyLogIns(Duration),
+    /// The page of the digest is broken, or Python is.
+    #[error("the page of the digest failed: {0}")]
+    Digest(String),
+    /// The stage of the digest's page has rejected the request, or terminated it.
+    #[error(transparent)]
+    Unanswered(CallError),
     /// No message is ticked.
     #[error("no message is selected")]
     NothingSelected,
 }
 
 impl Problem {
-    /// The page about it; none for what was terminated, which its caller is told otherwise.
+    /// The page about it; none for what was terminated or rejected further on, which its caller is
+    /// told otherwise.
     pub(crate) fn answer(&self, session: Option<&Session>, reloads: bool) -> Option<Answer> {
         let path = match self {
             Self::LoggedOut { path: Some(path) } => Some(path),
@@ -65,7 +73,18 @@ impl Problem {
 
     /// Whether it is the service's fault, and so counts as failed.
     pub(super) fn is_failure(&self) -> bool {
-        matches!(self, Self::Store(StoreError::Unavailable(_) | StoreError::Failed(_)))
+        matches!(
+            self,
+            Self::Store(StoreError::Unavailable(_) | StoreError::Failed(_)) | Self::Digest(_)
+        )
+    }
+
+    /// What the caller is told where there is no page about it.
+    pub(super) fn unanswered(self) -> BoxError {
+        match self {
+            Self::Unanswered(error) if *error.cause() != CallError::Terminated => error.into(),
+            _ => Terminated.into(),
+        }
     }
 
     fn words(&self) -> Option<(StatusCode, &'static str, String, &'static str)> {
@@ -92,7 +111,15 @@ impl Problem {
                 let reason = sentence(&invalid.to_string());
                 (StatusCode::UNPROCESSABLE_ENTITY, "This cannot be done", reason, TRY_AGAIN)
             }
-            Self::Store(StoreError::Terminated) => return None,
+            Self::Store(StoreError::Terminated) | Self::Unanswered(_) => return None,
+            Self::Digest(_) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "There is no digest",
+                "The program that writes digests does not work. Folders, lists, messages and \
+                 searches do not need it."
+                    .into(),
+                "Please try again in a few minutes. The log of the server says why.",
+            ),
             Self::Store(_) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something went wrong",

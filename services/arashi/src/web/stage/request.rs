@@ -6,6 +6,7 @@ use crate::store::SessionKey;
 use crate::web::action::Action;
 use crate::web::class_cache::ClassCache;
 use crate::web::cookies::Cookies;
+use crate::web::digest::DigestPage;
 use crate::web::log_in_limit::LogInLimit;
 
 /// What a stage is asked.
@@ -27,4 +28,5 @@ pub(crate) struct Shared {
     pub(crate) cookies: Cookies,
     pub(crate) classes: ClassCache,
     pub(crate) log_ins: LogInLimit,
+    pub(crate) digest: DigestPage,
 }

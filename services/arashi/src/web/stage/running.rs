@@ -6,6 +6,7 @@ use tamarisk::Context;
 
 use super::problem::Problem;
 use crate::store::{Folder, FolderId, Session, Store, StoreError, UserId};
+use crate::web::digest::DigestPage;
 
 /// A request of somebody who is logged in, and what it runs with.
 pub(super) struct RunningRequest<'a> {
@@ -14,6 +15,7 @@ pub(super) struct RunningRequest<'a> {
     pub(super) cx: &'a Context,
     pub(super) session: &'a Session,
     pub(super) page_size: u32,
+    pub(super) digest: &'a DigestPage,
     pub(super) now_seconds: i64,
 }
 

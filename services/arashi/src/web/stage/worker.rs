@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
-use tamarisk::{Batch, BlockingHandler, BoxError, Context, Request, Terminated};
+use tamarisk::{Batch, BlockingHandler, BoxError, Context, Request};
 
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
 use super::running::{RunningRequest, now_seconds};
-use super::{attachment, change, compose, folders, list, log_in, message};
+use super::{attachment, change, compose, digest, folders, list, log_in, message};
 use crate::store::{Session, Store};
 use crate::web::action::Action;
 use crate::web::answer::Answer;
@@ -43,15 +43,16 @@ impl Worker {
                 _ => Err(Problem::Forged),
             };
         }
-        let page_size = shared.page_size;
-        let now_seconds = now_seconds();
-        let mut running = RunningRequest { store, cx, session, page_size, now_seconds };
+        let Shared { page_size, digest, .. } = &**shared;
+        let (page_size, now_seconds) = (*page_size, now_seconds());
+        let mut running = RunningRequest { store, cx, session, page_size, digest, now_seconds };
         match &request.action {
             Action::LogIn { .. } => unreachable!("it was answered above"),
             Action::LogOut => log_in::log_out(&mut running, shared, request.key.as_ref()),
             Action::Folders { notice } => folders::folders(&mut running, *notice),
             Action::List { place, notice } => list::list(&mut running, place, *notice),
             Action::Search { place, notice } => list::search(&mut running, place, *notice),
+            Action::Digest(place) => digest::digest(&mut running, place),
             Action::Message(place) => message::message(&mut running, *place),
             Action::Attachment { id, part } => attachment::attached(&mut running, *id, *part),
             Action::Delete { messages, back } => {
@@ -82,7 +83,7 @@ impl BlockingHandler<Request<MailRequest, Answer>> for Worker {
             };
             let reloads = !request.action.is_change();
             let Some(answer) = problem.answer(session.as_ref(), reloads) else {
-                return Err(Terminated.into());
+                return Err(problem.unanswered());
             };
             let _ = reply.send(answer);
             if problem.is_failure() {
