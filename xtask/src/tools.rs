@@ -13,9 +13,9 @@ struct Tool {
 }
 
 /// nginx stands behind and beside the proxy, curl and openssl are clients of it (openssl makes
-/// certificates, too), promtool reads the metrics, slowhttptest attacks. The databases of Arashi are
-/// started by its tests, each with a folder and a port of its own.
-const TOOLS: [Tool; 9] = [
+/// certificates, too), promtool reads the metrics, slowhttptest attacks. The databases of Arashi and
+/// its browsers are started by its tests, each with a folder and a port of its own.
+const TOOLS: [Tool; 11] = [
     Tool { command: "nginx", package: "nginx-light" },
     Tool { command: "curl", package: "curl" },
     Tool { command: "openssl", package: "openssl" },
@@ -25,6 +25,8 @@ const TOOLS: [Tool; 9] = [
     Tool { command: "psql", package: "postgresql-client" },
     Tool { command: "mariadbd", package: "mariadb-server-core" },
     Tool { command: "mariadb", package: "mariadb-client-core" },
+    Tool { command: "chromium", package: "chromium" },
+    Tool { command: "chromedriver", package: "chromium-driver" },
 ];
 
 /// What Go builds h2spec with; it judges HTTP/2.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tamarisk_arashi::store::{Database, Store};
 
-pub(crate) use servers::{Kind, Server};
+pub(crate) use servers::{Kind, Server, program};
 
 /// A database that only one test uses.
 pub(crate) struct TestDatabase {

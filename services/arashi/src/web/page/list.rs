@@ -172,7 +172,7 @@ impl MessageTable<'_> {
                     }
                 }
                 button type="submit" data-go="refile" formaction="/refile" { "Move" }
-                span.count { "what is ticked" }
+                span.count { "the ticked messages" }
             }
         }
     }

@@ -72,7 +72,7 @@ fn fields(message: &StoredMessage, mail: &Mail) -> Markup {
         dl.fields {
             dt { "From" } dd { (from) }
             @if !mail.to.is_empty() { dt { "To" } dd { (mail.to) } }
-            @if !mail.cc.is_empty() { dt { "Copy" } dd { (mail.cc) } }
+            @if !mail.cc.is_empty() { dt { "Cc" } dd { (mail.cc) } }
             dt { "Date" } dd { (long_date(date)) }
         }
     }
