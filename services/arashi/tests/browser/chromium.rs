@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, program};
+use crate::support::Folder;
+use crate::support::servers::program;
 use crate::web_driver::{CommandError, command};
 
 /// What does not happen within this time does not happen.

@@ -1,6 +1,6 @@
 //! Databases for tests: each test has one of its own.
 
-mod servers;
+pub(crate) mod servers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tamarisk_arashi::store::{Database, Store};
 
-pub(crate) use servers::{Kind, Server, program};
+pub(crate) use servers::{Kind, Server};
 
 /// A database that only one test uses.
 pub(crate) struct TestDatabase {
