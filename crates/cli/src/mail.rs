@@ -1,10 +1,12 @@
 //! `tamarisk mail`: webmail, with its data in a folder or in a database.
 
+mod file;
 mod first_start;
 mod import;
 mod import_progress;
 mod import_summary;
 mod serve;
+mod settings;
 mod user;
 
 use std::fs::DirBuilder;
@@ -15,8 +17,12 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use tamarisk_arashi::store::Database;
 
+#[cfg(test)]
+pub(crate) use self::file::{FILE, parse};
+pub(crate) use self::file::{is_mail, load};
 use self::import::ImportMail;
 use self::serve::MailServe;
+pub(crate) use self::serve::serve;
 use self::user::MailUser;
 use crate::arguments::misunderstood;
 use crate::ending::Ending;
@@ -34,6 +40,8 @@ Examples:
     tamarisk mail --p90 200ms --p90 search=1s
   Behind a proxy that ends TLS:
     tamarisk mail --behind-tls
+  The same options from a file, docs/examples/mail.toml:
+    tamarisk serve mail.toml
 
 Kinds of requests: log-in, log-out, folders, list, message, delete, refile, search, digest,
 create-folder, delete-folder, compose. Each is a stage: while searches are rejected, messages can be read.

@@ -1,4 +1,4 @@
-//! `tamarisk serve`: serves a folder, or a site that a configuration file describes.
+//! `tamarisk serve`: serves a folder, or a site or webmail that a configuration file describes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -18,6 +18,7 @@ use tamarisk_stage::StageObservation;
 
 use crate::arguments::misunderstood;
 use crate::ending::Ending;
+use crate::mail;
 use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::front_args::FrontArgs;
@@ -39,6 +40,8 @@ Examples:
     tamarisk serve . --listing --log -
   Several hosts, redirects, error pages, an access log, and a proxied route:
     tamarisk serve site.toml
+  Webmail from a file with a table [mail]; docs/CONFIG.md has its keys:
+    tamarisk serve mail.toml
   Check the file only:
     tamarisk serve site.toml --check
 
@@ -77,11 +80,11 @@ Signals:
   SIGTERM, Ctrl-C  Drain: accept no new connections, complete open requests, then exit.
 Sockets passed by systemd (LISTEN_FDS) replace --listen.";
 
-/// Serve the files of a folder, or a site described by a file
+/// Serve the files of a folder, or a site or webmail described by a file
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Folder to serve, or configuration file of a site
+    /// Folder to serve, or configuration file of a site or of webmail
     #[arg(value_name = "FOLDER|FILE")]
     site: PathBuf,
     #[command(flatten)]
@@ -117,6 +120,9 @@ impl Serve {
     }
 
     fn serve_until_the_end(&self) -> anyhow::Result<Ending> {
+        if mail::is_mail(&self.site) {
+            return self.serve_mail();
+        }
         let options = match self.options()? {
             Ok(options) => options,
             Err(mistake) => return Ok(self.messages.mistaken(mistake)),
@@ -129,6 +135,25 @@ impl Serve {
         let start = (options.front.clone(), options);
         let (read, beside) = (|| self.options(), std::future::pending());
         runtime.block_on(serving::run::<Running>(&self.messages, start, read, beside, &self.front))
+    }
+
+    fn serve_mail(&self) -> anyhow::Result<Ending> {
+        let file = self.site.display();
+        if let Some((option, _)) = self.of_folders().next() {
+            return Err(misunderstood(format!("{option} does not apply to webmail, as {file} is")));
+        }
+        let mut settings = match mail::load(&self.site) {
+            Ok(settings) => settings,
+            Err(mistake) => return Ok(self.messages.mistaken(mistake)),
+        };
+        let [listen, status] = self.front.addresses()?;
+        settings.listen = listen.unwrap_or(settings.listen);
+        settings.status = status.or(settings.status);
+        if self.check {
+            println!("Configuration valid: webmail.");
+            return Ok(Ending::Done);
+        }
+        mail::serve(&settings)
     }
 
     fn options(&self) -> anyhow::Result<Result<Options, ConfigError>> {
@@ -162,8 +187,8 @@ impl Serve {
         Ok(site)
     }
 
-    /// That nothing is said besides a file which the file says itself.
-    fn alone(&self) -> anyhow::Result<()> {
+    /// The options that are stated and apply to a folder only, and what they are called in a file.
+    fn of_folders(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let stated = [
             ("--p90", "p90", self.p90.is_some()),
             ("--cache", "cache", self.cache.is_some()),
@@ -172,8 +197,13 @@ impl Serve {
             ("--listing", "listing", self.listing),
             ("--log", "log", self.log.options().is_some()),
         ];
-        match stated.iter().find(|(.., is_stated)| *is_stated) {
-            Some((option, key, _)) => {
+        stated.into_iter().filter_map(|(option, key, is_stated)| is_stated.then_some((option, key)))
+    }
+
+    /// That nothing is said besides a file which the file says itself.
+    fn alone(&self) -> anyhow::Result<()> {
+        match self.of_folders().next() {
+            Some((option, key)) => {
                 let file = self.site.display();
                 Err(misunderstood(format!(
                     "{option} applies to a folder only: set `{key}` in {file}"

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -23,8 +24,18 @@ struct Mail {
 impl Mail {
     /// Serves the mail of a folder.
     fn start(folder: &Path) -> Self {
+        Self::start_with(&[
+            OsStr::new("mail"),
+            "--listen".as_ref(),
+            "127.0.0.1:0".as_ref(),
+            "--folder".as_ref(),
+            folder.as_ref(),
+        ])
+    }
+
+    fn start_with(arguments: &[&OsStr]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
-        command.args(["mail", "--listen", "127.0.0.1:0", "--folder"]).arg(folder);
+        command.args(arguments);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut said = String::new();
@@ -120,6 +131,54 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     assert!(!mail.said.contains("password"), "{}", mail.said);
     assert!(mail.logs_in("owner", &password) && mail.logs_in("ada", "a+long+password"));
     assert!(mail.end());
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_file_serves_mail_and_sighup_does_not_end_it() {
+    let folder = folder("mail-file");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("mail.toml");
+    fs::write(
+        &file,
+        "listen = \"127.0.0.1:0\"\nmail = { folder = \"data\", targets = { search = \"2s\" } }\n",
+    )
+    .unwrap();
+    let mail = Mail::start_with(&["serve".as_ref(), file.as_ref()]);
+    let password = mail.word("with the password ").to_owned();
+    assert!(folder.join("data/mail.db").is_file(), "it lies beside the file");
+    kill_process(Pid::from_child(&mail.process), Signal::HUP).unwrap();
+    assert!(mail.logs_in("owner", &password), "{}", mail.said);
+    assert!(mail.end(), "SIGTERM drains");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn mistakes_in_a_file_of_mail_are_shown_where_they_are() {
+    let folder = folder("mail-mistakes");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("mail.toml");
+    let run = |text: &str, arguments: &[&str]| {
+        fs::write(&file, text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+        let output = command.arg("serve").arg(&file).args(arguments).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert!(run("[mail]\n", &["--check"]).0);
+    assert!(!folder.join("mail").exists(), "a check makes nothing");
+    for (text, arguments, expected) in [
+        ("[mail]\npage_sise = 20\n", &[][..], "did you mean \"page_size\"?"),
+        ("[mail]\ntargets = { browse = \"1s\" }\n", &[], "unknown kind of requests \"browse\""),
+        ("[mail]\ndatabase = \"oracle:mail\"\n", &[], "unknown scheme `oracle`"),
+        ("[mail]\ndatabase = \"sqlite:mail.db\"\n", &[], "SQLite is not a server"),
+        ("[mail]\nfolder = \"a\"\ndatabase = \"mysql://a@b/c\"\n", &[], "keep one of them"),
+        ("[mail]\npage_size = 9\n", &[], "9 is out of range"),
+        ("[mail]\n", &["--cache", "1MiB"], "--cache does not apply to webmail"),
+        ("[mail]\n", &["--cores", "1"], "--cores does not apply to webmail"),
+    ] {
+        let (is_served, said) = run(text, arguments);
+        assert!(!is_served && said.contains(expected), "{text}: {said}");
+    }
     fs::remove_dir_all(&folder).unwrap();
 }
 

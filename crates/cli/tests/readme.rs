@@ -62,6 +62,7 @@ impl Reader {
         // Where clients are served if nothing is said may be taken here.
         let listen = format!("--record live.trace --listen {}", replaced[1].1);
         replaced.push(("--record live.trace".to_owned(), listen));
+        replaced.push(("mail".to_owned(), format!("mail --listen {}", replaced[1].1)));
         Self { folder, replaced }
     }
 
@@ -143,6 +144,7 @@ fn each_command_of_readme_does_what_it_says() {
     fs::write(reader.folder.join("site.toml"), site).unwrap();
     drop(reader.serve("serve site.toml"));
     drop(reader.serve("pytec docs/examples/pytec"));
+    drop(reader.serve("mail"));
     drop(upstream);
 
     reader.run("model");
@@ -154,8 +156,17 @@ fn each_command_of_readme_does_what_it_says() {
 
 #[test]
 fn no_command_of_readme_is_left_out() {
-    let tested =
-        ["demo ", "protect ", "serve ", "pytec ", "load ", "model ", "sim ", "completions "];
+    let tested = [
+        "demo ",
+        "protect ",
+        "serve ",
+        "pytec ",
+        "mail\n",
+        "load ",
+        "model ",
+        "sim ",
+        "completions ",
+    ];
     let text = README.split(PREFIX).skip(1);
     for command in text {
         assert!(tested.iter().any(|start| command.starts_with(start)), "{command:.60}");

@@ -121,7 +121,7 @@ fn fill(store: &mut Store, account: &Account, seed: u64, size: u64) -> Result<()
         StoreError::Invalid(Invalid::AccountNameTaken) => PrepareError::Exists(name.clone()),
         source => PrepareError::Store { account: name.clone(), source },
     };
-    let made = store.create_account(&Untimed, name, password, class).map_err(error)?;
+    let made = store.create_emulated_account(&Untimed, name, password, class).map_err(error)?;
     let folders = store.folders(&Untimed, made.id).map_err(error)?;
     let inbox = folders.iter().find(|folder| folder.kind == FolderKind::Inbox);
     let inbox = inbox.ok_or_else(|| error(StoreError::NotFound))?.id;

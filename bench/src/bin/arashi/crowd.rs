@@ -26,13 +26,12 @@ struct Run<'w> {
     report: Value,
 }
 
-pub(crate) fn spike(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
-    let targets = Targets::measure(mailboxes, options.seconds)?;
+pub(crate) fn spike(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targets) -> Result<()> {
     let controlled = targets.serving();
     let controlled: Vec<_> = controlled.iter().map(String::as_str).collect();
     let ways = [("with control", controlled), ("without", OPEN.to_vec())];
-    let runs = crowds(options, mailboxes, &targets, &ways, ["3", "1000"], &[])?;
-    let capacity = capacity(options, mailboxes, &targets)?;
+    let runs = crowds(options, mailboxes, targets, &ways, ["3", "1000"], &[])?;
+    let capacity = capacity(options, mailboxes, targets)?;
     let of = |value: &dyn Fn(&Value) -> Result<f64>| -> Result<_> {
         let runs = runs.iter().filter(|run| run.name == "with control");
         Ok(spread(runs.map(|run| value(&run.report)).collect::<Result<_>>()?))
@@ -48,23 +47,25 @@ pub(crate) fn spike(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> 
     write_runs(options, "spike", "A flash crowd: 3 to 1000 users", &runs)
 }
 
-pub(crate) fn degradation(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
-    let targets = Targets::measure(mailboxes, options.seconds)?;
+pub(crate) fn degradation(
+    options: &Options,
+    mailboxes: &Mailboxes<'_>,
+    targets: &Targets,
+) -> Result<()> {
     let admitting = targets.serving();
     let admitting: Vec<_> = admitting.iter().map(String::as_str).collect();
     let alone = [&admitting[..], &["--law", "open"]].concat();
     let ways =
         [("degradation alone", alone), ("with admission", admitting), ("neither", OPEN.to_vec())];
-    let runs = crowds(options, mailboxes, &targets, &ways, ["3", "1000"], &[])?;
+    let runs = crowds(options, mailboxes, targets, &ways, ["3", "1000"], &[])?;
     write_runs(options, "degradation", "Degradation alone and with admission", &runs)
 }
 
-pub(crate) fn classes(options: &Options, scratch: &Scratch) -> Result<()> {
+pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -> Result<()> {
     const EACH: u32 = 128;
     // User n has account n: those who come later are the gold ones, or are taken for such.
     let differing = Mailboxes::prepare(scratch, "classes", 2 * EACH, GOLD_SHARE)?;
     let alike = Mailboxes::prepare(scratch, "one-class", 2 * EACH, "0")?;
-    let targets = Targets::measure(&differing, options.seconds)?;
     let serving = targets.serving();
     let serving: Vec<_> = serving.iter().map(String::as_str).collect();
     let levels = [EACH, 2 * EACH].map(|level| level.to_string());
@@ -73,7 +74,7 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch) -> Result<()> {
     let mut runs = Vec::new();
     for (name, mailboxes) in [("told apart", &differing), ("alike", &alike)] {
         let ways = [(name, serving.clone())];
-        runs.extend(crowds(options, mailboxes, &targets, &ways, levels, &gold)?);
+        runs.extend(crowds(options, mailboxes, targets, &ways, levels, &gold)?);
     }
     for run in &runs {
         println!("{}, while both classes are there", run.name);

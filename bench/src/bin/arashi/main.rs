@@ -3,8 +3,8 @@
 //! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin arashi -- --what users`
 //!
 //! The webmail serves SQLite on core 0, the emulated users have core 1 (`tamarisk load arashi`).
-//! Targets are ten times what nine of ten requests take while one user is there, for each type of
-//! request. Each run has a fresh copy of the same mailboxes; pairs of runs that are compared follow
+//! Targets are ten times what nine of ten requests take without load, for each type of
+//! request: while 64 users think for half a second. Each run has a fresh copy of the same mailboxes; pairs of runs that are compared follow
 //! one another. For each figure there is a table on the standard output, and a JSON file and a plot
 //! in the folder `--out`.
 
@@ -19,7 +19,7 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use tamarisk_bench::process::Scratch;
 
-use self::mailboxes::Mailboxes;
+use self::mailboxes::{Mailboxes, Targets};
 
 /// Arashi under load
 #[derive(Debug, Parser)]
@@ -65,14 +65,15 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(&options.out)?;
     let scratch = Scratch::new("arashi-bench")?;
     let mailboxes = Mailboxes::prepare(&scratch, "mail", options.accounts, "0")?;
+    let targets = Targets::measure(&mailboxes, options.seconds)?;
     for what in &options.what {
         match what {
-            Experiment::Users => steady::users(&options, &mailboxes)?,
-            Experiment::Spike => crowd::spike(&options, &mailboxes)?,
+            Experiment::Users => steady::users(&options, &mailboxes, &targets)?,
+            Experiment::Spike => crowd::spike(&options, &mailboxes, &targets)?,
             Experiment::Stages => steady::stages(&options, &mailboxes)?,
-            Experiment::Degradation => crowd::degradation(&options, &mailboxes)?,
-            Experiment::Classes => crowd::classes(&options, &scratch)?,
-            Experiment::Throughput => steady::throughput(&options, &mailboxes)?,
+            Experiment::Degradation => crowd::degradation(&options, &mailboxes, &targets)?,
+            Experiment::Classes => crowd::classes(&options, &scratch, &targets)?,
+            Experiment::Throughput => steady::throughput(&options, &mailboxes, &targets)?,
         }
     }
     Ok(())

@@ -34,8 +34,7 @@ fn at_level(
     (0..options.repetitions).map(run).collect()
 }
 
-pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
-    let targets = Targets::measure(mailboxes, options.seconds)?;
+pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targets) -> Result<()> {
     let controlled = targets.serving();
     let controlled: Vec<_> = controlled.iter().map(String::as_str).collect();
     let ways: [Way<'_>; 2] = [("with control", controlled), ("without", OPEN.to_vec())];
@@ -43,7 +42,7 @@ pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> 
     let mut results = Vec::new();
     for &level in &options.users {
         for (name, serving) in &ways {
-            let phases = at_level(options, mailboxes, serving, level, &targets)?;
+            let phases = at_level(options, mailboxes, serving, level, targets)?;
             print_level(&format!("{level} users, {name}"), &phases)?;
             if matches!(level, 16 | 1024) {
                 print_types(
@@ -127,11 +126,14 @@ pub(crate) fn stages(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()>
     Ok(())
 }
 
-pub(crate) fn throughput(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
-    let targets = Targets::measure(mailboxes, options.seconds)?;
+pub(crate) fn throughput(
+    options: &Options,
+    mailboxes: &Mailboxes<'_>,
+    targets: &Targets,
+) -> Result<()> {
     let mut results = Vec::new();
     for users in [4, 16, 32] {
-        let phases = at_level(options, mailboxes, &OPEN, users, &targets)?;
+        let phases = at_level(options, mailboxes, &OPEN, users, targets)?;
         print_level(&format!("{users} users, without control"), &phases)?;
         print_types("  by type, of the last run", &phases[phases.len() - 1]["groups"], None)?;
         results.push(json!({ "users": users, "runs": phases }));

@@ -35,7 +35,7 @@ struct File {
     read: fn(&str) -> Result<String, String>,
 }
 
-const FILES: [File; 3] = [
+const FILES: [File; 4] = [
     File {
         name: "protect",
         declared: &tamarisk_protect::config::FILE,
@@ -71,6 +71,16 @@ const FILES: [File; 3] = [
             let read = tamarisk_model::scenario::parse("scenario.toml", text);
             read.map(|file| format!("{:?}{:?}", file.scenario, file.laws))
                 .map_err(|error| error.to_string())
+        },
+    },
+    File {
+        name: "mail",
+        declared: &crate::mail::FILE,
+        example: include_str!("../../../../docs/examples/mail.toml"),
+        alternatives: &["mail.database = \"postgres://mail@127.0.0.1:5432/mail\""],
+        read: |text| {
+            let read = crate::mail::parse("mail.toml", text, Path::new("/srv"));
+            read.map(|settings| format!("{settings:?}")).map_err(|error| error.to_string())
         },
     },
 ];

@@ -44,6 +44,23 @@ pub(crate) struct FrontArgs {
 }
 
 impl FrontArgs {
+    /// The addresses to serve on and of the status port, where nothing else can be set.
+    pub(crate) fn addresses(&self) -> anyhow::Result<[Option<SocketAddr>; 2]> {
+        let others = [
+            ("--tls-cert", self.tls.are_named()),
+            ("--status-token-file", self.status_token_file.is_some()),
+            ("--profile", self.profile.is_some()),
+            ("--profile-interval", self.profile_interval.is_some()),
+            ("--cores", self.cores.is_some()),
+        ];
+        match others.into_iter().find(|(_, is_stated)| *is_stated) {
+            Some((option, _)) => Err(misunderstood(format!(
+                "{option} does not apply to webmail: put `tamarisk protect` in front of it"
+            ))),
+            None => Ok([self.listen, self.status]),
+        }
+    }
+
     /// Overrides the settings of `front` with those given as arguments.
     pub(crate) fn apply(&self, front: &mut FrontOptions) -> anyhow::Result<()> {
         front.listen = self.listen.unwrap_or(front.listen);

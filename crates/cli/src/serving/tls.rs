@@ -26,6 +26,10 @@ pub(crate) struct TlsFiles {
 }
 
 impl TlsFiles {
+    pub(crate) fn are_named(&self) -> bool {
+        !self.tls_cert.is_empty() || !self.tls_key.is_empty()
+    }
+
     /// Reads the files, if any are named.
     pub(crate) fn open(&self) -> anyhow::Result<Option<Tls>> {
         if self.tls_cert.len() != self.tls_key.len() {

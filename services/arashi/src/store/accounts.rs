@@ -1,6 +1,7 @@
 //! Calls about accounts and sessions.
 
 use super::connection::{Fault, Row, Value};
+use super::password::Cost;
 use super::store::{Statements, Store};
 use super::{
     Account, AccountClass, FolderKind, Invalid, Session, SessionKey, StoreError, UserId, Work,
@@ -29,10 +30,36 @@ impl Store {
         password: &str,
         class: AccountClass,
     ) -> Result<Account, StoreError> {
+        self.create_with(work, name, password, class, Cost::SAFE)
+    }
+
+    /// The same for users that a load test emulates, who log in more often than people do: their
+    /// passwords are hashed at the least cost, and are guessed soon by whoever has the database.
+    ///
+    /// # Errors
+    /// As [`create_account`](Self::create_account).
+    pub fn create_emulated_account(
+        &mut self,
+        work: &dyn Work,
+        name: &str,
+        password: &str,
+        class: AccountClass,
+    ) -> Result<Account, StoreError> {
+        self.create_with(work, name, password, class, Cost::LEAST)
+    }
+
+    fn create_with(
+        &mut self,
+        work: &dyn Work,
+        name: &str,
+        password: &str,
+        class: AccountClass,
+        cost: Cost,
+    ) -> Result<Account, StoreError> {
         if !is_name(name) {
             return Err(Invalid::AccountName.into());
         }
-        let hash = password::hash(password)?;
+        let hash = password::hash(password, cost)?;
         let now = self.now_seconds();
         self.change(work, None, |statements| {
             let sql = "INSERT INTO users (name, class, password_hash, created_seconds) \

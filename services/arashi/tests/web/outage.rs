@@ -1,11 +1,13 @@
 //! A database that is away: pages say so, and are back when it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use tamarisk_arashi::store::{AccountClass, Database};
+use tamarisk_arashi::store::{AccountClass, Database, FolderKind};
 
-use crate::served::{PASSWORD, Served};
+use crate::served::{PASSWORD, Served, folder, inbox, messages};
 use crate::support::{Folder, Kind, Server, TestDatabase};
 
 /// What does not happen within this time does not happen.
@@ -99,4 +101,71 @@ fn a_session_survives_a_restart_of_postgres() {
 #[test]
 fn a_session_survives_a_restart_of_mariadb() {
     survives(Kind::Mariadb);
+}
+
+/// The server is killed while messages are moved, and started again: what has been acknowledged
+/// stays, and every request is answered.
+fn loses_nothing_under_load(kind: Kind) {
+    const MESSAGES: usize = 200;
+    const CLIENTS: usize = 4;
+    let server = Arc::new(Server::start(kind));
+    let served = Served::on(TestDatabase::on(&server), |_| {});
+    let ada = served.user("ada", AccountClass::Bronze, MESSAGES);
+    let mut browser = served.logged_in("ada");
+    let csrf = browser.csrf();
+    let (ids, trash) = {
+        let mut store = served.store();
+        let inbox = inbox(&mut store, ada);
+        (messages(&mut store, ada, inbox), folder(&mut store, ada, FolderKind::Trash))
+    };
+    let (acknowledged, turned_away) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let began = Instant::now();
+    let until = |enough: &dyn Fn() -> bool| {
+        while !enough() {
+            assert!(began.elapsed() < STUCK, "{acknowledged:?} {turned_away:?}");
+            thread::yield_now();
+        }
+    };
+    thread::scope(|scope| {
+        for ids in ids.chunks(MESSAGES / CLIENTS) {
+            let (mut browser, csrf) = (browser.clone(), &csrf);
+            let (acknowledged, turned_away) = (&acknowledged, &turned_away);
+            scope.spawn(move || {
+                for id in ids {
+                    let form = format!("csrf={csrf}&message={}&to={}", id.0, trash.0);
+                    // Never again once it is acknowledged.
+                    loop {
+                        let answer = browser.send("POST", "/refile", &form);
+                        if answer.status == 303 {
+                            acknowledged.fetch_add(1, Ordering::Relaxed);
+                            break;
+                        }
+                        assert_eq!(answer.status, 503, "{}", answer.body);
+                        assert!(began.elapsed() < STUCK, "{}", answer.body);
+                        turned_away.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        until(&|| acknowledged.load(Ordering::Relaxed) >= MESSAGES / 10);
+        server.kill();
+        until(&|| turned_away.load(Ordering::Relaxed) > 0);
+        server.restart();
+    });
+    let mut moved = messages(&mut served.store(), ada, trash);
+    moved.sort_by_key(|id| id.0);
+    let mut all = ids;
+    all.sort_by_key(|id| id.0);
+    assert_eq!(moved, all, "each was acknowledged once");
+    assert!(served.arashi.observe().iter().all(|stage| stage.total().balance()));
+}
+
+#[test]
+fn postgres_killed_under_load_loses_nothing() {
+    loses_nothing_under_load(Kind::Postgres);
+}
+
+#[test]
+fn mariadb_killed_under_load_loses_nothing() {
+    loses_nothing_under_load(Kind::Mariadb);
 }

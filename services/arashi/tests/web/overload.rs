@@ -79,6 +79,20 @@ fn what_would_be_late_is_rejected_with_an_honest_wait() {
 }
 
 #[test]
+fn a_single_stage_admits_all_kinds() {
+    let served = Served::with(|options| options.single_stage = true);
+    served.user("ada", AccountClass::Bronze, 10);
+    let mut browser = served.logged_in("ada");
+    for path in ["/folders", "/search?q=a"] {
+        assert_eq!(browser.get(path).status, 200, "{path}");
+    }
+    let stages = served.arashi.observe();
+    assert_eq!(stages.len(), 1, "{stages:?}");
+    // The log-in among them.
+    assert_eq!(stages[0].total().completed, 3, "{stages:?}");
+}
+
+#[test]
 fn a_rejected_form_is_not_sent_again_automatically() {
     let served = Served::with(|options| {
         let tiny = Duration::from_millis(1);

@@ -1,0 +1,143 @@
+//! `mail.toml`: webmail from a file, which `tamarisk serve` serves. `docs/CONFIG.md` has all its
+//! keys, made of [`FILE`].
+
+use std::path::Path;
+
+use tamarisk_arashi::RequestKind;
+use tamarisk_arashi::store::Database;
+use tamarisk_service::settings::address;
+use tamarisk_settings::table::{Form, Key, LawKind, Table, key};
+use tamarisk_settings::values::{duration, not_one_of, number, text, yes};
+use tamarisk_settings::{ConfigError, Document, Fault, Section, Value, laws};
+
+use super::MailPlace;
+use super::settings::{LISTEN, MailSettings, PAGE_SIZE, PYTHON, StatedTarget};
+
+/// The file of webmail.
+pub(crate) static FILE: Table = Table {
+    heading: "mail.toml",
+    summary: "The file of webmail, for `tamarisk serve`. The table `[mail]`, which may be empty, says that it is one. It is read at the start only.",
+    groups: &[&[
+        key(
+            "listen",
+            Form::Text("address and port"),
+            "where clients are served; `\":8080\"` is on all interfaces",
+        )
+        .default("\"127.0.0.1:8080\""),
+        key(
+            "status",
+            Form::Text("address and port"),
+            "where the status page and the metrics are served",
+        ),
+        key("mail", Form::Table(&MAIL), "the webmail").required(),
+    ]],
+};
+
+static MAIL: Table = Table {
+    heading: "[mail]",
+    summary: "Webmail, as `tamarisk mail` serves it: see [ARASHI.md](ARASHI.md).",
+    groups: &[&[
+        key("folder", Form::Text("path"), "folder for a SQLite database, relative to this file; the first start makes it, with a user and sample mail").default("\"mail\""),
+        key("database", Form::Text("URL"), "database server in place of the folder: `postgres://…` or `mariadb://…`"),
+        key("p90", Form::Time, "response-time target of all kinds of requests: nine of ten are answered within it").otherwise("`250ms`; `1s` for `log-in`, `search`, `digest`, `delete-folder` and `compose`"),
+        key("targets", Form::Map("kind of requests", &Form::Time), "targets of single kinds"),
+        key("page_size", Form::Whole(10, 100), "messages on a page of a list").default("20"),
+        key("behind_tls", Form::Bool, "clients come over TLS, which a proxy in front ends: cookies are sent over TLS only, and the last address in `X-Forwarded-For` is the client's").default("false"),
+        key("class_header", Form::Text("header name"), "header whose value `gold` or `bronze` is the class of a request, in place of its account's; whoever can send it can choose"),
+        ADMISSION,
+        key("degradation", Form::Bool, "under overload, lists, searches and digests are degraded before requests are rejected").default("true"),
+        key("single_stage", Form::Bool, "one stage for all kinds, with the target of lists: for comparison").default("false"),
+        key("python", Form::Text("path"), "Python 3, which writes digests").default("\"python3\""),
+        key("digest_page", Form::Text("path"), "page in PyTeC that writes digests, relative to this file").otherwise("Arashi's own"),
+    ]],
+};
+
+const ADMISSION: Key = LawKind::Admission.key();
+
+/// Whether the file at `path` is one of webmail. What is no TOML is not: others say what is wrong.
+pub(crate) fn is_mail(path: &Path) -> bool {
+    let has_mail = |document: &Document<'_>| Ok(document.get_ref().contains_key("mail"));
+    tamarisk_settings::load(path, has_mail).unwrap_or(false)
+}
+
+/// Reads the file at `path`.
+///
+/// # Errors
+/// [`ConfigError`]: the file cannot be read, or says something that cannot be.
+pub(crate) fn load(path: &Path) -> Result<MailSettings, ConfigError> {
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    tamarisk_settings::load(path, |document| settings(document, folder))
+}
+
+/// Reads `text`, which errors call `name`; paths are relative to `folder`.
+///
+/// # Errors
+/// [`ConfigError::Invalid`] if it says something that cannot be.
+#[cfg(test)]
+pub(crate) fn parse(name: &str, text: &str, folder: &Path) -> Result<MailSettings, ConfigError> {
+    tamarisk_settings::parse(name, text, |document| settings(document, folder))
+}
+
+fn settings(document: &Document<'_>, folder: &Path) -> Result<MailSettings, Fault> {
+    let file = Section::of(document, &FILE)?;
+    let mail = file.require("mail", "{}", |value| Section::new(value, &MAIL))?;
+    Ok(MailSettings {
+        listen: file.read("listen", address)?.unwrap_or(LISTEN),
+        status: file.read("status", address)?,
+        place: place(&mail, folder)?,
+        p90: targets(&mail)?,
+        page_size: mail.read("page_size", page_size)?.unwrap_or(PAGE_SIZE),
+        behind_tls: mail.read("behind_tls", yes)?.unwrap_or(false),
+        class_header: mail.read("class_header", text)?.map(ToOwned::to_owned),
+        law: Some(laws::read(|key| (key == ADMISSION.name).then(|| mail.value(key)).flatten())?),
+        no_degradation: !mail.read("degradation", yes)?.unwrap_or(true),
+        single_stage: mail.read("single_stage", yes)?.unwrap_or(false),
+        python: mail.read("python", text)?.unwrap_or(PYTHON).into(),
+        digest_page: mail.read("digest_page", text)?.map(|path| folder.join(path)),
+    })
+}
+
+fn place(mail: &Section<'_>, folder: &Path) -> Result<MailPlace, Fault> {
+    let database = mail.read("database", |value| {
+        let url = text(value)?;
+        let expected = "expected `postgres://…` or `mariadb://…`; for SQLite, set `folder`";
+        let database = Database::at(url)
+            .map_err(|error| Fault::new(value.span(), error.to_string(), expected))?;
+        if database.is_embedded() {
+            return Err(Fault::new(value.span(), "SQLite is not a server", expected));
+        }
+        if mail.value("folder").is_some() {
+            let message = "both a folder and a database server";
+            return Err(Fault::new(value.span(), message, "keep one of them"));
+        }
+        Ok(url.to_owned())
+    })?;
+    let stated = mail.read("folder", text)?;
+    Ok(MailPlace { database, folder: folder.join(stated.unwrap_or("mail")) })
+}
+
+fn targets(mail: &Section<'_>) -> Result<Vec<StatedTarget>, Fault> {
+    let of_all = mail.read("p90", duration)?.map(|time| StatedTarget { kind: None, time });
+    let of_kinds = mail.read("targets", |value| {
+        let names = RequestKind::ALL.map(RequestKind::name);
+        let mut targets = Vec::new();
+        for (name, value) in Section::tables(value)? {
+            let kind = RequestKind::named(name.get_ref());
+            let unknown = || not_one_of(name.span(), "kind of requests", name.get_ref(), &names);
+            targets.push(StatedTarget {
+                kind: Some(kind.ok_or_else(unknown)?),
+                time: duration(value)?,
+            });
+        }
+        Ok(targets)
+    })?;
+    Ok(of_all.into_iter().chain(of_kinds.unwrap_or_default()).collect())
+}
+
+fn page_size(value: &Value<'_>) -> Result<u32, Fault> {
+    let expected = "a whole number from 10 to 100";
+    let size = number(value, expected, 100)?;
+    u32::try_from(size).ok().filter(|size| *size >= 10).ok_or_else(|| {
+        Fault::new(value.span(), format!("{size} is out of range"), format!("expected {expected}"))
+    })
+}
