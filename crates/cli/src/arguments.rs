@@ -12,3 +12,10 @@ pub(crate) fn listen_address(text: &str) -> Result<std::net::SocketAddr, String>
         "expected an address and a port: `127.0.0.1:8080`, `localhost:8080` or `:8080`".into()
     })
 }
+
+/// A response-time target.
+pub(crate) fn target_time(text: &str) -> Result<std::time::Duration, String> {
+    let time = tamarisk_control::parse_duration(text).map_err(|error| error.to_string())?;
+    let target = tamarisk_control::Target::p90(time).map_err(|error| error.to_string());
+    target.map(|_| time)
+}

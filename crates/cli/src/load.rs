@@ -22,7 +22,7 @@ use tamarisk_load::{
 
 use self::progress::Progress;
 use self::results::{ResultFiles, ResultOptions};
-use crate::arguments::misunderstood;
+use crate::arguments::{misunderstood, target_time};
 use crate::ending::Ending;
 use crate::interrupt::interrupted;
 
@@ -71,7 +71,7 @@ pub(crate) struct Load {
     #[command(flatten)]
     request: Request,
     /// Answers within this latency count towards the goodput [default: all do]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Results")]
+    #[arg(long, value_name = "TIME", value_parser = target_time, help_heading = "Results")]
     target: Option<Duration>,
     #[command(flatten)]
     results: ResultOptions,

@@ -147,6 +147,7 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
     check(&["load", url, "--users", "0"], "the level is 0 all the time");
     check(&["load", url, "--rate", "0"], "the level is 0 all the time");
     check(&["load", url, "--spread", "2"], "from 0 to 1");
+    check(&["load", url, "--target", "0s"], "not between 1ns and 24h");
     check(&["load", url, "--plot", "run.jpg"], "end in `.svg` or `.png`");
 }
 

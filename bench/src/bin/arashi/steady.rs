@@ -11,7 +11,7 @@ use crate::mailboxes::{Mailboxes, OPEN, Targets};
 use crate::report::{figure, in_target, panel, print_types, share, write};
 
 /// What comes before is not judged.
-const SETTLED_SECONDS: u32 = 5;
+const SETTLED_SECONDS: u32 = 10;
 
 /// Options of the service, and what they are called.
 type Way<'w> = (&'w str, Vec<&'w str>);
@@ -132,7 +132,7 @@ pub(crate) fn throughput(
     targets: &Targets,
 ) -> Result<()> {
     let mut results = Vec::new();
-    for users in [4, 16, 32] {
+    for users in [32, 64, 128] {
         let phases = at_level(options, mailboxes, &OPEN, users, targets)?;
         print_level(&format!("{users} users, without control"), &phases)?;
         print_types("  by type, of the last run", &phases[phases.len() - 1]["groups"], None)?;

@@ -14,7 +14,7 @@ use tamarisk_load::{ClosedLoop, Plan, Spread, WeightedUrl, Workload};
 
 use super::results::ResultOptions;
 use super::{Changes, Generator, execute, parse_spread, retry_after};
-use crate::arguments::misunderstood;
+use crate::arguments::{misunderstood, target_time};
 use crate::ending::Ending;
 
 const EXAMPLES: &str = "\
@@ -170,8 +170,7 @@ impl FromStr for Target {
             let types = REQUEST_TYPES.join(", ");
             return Err(format!("`{name}` is not a type of request; there are {types}"));
         }
-        let time = parse_duration(time).map_err(|error| error.to_string())?;
-        Ok(Self { request_type: request_type.map(str::to_owned), time })
+        Ok(Self { time: target_time(time)?, request_type: request_type.map(str::to_owned) })
     }
 }
 

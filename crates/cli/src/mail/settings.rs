@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use tamarisk_arashi::{Options, RequestKind, Targets};
-use tamarisk_control::parse_duration;
 use tamarisk_laws::catalogue::Laws;
 
 use super::MailPlace;
-use crate::arguments::listen_address;
+use crate::arguments::{listen_address, target_time};
 
 pub(super) const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 pub(super) const PAGE_SIZE: u32 = 20;
@@ -81,8 +80,7 @@ impl FromStr for StatedTarget {
             }
             None => (None, text),
         };
-        let time = parse_duration(time).map_err(|error| error.to_string())?;
-        Ok(Self { kind, time })
+        Ok(Self { kind, time: target_time(time)? })
     }
 }
 

@@ -207,7 +207,8 @@ impl Stall {
     fn follow(&mut self, backlog: &Backlog<'_>, model: &ServiceModel) {
         self.speed = (model.stage_mean() / self.seconds).max(SPEED_MIN);
         self.heeded_for = self.heeded_for.saturating_sub(1);
-        let idles = backlog.running_total < backlog.workers.get() / 2;
+        // A single worker idles when nothing runs.
+        let idles = backlog.running_total < (backlog.workers.get() / 2).max(1);
         if self.speed > CAUGHT_UP || self.heeded_for == 0 || idles {
             self.end();
         }

@@ -147,6 +147,21 @@ fn it_is_over_when_half_of_the_workers_idle() {
 }
 
 #[test]
+fn that_of_a_single_worker_is_over_when_it_idles() {
+    let single =
+        |queued, running| Backlog { workers: Concurrency::new(1), ..backlog(queued, running) };
+    let mut stage = Stage::new();
+    stage.finish(&single(&[9], &[1]));
+    stage.nanos += 2_000_000_000;
+    stage.stall.on_tick(stage.now(), &single(&[9], &[1]), &stage.model);
+    assert!(stage.stall.speed() < 1.0);
+    stage.finish(&single(&[0], &[1]));
+    assert!(stage.stall.speed() < 1.0);
+    stage.finish(&single(&[0], &[0]));
+    assert_eq!(stage.stall.speed(), 1.0);
+}
+
+#[test]
 fn unconfirmed_it_is_over_after_as_many_events_as_are_remembered() {
     let mut stage = Stage::new();
     stage.end(10, 1, 12);

@@ -1,5 +1,6 @@
 //! The databases that mail may be kept in.
 
+mod checkpoints;
 mod mariadb;
 mod postgres;
 mod server;

@@ -16,6 +16,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Error, ErrorCode, ToSql};
 
+use super::checkpoints::{Checkpoints, Committed, LOG_PAGES_MAX};
 use crate::store::IsEnded;
 use crate::store::connection::{Cell, Connection, Dialect, Ending, Fault, Row, Value};
 
@@ -35,6 +36,7 @@ pub(in crate::store) struct File {
     path: PathBuf,
     /// SQLite has one writer at a time; in this process they queue here.
     turn: Arc<WriteTurn>,
+    checkpoints: Checkpoints,
 }
 
 impl File {
@@ -45,7 +47,7 @@ impl File {
         if path.contains(['?', '\0']) {
             return Err("a path of a file must not contain `?`".into());
         }
-        Ok(Self { path: path.into(), turn: Arc::default() })
+        Ok(Self { path: path.into(), turn: Arc::default(), checkpoints: Checkpoints::new() })
     }
 
     pub(super) fn connect(&self, ending: &Ending) -> Result<Box<dyn Connection>, Fault> {
@@ -54,8 +56,8 @@ impl File {
             rusqlite::Connection::open(&self.path).map_err(|error| fault(&error))?;
         let current: Arc<Mutex<Option<IsEnded>>> = Arc::default();
         prepare(&mut connection, &current).map_err(|error| fault(&error))?;
-        let mut sqlite =
-            Sqlite { connection, current, turn: Arc::clone(&self.turn), is_writing: false };
+        let (turn, committed) = (Arc::clone(&self.turn), self.checkpoints.of(&self.path));
+        let mut sqlite = Sqlite { connection, current, turn, is_writing: false, committed };
         sqlite.set_up(ending)?;
         Ok(Box::new(sqlite))
     }
@@ -102,6 +104,7 @@ struct Sqlite {
     turn: Arc<WriteTurn>,
     /// Whether it is this connection's turn to write.
     is_writing: bool,
+    committed: Committed,
 }
 
 impl Sqlite {
@@ -110,6 +113,7 @@ impl Sqlite {
         self.wait_for_others(ending, |connection| {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "NORMAL")?;
+            connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
             connection.pragma_update(None, "foreign_keys", true)
         })
     }
@@ -208,6 +212,7 @@ impl Connection for Sqlite {
         let committed = self.connection.execute_batch("COMMIT").map_err(|error| fault(&error));
         if committed.is_ok() {
             self.end_turn();
+            self.committed.note();
         }
         committed
     }
