@@ -10,12 +10,13 @@ use tamarisk_plot::{Across, Scale, Unit};
 use crate::Options;
 use crate::mailboxes::{GOLD_SHARE, Mailboxes, OPEN, Targets, group};
 use crate::report::{Points, figure, in_target, panel, print_types, share, write};
+use crate::steady::at_level;
 
 /// When the crowd comes, and how long the run goes on after it has left.
 const BEFORE_SECONDS: u32 = 10;
 
-/// Users enough to keep a core busy, and so few that hardly any is late: they find the capacity.
-const CAPACITY_USERS: &str = "32";
+/// From users who leave the core idle at times to users of whom some wait for too long.
+const CAPACITY_USERS: [u32; 3] = [96, 160, 256];
 
 /// In the order of the load generator's accounts.
 const CLASSES: [&str; 2] = ["bronze", "gold"];
@@ -62,13 +63,13 @@ pub(crate) fn degradation(
 }
 
 pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -> Result<()> {
-    const EACH: u32 = 128;
+    let each = options.class_users;
     // User n has account n: those who come later are the gold ones, or are taken for such.
-    let differing = Mailboxes::prepare(scratch, "classes", 2 * EACH, GOLD_SHARE)?;
-    let alike = Mailboxes::prepare(scratch, "one-class", 2 * EACH, "0")?;
+    let differing = Mailboxes::prepare(scratch, "classes", 2 * each, GOLD_SHARE)?;
+    let alike = Mailboxes::prepare(scratch, "one-class", 2 * each, "0")?;
     let serving = targets.serving();
     let serving: Vec<_> = serving.iter().map(String::as_str).collect();
-    let levels = [EACH, 2 * EACH].map(|level| level.to_string());
+    let levels = [each, 2 * each].map(|level| level.to_string());
     let levels = levels.each_ref().map(String::as_str);
     let gold = ["--gold-share", GOLD_SHARE];
     let mut runs = Vec::new();
@@ -105,7 +106,7 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
         ),
         panel("Share rejected", Unit::Count, Scale::Linear, lines(|c| share(c, "rejected"))?),
     ];
-    let figure = figure("Two classes of 128 users", lasting(options), panels);
+    let figure = figure(&format!("Two classes of {each} users"), lasting(options), panels);
     write(&options.out, "classes", &results(&runs), &figure)
 }
 
@@ -147,13 +148,15 @@ fn crowds<'w>(
     Ok(runs)
 }
 
-/// Requests a second that are answered in time while as many users are there as keep a core busy.
+/// Requests a second that are answered in time where as many users are there as is best.
 fn capacity(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targets) -> Result<f64> {
-    let lasting = format!("{}s", options.seconds);
-    let targets = targets.loading();
-    let mut loading: Vec<_> = targets.iter().map(String::as_str).collect();
-    loading.extend(["--users", CAPACITY_USERS, "--for", &lasting]);
-    number(&mailboxes.run(&OPEN, &loading)?["total"]["throughput"])
+    let mut most: f64 = 0.0;
+    for users in CAPACITY_USERS {
+        let phases = at_level(options, mailboxes, &OPEN, users, targets)?;
+        let goodput = phases.iter().map(|phase| number(&phase["goodput"]));
+        most = most.max(spread(goodput.collect::<Result<_>>()?).median);
+    }
+    Ok(most)
 }
 
 /// Seconds after the crowd has come until nine of ten answers are in their targets and stay so, as

@@ -39,6 +39,9 @@ pub(crate) struct Options {
     /// Accounts in the database; where there are more users, some share one
     #[arg(long, value_name = "N", default_value_t = 1024)]
     accounts: u32,
+    /// Users of each class, for `classes`
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    class_users: u32,
     /// Folder for JSON files and plots
     #[arg(long, value_name = "DIR", default_value = "arashi-figures")]
     out: PathBuf,
@@ -54,7 +57,7 @@ enum Experiment {
     Stages,
     /// A flash crowd with degradation alone and with admission (figs 56, 57)
     Degradation,
-    /// Two classes of 128 users, told apart or not (figs 58, 59)
+    /// Two classes of as many users, told apart or not (figs 58, 59)
     Classes,
     /// Pages a second that one core serves
     Throughput,

@@ -17,7 +17,7 @@ const SETTLED_SECONDS: u32 = 10;
 type Way<'w> = (&'w str, Vec<&'w str>);
 
 /// The part of a run at this level that is judged, of each repetition.
-fn at_level(
+pub(crate) fn at_level(
     options: &Options,
     mailboxes: &Mailboxes<'_>,
     serving: &[&str],

@@ -8,11 +8,11 @@ use std::thread::{self, JoinHandle};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, OpenFlags};
 
-/// So many commits make a checkpoint worth its writes: some 60 MiB of log.
-const COMMITS: u32 = 4000;
+/// So many commits make a checkpoint worth its writes: some 15 MiB of log.
+const COMMITS: u32 = 1000;
 /// From this length on a writer makes a checkpoint itself, so that the log stays bounded while the
-/// thread is held up, and where few commits are large. 128 MiB.
-pub(super) const LOG_PAGES_MAX: i32 = 32 * 1024;
+/// thread is held up, and where few commits are large. 64 MiB.
+pub(super) const LOG_PAGES_MAX: i32 = 16 * 1024;
 
 /// The thread, which ends with this.
 pub(super) struct Checkpoints {
