@@ -88,7 +88,7 @@ fn latencies(report: &Report) -> Panel {
 }
 
 /// What each class of users saw, where they are told apart: as figures 53, 55, 58 and 59 of
-/// [Welsh02] have it.
+/// \[Welsh02\] have it.
 fn by_class(report: &Report) -> Option<Vec<Panel>> {
     let classes = report.series.first().map(|interval| interval.classes.len()).unwrap_or_default();
     let lines = |value: fn(&ClassInterval) -> Option<f64>| -> Vec<Line> {

@@ -72,7 +72,7 @@ fn row(span: String, level: String, summary: &Summary, fairness: String) -> Vec<
     ]
 }
 
-/// A table such as figures 9 and 11 of [Welsh03]: each type of request, and the same for each class.
+/// A table such as figures 9 and 11 of \[Welsh03\]: each type of request, and the same for each class.
 fn groups(report: &Report) -> Vec<Vec<String>> {
     let head = ["request", "ended", "answered/s", "p50", "p90", "p99", "target", "in target"];
     let head = head.into_iter().chain(["rejected", "failed"]);

@@ -24,7 +24,7 @@ pub struct Mail {
     pub subject: String,
     /// When it was sent, in seconds since 1970.
     pub date_seconds: Option<i64>,
-    /// Its text, made of the HTML where it has no other; [`linkify`] makes HTML of it.
+    /// Its text, made of the HTML where it has no other; [`linkify()`] makes HTML of it.
     pub text: Option<String>,
     /// Its HTML, safe to be put into a page.
     pub html: Option<String>,
