@@ -90,7 +90,8 @@ fn run(chore: Chore) -> Result<()> {
             shape(workspace)?;
             steps::run(&[steps::FMT, steps::DENY, steps::LINT])?;
             features::check()?;
-            steps::run(&[steps::UNITS, steps::FUZZ, steps::MODELS, steps::DOCS, steps::TABLES])?;
+            steps::run(&[steps::UNITS, steps::DOCTESTS, steps::FUZZ, steps::MODELS])?;
+            steps::run(&[steps::DOCS, steps::TABLES])?;
             eprintln!("xtask: all checks passed");
             Ok(())
         }
@@ -106,7 +107,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Lint => steps::run(&[steps::LINT]),
         Chore::Deny => steps::run(&[steps::DENY]),
         Chore::Features => features::check(),
-        Chore::Units => steps::run(&[steps::UNITS]),
+        Chore::Units => steps::run(&[steps::UNITS, steps::DOCTESTS]),
         Chore::Fuzz => steps::run(&[steps::FUZZ]),
         Chore::Models => steps::run(&[steps::MODELS]),
         Chore::Docs => steps::run(&[steps::DOCS]),

@@ -19,7 +19,9 @@ pub(crate) const FMT: Step = step("fmt", "fmt --all --check");
 pub(crate) const LINT: Step =
     step("lint", "clippy --workspace --all-targets --locked -- --deny warnings");
 pub(crate) const DENY: Step = step("deny", "deny --workspace --locked check bans licenses sources");
-pub(crate) const UNITS: Step = step("units", "test --workspace --locked");
+/// Examples and benchmarks are compiled by [`LINT`].
+pub(crate) const UNITS: Step = step("units", "test --workspace --lib --bins --tests --locked");
+pub(crate) const DOCTESTS: Step = step("doctests", "test --workspace --doc --locked");
 /// Tests of TLS have certificates made by openssl.
 pub(crate) const INSIDE: Step =
     step("unit tests inside of src", "test --workspace --lib --bins --locked -- --skip tls::");
