@@ -67,6 +67,11 @@ impl Work for Asked {
 /// A user with messages through whose headers a search takes long.
 fn user_with_mail(store: &mut Store, count: i64) -> UserId {
     let ann = user(store, "ann");
+    add_mail(store, ann, count);
+    ann
+}
+
+fn add_mail(store: &mut Store, ann: UserId, count: i64) {
     let inbox = folder(store, ann, FolderKind::Inbox);
     // What is searched for begins everywhere and is nowhere.
     let headers = "a".repeat(16 << 10);
@@ -75,7 +80,6 @@ fn user_with_mail(store: &mut Store, count: i64) -> UserId {
         ..mail("a@example.org", &format!("m{number}"), number)
     };
     store.deliver_all(&Untimed, ann, inbox, &mut (0..count).map(new)).unwrap();
-    ann
 }
 
 const LONG_TEXT: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
@@ -123,13 +127,28 @@ fn a_search_ends_when_its_work_does(test: &TestDatabase) {
 
 fn a_cancellation_hits_no_other_statement(test: &TestDatabase) {
     let mut store = test.connect();
-    // MariaDB searches the least quickly.
-    let is_mariadb = test.server().is_some_and(|(server, _)| server.kind() == Kind::Mariadb);
-    let count = if is_mariadb { 20 } else { 400 };
+    // MariaDB searches the least quickly, and SQLite the most. A server is asked every 10 ms: a
+    // search that takes less is never ended.
+    let (mut count, least) = match test.server().map(|(server, _)| server.kind()) {
+        Some(Kind::Mariadb) => (20, Duration::from_millis(15)),
+        Some(Kind::Postgres) => (400, Duration::from_millis(15)),
+        None => (4000, Duration::from_millis(1)),
+    };
     let ann = user_with_mail(&mut store, count);
-    let start = Instant::now();
-    search(&mut store, &Untimed, ann).unwrap();
-    let whole = start.elapsed().max(Duration::from_millis(11));
+    let whole = loop {
+        let mut timed = || {
+            let start = Instant::now();
+            search(&mut store, &Untimed, ann).unwrap();
+            start.elapsed()
+        };
+        // The first one is slower than those to come.
+        let whole = [timed(), timed(), timed()].into_iter().min().unwrap_or_default();
+        if whole >= least {
+            break whole;
+        }
+        add_mail(&mut store, ann, count);
+        count *= 2;
+    };
     let (mut ended, mut finished) = (0, 0);
     // The ends of the work lie around the end of the search.
     for race in 0..200 {
