@@ -37,6 +37,9 @@ const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatibl
 /// this run level, in which services do not run.
 const NO_SERVICES: (&str, &str) = ("RUNLEVEL", "1");
 
+/// cargo-deny is run once, so that it is built fast rather than fast itself.
+const BUILT_FAST: (&str, &str) = ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
+
 /// The directories that commands are searched in: the environment's, Debian's for servers, and
 /// those of Go and Cargo.
 pub(crate) fn path() -> OsString {
@@ -77,7 +80,7 @@ pub(crate) fn install_missing() -> Result<()> {
         let status = Command::new(command[0])
             .args(&command[1..])
             .env("PATH", path())
-            .env(NO_SERVICES.0, NO_SERVICES.1)
+            .envs([NO_SERVICES, BUILT_FAST])
             .status()
             .with_context(|| format!("{} does not start", command[0]))?;
         if !status.success() {
