@@ -21,7 +21,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(10);
 pub struct Service {
     parts: Vec<Box<dyn Part>>,
     #[cfg(feature = "status")]
-    status: Option<String>,
+    status: Option<StatusPort>,
     #[cfg(feature = "status")]
     profile: Option<PathBuf>,
 }
@@ -83,6 +83,13 @@ impl Part for Arc<Graph> {
     }
 }
 
+/// Where the stages are shown.
+#[cfg(feature = "status")]
+enum StatusPort {
+    At(String),
+    On(TcpListener),
+}
+
 /// Why a service could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -117,7 +124,14 @@ impl Service {
     /// Prometheus text at `/metrics`, what crosses between the stages at `/graph.svg`.
     #[cfg(feature = "status")]
     pub fn status(mut self, address: impl Into<String>) -> Self {
-        self.status = Some(address.into());
+        self.status = Some(StatusPort::At(address.into()));
+        self
+    }
+
+    /// The same on a listener that is there already, whose address is known.
+    #[cfg(feature = "status")]
+    pub fn status_on(mut self, listener: TcpListener) -> Self {
+        self.status = Some(StatusPort::On(listener));
         self
     }
 
@@ -159,7 +173,7 @@ impl Service {
         #[cfg(feature = "status")]
         let profile = self.log_profile()?;
         #[cfg(feature = "status")]
-        let _status = self.show(profile.as_ref()).await?;
+        let _status = show(self.status, &self.parts, profile.as_ref()).await?;
         let (stopped, mut stopping) = tokio::sync::watch::channel(());
         let stop = async move {
             stop.await;
@@ -196,28 +210,32 @@ impl Service {
         log.start(move || parts.iter().flat_map(|part| part.observe()).collect())?;
         Ok(Some(log))
     }
+}
 
-    /// Opens the status port, if there is to be one.
-    #[cfg(feature = "status")]
-    async fn show(
-        &self,
-        profile: Option<&tamarisk_observe::profile::ProfileLog>,
-    ) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
-        use tamarisk_observe::status::{Board, serve};
-        use tamarisk_server::DrainTrigger;
+/// Opens the status port, if there is to be one.
+#[cfg(feature = "status")]
+async fn show(
+    port: Option<StatusPort>,
+    parts: &[Box<dyn Part>],
+    profile: Option<&tamarisk_observe::profile::ProfileLog>,
+) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
+    use tamarisk_observe::status::{Board, serve};
+    use tamarisk_server::DrainTrigger;
 
-        let Some(address) = &self.status else { return Ok(None) };
-        let listener = listen(address).await?;
-        let (trigger, drain) = DrainTrigger::new();
-        let board = profile.into_iter().fold(Board::new().drain(&drain), Board::profile_log);
-        let board = self.parts.iter().fold(board, |board, part| {
-            let part = part.share();
-            board.stages(move || part.observe())
-        });
-        let board = Arc::new(board);
-        tokio::spawn(serve(move || Arc::clone(&board), listener, drain));
-        Ok(Some(trigger))
-    }
+    let listener = match port {
+        None => return Ok(None),
+        Some(StatusPort::At(address)) => listen(&address).await?,
+        Some(StatusPort::On(listener)) => listener,
+    };
+    let (trigger, drain) = DrainTrigger::new();
+    let board = profile.into_iter().fold(Board::new().drain(&drain), Board::profile_log);
+    let board = parts.iter().fold(board, |board, part| {
+        let part = part.share();
+        board.stages(move || part.observe())
+    });
+    let board = Arc::new(board);
+    tokio::spawn(serve(move || Arc::clone(&board), listener, drain));
+    Ok(Some(trigger))
 }
 
 async fn listen(address: &str) -> Result<TcpListener, ServeError> {

@@ -5,6 +5,7 @@ mod first_start;
 mod import;
 mod import_progress;
 mod import_summary;
+mod password;
 mod serve;
 mod settings;
 mod user;
@@ -21,6 +22,7 @@ use tamarisk_arashi::store::Database;
 pub(crate) use self::file::{FILE, parse};
 pub(crate) use self::file::{is_mail, load};
 use self::import::ImportMail;
+use self::password::MailPassword;
 use self::serve::MailServe;
 pub(crate) use self::serve::serve;
 use self::user::MailUser;
@@ -36,6 +38,8 @@ Examples:
   Mail in PostgreSQL or MariaDB; the tables are made by whoever connects first:
     tamarisk mail user ada --gold --database postgres://mail:secret@127.0.0.1:5432/mail
     tamarisk mail --database postgres://mail:secret@127.0.0.1:5432/mail
+  Another password for a user who has lost it:
+    tamarisk mail password owner
   A target for all kinds of requests, and another for searches:
     tamarisk mail --p90 200ms --p90 search=1s
   Behind a proxy that ends TLS:
@@ -63,6 +67,7 @@ pub(crate) struct Mail {
 #[derive(Debug, Subcommand)]
 enum MailCommand {
     User(MailUser),
+    Password(MailPassword),
     Import(ImportMail),
 }
 
@@ -82,6 +87,7 @@ impl Mail {
         match self.command {
             None => self.serve.run(),
             Some(MailCommand::User(user)) => user.run(),
+            Some(MailCommand::Password(password)) => password.run(),
             Some(MailCommand::Import(import)) => import.run(),
         }
     }

@@ -53,13 +53,7 @@ impl Mail {
     }
 
     fn send(&self, request: &str) -> String {
-        let address = self.word("Log in at http://").trim_end_matches('/');
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(STUCK)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        answer(self.word("Log in at http://").trim_end_matches('/'), request)
     }
 
     /// Whether somebody can log in so.
@@ -88,10 +82,27 @@ impl Mail {
     }
 }
 
-/// Adds a user with this line as standard input.
-fn add_user(folder: &Path, arguments: &[&str], line: &str) -> Output {
+impl Drop for Mail {
+    /// What a test that failed has left.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn answer(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(STUCK)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Runs a subcommand of `tamarisk mail`, with this line as standard input.
+fn with_line(folder: &Path, arguments: &[&str], line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
-    command.args(["mail", "user"]).args(arguments).arg("--folder").arg(folder);
+    command.arg("mail").args(arguments).arg("--folder").arg(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     process.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
@@ -114,15 +125,17 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(mail.end(), "SIGTERM drains");
 
-    let added = add_user(&folder, &["ada", "--gold"], "a long password\n");
+    let added = with_line(&folder, &["user", "ada", "--gold"], "a long password\n");
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     for (arguments, line, expected) in [
-        (&["ada"][..], "a long password\n", "user name is taken"),
-        (&["bob"], "short\n", "password must be 8 to 1024 bytes"),
-        (&["bob"], "", "password must be 8 to 1024 bytes"),
-        (&["a b"], "a long password\n", "user name must be"),
+        (["user", "ada"], "a long password\n", "user name is taken"),
+        (["user", "bob"], "short\n", "password must be 8 to 1024 bytes"),
+        (["user", "bob"], "", "password must be 8 to 1024 bytes"),
+        (["user", "a b"], "a long password\n", "user name must be"),
+        (["password", "ada"], "short\n", "password must be 8 to 1024 bytes"),
+        (["password", "bob"], "a long password\n", "no user has the name `bob`"),
     ] {
-        let rejected = add_user(&folder, arguments, line);
+        let rejected = with_line(&folder, &arguments, line);
         let said = String::from_utf8_lossy(&rejected.stderr).into_owned();
         assert!(!rejected.status.success() && said.contains(expected), "{arguments:?}: {said}");
     }
@@ -130,6 +143,9 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     let mail = Mail::start(&folder);
     assert!(!mail.said.contains("password"), "{}", mail.said);
     assert!(mail.logs_in("owner", &password) && mail.logs_in("ada", "a+long+password"));
+    let changed = with_line(&folder, &["password", "owner"], "another password\n");
+    assert!(changed.status.success(), "{}", String::from_utf8_lossy(&changed.stderr));
+    assert!(mail.logs_in("owner", "another+password") && !mail.logs_in("owner", &password));
     assert!(mail.end());
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -141,12 +157,16 @@ fn a_file_serves_mail_and_sighup_does_not_end_it() {
     let file = folder.join("mail.toml");
     fs::write(
         &file,
-        "listen = \"127.0.0.1:0\"\nmail = { folder = \"data\", targets = { search = \"2s\" } }\n",
+        "listen = \"127.0.0.1:0\"\nstatus = \"127.0.0.1:0\"\nmail = { folder = \"data\", targets = { search = \"2s\" } }\n",
     )
     .unwrap();
     let mail = Mail::start_with(&["serve".as_ref(), file.as_ref()]);
     let password = mail.word("with the password ").to_owned();
     assert!(folder.join("data/mail.db").is_file(), "it lies beside the file");
+    let status = mail.word("Status page: http://").trim_end_matches('/');
+    let stages =
+        answer(status, "GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert!(stages.contains("\"log-in\""), "{stages}");
     kill_process(Pid::from_child(&mail.process), Signal::HUP).unwrap();
     assert!(mail.logs_in("owner", &password), "{}", mail.said);
     assert!(mail.end(), "SIGTERM drains");

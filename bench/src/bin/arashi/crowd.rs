@@ -98,12 +98,7 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
         last_runs(&runs).flat_map(each).map(of_class).collect()
     };
     let panels = vec![
-        panel(
-            "90th percentile",
-            Unit::Seconds,
-            Scale::Log,
-            lines(|c| number(&c["latency"]["p90"]))?,
-        ),
+        panel("90th percentile", Unit::Seconds, Scale::Log, lines(p90)?),
         panel("Share rejected", Unit::Count, Scale::Linear, lines(|c| share(c, "rejected"))?),
     ];
     let figure = figure(&format!("Two classes of {each} users"), lasting(options), panels);
@@ -179,12 +174,7 @@ fn write_runs(options: &Options, name: &str, title: &str, runs: &[Run<'_>]) -> R
         last_runs(runs).map(|run| Ok((run.name.to_owned(), over_time(run, &value)?))).collect()
     };
     let panels = vec![
-        panel(
-            "90th percentile",
-            Unit::Seconds,
-            Scale::Log,
-            lines(|i| number(&i["latency"]["p90"]))?,
-        ),
+        panel("90th percentile", Unit::Seconds, Scale::Log, lines(p90)?),
         panel(
             "Answers a second within targets",
             Unit::Count,
@@ -209,8 +199,18 @@ fn over_time(run: &Run<'_>, value: &dyn Fn(&Value) -> Result<f64>) -> Result<Poi
     let series = run.report["series"].as_array().context("the report has no series")?;
     series
         .iter()
-        .map(|interval| Ok((number(&interval["start"])?, Some(value(interval)?))))
+        .map(|interval| {
+            let value = value(interval)?;
+            // Where nothing was answered there is no percentile.
+            Ok((number(&interval["start"])?, value.is_finite().then_some(value)))
+        })
         .collect()
+}
+
+/// The 90th percentile of the latency, in seconds; not a number of no answers.
+fn p90(of: &Value) -> Result<f64> {
+    let is_empty = number(&of["latency"]["count"])? == 0.0;
+    if is_empty { Ok(f64::NAN) } else { number(&of["latency"]["p90"]) }
 }
 
 fn lasting(options: &Options) -> Across {

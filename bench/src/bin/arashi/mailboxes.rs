@@ -30,7 +30,7 @@ const STAGES: [(&str, &str); 8] = [
 ];
 
 /// The part of a target that a stage is given.
-const WITHIN_STAGE: f64 = 0.8;
+const WITHIN_STAGE: f64 = 0.75;
 
 /// Without control, and without degradation.
 pub(crate) const OPEN: [&str; 3] = ["--law", "open", "--no-degradation"];

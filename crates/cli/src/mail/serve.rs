@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use clap::Args;
+use tamarisk::axum::Service;
 use tamarisk_arashi::Arashi;
 use tamarisk_arashi::store::Database;
 use tokio::net::TcpListener;
@@ -42,23 +43,32 @@ pub(crate) fn serve(settings: &MailSettings) -> anyhow::Result<Ending> {
 async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> {
     let options = settings.options()?;
     let database = options.database.clone();
-    let listen = settings.listen;
-    let listener = TcpListener::bind(listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
+    let listener = listen(settings.listen).await?;
+    let status = match settings.status {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
     // With its cause: a file that cannot be read is among them.
     let arashi = Arashi::open(options)
         .map_err(|error| misunderstood(format!("{:#}", anyhow::Error::from(error))))?;
     let ended = asked_to_end();
     let hung_up = SignalWatch::read_again();
     // Last: the password of a new user is shown once.
-    greet(settings, listener.local_addr()?, &database)?;
-    let served = arashi.service().serve_until(listener, arashi.router(), ended);
+    let status_address = status.as_ref().map(TcpListener::local_addr).transpose()?;
+    greet(settings, listener.local_addr()?, status_address, &database)?;
+    let service = status.into_iter().fold(arashi.service(), Service::status_on);
+    let served = service.serve_until(listener, arashi.router(), ended);
     let reports = tokio::select! {
         reports = served => reports?,
         never = answer_hang_ups(hung_up) => match never {},
     };
     let clean = reports.iter().all(|report| report.is_clean());
     Ok(if clean { Ending::Done } else { Ending::Unsuccessful })
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("cannot listen on {address}"))
 }
 
 /// SIGHUP would end the process at once, with its open requests.
@@ -72,27 +82,35 @@ async fn answer_hang_ups(mut hung_up: SignalWatch) -> Infallible {
 }
 
 /// Says where the service is, and as whom to log in. The first start of a folder makes a user.
-fn greet(settings: &MailSettings, address: SocketAddr, database: &Database) -> anyhow::Result<()> {
-    let mut out = io::stdout();
+fn greet(
+    settings: &MailSettings,
+    address: SocketAddr,
+    status: Option<SocketAddr>,
+    database: &Database,
+) -> anyhow::Result<()> {
+    let mut text = match status {
+        Some(status) => format!("Status page: http://{status}/\n"),
+        None => String::new(),
+    };
     if settings.place.database.is_some() {
-        writeln!(out, "Mail is served at http://{address}/")?;
-        writeln!(out, "Add users with: tamarisk mail user NAME --database URL")?;
+        text += &format!(
+            "Mail is served at http://{address}/\n\
+             Add users with: tamarisk mail user NAME --database URL\n"
+        );
     } else if let Some(password) = first_start::make_owner(database)? {
         let folder = settings.place.folder.display();
-        writeln!(out, "The folder {folder} is new. It has a user now, and sample mail.")?;
-        writeln!(
-            out,
-            "Log in at http://{address}/ as `{OWNER}` with the password {password}\n\
-             The password is not shown again."
-        )?;
+        text += &format!(
+            "The folder {folder} is new. It has a user now, and sample mail.\n\
+             Log in at http://{address}/ as `{OWNER}` with the password {password}\n\
+             The password is not shown again; `tamarisk mail password {OWNER} --folder {folder}` \
+             sets another.\n"
+        );
     } else {
-        writeln!(
-            out,
-            "Log in at http://{address}/ as `{OWNER}`, or as a user that you have added."
-        )?;
+        text += &format!(
+            "Log in at http://{address}/ as `{OWNER}`, or as a user that you have added.\n"
+        );
     }
-    if let Some(status) = settings.status {
-        writeln!(out, "Status page: http://{status}/")?;
-    }
+    // At once: whoever reads the first lines only takes nothing from the others.
+    io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

@@ -112,7 +112,6 @@ impl MailSettings {
         options.single_stage = self.single_stage;
         options.python.clone_from(&self.python);
         options.digest_page.clone_from(&self.digest_page);
-        options.status = self.status.map(|address| address.to_string());
         Ok(options)
     }
 }

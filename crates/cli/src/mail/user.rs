@@ -1,17 +1,14 @@
 //! `tamarisk mail user`: adds a user.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, Write};
 
 use anyhow::Context;
 use clap::Args;
-use console::Term;
 use tamarisk_arashi::store::{AccountClass, Untimed};
 
 use super::MailPlace;
+use super::password::read_password;
 use crate::ending::Ending;
-
-/// The longest password, and its line feed.
-const LINE_BYTES_MAX: u64 = 1026;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,20 +42,4 @@ impl MailUser {
         writeln!(io::stdout(), "User `{}` added.", account.name)?;
         Ok(Ending::Done)
     }
-}
-
-/// Asks for a password twice, or reads it once if nobody is there to be asked.
-fn read_password() -> anyhow::Result<String> {
-    let terminal = Term::stderr();
-    if !io::stdin().is_terminal() {
-        let mut line = String::new();
-        let read = io::stdin().lock().take(LINE_BYTES_MAX).read_line(&mut line);
-        read.context("cannot read the password from standard input")?;
-        return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
-    }
-    terminal.write_str("Password: ")?;
-    let password = terminal.read_secure_line()?;
-    terminal.write_str("The same again: ")?;
-    anyhow::ensure!(terminal.read_secure_line()? == password, "the passwords differ: try again");
-    Ok(password)
 }

@@ -85,6 +85,28 @@ impl Store {
         })
     }
 
+    /// Gives an account another password and ends all of its sessions. `false`: nobody has this
+    /// name.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if the password cannot be used, and if the database cannot answer.
+    pub fn set_password(
+        &mut self,
+        work: &dyn Work,
+        name: &str,
+        password: &str,
+    ) -> Result<bool, StoreError> {
+        let hash = password::hash(password, Cost::SAFE)?;
+        let Some(account) = self.account(work, name)? else { return Ok(false) };
+        let user = Value::Integer(account.id.0);
+        self.change(work, Some(account.id), |statements| {
+            let sql = "UPDATE users SET password_hash = ? WHERE id = ?";
+            statements.execute(sql, &[Value::Text(&hash), user])?;
+            statements.execute("DELETE FROM sessions WHERE user_id = ?", &[user]).map(drop)
+        })?;
+        Ok(true)
+    }
+
     /// The account of this name.
     ///
     /// # Errors

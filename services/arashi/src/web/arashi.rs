@@ -14,7 +14,7 @@ use super::front::{Front, router};
 use super::kind::RequestKind;
 use super::log_in_limit::LogInLimit;
 use super::options::{OpenError, Options};
-use super::stage::{MailRequest, Shared, Worker};
+use super::stage::{MailRequest, Shared, Turns, Worker};
 
 /// As many messages as a page can have: fewer are no list, more are slow to read and to make.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 10..=100;
@@ -30,7 +30,6 @@ const CONNECTIONS_MAX: u32 = 8;
 #[derive(Clone)]
 pub struct Arashi {
     front: Arc<Front>,
-    status: Option<String>,
 }
 
 impl Arashi {
@@ -58,6 +57,7 @@ impl Arashi {
             cookies: Cookies::new(options.behind_tls),
             classes: ClassCache::new(),
             log_ins: LogInLimit::new(),
+            turns: Turns::new(processors()),
         });
         let kinds: &[_] =
             if options.single_stage { &[RequestKind::List] } else { &RequestKind::ALL };
@@ -67,8 +67,18 @@ impl Arashi {
         let class = |name| stages[0].class(name).unwrap_or_default();
         let [gold, bronze] = CLASSES.map(class);
         let behind_tls = options.behind_tls;
-        let front = Front { stages, site, gold, bronze, class_header, behind_tls, shared };
-        Ok(Self { front: Arc::new(front), status: options.status })
+        let front = Front {
+            stages,
+            site,
+            gold,
+            bronze,
+            class_header,
+            behind_tls,
+            targets: options.targets,
+            is_embedded: options.database.is_embedded(),
+            shared,
+        };
+        Ok(Self { front: Arc::new(front) })
     }
 
     /// The routes. Serve them with the addresses of clients
@@ -81,11 +91,7 @@ impl Arashi {
     pub fn service(&self) -> tamarisk::axum::Service {
         let service = tamarisk::axum::Service::new();
         let service = self.front.stages.iter().fold(service, |service, stage| service.stage(stage));
-        let service = service.stage(&self.front.site);
-        match &self.status {
-            Some(address) => service.status(address),
-            None => service,
-        }
+        service.stage(&self.front.site)
     }
 
     /// The stages at this instant, in the order of [`RequestKind::ALL`], or the only one.
@@ -124,8 +130,11 @@ fn workers_max(kind: RequestKind, options: &Options) -> u32 {
     if !is_work_for_processors(kind, options) {
         return CONNECTIONS_MAX;
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    u32::try_from(cores).unwrap_or(u32::MAX)
+    u32::try_from(processors()).unwrap_or(u32::MAX)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn is_work_for_processors(kind: RequestKind, options: &Options) -> bool {

@@ -39,8 +39,6 @@ pub struct Options {
     /// One stage for all kinds, which has the target of lists: to measure what a stage for each
     /// is good for [Welsh03 §4.4].
     pub single_stage: bool,
-    /// Where the stages are shown; nowhere by default.
-    pub status: Option<String>,
     /// Python 3, which writes digests. Default `python3`, as the system finds it.
     pub python: PathBuf,
     /// A page in PyTeC that writes digests instead of our own.
@@ -101,7 +99,6 @@ impl Options {
             least_quality: Some(LeastQuality::default()),
             laws: Laws::new(),
             single_stage: false,
-            status: None,
             python: PathBuf::from("python3"),
             digest_page: None,
         }

@@ -12,6 +12,7 @@ crate::on_each_database! {
     an_account_is_found_by_its_name,
     names_and_passwords_are_checked,
     only_the_right_password_logs_in,
+    a_password_that_was_changed_ends_all_sessions,
     a_session_stands_for_its_account_until_log_out,
     a_session_ends_after_seven_days_or_twelve_idle_hours,
     the_session_that_was_not_used_for_longest_gives_way,
@@ -68,6 +69,26 @@ fn only_the_right_password_logs_in(test: &TestDatabase) {
     ] {
         assert_eq!(log_in(name, password), None, "{name} {password}");
     }
+}
+
+fn a_password_that_was_changed_ends_all_sessions(test: &TestDatabase) {
+    const CHANGED: &str = "battery staple";
+    let mut store = test.connect();
+    let ann = user(&mut store, "ann");
+    user(&mut store, "bob");
+    let mut begin = |name, password| store.log_in(&Untimed, name, password).unwrap();
+    let (_, of_ann) = begin("ann", PASSWORD).unwrap();
+    let (_, of_bob) = begin("bob", PASSWORD).unwrap();
+    assert!(store.set_password(&Untimed, "ann", CHANGED).unwrap());
+    assert!(store.session(&Untimed, &of_ann).unwrap().is_none());
+    assert!(store.session(&Untimed, &of_bob).unwrap().is_some());
+    assert!(store.log_in(&Untimed, "ann", PASSWORD).unwrap().is_none());
+    let (account, _) = store.log_in(&Untimed, "ann", CHANGED).unwrap().unwrap();
+    assert_eq!(account.id, ann);
+    assert!(!store.set_password(&Untimed, "nobody", CHANGED).unwrap());
+    let short = store.set_password(&Untimed, "ann", "short");
+    assert!(matches!(short, Err(StoreError::Invalid(Invalid::Password))), "{short:?}");
+    assert!(store.log_in(&Untimed, "ann", CHANGED).unwrap().is_some());
 }
 
 fn a_session_stands_for_its_account_until_log_out(test: &TestDatabase) {

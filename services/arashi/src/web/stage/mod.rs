@@ -12,8 +12,10 @@ mod message;
 mod problem;
 mod request;
 mod running;
+mod turns;
 mod worker;
 
 pub(crate) use problem::Problem;
 pub(crate) use request::{MailRequest, Shared};
+pub(crate) use turns::{Rank, Turns};
 pub(crate) use worker::Worker;

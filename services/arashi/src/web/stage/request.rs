@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::turns::{Rank, Turns};
 use crate::store::SessionKey;
 use crate::web::action::Action;
 use crate::web::class_cache::ClassCache;
@@ -20,6 +21,8 @@ pub(crate) struct MailRequest {
     pub(crate) address: IpAddr,
     /// Path and query.
     pub(crate) path: String,
+    /// If it waits for a turn at the processors.
+    pub(crate) rank: Option<Rank>,
 }
 
 /// What routes and all workers share.
@@ -29,4 +32,5 @@ pub(crate) struct Shared {
     pub(crate) classes: ClassCache,
     pub(crate) log_ins: LogInLimit,
     pub(crate) digest: DigestPage,
+    pub(crate) turns: Turns,
 }

@@ -24,56 +24,18 @@ impl Worker {
     pub(crate) fn new(store: Store, shared: &Arc<Shared>) -> Self {
         Self { store, shared: Arc::clone(shared) }
     }
-
-    fn serve(
-        &mut self,
-        request: &MailRequest,
-        cx: &Context,
-        session: &mut Option<Session>,
-    ) -> Result<Answer, Problem> {
-        let Self { store, shared } = self;
-        if let Action::LogIn { name, password, next } = &request.action {
-            let asked = log_in::LogIn { name, password, next: next.as_ref() };
-            return log_in::log_in(store, cx, shared, request, &asked);
-        }
-        let session = session.insert(logged_in(store, cx, shared, request)?);
-        if request.action.is_change() && !is_same(&request.csrf, &session.csrf) {
-            return match &request.action {
-                Action::Send(draft) => Ok(compose::from_earlier_session(session, draft)),
-                _ => Err(Problem::Forged),
-            };
-        }
-        let Shared { page_size, digest, .. } = &**shared;
-        let (page_size, now_seconds) = (*page_size, now_seconds());
-        let mut running = RunningRequest { store, cx, session, page_size, digest, now_seconds };
-        match &request.action {
-            Action::LogIn { .. } => unreachable!("it was answered above"),
-            Action::LogOut => log_in::log_out(&mut running, shared, request.key.as_ref()),
-            Action::Folders { notice } => folders::folders(&mut running, *notice),
-            Action::List { place, notice } => list::list(&mut running, place, *notice),
-            Action::Search { place, notice } => list::search(&mut running, place, *notice),
-            Action::Digest(place) => digest::digest(&mut running, place),
-            Action::Message(place) => message::message(&mut running, *place),
-            Action::Attachment { id, part } => attachment::attached(&mut running, *id, *part),
-            Action::Delete { messages, back } => {
-                change::delete(&mut running, messages, back.clone())
-            }
-            Action::Refile { messages, to, back } => {
-                change::refile(&mut running, messages, *to, back.clone())
-            }
-            Action::CreateFolder { name } => change::create_folder(&mut running, name),
-            Action::DeleteFolder { folder } => change::delete_folder(&mut running, *folder),
-            Action::Compose { reply } => compose::compose(&mut running, *reply),
-            Action::Send(draft) => compose::send(&mut running, draft),
-        }
-    }
 }
 
 impl BlockingHandler<Request<MailRequest, Answer>> for Worker {
     fn handle(&mut self, batch: &mut Batch<Request<MailRequest, Answer>>) -> Result<(), BoxError> {
         while let Some((Request { body: request, reply }, cx)) = batch.next() {
             let mut session = None;
-            let problem = match self.serve(&request, &cx, &mut session) {
+            let Self { store, shared } = self;
+            let served = {
+                let _turn = request.rank.map(|rank| shared.turns.take(rank));
+                serve(store, shared, &request, &cx, &mut session)
+            };
+            let problem = match served {
                 Ok(answer) => {
                     // An error means that the client has left.
                     let _ = reply.send(answer);
@@ -91,6 +53,47 @@ impl BlockingHandler<Request<MailRequest, Answer>> for Worker {
             }
         }
         Ok(())
+    }
+}
+
+fn serve(
+    store: &mut Store,
+    shared: &Shared,
+    request: &MailRequest,
+    cx: &Context,
+    session: &mut Option<Session>,
+) -> Result<Answer, Problem> {
+    if let Action::LogIn { name, password, next } = &request.action {
+        let asked = log_in::LogIn { name, password, next: next.as_ref() };
+        return log_in::log_in(store, cx, shared, request, &asked);
+    }
+    let session = session.insert(logged_in(store, cx, shared, request)?);
+    if request.action.is_change() && !is_same(&request.csrf, &session.csrf) {
+        return match &request.action {
+            Action::Send(draft) => Ok(compose::from_earlier_session(session, draft)),
+            _ => Err(Problem::Forged),
+        };
+    }
+    let Shared { page_size, digest, .. } = shared;
+    let (page_size, now_seconds) = (*page_size, now_seconds());
+    let mut running = RunningRequest { store, cx, session, page_size, digest, now_seconds };
+    match &request.action {
+        Action::LogIn { .. } => unreachable!("it was answered above"),
+        Action::LogOut => log_in::log_out(&mut running, shared, request.key.as_ref()),
+        Action::Folders { notice } => folders::folders(&mut running, *notice),
+        Action::List { place, notice } => list::list(&mut running, place, *notice),
+        Action::Search { place, notice } => list::search(&mut running, place, *notice),
+        Action::Digest(place) => digest::digest(&mut running, place),
+        Action::Message(place) => message::message(&mut running, *place),
+        Action::Attachment { id, part } => attachment::attached(&mut running, *id, *part),
+        Action::Delete { messages, back } => change::delete(&mut running, messages, back.clone()),
+        Action::Refile { messages, to, back } => {
+            change::refile(&mut running, messages, *to, back.clone())
+        }
+        Action::CreateFolder { name } => change::create_folder(&mut running, name),
+        Action::DeleteFolder { folder } => change::delete_folder(&mut running, *folder),
+        Action::Compose { reply } => compose::compose(&mut running, *reply),
+        Action::Send(draft) => compose::send(&mut running, draft),
     }
 }
 
