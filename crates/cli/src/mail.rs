@@ -14,7 +14,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use tamarisk_arashi::store::Database;
 
@@ -96,13 +96,31 @@ impl Mail {
 impl MailPlace {
     /// The database; its folder is made if it is not there.
     fn database(&self) -> anyhow::Result<Database> {
+        if self.database.is_none() {
+            // Nobody else on this machine reads the mail.
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+            made.with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
+        }
+        self.database_there()
+    }
+
+    /// The same where the folder has mail already: a misspelt one is not made.
+    fn existing_database(&self) -> anyhow::Result<Database> {
+        let folder = self.folder.display();
+        let is_there = self.database.is_some() || self.file().exists();
+        ensure!(is_there, "the folder {folder} has no mail: state the right one with --folder");
+        self.database_there()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("mail.db")
+    }
+
+    fn database_there(&self) -> anyhow::Result<Database> {
         if let Some(url) = &self.database {
             return Database::at(url).map_err(misunderstood);
         }
-        // Nobody else on this machine reads the mail.
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
-        let file = self.folder.join("mail.db");
+        let file = self.file();
         let file = file.to_str().ok_or_else(|| {
             misunderstood(format!("the path of the folder is not UTF-8: {}", file.display()))
         })?;

@@ -133,12 +133,17 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
         (["user", "bob"], "", "password must be 8 to 1024 bytes"),
         (["user", "a b"], "a long password\n", "user name must be"),
         (["password", "ada"], "short\n", "password must be 8 to 1024 bytes"),
-        (["password", "bob"], "a long password\n", "no user has the name `bob`"),
+        (["password", "bob"], "a long password\n", "no user of this database has the name `bob`"),
     ] {
         let rejected = with_line(&folder, &arguments, line);
         let said = String::from_utf8_lossy(&rejected.stderr).into_owned();
         assert!(!rejected.status.success() && said.contains(expected), "{arguments:?}: {said}");
     }
+
+    let misspelt = folder.join("misspelt");
+    let rejected = with_line(&misspelt, &["password", "owner"], "a long password\n");
+    let said = String::from_utf8_lossy(&rejected.stderr).into_owned();
+    assert!(said.contains("has no mail") && !misspelt.exists(), "{said}");
 
     let mail = Mail::start(&folder);
     assert!(!mail.said.contains("password"), "{}", mail.said);

@@ -35,10 +35,14 @@ pub(super) struct MailPassword {
 
 impl MailPassword {
     pub(super) fn run(self) -> anyhow::Result<Ending> {
-        let mut store = self.place.database()?.connect().context("cannot open the database")?;
+        let database = self.place.existing_database()?;
+        let mut store = database.connect().context("cannot open the database")?;
         let name = &self.name;
         let is_known = store.account(&Untimed, name)?.is_some();
-        ensure!(is_known, "no user has the name `{name}`: `tamarisk mail user` adds users");
+        ensure!(
+            is_known,
+            "no user of this database has the name `{name}`: `tamarisk mail user` adds users"
+        );
         store.set_password(&Untimed, name, &read_password()?)?;
         writeln!(io::stdout(), "User `{name}` has a new password. All sessions have ended.")?;
         Ok(Ending::Done)

@@ -100,7 +100,7 @@ fn greet(
     } else if let Some(password) = first_start::make_owner(database)? {
         let folder = settings.place.folder.display();
         text += &format!(
-            "The folder {folder} is new. It has a user now, and sample mail.\n\
+            "The folder {folder} had no user `{OWNER}`. It has one now, with sample mail.\n\
              Log in at http://{address}/ as `{OWNER}` with the password {password}\n\
              The password is not shown again; `tamarisk mail password {OWNER} --folder {folder}` \
              sets another.\n"
