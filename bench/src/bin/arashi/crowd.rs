@@ -9,7 +9,7 @@ use tamarisk_plot::{Across, Scale, Unit};
 
 use crate::Options;
 use crate::mailboxes::{GOLD_SHARE, Mailboxes, OPEN, Targets, group};
-use crate::report::{Points, figure, in_target, panel, print_types, share, write};
+use crate::report::{Points, figure, in_target, panel, print_types, served, share, write};
 use crate::steady::at_level;
 
 /// When the crowd comes, and how long the run goes on after it has left.
@@ -87,6 +87,15 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
                 100.0 * in_target(group)?,
                 100.0 * share(group, "failed")?,
             );
+        }
+    }
+    println!("served in target, of all that has a target: median (least … greatest)");
+    for way in ["told apart", "alike"] {
+        for class in CLASSES {
+            let of_way = runs.iter().filter(|run| run.name == way);
+            let shares = of_way.map(|run| served(&run.report["phases"][1]["groups"], class));
+            let percents = shares.map(|share| Ok(100.0 * share?));
+            println!("  {way}, {class:6} {} %", spread(percents.collect::<Result<_>>()?));
         }
     }
     let lines = |value: fn(&Value) -> Result<f64>| -> Result<Vec<_>> {

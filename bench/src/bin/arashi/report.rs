@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::Value;
 use tamarisk_bench::load::number;
 use tamarisk_plot::{Across, Colour, Figure, Line, Panel, Scale, Unit};
@@ -30,6 +30,23 @@ pub(crate) fn share(summary: &Value, part: &str) -> Result<f64> {
 pub(crate) fn in_target(summary: &Value) -> Result<f64> {
     let completed = number(&summary["completed"])?;
     Ok(if completed > 0.0 { number(&summary["good"])? / completed } else { 1.0 })
+}
+
+/// The share of a class's requests that were answered within their targets, of all that have a
+/// target.
+pub(crate) fn served(groups: &Value, class: &str) -> Result<f64> {
+    let (mut good, mut ended) = (0.0, 0.0);
+    for group in groups.as_array().context("the report has no groups")? {
+        let has_target = group["request_type"].is_string() && group["target_seconds"].is_number();
+        if group["class"] != class || !has_target {
+            continue;
+        }
+        good += number(&group["good"])?;
+        for part in ["completed", "rejected", "failed"] {
+            ended += number(&group[part])?;
+        }
+    }
+    Ok(good / ended)
 }
 
 /// A table of the types of request, as figures 9 and 11 of Welsh03: those of one class, or of all.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{IsEnded, StoreError};
+use super::{IsEnded, StoreError, Work};
 
 /// A connection. Statements are written with `?` for each value.
 pub(super) trait Connection: Send {
@@ -71,16 +71,26 @@ impl Dialect {
 }
 
 /// When a statement is to end early.
-#[derive(Clone)]
-pub(super) struct Ending {
+pub(super) struct Ending<'a> {
+    work: &'a dyn Work,
     pub(super) is_ended: IsEnded,
     /// When nobody waits for the answer any longer.
     pub(super) deadline: Option<Instant>,
 }
 
-impl Ending {
+impl<'a> Ending<'a> {
+    pub(super) fn of(work: &'a dyn Work) -> Self {
+        let deadline = work.time_left().map(|left| Instant::now() + left);
+        Self { work, is_ended: work.is_ended(), deadline }
+    }
+
     pub(super) fn is_due(&self) -> bool {
         (self.is_ended)()
+    }
+
+    /// To be called before a wait for another transaction.
+    pub(super) fn note_wait(&self) {
+        self.work.note_wait();
     }
 }
 

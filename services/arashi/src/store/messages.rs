@@ -1,19 +1,25 @@
 //! Calls about messages alone or ticked: shown, moved, deleted.
 
+use std::time::Duration;
+
 use super::connection::{Fault, Value};
 use super::folders;
 use super::lists::{SUMMARY, summary};
 use super::store::{Statements, Store};
+use super::work::Limited;
 use super::{FolderId, Invalid, MessageId, StoreError, StoredMessage, UserId, Work};
 
 /// How many messages one call moves or deletes.
 const MESSAGES_PER_CALL: usize = 1000;
+/// For how long a message that can be shown waits to be marked as read.
+const MARK_LIMIT: Duration = Duration::from_secs(1);
 /// How many ids a statement names; what is left over is filled with the last, so that there are
 /// few different statements.
 const IDS_PER_STATEMENT: [usize; 3] = [1, 8, 64];
 
 impl Store {
-    /// A message as it came; from now on it has been read.
+    /// A message as it came; from now on it has been read. It stays unread if another transaction
+    /// keeps the database locked for more than a second.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user has no such message.
@@ -32,7 +38,12 @@ impl Store {
             Ok(StoredMessage { summary: summary(&mut row)?, raw: row.bytes()? })
         })?;
         if std::mem::take(&mut stored.summary.is_unread) {
-            self.change(work, Some(user), |statements| mark_read(statements, user, message))?;
+            let limited = Limited::to(MARK_LIMIT, work);
+            let mark = |statements: &mut Statements<'_>| mark_read(statements, user, message);
+            match self.change(&limited, Some(user), mark) {
+                Err(StoreError::Terminated) if !work.is_ended()() => {}
+                marked => marked?,
+            }
         }
         Ok(stored)
     }

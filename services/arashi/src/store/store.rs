@@ -1,7 +1,5 @@
 //! A connection as callers have it: calls made of statements, tried again where that is safe.
 
-use std::time::Instant;
-
 use super::connection::{Connection, Dialect, Ending, Fault, Row, Value};
 use super::database::Database;
 use super::verified::VerifiedPasswords;
@@ -90,8 +88,7 @@ impl Store {
         work: &dyn Work,
         mut attempt: impl FnMut(&mut Statements<'_>) -> Result<T, Attempt>,
     ) -> Result<T, StoreError> {
-        let deadline = work.time_left().map(|left| Instant::now() + left);
-        let ending = Ending { is_ended: work.is_ended(), deadline };
+        let ending = Ending::of(work);
         for tries in 1.. {
             if ending.is_due() {
                 return Err(StoreError::Terminated);
@@ -140,7 +137,7 @@ enum Attempt {
 /// What a call runs its statements by.
 pub(super) struct Statements<'a> {
     connection: &'a mut dyn Connection,
-    ending: &'a Ending,
+    ending: &'a Ending<'a>,
 }
 
 impl Statements<'_> {

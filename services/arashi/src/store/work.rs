@@ -1,7 +1,7 @@
 //! What a call of the store works for: whether that is to end now, and how long is left.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tamarisk::{Context, Shield};
 
@@ -19,6 +19,10 @@ pub trait Work {
 
     /// Holds termination off while a change is being committed.
     fn shield(&self) -> Option<Shield>;
+
+    /// Is called before the calling thread waits for another transaction. It needs no processor
+    /// until that has ended.
+    fn note_wait(&self) {}
 }
 
 impl Work for Context {
@@ -33,6 +37,38 @@ impl Work for Context {
 
     fn shield(&self) -> Option<Shield> {
         Some(Self::shield(self))
+    }
+}
+
+/// A part of other work, which may take only so long.
+pub(super) struct Limited<'a> {
+    work: &'a dyn Work,
+    end: Instant,
+}
+
+impl<'a> Limited<'a> {
+    pub(super) fn to(limit: Duration, work: &'a dyn Work) -> Self {
+        Self { work, end: Instant::now() + limit }
+    }
+}
+
+impl Work for Limited<'_> {
+    fn is_ended(&self) -> IsEnded {
+        let (is_ended, end) = (self.work.is_ended(), self.end);
+        Arc::new(move || is_ended() || Instant::now() >= end)
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        let left = self.end - Instant::now();
+        Some(self.work.time_left().map_or(left, |whole| whole.min(left)))
+    }
+
+    fn shield(&self) -> Option<Shield> {
+        self.work.shield()
+    }
+
+    fn note_wait(&self) {
+        self.work.note_wait();
     }
 }
 

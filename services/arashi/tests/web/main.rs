@@ -13,6 +13,7 @@ mod digest;
 mod foreign;
 mod forged;
 mod injection;
+mod locked;
 mod outage;
 mod overload;
 mod tour;

@@ -124,7 +124,7 @@ enum Watched<T> {
 }
 
 async fn watch<T>(
-    ending: &Ending,
+    ending: &Ending<'_>,
     limit: Duration,
     mut future: std::pin::Pin<&mut impl Future<Output = T>>,
 ) -> Watched<T> {

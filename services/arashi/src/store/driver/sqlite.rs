@@ -22,7 +22,7 @@ use crate::store::connection::{Cell, Connection, Dialect, Ending, Fault, Row, Va
 
 /// How many steps of SQLite's machine lie between two questions whether to end: some 10 us.
 const STEPS_BETWEEN_CHECKS: i32 = 1000;
-/// How long SQLite itself waits for another process.
+/// How long SQLite itself waits for another process, each time it is asked to.
 const BUSY_WAIT: Duration = Duration::from_millis(20);
 /// For how long a transaction of another process is waited for altogether.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -124,11 +124,20 @@ impl Sqlite {
         ending: &Ending,
         step: impl Fn(&rusqlite::Connection) -> rusqlite::Result<()>,
     ) -> Result<(), Fault> {
+        let connection = &self.connection;
+        connection.busy_timeout(Duration::ZERO).map_err(|error| fault(&error))?;
+        let tried = step(connection).map_err(|error| fault(&error));
+        connection.busy_timeout(BUSY_WAIT).map_err(|error| fault(&error))?;
+        if !matches!(tried, Err(Fault::Busy(_))) {
+            return tried;
+        }
+        ending.note_wait();
         let start = Instant::now();
         loop {
-            match step(&self.connection).map_err(|error| fault(&error)) {
+            match step(connection).map_err(|error| fault(&error)) {
                 Err(Fault::Busy(_)) if ending.is_due() => return Err(Fault::Terminated),
                 Err(Fault::Busy(_)) if start.elapsed() < LOCK_WAIT => {}
+                Err(Fault::Busy(cause)) => return Err(Fault::Slow(cause)),
                 other => return other,
             }
         }
@@ -297,6 +306,9 @@ impl WriteTurn {
     /// Waits for the turn; `false` if `ending` was due before.
     fn wait(&self, ending: &Ending) -> bool {
         let mut is_taken = self.is_taken.lock();
+        if *is_taken {
+            ending.note_wait();
+        }
         while *is_taken {
             let is_late = self.ended.wait_for(&mut is_taken, TURN_CHECK).timed_out();
             if is_late && *is_taken && ending.is_due() {

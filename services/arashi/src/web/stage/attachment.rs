@@ -19,7 +19,7 @@ pub(super) fn attached(
     id: MessageId,
     part: usize,
 ) -> Result<Answer, Problem> {
-    let message = running.store.message(running.cx, running.user(), id)?;
+    let message = running.store.message(running.work, running.user(), id)?;
     let found = attachment(&message.raw, part).ok_or(StoreError::NotFound)?;
     // [RFC 6266 §4.3, RFC 8187]
     let name = utf8_percent_encode(&found.name, NON_ALPHANUMERIC);

@@ -13,7 +13,7 @@ pub(super) fn delete(
     back: Option<LocalPath>,
 ) -> Result<Answer, Problem> {
     some(messages)?;
-    let count = running.store.delete(running.cx, running.user(), messages)?;
+    let count = running.store.delete(running.work, running.user(), messages)?;
     found(count).map(|count| after(back, Notice::Deleted(count)))
 }
 
@@ -24,7 +24,7 @@ pub(super) fn refile(
     back: Option<LocalPath>,
 ) -> Result<Answer, Problem> {
     some(messages)?;
-    let count = running.store.refile(running.cx, running.user(), messages, to)?;
+    let count = running.store.refile(running.work, running.user(), messages, to)?;
     found(count).map(|count| after(back, Notice::Moved(count)))
 }
 
@@ -32,7 +32,7 @@ pub(super) fn create_folder(
     running: &mut RunningRequest<'_>,
     name: &str,
 ) -> Result<Answer, Problem> {
-    running.store.create_folder(running.cx, running.user(), name)?;
+    running.store.create_folder(running.work, running.user(), name)?;
     Ok(after(None, Notice::FolderCreated))
 }
 
@@ -40,7 +40,7 @@ pub(super) fn delete_folder(
     running: &mut RunningRequest<'_>,
     folder: FolderId,
 ) -> Result<Answer, Problem> {
-    running.store.delete_folder(running.cx, running.user(), folder)?;
+    running.store.delete_folder(running.work, running.user(), folder)?;
     Ok(after(None, Notice::FolderDeleted))
 }
 

@@ -27,7 +27,7 @@ pub(super) fn compose(
     let draft = match reply {
         None => ComposeForm::default(),
         Some(id) => {
-            let message = running.store.message(running.cx, running.user(), id)?;
+            let message = running.store.message(running.work, running.user(), id)?;
             answer_to(id, &Mail::parse(&message.raw))
         }
     };
@@ -56,7 +56,7 @@ pub(super) fn send(
     }
     let (mut inboxes, mut unknown) = (Vec::new(), Vec::new());
     for name in &names {
-        match running.store.account(running.cx, local_name(name))? {
+        match running.store.account(running.work, local_name(name))? {
             Some(Account { id, .. }) => {
                 let inbox = folder_of(running, id, FolderKind::Inbox)?;
                 if !inboxes.contains(&(id, inbox)) {
@@ -74,7 +74,7 @@ pub(super) fn send(
         return rejected(running, &trouble);
     }
     let answered = match draft.reply {
-        Some(id) => Some(running.store.message(running.cx, running.user(), id)?.raw),
+        Some(id) => Some(running.store.message(running.work, running.user(), id)?.raw),
         None => None,
     };
     let raw = composed(&Draft {
@@ -85,14 +85,14 @@ pub(super) fn send(
         in_reply_to: answered.as_deref(),
     });
     let mail = new_message(raw, running.now_seconds);
-    let (cx, user) = (running.cx, running.user());
+    let (work, user) = (running.work, running.user());
     let sent = folder_of(running, user, FolderKind::Sent)?;
     // All or none, as far as the request is concerned: it is not ended between two copies.
-    let _shield = cx.shield();
+    let _shield = work.cx.shield();
     for (recipient, inbox) in inboxes {
-        running.store.deliver(cx, recipient, inbox, &mail)?;
+        running.store.deliver(work, recipient, inbox, &mail)?;
     }
-    running.store.deliver(cx, user, sent, &NewMessage { is_read: true, ..mail })?;
+    running.store.deliver(work, user, sent, &NewMessage { is_read: true, ..mail })?;
     Ok(after(None, Notice::Sent))
 }
 
@@ -108,7 +108,7 @@ fn folder_of(
     user: UserId,
     kind: FolderKind,
 ) -> Result<FolderId, StoreError> {
-    let folders = running.store.folders(running.cx, user)?;
+    let folders = running.store.folders(running.work, user)?;
     let found = folders.iter().find(|folder| folder.kind == kind);
     found.map(|folder| folder.id).ok_or(StoreError::NotFound)
 }

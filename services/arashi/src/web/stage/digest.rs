@@ -25,7 +25,7 @@ pub(super) fn digest(
     if let Some(id) = place.folder {
         folder(&folders, id)?;
     }
-    let shortening = Shortening::of_digest(running.cx.quality(), MESSAGES_MAX);
+    let shortening = Shortening::of_digest(running.work.cx.quality(), MESSAGES_MAX);
     let count = shortening.as_ref().map_or(MESSAGES_MAX, Shortening::messages);
     let listing = found(running, place, count)?;
     let view = DigestView {
@@ -34,7 +34,7 @@ pub(super) fn digest(
         listing: &listing,
         shortening: shortening.as_ref(),
     };
-    let answer = running.digest.render(running.cx, digest_values(&view, place));
+    let answer = running.digest.render(running.work.cx, digest_values(&view, place));
     let answer = answer.map_err(|error| match error {
         CallError::Failed(cause) => Problem::Digest(cause),
         other => Problem::Unanswered(other),
@@ -51,11 +51,11 @@ fn found(
 ) -> Result<Listing, StoreError> {
     let DigestPlace { text, folder, days } = place;
     let since = Some(running.now_seconds.saturating_sub(DAY_SECONDS * i64::from(*days)));
-    let (cx, user, order) = (running.cx, running.user(), Order::default());
+    let (work, user, order) = (running.work, running.user(), Order::default());
     let mut found = Listing::default();
     for first in (0..count).step_by(LISTED_MAX as usize) {
         let (start, most) = (u64::from(first), LISTED_MAX.min(count - first));
-        let part = running.store.search(cx, user, *folder, text, since, order, start, most)?;
+        let part = running.store.search(work, user, *folder, text, since, order, start, most)?;
         let is_last = part.messages.len() < most as usize;
         found.messages.extend(part.messages);
         found.total = part.total;

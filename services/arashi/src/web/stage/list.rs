@@ -18,12 +18,12 @@ pub(super) fn list(
 ) -> Result<Answer, Problem> {
     let folders = running.folders()?;
     let folder = folder(&folders, place.folder)?;
-    let shortening = Shortening::of_list(running.cx.quality(), running.page_size);
+    let shortening = Shortening::of_list(running.work.cx.quality(), running.page_size);
     let count = shortening.as_ref().map_or(running.page_size, Shortening::messages);
     let snippets = shortening.as_ref().is_none_or(Shortening::shows_snippets);
-    let (cx, user) = (running.cx, running.user());
+    let (work, user) = (running.work, running.user());
     let listing =
-        running.store.list(cx, user, folder.id, place.order, place.first, count, snippets)?;
+        running.store.list(work, user, folder.id, place.order, place.first, count, snippets)?;
     let table = MessageTable {
         session: running.session,
         folders: &folders,
@@ -45,17 +45,17 @@ pub(super) fn search(
     if let Some(id) = place.folder {
         folder(&folders, id)?;
     }
-    let shortening = Shortening::of_search(running.cx.quality(), running.page_size);
+    let shortening = Shortening::of_search(running.work.cx.quality(), running.page_size);
     let count = shortening.as_ref().map_or(running.page_size, Shortening::messages);
     let now = running.now_seconds;
     let since = shortening.as_ref().and_then(|shortening| shortening.since_seconds(now));
     let SearchPlace { text, folder, first, order } = place;
-    let (cx, user) = (running.cx, running.user());
+    let (work, user) = (running.work, running.user());
     // Everything has nothing in it; a list shows it sooner.
     let listing = if text.trim().is_empty() {
         Listing::default()
     } else {
-        running.store.search(cx, user, *folder, text, since, *order, *first, count)?
+        running.store.search(work, user, *folder, text, since, *order, *first, count)?
     };
     let table = MessageTable {
         session: running.session,

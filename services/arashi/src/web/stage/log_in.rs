@@ -4,12 +4,11 @@ use std::time::Instant;
 
 use http::StatusCode;
 use http::header::SET_COOKIE;
-use tamarisk::Context;
 
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
 use super::running::{RunningRequest, now_seconds};
-use crate::store::{SessionKey, Store};
+use crate::store::{SessionKey, Store, Work};
 use crate::web::answer::{Answer, page, see_other};
 use crate::web::local_path::LocalPath;
 use crate::web::page::log_in_page;
@@ -23,7 +22,7 @@ pub(super) struct LogIn<'a> {
 
 pub(super) fn log_in(
     store: &mut Store,
-    cx: &Context,
+    work: &dyn Work,
     shared: &Shared,
     request: &MailRequest,
     form: &LogIn<'_>,
@@ -31,7 +30,7 @@ pub(super) fn log_in(
     let LogIn { name, password, next } = *form;
     let begun = shared.log_ins.begin(name, request.address, Instant::now());
     begun.map_err(Problem::TooManyLogIns)?;
-    let logged_in = store.log_in(cx, name, password);
+    let logged_in = store.log_in(work, name, password);
     if !matches!(logged_in, Ok(None)) {
         // What was terminated or hit a database that is down was no guess.
         shared.log_ins.succeed(name, request.address);
@@ -41,10 +40,10 @@ pub(super) fn log_in(
         let form = log_in_page(&request.csrf, name, next, Some(trouble));
         return Ok(page(StatusCode::UNAUTHORIZED, form));
     };
-    let session = store.session(cx, &key)?.ok_or(Problem::LoggedOut { path: None })?;
+    let session = store.session(work, &key)?.ok_or(Problem::LoggedOut { path: None })?;
     if let Some(before) = &request.key {
         shared.classes.forget(before);
-        store.log_out(cx, before)?;
+        store.log_out(work, before)?;
     }
     shared.classes.note_session(&key, account.class);
     shared.classes.note_name(name, account.class);
@@ -60,7 +59,7 @@ pub(super) fn log_out(
     key: Option<&SessionKey>,
 ) -> Result<Answer, Problem> {
     if let Some(key) = key {
-        running.store.log_out(running.cx, key)?;
+        running.store.log_out(running.work, key)?;
         shared.classes.forget(key);
     }
     let mut answer = see_other("/login");

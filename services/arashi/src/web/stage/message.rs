@@ -16,7 +16,7 @@ pub(super) fn message(
     running: &mut RunningRequest<'_>,
     place: MessagePlace,
 ) -> Result<Answer, Problem> {
-    let message = running.store.message(running.cx, running.user(), place.id)?;
+    let message = running.store.message(running.work, running.user(), place.id)?;
     // After the message, which counts as read from now on.
     let folders = running.folders()?;
     let images = format!("/attachment?id={}&part=", place.id.0);

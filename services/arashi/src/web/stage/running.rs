@@ -1,22 +1,52 @@
 //! A request while it runs.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tamarisk::Context;
+use tamarisk::{Context, Shield};
 
 use super::problem::Problem;
-use crate::store::{Folder, FolderId, Session, Store, StoreError, UserId};
+use super::turns::Turn;
+use crate::store::{Folder, FolderId, IsEnded, Session, Store, StoreError, UserId, Work};
 use crate::web::digest::DigestPage;
 
 /// A request of somebody who is logged in, and what it runs with.
 pub(super) struct RunningRequest<'a> {
     pub(super) store: &'a mut Store,
-    /// The event of the stage: it says when to end, and how well to serve.
-    pub(super) cx: &'a Context,
+    pub(super) work: &'a RequestWork<'a>,
     pub(super) session: &'a Session,
     pub(super) page_size: u32,
     pub(super) digest: &'a DigestPage,
     pub(super) now_seconds: i64,
+}
+
+/// What calls of the store work for.
+pub(super) struct RequestWork<'a> {
+    /// The event of the stage: it says when to end, and how well to serve.
+    pub(super) cx: &'a Context,
+    /// Its turn at the processors, if it has one.
+    pub(super) turn: Option<Turn<'a>>,
+}
+
+impl Work for RequestWork<'_> {
+    fn is_ended(&self) -> IsEnded {
+        self.cx.is_ended()
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.cx.time_left()
+    }
+
+    fn shield(&self) -> Option<Shield> {
+        Work::shield(self.cx)
+    }
+
+    /// The turn is over for good: one writes at a time, so that those which wrote after a wait and
+    /// run without a turn are few.
+    fn note_wait(&self) {
+        if let Some(turn) = &self.turn {
+            turn.end();
+        }
+    }
 }
 
 impl RunningRequest<'_> {
@@ -26,7 +56,7 @@ impl RunningRequest<'_> {
 
     /// All folders of the user.
     pub(super) fn folders(&mut self) -> Result<Vec<Folder>, StoreError> {
-        self.store.folders(self.cx, self.session.account.id)
+        self.store.folders(self.work, self.session.account.id)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Turns of workers at the processors: with an embedded database all stages work with the same ones,
 //! and each knows its own queue only.
 
+use std::cell::Cell;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -22,8 +23,11 @@ pub(crate) struct Rank {
     pub(crate) due: Instant,
 }
 
-/// Lasts until it is dropped.
-pub(crate) struct Turn<'t>(&'t Turns);
+/// Lasts until it is ended or dropped.
+pub(crate) struct Turn<'t> {
+    turns: &'t Turns,
+    is_over: Cell<bool>,
+}
 
 struct State {
     free: usize,
@@ -53,7 +57,7 @@ impl Turns {
         let mut state = self.0.lock();
         if state.free > 0 {
             state.free -= 1;
-            return Turn(self);
+            return self.turn();
         }
         let worker =
             Arc::new(WaitingWorker { thread: thread::current(), has_turn: AtomicBool::new(false) });
@@ -64,13 +68,16 @@ impl Turns {
         while !worker.has_turn.load(atomic::Ordering::Acquire) {
             thread::park();
         }
-        Turn(self)
+        self.turn()
     }
-}
 
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.0.lock();
+    fn turn(&self) -> Turn<'_> {
+        Turn { turns: self, is_over: Cell::new(false) }
+    }
+
+    /// The next has the turn.
+    fn pass_on(&self) {
+        let mut state = self.0.lock();
         let Some(Reverse(Waiting { worker, .. })) = state.waiting.pop() else {
             state.free += 1;
             return;
@@ -78,6 +85,20 @@ impl Drop for Turn<'_> {
         drop(state);
         worker.has_turn.store(true, atomic::Ordering::Release);
         worker.thread.unpark();
+    }
+}
+
+impl Turn<'_> {
+    pub(crate) fn end(&self) {
+        if !self.is_over.replace(true) {
+            self.turns.pass_on();
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
-use tamarisk::{Batch, BlockingHandler, BoxError, Context, Request};
+use tamarisk::{Batch, BlockingHandler, BoxError, Request};
 
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
-use super::running::{RunningRequest, now_seconds};
+use super::running::{RequestWork, RunningRequest, now_seconds};
 use super::{attachment, change, compose, digest, folders, list, log_in, message};
 use crate::store::{Session, Store};
 use crate::web::action::Action;
@@ -32,8 +32,9 @@ impl BlockingHandler<Request<MailRequest, Answer>> for Worker {
             let mut session = None;
             let Self { store, shared } = self;
             let served = {
-                let _turn = request.rank.map(|rank| shared.turns.take(rank));
-                serve(store, shared, &request, &cx, &mut session)
+                let turn = request.rank.map(|rank| shared.turns.take(rank));
+                let work = RequestWork { cx: &cx, turn };
+                serve(store, shared, &request, &work, &mut session)
             };
             let problem = match served {
                 Ok(answer) => {
@@ -60,14 +61,14 @@ fn serve(
     store: &mut Store,
     shared: &Shared,
     request: &MailRequest,
-    cx: &Context,
+    work: &RequestWork<'_>,
     session: &mut Option<Session>,
 ) -> Result<Answer, Problem> {
     if let Action::LogIn { name, password, next } = &request.action {
         let asked = log_in::LogIn { name, password, next: next.as_ref() };
-        return log_in::log_in(store, cx, shared, request, &asked);
+        return log_in::log_in(store, work, shared, request, &asked);
     }
-    let session = session.insert(logged_in(store, cx, shared, request)?);
+    let session = session.insert(logged_in(store, work, shared, request)?);
     if request.action.is_change() && !is_same(&request.csrf, &session.csrf) {
         return match &request.action {
             Action::Send(draft) => Ok(compose::from_earlier_session(session, draft)),
@@ -76,7 +77,7 @@ fn serve(
     }
     let Shared { page_size, digest, .. } = shared;
     let (page_size, now_seconds) = (*page_size, now_seconds());
-    let mut running = RunningRequest { store, cx, session, page_size, digest, now_seconds };
+    let mut running = RunningRequest { store, work, session, page_size, digest, now_seconds };
     match &request.action {
         Action::LogIn { .. } => unreachable!("it was answered above"),
         Action::LogOut => log_in::log_out(&mut running, shared, request.key.as_ref()),
@@ -100,13 +101,13 @@ fn serve(
 /// The session of a request.
 fn logged_in(
     store: &mut Store,
-    cx: &Context,
+    work: &RequestWork<'_>,
     shared: &Shared,
     request: &MailRequest,
 ) -> Result<Session, Problem> {
     let path = (!request.action.is_change()).then(|| request.path.clone());
     let Some(key) = &request.key else { return Err(Problem::LoggedOut { path }) };
-    let Some(session) = store.session(cx, key)? else {
+    let Some(session) = store.session(work, key)? else {
         shared.classes.forget(key);
         return Err(Problem::LoggedOut { path });
     };

@@ -1,0 +1,83 @@
+//! A database that another connection keeps locked, as an import or a backup does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tamarisk_arashi::RequestKind;
+use tamarisk_arashi::store::AccountClass;
+
+use crate::served::{Served, inbox, messages};
+
+/// What does not happen within this time does not happen.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// Locks the database of `served` until this is dropped.
+fn lock(served: &Served) -> Connection {
+    let path = served.database.url.strip_prefix("sqlite:").unwrap();
+    let other = Connection::open(path).unwrap();
+    other.busy_timeout(STUCK).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+#[test]
+fn lists_are_answered_while_others_wait_to_write() {
+    let served = Served::start();
+    let ada = served.user("ada", AccountClass::Bronze, 40);
+    let browser = served.logged_in("ada");
+    let (unread, inbox) = {
+        let mut store = served.store();
+        let inbox = inbox(&mut store, ada);
+        (messages(&mut store, ada, inbox), inbox)
+    };
+    let inside = || served.arashi.observe()[RequestKind::Refile as usize].total().inside();
+    let other = lock(&served);
+    let answered = AtomicUsize::new(0);
+    // As many as there are turns at the processors.
+    let writers = thread::available_parallelism().map_or(1, usize::from).min(unread.len());
+    thread::scope(|scope| {
+        for id in &unread[..writers] {
+            let (mut browser, answered) = (browser.clone(), &answered);
+            let csrf = browser.csrf();
+            scope.spawn(move || {
+                let form = format!("csrf={csrf}&message={}&to={}", id.0, inbox.0);
+                let answer = browser.send("POST", "/refile", &form);
+                answered.fetch_add(1, Ordering::Relaxed);
+                assert_eq!(answer.status, 303, "{}", answer.body);
+            });
+        }
+        let began = Instant::now();
+        while inside() < writers as u64 {
+            assert!(began.elapsed() < STUCK, "{} are in the stage", inside());
+            thread::yield_now();
+        }
+        let mut browser = browser.clone();
+        // A request in the stage may not have come to the lock yet.
+        for _ in 0..30 {
+            let answer = browser.get(&format!("/list?folder={}", inbox.0));
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
+        assert_eq!(answered.load(Ordering::Relaxed), 0, "lists waited for the lock as well");
+        drop(other);
+    });
+}
+
+#[test]
+fn a_message_is_shown_that_cannot_be_marked_as_read() {
+    let served = Served::start();
+    let ada = served.user("ada", AccountClass::Bronze, 1);
+    let mut browser = served.logged_in("ada");
+    let mut store = served.store();
+    let inbox = inbox(&mut store, ada);
+    let path = format!("/message?id={}", messages(&mut store, ada, inbox)[0].0);
+    let other = lock(&served);
+    let answer = browser.get(&path);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(answer.has("Message 000 for ada"), "{}", answer.body);
+    drop(other);
+    assert!(browser.get("/folders").has("1 unread message"));
+    assert_eq!(browser.get(&path).status, 200);
+    assert!(!browser.get("/folders").has("1 unread message"));
+}
