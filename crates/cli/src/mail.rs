@@ -24,7 +24,7 @@ pub(crate) use self::file::{is_mail, load};
 use self::import::ImportMail;
 use self::password::MailPassword;
 use self::serve::MailServe;
-pub(crate) use self::serve::serve;
+pub(crate) use self::serve::{check, serve};
 use self::user::MailUser;
 use crate::arguments::misunderstood;
 use crate::ending::Ending;
@@ -93,6 +93,15 @@ impl Mail {
     }
 }
 
+/// What is misspelt is not made.
+fn ensure_there(database: &Database) -> anyhow::Result<()> {
+    if let Some(file) = database.file() {
+        let file_shown = file.display();
+        ensure!(file.exists(), "there is no mail at {file_shown}: is it the right place?");
+    }
+    Ok(())
+}
+
 impl MailPlace {
     /// The database; its folder is made if it is not there.
     fn database(&self) -> anyhow::Result<Database> {
@@ -101,26 +110,21 @@ impl MailPlace {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
             made.with_context(|| format!("cannot create the folder {}", self.folder.display()))?;
         }
-        self.database_there()
+        self.stated_database()
     }
 
-    /// The same where the folder has mail already: a misspelt one is not made.
+    /// The same where there is mail already: what is misspelt is not made.
     fn existing_database(&self) -> anyhow::Result<Database> {
-        let folder = self.folder.display();
-        let is_there = self.database.is_some() || self.file().exists();
-        ensure!(is_there, "the folder {folder} has no mail: state the right one with --folder");
-        self.database_there()
+        let database = self.stated_database()?;
+        ensure_there(&database)?;
+        Ok(database)
     }
 
-    fn file(&self) -> PathBuf {
-        self.folder.join("mail.db")
-    }
-
-    fn database_there(&self) -> anyhow::Result<Database> {
+    fn stated_database(&self) -> anyhow::Result<Database> {
         if let Some(url) = &self.database {
             return Database::at(url).map_err(misunderstood);
         }
-        let file = self.file();
+        let file = self.folder.join("mail.db");
         let file = file.to_str().ok_or_else(|| {
             misunderstood(format!("the path of the folder is not UTF-8: {}", file.display()))
         })?;

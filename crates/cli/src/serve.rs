@@ -150,8 +150,7 @@ impl Serve {
         settings.listen = listen.unwrap_or(settings.listen);
         settings.status = status.or(settings.status);
         if self.check {
-            println!("Configuration valid: webmail.");
-            return Ok(Ending::Done);
+            return mail::check(&settings);
         }
         mail::serve(&settings)
     }

@@ -143,7 +143,7 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     let misspelt = folder.join("misspelt");
     let rejected = with_line(&misspelt, &["password", "owner"], "a long password\n");
     let said = String::from_utf8_lossy(&rejected.stderr).into_owned();
-    assert!(said.contains("has no mail") && !misspelt.exists(), "{said}");
+    assert!(said.contains("there is no mail at") && !misspelt.exists(), "{said}");
 
     let mail = Mail::start(&folder);
     assert!(!mail.said.contains("password"), "{}", mail.said);
@@ -198,6 +198,7 @@ fn mistakes_in_a_file_of_mail_are_shown_where_they_are() {
         ("[mail]\ndatabase = \"sqlite:mail.db\"\n", &[], "SQLite is not a server"),
         ("[mail]\nfolder = \"a\"\ndatabase = \"mysql://a@b/c\"\n", &[], "keep one of them"),
         ("[mail]\npage_size = 9\n", &[], "9 is out of range"),
+        ("[mail]\ndigest_page = \"none\"\n", &["--check"], "none: No such file"),
         ("[mail]\n", &["--cache", "1MiB"], "--cache does not apply to webmail"),
         ("[mail]\n", &["--cores", "1"], "--cores does not apply to webmail"),
     ] {

@@ -116,6 +116,13 @@ fn says_what_is_missing() {
     check(&["--user", "alice", "/no/such/file"], 1, "cannot read /no/such/file: No such file");
     check(&["--user", "alice", "--folder", "a\nb"], 1, "folder name must be");
     check(&[], 2, "--user <NAME>");
+    let misspelt = place.folder.join("misspelt.db");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
+    command.args(["mail", "import", "--user", "alice", "--database"]);
+    command.arg(format!("sqlite:{}", misspelt.display())).arg(place.folder.join("files"));
+    let run = command.output().unwrap();
+    let text = String::from_utf8(run.stderr).unwrap();
+    assert!(text.contains("there is no mail at") && !misspelt.exists(), "{text}");
 }
 
 #[test]

@@ -12,8 +12,10 @@ use tamarisk_arashi::store::{
     Account, Database, FolderId, FolderKind, NewMessage, Store, StoreError, Untimed,
 };
 
+use super::ensure_there;
 use super::import_progress::ImportProgress;
 use super::import_summary::{ImportSummary, Place};
+use crate::arguments::misunderstood;
 use crate::ending::Ending;
 use crate::interrupt::interrupted;
 use crate::output::{Destination, Output};
@@ -24,10 +26,10 @@ const BATCH_MESSAGES: usize = 200;
 
 const EXAMPLES: &str = "\
 Examples:
-  An mbox and a Maildir into the inbox:
-    tamarisk mail import --database sqlite:mail/mail.db --user alice archive.mbox ~/Maildir
+  An mbox and a Maildir into the inbox of the user that the first start of `tamarisk mail` has made:
+    tamarisk mail import --user owner archive.mbox ~/Maildir
   A folder of single messages into a folder, which is made if it is not there:
-    tamarisk mail import --database sqlite:mail/mail.db --user alice --folder Lists lists/
+    tamarisk mail import --database sqlite:/srv/mail/mail.db --user alice --folder Lists lists/
 
 Messages that are damaged are kept as they came and shown as far as they can be read. An import
 that is repeated imports all messages again.";
@@ -40,7 +42,7 @@ pub(crate) struct ImportMail {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Database: `sqlite:FILE`, `postgres://USER:PASSWORD@HOST:PORT/NAME` or `mariadb://…`
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", default_value = "sqlite:mail/mail.db")]
     database: String,
     /// User whose mail it is
     #[arg(long, value_name = "NAME")]
@@ -60,7 +62,8 @@ impl ImportMail {
             anyhow!(error).context(format!("cannot read {}", path.display()))
         })?;
         let output = self.json.as_ref().map(Output::open).transpose()?;
-        let database = Database::at(&self.database)?;
+        let database = Database::at(&self.database).map_err(misunderstood)?;
+        ensure_there(&database)?;
         let mut store = database.connect().context("cannot open the database")?;
         let account = self.account(&mut store)?;
         let folder = self.folder(&mut store, &account)?;

@@ -41,16 +41,13 @@ pub(crate) fn serve(settings: &MailSettings) -> anyhow::Result<Ending> {
 }
 
 async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> {
-    let options = settings.options()?;
-    let database = options.database.clone();
+    let database = settings.place.database()?;
     let listener = listen(settings.listen).await?;
     let status = match settings.status {
         Some(address) => Some(listen(address).await?),
         None => None,
     };
-    // With its cause: a file that cannot be read is among them.
-    let arashi = Arashi::open(options)
-        .map_err(|error| misunderstood(format!("{:#}", anyhow::Error::from(error))))?;
+    let arashi = open(settings, database.clone())?;
     let ended = asked_to_end();
     let hung_up = SignalWatch::read_again();
     // Last: the password of a new user is shown once.
@@ -64,6 +61,20 @@ async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> 
     };
     let clean = reports.iter().all(|report| report.is_clean());
     Ok(if clean { Ending::Done } else { Ending::Unsuccessful })
+}
+
+/// Opens what is to be served, and neither a port nor the database.
+pub(crate) fn check(settings: &MailSettings) -> anyhow::Result<Ending> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { open(settings, settings.place.stated_database()?) })?;
+    writeln!(io::stdout(), "Configuration valid: webmail.")?;
+    Ok(Ending::Done)
+}
+
+fn open(settings: &MailSettings, database: Database) -> anyhow::Result<Arashi> {
+    // With its cause: a file that cannot be read is among them.
+    Arashi::open(settings.options(database))
+        .map_err(|error| misunderstood(format!("{:#}", anyhow::Error::from(error))))
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {

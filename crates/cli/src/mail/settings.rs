@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use tamarisk_arashi::store::Database;
 use tamarisk_arashi::{Options, RequestKind, Targets};
 use tamarisk_laws::catalogue::Laws;
 
@@ -89,8 +90,8 @@ fn admission(name: &str) -> Result<Laws, String> {
 }
 
 impl MailSettings {
-    pub(super) fn options(&self) -> anyhow::Result<Options> {
-        let mut options = Options::new(self.place.database()?);
+    pub(super) fn options(&self, database: Database) -> Options {
+        let mut options = Options::new(database);
         // The one for all first, wherever it stands.
         for stated in self.p90.iter().filter(|stated| stated.kind.is_none()) {
             options.targets = Targets::all(stated.time);
@@ -112,6 +113,6 @@ impl MailSettings {
         options.single_stage = self.single_stage;
         options.python.clone_from(&self.python);
         options.digest_page.clone_from(&self.digest_page);
-        Ok(options)
+        options
     }
 }

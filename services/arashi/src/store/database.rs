@@ -1,6 +1,7 @@
 //! Which database is used, and whether it can be reached.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -67,7 +68,15 @@ impl Database {
 
     /// Whether it runs in this process, so that its work is done by this process's threads.
     pub fn is_embedded(&self) -> bool {
-        matches!(*self.target, Target::Sqlite(_))
+        self.file().is_some()
+    }
+
+    /// The file of an embedded database, made by whoever connects first.
+    pub fn file(&self) -> Option<&Path> {
+        match &*self.target {
+            Target::Sqlite(file) => Some(file.path()),
+            Target::Postgres(_) | Target::Mariadb(_) => None,
+        }
     }
 
     pub(super) fn now_seconds(&self) -> i64 {

@@ -1,4 +1,4 @@
-//! Calls about messages alone or ticked: shown, moved, deleted.
+//! Calls about messages, one or many: shown, moved, deleted.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::folders;
 use super::lists::{SUMMARY, summary};
 use super::store::{Statements, Store};
 use super::work::Limited;
-use super::{FolderId, Invalid, MessageId, StoreError, StoredMessage, UserId, Work};
+use super::{Deleted, FolderId, Invalid, MessageId, StoreError, StoredMessage, UserId, Work};
 
 /// How many messages one call moves or deletes.
 const MESSAGES_PER_CALL: usize = 1000;
@@ -68,7 +68,7 @@ impl Store {
         })
     }
 
-    /// Moves messages to Trash; deletes those that lie there. Returns how many.
+    /// Moves messages to Trash; deletes those that lie there.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for more than 1000 messages.
@@ -77,12 +77,12 @@ impl Store {
         work: &dyn Work,
         user: UserId,
         messages: &[MessageId],
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Deleted, StoreError> {
         let messages = distinct(messages)?;
         self.change(work, Some(user), |statements| {
             let trash = folders::trash(statements, user)?;
-            let deleted = delete_all(statements, user, &messages, trash)?;
-            Ok(deleted + move_all(statements, user, &messages, trash)?)
+            let for_good = delete_all(statements, user, &messages, trash)?;
+            Ok(Deleted { for_good, to_trash: move_all(statements, user, &messages, trash)? })
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// The most fields of a form: every message of the longest page ticked, and some more.
+/// The most fields of a form: every message of the longest page selected, and some more.
 const FIELDS_MAX: usize = 256;
 
 /// What is wrong with a request: a sentence for whoever sent it.

@@ -78,7 +78,7 @@ fn read_and_sort_away(chromium: &Chromium) {
     // Deleted: one message, then the folder with what is left.
     tick(chromium, &["Message 017 for ada"]);
     chromium.click(".tools .bad-button");
-    chromium.shows("list", "1 message deleted.");
+    chromium.shows("list", "1 message moved to Trash.");
     assert_eq!(subjects(chromium), ["Message 012 for ada"]);
     chromium.click("[data-go=folders]");
     chromium.click_text("#old-folder option", "Müller");

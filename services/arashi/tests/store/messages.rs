@@ -1,7 +1,7 @@
 //! Messages delivered, shown, moved and deleted.
 
 use tamarisk_arashi::store::{
-    FolderKind, Invalid, MessageId, NewMessage, Order, StoreError, Untimed,
+    Deleted, FolderKind, Invalid, MessageId, NewMessage, Order, StoreError, Untimed,
 };
 
 use crate::support::TestDatabase;
@@ -112,10 +112,11 @@ fn messages_are_deleted_by_way_of_trash(test: &TestDatabase) {
     let mut deliver =
         |text: &str| store.deliver(&Untimed, ann, inbox, &mail("a@example.org", text, 1)).unwrap();
     let (one, two, three) = (deliver("one"), deliver("two"), deliver("three"));
-    assert_eq!(store.delete(&Untimed, ann, &[one]).unwrap(), 1);
+    assert_eq!(store.delete(&Untimed, ann, &[one]).unwrap(), Deleted { to_trash: 1, for_good: 0 });
     assert_eq!(counts(&mut store, ann)[2], ("Trash".into(), 1, 1));
     // One out of Trash for good, the other into it.
-    assert_eq!(store.delete(&Untimed, ann, &[two, one, MessageId(0)]).unwrap(), 2);
+    let deleted = store.delete(&Untimed, ann, &[two, one, MessageId(0)]).unwrap();
+    assert_eq!(deleted, Deleted { to_trash: 1, for_good: 1 });
     let gone = store.message(&Untimed, ann, one);
     assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
     assert_eq!(counts(&mut store, ann)[0], ("Inbox".into(), 1, 1));
@@ -136,7 +137,8 @@ fn messages_of_others_are_not_found(test: &TestDatabase) {
     let shown = store.message(&Untimed, bob, hers);
     assert!(matches!(shown, Err(StoreError::NotFound)), "{shown:?}");
     assert_eq!(store.refile(&Untimed, bob, &[hers], his).unwrap(), 0);
-    assert_eq!(store.delete(&Untimed, bob, &[hers]).unwrap(), 0);
+    let nothing = Deleted { to_trash: 0, for_good: 0 };
+    assert_eq!(store.delete(&Untimed, bob, &[hers]).unwrap(), nothing);
     let found = store.search(&Untimed, bob, None, "secret", None, Order::default(), 0, 10).unwrap();
     assert_eq!(found.total, 0);
     assert_eq!(counts(&mut store, ann), before);

@@ -140,11 +140,13 @@ fn messages_are_searched_moved_and_deleted(served: &Served) {
     let ticked = [id(&first[0]), id(&first[1])];
     let fields = [("csrf", &*csrf), ("message", &ticked[0]), ("message", &ticked[1])];
     let deleted = browser.post("/delete", &fields);
-    assert_eq!(deleted.location(), Some("/folders?done=deleted-2"));
+    assert_eq!(deleted.location(), Some("/folders?done=deleted-2-0"));
+    assert!(browser.follow(&deleted).has("2 messages moved to Trash."));
     let in_trash = browser.get(trash);
     assert_eq!(in_trash.links("message").len(), 2);
     assert!(in_trash.has("Delete for good"));
-    browser.post("/delete", &fields);
+    let deleted = browser.post("/delete", &fields);
+    assert!(browser.follow(&deleted).has("2 messages deleted for good."));
     assert!(browser.get(trash).has("This folder is empty."));
     assert_eq!(browser.post("/delete", &[("csrf", &csrf)]).status, 422);
 
@@ -158,7 +160,7 @@ fn messages_are_searched_moved_and_deleted(served: &Served) {
 }
 
 fn users_write_to_one_another(served: &Served) {
-    served.user("ada", AccountClass::Bronze, 0);
+    let user = served.user("ada", AccountClass::Bronze, 0);
     served.user("bob", AccountClass::Bronze, 0);
     let mut ada = served.logged_in("ada");
     let form = ada.get("/compose");
@@ -203,6 +205,11 @@ fn users_write_to_one_another(served: &Served) {
     assert_eq!(bob.post("/compose", &fields).status, 303);
     let inbox = ada.get("/folders").links("folder")[0].clone();
     assert!(ada.get(&inbox).has("Re: Storm"));
+
+    // Whoever wrote from elsewhere cannot be answered.
+    let id = served.deliver(user, b"From: eve@example.org\r\nSubject: Hello\r\n\r\nHello\r\n");
+    let reply = ada.get(&format!("/compose?reply={}", id.0));
+    assert!(reply.has("eve@example.org is no user of this service."), "{}", reply.body);
 }
 
 fn attachments_are_saved_and_never_shown(served: &Served) {

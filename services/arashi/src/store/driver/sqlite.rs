@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,10 @@ impl File {
             return Err("a path of a file must not contain `?`".into());
         }
         Ok(Self { path: path.into(), turn: Arc::default(), checkpoints: Checkpoints::new() })
+    }
+
+    pub(in crate::store) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn connect(&self, ending: &Ending) -> Result<Box<dyn Connection>, Fault> {

@@ -113,6 +113,12 @@ impl MessageTable<'_> {
         } }
     }
 
+    /// The folder whose messages are listed.
+    fn folder_of(&self, place: &Place) -> Option<&Folder> {
+        let Place::List(list) = place else { return None };
+        self.folders.iter().find(|folder| folder.id == list.folder)
+    }
+
     fn row(&self, message: &Summary, place: &Place) -> Markup {
         let subject = if message.subject.is_empty() { "(no subject)" } else { &message.subject };
         let found_in = match place {
@@ -154,25 +160,21 @@ impl MessageTable<'_> {
     }
 
     fn tools(&self, place: &Place) -> Markup {
-        let here = match place {
-            Place::List(list) => Some(list.folder),
-            Place::Search(_) => None,
-        };
-        let from_trash =
-            self.folders.iter().any(|f| Some(f.id) == here && f.kind == FolderKind::Trash);
+        let here = self.folder_of(place);
+        let from_trash = here.is_some_and(|folder| folder.kind == FolderKind::Trash);
         html! {
             div.tools {
                 button.bad-button type="submit" {
                     @if from_trash { "Delete for good" } @else { "Delete" }
                 }
-                label.hidden for="to" { "Move selected messages to" }
+                label.hidden for="to" { "Move the selected messages to" }
                 select #to name="to" {
-                    @for folder in targets(self.folders, here) {
+                    @for folder in targets(self.folders, here.map(|folder| folder.id)) {
                         option value=(folder.id.0) { (folder.name) }
                     }
                 }
                 button type="submit" data-go="refile" formaction="/refile" { "Move" }
-                span.count { "the ticked messages" }
+                span.count { "the selected messages" }
             }
         }
     }

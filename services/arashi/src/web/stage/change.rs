@@ -13,8 +13,9 @@ pub(super) fn delete(
     back: Option<LocalPath>,
 ) -> Result<Answer, Problem> {
     some(messages)?;
-    let count = running.store.delete(running.work, running.user(), messages)?;
-    found(count).map(|count| after(back, Notice::Deleted(count)))
+    let deleted = running.store.delete(running.work, running.user(), messages)?;
+    found(deleted.to_trash + deleted.for_good)?;
+    Ok(after(back, Notice::Deleted(deleted)))
 }
 
 pub(super) fn refile(

@@ -24,14 +24,19 @@ pub(super) fn compose(
     running: &mut RunningRequest<'_>,
     reply: Option<MessageId>,
 ) -> Result<Answer, Problem> {
-    let draft = match reply {
-        None => ComposeForm::default(),
-        Some(id) => {
-            let message = running.store.message(running.work, running.user(), id)?;
-            answer_to(id, &Mail::parse(&message.raw))
-        }
+    let Some(id) = reply else {
+        let empty = compose_page(running.session, &ComposeForm::default(), None);
+        return Ok(page(StatusCode::OK, empty));
     };
-    Ok(page(StatusCode::OK, compose_page(running.session, &draft, None)))
+    let message = running.store.message(running.work, running.user(), id)?;
+    let draft = answer_to(id, &Mail::parse(&message.raw));
+    let is_known = running.store.account(running.work, &draft.to)?.is_some();
+    let trouble = format!(
+        "{} is no user of this service. An answer can be sent to its users only.",
+        draft.to
+    );
+    let trouble = (!is_known).then_some(&*trouble);
+    Ok(page(StatusCode::OK, compose_page(running.session, &draft, trouble)))
 }
 
 /// Sends a message to all of its recipients, or to none of them.

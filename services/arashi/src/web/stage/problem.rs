@@ -32,7 +32,7 @@ pub(crate) enum Problem {
     /// The stage of the digest's page has rejected the request, or terminated it.
     #[error(transparent)]
     Unanswered(CallError),
-    /// No message is ticked.
+    /// No message was selected.
     #[error("no message is selected")]
     NothingSelected,
 }
@@ -149,7 +149,7 @@ impl Problem {
             Self::NothingSelected => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "No message is selected",
-                "Tick the messages first.".into(),
+                "Select messages first, with the boxes beside them.".into(),
                 "Please go back and try again.",
             ),
         })
