@@ -84,3 +84,25 @@ fn all_of_python() {
         assert!(import_all(&folder) >= 50);
     }
 }
+
+/// The archives of mailing lists of Mailman and HyperKitty that are the test data of perceval, a
+/// package of Python, where it has been unpacked.
+#[test]
+fn all_of_perceval() {
+    let Some(source) = std::env::var_os("PERCEVAL_SOURCE") else {
+        println!(
+            "skipped: unpack what `pip download --no-deps --no-binary :all: perceval==1.6.1` \
+             loads, and set PERCEVAL_SOURCE to its folder"
+        );
+        return;
+    };
+    let data = PathBuf::from(source).join("tests/data");
+    assert!(import_all(&data.join("mbox")) >= 14);
+    for archives in ["pipermail", "hyperkitty"] {
+        let files = fs::read_dir(data.join(archives)).expect("perceval has archives");
+        let files = files.map(|file| file.expect("it can be read").path());
+        for archive in files.filter(|file| file.extension().is_some_and(|e| e == "mbox")) {
+            assert!(import_all(&archive) >= 1);
+        }
+    }
+}
