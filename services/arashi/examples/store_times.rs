@@ -53,7 +53,7 @@ fn measure(database: &Database) -> Result<(), StoreError> {
     })?;
     let mut gone = all.iter();
     measure_call("delete, to Trash", CALLS, || {
-        store.delete(&Untimed, user, &gone.next().copied().into_iter().collect::<Vec<_>>())
+        store.move_to_trash(&Untimed, user, &gone.next().copied().into_iter().collect::<Vec<_>>())
     })?;
     measure_call("deliver", CALLS, || store.deliver(&Untimed, user, inbox, &mail(1)))?;
     let logged_in = store.log_in(&Untimed, "ann", "correct horse")?;

@@ -17,6 +17,7 @@ use crate::arguments::misunderstood;
 use crate::ending::Ending;
 use crate::interrupt::{SignalWatch, asked_to_end};
 use crate::messages::MessageOptions;
+use crate::serving::watch::{self, Watch};
 
 /// Serve webmail.
 #[derive(Debug, Args)]
@@ -58,6 +59,7 @@ async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> 
     let reports = tokio::select! {
         reports = served => reports?,
         never = answer_hang_ups(hung_up) => match never {},
+        never = watch_stages(&arashi) => match never {},
     };
     let clean = reports.iter().all(|report| report.is_clean());
     Ok(if clean { Ending::Done } else { Ending::Unsuccessful })
@@ -89,6 +91,16 @@ async fn answer_hang_ups(mut hung_up: SignalWatch) -> Infallible {
         tracing::warn!(
             "SIGHUP changes nothing: webmail reads its configuration at the start only."
         );
+    }
+}
+
+/// Tells of overloads and failures.
+async fn watch_stages(arashi: &Arashi) -> Infallible {
+    let mut looks = tokio::time::interval(watch::EVERY);
+    let mut watch = Watch::default();
+    loop {
+        let now = looks.tick().await;
+        watch.look(now, &arashi.observe(), &[]);
     }
 }
 

@@ -35,11 +35,13 @@ pub(super) struct MailUser {
 
 impl MailUser {
     pub(super) fn run(self) -> anyhow::Result<Ending> {
-        let mut store = self.place.database()?.connect().context("cannot open the database")?;
+        let database = self.place.database()?;
+        let mut store = database.connect().context("cannot open the database")?;
         let password = read_password()?;
         let class = if self.gold { AccountClass::Gold } else { AccountClass::Bronze };
         let account = store.create_account(&Untimed, &self.name, &password, class)?;
-        writeln!(io::stdout(), "User `{}` added.", account.name)?;
+        let place = database.file().map(|file| format!(" to {}", file.display()));
+        writeln!(io::stdout(), "User `{}` added{}.", account.name, place.unwrap_or_default())?;
         Ok(Ending::Done)
     }
 }

@@ -1,5 +1,7 @@
 //! Calls about accounts and sessions.
 
+use std::time::Duration;
+
 use super::connection::{Fault, Row, Value};
 use super::password::Cost;
 use super::store::{Statements, Store};
@@ -14,6 +16,8 @@ const LONGEST_SECONDS: i64 = 7 * 24 * 3600;
 const IDLE_SECONDS: i64 = 12 * 3600;
 /// Its use is noted no more often than this, so that most pages write nothing.
 const NOTE_SECONDS: i64 = 60;
+/// For how long a page waits to note it.
+const NOTE_LIMIT: Duration = Duration::from_millis(50);
 /// How many sessions a user may have; the one that was not used for longest gives way.
 const SESSIONS_PER_USER: i64 = 16;
 const LONGEST_NAME: usize = 64;
@@ -172,9 +176,9 @@ impl Store {
             return Ok(None);
         }
         if now >= used + NOTE_SECONDS {
-            self.change(work, None, |statements| {
+            self.change_within(NOTE_LIMIT, work, None, |statements| {
                 let sql = "UPDATE sessions SET used_seconds = ? WHERE key_hash = ?";
-                statements.execute(sql, &[Value::Integer(now), Value::Text(&hash)])
+                statements.execute(sql, &[Value::Integer(now), Value::Text(&hash)]).map(drop)
             })?;
         }
         Ok(Some(Session { account, csrf: key.csrf(), expires_seconds }))

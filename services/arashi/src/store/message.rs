@@ -94,12 +94,3 @@ pub struct NewMessage {
     /// Whether its user has read it already, elsewhere.
     pub is_read: bool,
 }
-
-/// How many messages were deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deleted {
-    /// They lie in Trash now.
-    pub to_trash: u64,
-    /// They had lain in Trash before.
-    pub for_good: u64,
-}

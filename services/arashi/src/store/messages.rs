@@ -6,8 +6,7 @@ use super::connection::{Fault, Value};
 use super::folders;
 use super::lists::{SUMMARY, summary};
 use super::store::{Statements, Store};
-use super::work::Limited;
-use super::{Deleted, FolderId, Invalid, MessageId, StoreError, StoredMessage, UserId, Work};
+use super::{FolderId, Invalid, MessageId, StoreError, StoredMessage, UserId, Work};
 
 /// How many messages one call moves or deletes.
 const MESSAGES_PER_CALL: usize = 1000;
@@ -38,12 +37,9 @@ impl Store {
             Ok(StoredMessage { summary: summary(&mut row)?, raw: row.bytes()? })
         })?;
         if std::mem::take(&mut stored.summary.is_unread) {
-            let limited = Limited::to(MARK_LIMIT, work);
-            let mark = |statements: &mut Statements<'_>| mark_read(statements, user, message);
-            match self.change(&limited, Some(user), mark) {
-                Err(StoreError::Terminated) if !work.is_ended()() => {}
-                marked => marked?,
-            }
+            self.change_within(MARK_LIMIT, work, Some(user), |statements| {
+                mark_read(statements, user, message)
+            })?;
         }
         Ok(stored)
     }
@@ -68,21 +64,37 @@ impl Store {
         })
     }
 
-    /// Moves messages to Trash; deletes those that lie there.
+    /// Moves messages to Trash, and returns how many lie there then.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for more than 1000 messages.
-    pub fn delete(
+    pub fn move_to_trash(
         &mut self,
         work: &dyn Work,
         user: UserId,
         messages: &[MessageId],
-    ) -> Result<Deleted, StoreError> {
+    ) -> Result<u64, StoreError> {
         let messages = distinct(messages)?;
         self.change(work, Some(user), |statements| {
             let trash = folders::trash(statements, user)?;
-            let for_good = delete_all(statements, user, &messages, trash)?;
-            Ok(Deleted { for_good, to_trash: move_all(statements, user, &messages, trash)? })
+            move_all(statements, user, &messages, trash)
+        })
+    }
+
+    /// Deletes those of the messages that lie in Trash, for good, and returns how many.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for more than 1000 messages.
+    pub fn delete_from_trash(
+        &mut self,
+        work: &dyn Work,
+        user: UserId,
+        messages: &[MessageId],
+    ) -> Result<u64, StoreError> {
+        let messages = distinct(messages)?;
+        self.change(work, Some(user), |statements| {
+            let trash = folders::trash(statements, user)?;
+            delete_all(statements, user, &messages, trash)
         })
     }
 }

@@ -29,8 +29,7 @@ pub use database::{Database, InvalidUrl};
 pub use error::{Invalid, StoreError};
 pub use folder::{Folder, FolderId, FolderKind};
 pub use message::{
-    Deleted, Listing, MESSAGE_BYTES_MAX, MessageId, NewMessage, Order, SortBy, StoredMessage,
-    Summary,
+    Listing, MESSAGE_BYTES_MAX, MessageId, NewMessage, Order, SortBy, StoredMessage, Summary,
 };
 pub use session::{InvalidSessionKey, Session, SessionKey};
 pub use store::Store;

@@ -1,8 +1,11 @@
 //! A connection as callers have it: calls made of statements, tried again where that is safe.
 
+use std::time::Duration;
+
 use super::connection::{Connection, Dialect, Ending, Fault, Row, Value};
 use super::database::Database;
 use super::verified::VerifiedPasswords;
+use super::work::Limited;
 use super::{StoreError, UserId, Work};
 
 /// How often a call is repeated that the database could not serve next to others.
@@ -81,6 +84,20 @@ impl Store {
                 Err(_) => Attempt::Torn(ended),
             })
         })
+    }
+
+    /// Makes a change that may be left out: it is, if it would take longer than `limit`.
+    pub(super) fn change_within(
+        &mut self,
+        limit: Duration,
+        work: &dyn Work,
+        user: Option<UserId>,
+        call: impl FnMut(&mut Statements<'_>) -> Result<(), Fault>,
+    ) -> Result<(), StoreError> {
+        match self.change(&Limited::to(limit, work), user, call) {
+            Err(StoreError::Terminated) if !work.is_ended()() => Ok(()),
+            changed => changed,
+        }
     }
 
     fn repeat<T>(

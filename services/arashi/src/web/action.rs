@@ -28,19 +28,49 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// What a request asks for.
 #[derive(Debug)]
 pub(crate) enum Action {
-    LogIn { name: String, password: String, next: Option<LocalPath> },
+    LogIn {
+        name: String,
+        password: String,
+        next: Option<LocalPath>,
+    },
     LogOut,
-    Folders { notice: Option<Notice> },
-    List { place: ListPlace, notice: Option<Notice> },
+    Folders {
+        notice: Option<Notice>,
+    },
+    List {
+        place: ListPlace,
+        notice: Option<Notice>,
+    },
     Message(MessagePlace),
-    Attachment { id: MessageId, part: usize },
-    Delete { messages: Vec<MessageId>, back: Option<LocalPath> },
-    Refile { messages: Vec<MessageId>, to: FolderId, back: Option<LocalPath> },
-    Search { place: SearchPlace, notice: Option<Notice> },
+    Attachment {
+        id: MessageId,
+        part: usize,
+    },
+    /// To Trash, or out of it for good.
+    Delete {
+        messages: Vec<MessageId>,
+        for_good: bool,
+        back: Option<LocalPath>,
+    },
+    Refile {
+        messages: Vec<MessageId>,
+        to: FolderId,
+        back: Option<LocalPath>,
+    },
+    Search {
+        place: SearchPlace,
+        notice: Option<Notice>,
+    },
     Digest(DigestPlace),
-    CreateFolder { name: String },
-    DeleteFolder { folder: FolderId },
-    Compose { reply: Option<MessageId> },
+    CreateFolder {
+        name: String,
+    },
+    DeleteFolder {
+        folder: FolderId,
+    },
+    Compose {
+        reply: Option<MessageId>,
+    },
     Send(ComposeForm),
 }
 
@@ -105,7 +135,10 @@ impl Action {
                 next: fields.text("next").and_then(LocalPath::new),
             },
             "/logout" => Self::LogOut,
-            "/delete" => Self::Delete { messages: messages()?, back: back() },
+            "/delete" => {
+                let for_good = fields.has("for_good");
+                Self::Delete { messages: messages()?, for_good, back: back() }
+            }
             "/refile" => {
                 let to = FolderId(fields.needed("to")?);
                 Self::Refile { messages: messages()?, to, back: back() }

@@ -127,10 +127,12 @@ fn stage(
 
 /// The most workers of a stage.
 fn workers_max(kind: RequestKind, options: &Options) -> u32 {
-    if !is_work_for_processors(kind, options) {
-        return CONNECTIONS_MAX;
+    let processors = u32::try_from(processors()).unwrap_or(u32::MAX);
+    match (options.database.is_embedded(), is_work_for_processors(kind, options)) {
+        (true, _) => processors,
+        (false, true) => processors.min(CONNECTIONS_MAX),
+        (false, false) => CONNECTIONS_MAX,
     }
-    u32::try_from(processors()).unwrap_or(u32::MAX)
 }
 
 fn processors() -> usize {

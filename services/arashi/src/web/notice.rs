@@ -2,13 +2,14 @@
 
 use maud::{Markup, Render, html};
 
-use crate::store::Deleted;
-
-/// What was changed. It is in the address of the page after it, as a word and numbers, so that
+/// What was changed. It is in the address of the page after it, as a word and a number, so that
 /// an address made elsewhere can claim nothing but one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    Deleted(Deleted),
+    /// So many messages were moved to Trash.
+    Trashed(u64),
+    /// So many messages were deleted for good.
+    Deleted(u64),
     /// So many messages were moved.
     Moved(u64),
     FolderCreated,
@@ -20,9 +21,8 @@ impl Notice {
     /// As an address has it.
     pub(crate) fn code(self) -> String {
         match self {
-            Self::Deleted(Deleted { to_trash, for_good }) => {
-                format!("deleted-{to_trash}-{for_good}")
-            }
+            Self::Trashed(count) => format!("trashed-{count}"),
+            Self::Deleted(count) => format!("deleted-{count}"),
             Self::Moved(count) => format!("moved-{count}"),
             Self::FolderCreated => "folder-created".into(),
             Self::FolderDeleted => "folder-deleted".into(),
@@ -37,11 +37,8 @@ impl Notice {
             "folder-deleted" => Self::FolderDeleted,
             "sent" => Self::Sent,
             _ => match code.split_once('-')? {
-                ("deleted", counts) => {
-                    let (to_trash, for_good) = counts.split_once('-')?;
-                    let [to_trash, for_good] = [to_trash, for_good].map(str::parse);
-                    Self::Deleted(Deleted { to_trash: to_trash.ok()?, for_good: for_good.ok()? })
-                }
+                ("trashed", count) => Self::Trashed(count.parse().ok()?),
+                ("deleted", count) => Self::Deleted(count.parse().ok()?),
                 ("moved", count) => Self::Moved(count.parse().ok()?),
                 _ => return None,
             },
@@ -54,10 +51,8 @@ impl Render for Notice {
         let messages = |count| format!("{count} message{}", if count == 1 { "" } else { "s" });
         html! {
             @match *self {
-                Self::Deleted(Deleted { to_trash, for_good }) => {
-                    @if to_trash > 0 { (messages(to_trash)) " moved to Trash. " }
-                    @if for_good > 0 { (messages(for_good)) " deleted for good." }
-                }
+                Self::Trashed(count) => { (messages(count)) " moved to Trash." }
+                Self::Deleted(count) => { (messages(count)) " deleted for good." }
                 Self::Moved(count) => { (messages(count)) " moved." }
                 Self::FolderCreated => { "The folder is there." }
                 Self::FolderDeleted => { "The folder is deleted. Its messages are in Trash." }
@@ -74,7 +69,8 @@ mod tests {
     #[test]
     fn codes_are_read_as_they_are_written() {
         for notice in [
-            Notice::Deleted(Deleted { to_trash: 3, for_good: 0 }),
+            Notice::Trashed(3),
+            Notice::Deleted(3),
             Notice::Moved(1),
             Notice::FolderCreated,
             Notice::FolderDeleted,
@@ -82,7 +78,7 @@ mod tests {
         ] {
             assert_eq!(Notice::of(&notice.code()), Some(notice));
         }
-        for code in ["", "deleted", "deleted-1", "deleted-x-1", "deleted-1--1", "<b>", "sent-1"] {
+        for code in ["", "deleted", "deleted-x", "deleted--1", "<b>", "sent-1"] {
             assert_eq!(Notice::of(code), None, "{code}");
         }
     }

@@ -119,6 +119,12 @@ impl Place {
         }
     }
 
+    /// The last page of the same list, with so many messages a page.
+    pub(crate) fn last_page(&self, messages: u64, page_size: u32) -> Self {
+        let page_size = u64::from(page_size.max(1));
+        self.at(messages.saturating_sub(1) / page_size * page_size)
+    }
+
     /// The same list from its beginning, sorted by something else, or the other way round.
     pub(crate) fn sorted(&self, by: SortBy) -> Self {
         let now = self.order();

@@ -1,7 +1,7 @@
 //! Messages delivered, shown, moved and deleted.
 
 use tamarisk_arashi::store::{
-    Deleted, FolderKind, Invalid, MessageId, NewMessage, Order, StoreError, Untimed,
+    FolderKind, Invalid, MessageId, NewMessage, Order, StoreError, Untimed,
 };
 
 use crate::support::TestDatabase;
@@ -112,11 +112,15 @@ fn messages_are_deleted_by_way_of_trash(test: &TestDatabase) {
     let mut deliver =
         |text: &str| store.deliver(&Untimed, ann, inbox, &mail("a@example.org", text, 1)).unwrap();
     let (one, two, three) = (deliver("one"), deliver("two"), deliver("three"));
-    assert_eq!(store.delete(&Untimed, ann, &[one]).unwrap(), Deleted { to_trash: 1, for_good: 0 });
+    assert_eq!(store.delete_from_trash(&Untimed, ann, &[one]).unwrap(), 0);
+    // Once, however often it is asked for.
+    for _ in 0..2 {
+        assert_eq!(store.move_to_trash(&Untimed, ann, &[one]).unwrap(), 1);
+    }
     assert_eq!(counts(&mut store, ann)[2], ("Trash".into(), 1, 1));
-    // One out of Trash for good, the other into it.
-    let deleted = store.delete(&Untimed, ann, &[two, one, MessageId(0)]).unwrap();
-    assert_eq!(deleted, Deleted { to_trash: 1, for_good: 1 });
+    // Only what lies in Trash.
+    assert_eq!(store.delete_from_trash(&Untimed, ann, &[two, one, MessageId(0)]).unwrap(), 1);
+    assert_eq!(store.move_to_trash(&Untimed, ann, &[two]).unwrap(), 1);
     let gone = store.message(&Untimed, ann, one);
     assert!(matches!(gone, Err(StoreError::NotFound)), "{gone:?}");
     assert_eq!(counts(&mut store, ann)[0], ("Inbox".into(), 1, 1));
@@ -137,8 +141,8 @@ fn messages_of_others_are_not_found(test: &TestDatabase) {
     let shown = store.message(&Untimed, bob, hers);
     assert!(matches!(shown, Err(StoreError::NotFound)), "{shown:?}");
     assert_eq!(store.refile(&Untimed, bob, &[hers], his).unwrap(), 0);
-    let nothing = Deleted { to_trash: 0, for_good: 0 };
-    assert_eq!(store.delete(&Untimed, bob, &[hers]).unwrap(), nothing);
+    assert_eq!(store.move_to_trash(&Untimed, bob, &[hers]).unwrap(), 0);
+    assert_eq!(store.delete_from_trash(&Untimed, bob, &[hers]).unwrap(), 0);
     let found = store.search(&Untimed, bob, None, "secret", None, Order::default(), 0, 10).unwrap();
     assert_eq!(found.total, 0);
     assert_eq!(counts(&mut store, ann), before);
@@ -176,7 +180,8 @@ fn more_than_a_call_takes_is_rejected(test: &TestDatabase) {
     let long = "x".repeat(257);
     let answers = [
         store.refile(&Untimed, ann, &ids, inbox).map(drop),
-        store.delete(&Untimed, ann, &ids).map(drop),
+        store.move_to_trash(&Untimed, ann, &ids).map(drop),
+        store.delete_from_trash(&Untimed, ann, &ids).map(drop),
         store.list(&Untimed, ann, inbox, order, 0, 201, true).map(drop),
         store.search(&Untimed, ann, None, &long, None, order, 0, 10).map(drop),
     ];

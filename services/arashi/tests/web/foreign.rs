@@ -65,6 +65,6 @@ fn every_route_with_every_foreign_number_is_not_found_and_changes_nothing() {
     // One's own message is deleted, another's beside it is not.
     let form = format!("csrf={csrf}&message={}&message={}", eve_own.0, foreign[0].0);
     let answer = browser.send("POST", "/delete", &form);
-    assert_eq!(answer.location(), Some("/folders?done=deleted-1-0"), "{}", answer.body);
+    assert_eq!(answer.location(), Some("/folders?done=trashed-1"), "{}", answer.body);
     assert_eq!(everything(database, ada), before[0]);
 }

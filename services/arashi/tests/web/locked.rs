@@ -54,13 +54,42 @@ fn lists_are_answered_while_others_wait_to_write() {
             thread::yield_now();
         }
         let mut browser = browser.clone();
+        // From now on a page notes that the session is used, or would if it could.
+        served.ahead_seconds.store(65, Ordering::Relaxed);
         // A request in the stage may not have come to the lock yet.
-        for _ in 0..30 {
+        for _ in 0..10 {
             let answer = browser.get(&format!("/list?folder={}", inbox.0));
             assert_eq!(answer.status, 200, "{}", answer.body);
         }
         assert_eq!(answered.load(Ordering::Relaxed), 0, "lists waited for the lock as well");
         drop(other);
+    });
+}
+
+#[test]
+fn changes_wait_for_five_seconds_however_many_they_are() {
+    let served = Served::start();
+    let ada = served.user("ada", AccountClass::Bronze, 8);
+    let mut browser = served.logged_in("ada");
+    let csrf = browser.csrf();
+    let ids = {
+        let mut store = served.store();
+        let inbox = inbox(&mut store, ada);
+        messages(&mut store, ada, inbox)
+    };
+    let _other = lock(&served);
+    thread::scope(|scope| {
+        for (id, path) in ids.iter().zip(["/delete", "/refile", "/create-folder"]) {
+            let (mut browser, csrf) = (browser.clone(), &csrf);
+            scope.spawn(move || {
+                let form = format!("csrf={csrf}&message={}&to=2&name=New", id.0);
+                let began = Instant::now();
+                let answer = browser.send("POST", path, &form);
+                assert_eq!((answer.status, answer.page()), (503, "problem"), "{}", answer.body);
+                let took = began.elapsed().as_secs_f64();
+                assert!((4.9..8.0).contains(&took), "{path}: {took} s");
+            });
+        }
     });
 }
 

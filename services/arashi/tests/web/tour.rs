@@ -140,12 +140,17 @@ fn messages_are_searched_moved_and_deleted(served: &Served) {
     let ticked = [id(&first[0]), id(&first[1])];
     let fields = [("csrf", &*csrf), ("message", &ticked[0]), ("message", &ticked[1])];
     let deleted = browser.post("/delete", &fields);
-    assert_eq!(deleted.location(), Some("/folders?done=deleted-2-0"));
+    assert_eq!(deleted.location(), Some("/folders?done=trashed-2"));
     assert!(browser.follow(&deleted).has("2 messages moved to Trash."));
     let in_trash = browser.get(trash);
     assert_eq!(in_trash.links("message").len(), 2);
     assert!(in_trash.has("Delete for good"));
-    let deleted = browser.post("/delete", &fields);
+    let href = format!("{inbox}&first=200&sort=subject");
+    assert_eq!(browser.get(&href).location(), Some(&*format!("{inbox}&first=20&sort=subject")));
+    // The same form again does the same.
+    assert_eq!(browser.post("/delete", &fields).location(), deleted.location());
+    assert_eq!(browser.get(trash).links("message").len(), 2);
+    let deleted = browser.post("/delete", &[&fields[..], &[("for_good", "1")]].concat());
     assert!(browser.follow(&deleted).has("2 messages deleted for good."));
     assert!(browser.get(trash).has("This folder is empty."));
     assert_eq!(browser.post("/delete", &[("csrf", &csrf)]).status, 422);

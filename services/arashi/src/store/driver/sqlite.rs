@@ -24,7 +24,7 @@ use crate::store::connection::{Cell, Connection, Dialect, Ending, Fault, Row, Va
 const STEPS_BETWEEN_CHECKS: i32 = 1000;
 /// How long SQLite itself waits for another process, each time it is asked to.
 const BUSY_WAIT: Duration = Duration::from_millis(20);
-/// For how long a transaction of another process is waited for altogether.
+/// For how long other transactions are waited for altogether.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How often a wait for the turn to write asks whether to end.
 const TURN_CHECK: Duration = Duration::from_millis(10);
@@ -114,7 +114,7 @@ struct Sqlite {
 impl Sqlite {
     /// Sets how SQLite writes. Each step reads the file, which others lock when they open it first.
     fn set_up(&mut self, ending: &Ending) -> Result<(), Fault> {
-        self.wait_for_others(ending, |connection| {
+        self.wait_for_others(ending, Instant::now(), |connection| {
             connection.pragma_update(None, "journal_mode", "WAL")?;
             connection.pragma_update(None, "synchronous", "NORMAL")?;
             connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
@@ -122,10 +122,12 @@ impl Sqlite {
         })
     }
 
-    /// Repeats `step` while another process has the database locked.
+    /// Repeats `step` while another process has the database locked, with what is left of the time
+    /// for it.
     fn wait_for_others(
         &self,
         ending: &Ending,
+        start: Instant,
         step: impl Fn(&rusqlite::Connection) -> rusqlite::Result<()>,
     ) -> Result<(), Fault> {
         let connection = &self.connection;
@@ -136,7 +138,6 @@ impl Sqlite {
             return tried;
         }
         ending.note_wait();
-        let start = Instant::now();
         loop {
             match step(connection).map_err(|error| fault(&error)) {
                 Err(Fault::Busy(_)) if ending.is_due() => return Err(Fault::Terminated),
@@ -209,12 +210,12 @@ impl Connection for Sqlite {
     }
 
     fn begin(&mut self, ending: &Ending) -> Result<(), Fault> {
-        if !self.turn.wait(ending) {
-            return Err(Fault::Terminated);
-        }
+        let start = Instant::now();
+        self.turn.wait(ending, start)?;
         self.is_writing = true;
-        let begun =
-            self.wait_for_others(ending, |connection| connection.execute_batch("BEGIN IMMEDIATE"));
+        let begun = self.wait_for_others(ending, start, |connection| {
+            connection.execute_batch("BEGIN IMMEDIATE")
+        });
         if begun.is_err() {
             self.end_turn();
         }
@@ -307,20 +308,26 @@ struct WriteTurn {
 }
 
 impl WriteTurn {
-    /// Waits for the turn; `false` if `ending` was due before.
-    fn wait(&self, ending: &Ending) -> bool {
+    /// Waits for the turn, with what is left of the time for it.
+    fn wait(&self, ending: &Ending, start: Instant) -> Result<(), Fault> {
         let mut is_taken = self.is_taken.lock();
         if *is_taken {
             ending.note_wait();
         }
         while *is_taken {
             let is_late = self.ended.wait_for(&mut is_taken, TURN_CHECK).timed_out();
-            if is_late && *is_taken && ending.is_due() {
-                return false;
+            if !is_late || !*is_taken {
+                continue;
+            }
+            if ending.is_due() {
+                return Err(Fault::Terminated);
+            }
+            if start.elapsed() >= LOCK_WAIT {
+                return Err(Fault::Slow("others have kept the database locked".into()));
             }
         }
         *is_taken = true;
-        true
+        Ok(())
     }
 
     fn end(&self) {

@@ -138,6 +138,17 @@ pub(super) fn csrf_field(session: &Session) -> Markup {
     html! { input type="hidden" name="csrf" value=(session.csrf); }
 }
 
+/// Deletes messages in Trash for good, and moves others there: the form says which, so that it does
+/// the same if it is sent again.
+pub(super) fn delete_button(from_trash: bool) -> Markup {
+    html! {
+        @if from_trash { input type="hidden" name="for_good" value="1"; }
+        button.bad-button type="submit" {
+            @if from_trash { "Delete for good" } @else { "Delete" }
+        }
+    }
+}
+
 /// Where messages can be moved to: the user's own folders first, then the fixed ones.
 pub(super) fn targets(folders: &[Folder], here: Option<FolderId>) -> impl Iterator<Item = &Folder> {
     let (own, fixed): (Vec<_>, Vec<_>) = folders

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{Frame, Looked, clip, csrf_field, targets};
+use super::layout::{Frame, Looked, clip, csrf_field, delete_button, targets};
 use super::text::{author, counted, long_date, short_date, size};
 use crate::store::{Folder, FolderId, FolderKind, Listing, Session, SortBy, Summary};
 use crate::web::notice::Notice;
@@ -164,9 +164,7 @@ impl MessageTable<'_> {
         let from_trash = here.is_some_and(|folder| folder.kind == FolderKind::Trash);
         html! {
             div.tools {
-                button.bad-button type="submit" {
-                    @if from_trash { "Delete for good" } @else { "Delete" }
-                }
+                (delete_button(from_trash))
                 label.hidden for="to" { "Move the selected messages to" }
                 select #to name="to" {
                     @for folder in targets(self.folders, here.map(|folder| folder.id)) {

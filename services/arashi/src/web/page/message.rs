@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::layout::{Frame, Looked, csrf_field, targets};
+use super::layout::{Frame, Looked, csrf_field, delete_button, targets};
 use super::text::{long_date, size};
 use crate::mail::{Mail, linkify};
 use crate::store::{Folder, FolderKind, Session, StoredMessage};
@@ -90,9 +90,7 @@ fn tools(page: &MessagePage<'_>, folder: Option<&Folder>) -> Markup {
                 (csrf_field(session))
                 input type="hidden" name="message" value=(id);
                 @if let Some(back) = &back { input type="hidden" name="back" value=(back); }
-                button.bad-button type="submit" {
-                    @if from_trash { "Delete for good" } @else { "Delete" }
-                }
+                (delete_button(from_trash))
             }
             form data-go="refile" action="/refile" method="post" {
                 (csrf_field(session))

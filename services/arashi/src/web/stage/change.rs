@@ -10,12 +10,17 @@ use crate::web::notice::Notice;
 pub(super) fn delete(
     running: &mut RunningRequest<'_>,
     messages: &[MessageId],
+    for_good: bool,
     back: Option<LocalPath>,
 ) -> Result<Answer, Problem> {
     some(messages)?;
-    let deleted = running.store.delete(running.work, running.user(), messages)?;
-    found(deleted.to_trash + deleted.for_good)?;
-    Ok(after(back, Notice::Deleted(deleted)))
+    let (work, user) = (running.work, running.user());
+    let notice = if for_good {
+        Notice::Deleted(found(running.store.delete_from_trash(work, user, messages)?)?)
+    } else {
+        Notice::Trashed(found(running.store.move_to_trash(work, user, messages)?)?)
+    };
+    Ok(after(back, notice))
 }
 
 pub(super) fn refile(

@@ -2,13 +2,15 @@
 
 use http::StatusCode;
 
+use super::change::after;
 use super::problem::Problem;
 use super::running::{RunningRequest, folder};
 use crate::store::Listing;
-use crate::web::answer::{Answer, page};
+use crate::web::answer::{Answer, page, see_other};
+use crate::web::local_path::LocalPath;
 use crate::web::notice::Notice;
 use crate::web::page::{MessageTable, list_page, search_page};
-use crate::web::place::{ListPlace, SearchPlace};
+use crate::web::place::{ListPlace, Place, SearchPlace};
 use crate::web::shortening::Shortening;
 
 pub(super) fn list(
@@ -24,6 +26,9 @@ pub(super) fn list(
     let (work, user) = (running.work, running.user());
     let listing =
         running.store.list(work, user, folder.id, place.order, place.first, count, snippets)?;
+    if place.first > 0 && listing.messages.is_empty() {
+        return Ok(last_page(running, &Place::List(place.clone()), &listing, notice));
+    }
     let table = MessageTable {
         session: running.session,
         folders: &folders,
@@ -57,6 +62,9 @@ pub(super) fn search(
     } else {
         running.store.search(work, user, *folder, text, since, *order, *first, count)?
     };
+    if *first > 0 && listing.messages.is_empty() {
+        return Ok(last_page(running, &Place::Search(place.clone()), &listing, notice));
+    }
     let table = MessageTable {
         session: running.session,
         folders: &folders,
@@ -67,4 +75,18 @@ pub(super) fn search(
         now_seconds: now,
     };
     Ok(page(StatusCode::OK, search_page(&table, place)))
+}
+
+/// Leads to the last page of a list that has become shorter.
+fn last_page(
+    running: &RunningRequest<'_>,
+    place: &Place,
+    listing: &Listing,
+    notice: Option<Notice>,
+) -> Answer {
+    let path = place.last_page(listing.total, running.page_size).href();
+    match notice {
+        Some(notice) => after(LocalPath::new(&path), notice),
+        None => see_other(&path),
+    }
 }

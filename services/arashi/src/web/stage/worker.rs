@@ -87,7 +87,9 @@ fn serve(
         Action::Digest(place) => digest::digest(&mut running, place),
         Action::Message(place) => message::message(&mut running, *place),
         Action::Attachment { id, part } => attachment::attached(&mut running, *id, *part),
-        Action::Delete { messages, back } => change::delete(&mut running, messages, back.clone()),
+        Action::Delete { messages, for_good, back } => {
+            change::delete(&mut running, messages, *for_good, back.clone())
+        }
         Action::Refile { messages, to, back } => {
             change::refile(&mut running, messages, *to, back.clone())
         }
