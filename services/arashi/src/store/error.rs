@@ -54,7 +54,7 @@ pub enum Invalid {
     #[error("at most 200 messages a page")]
     TooLongPage,
     /// The text to search for is too long.
-    #[error("text to search for must be at most 256 bytes")]
+    #[error("text to search for must be at most 800 bytes")]
     SearchText,
     /// The message is too large.
     #[error("message must be at most 15 MiB")]

@@ -70,7 +70,7 @@ impl Store {
             if kind(statements, user, folder)? != FolderKind::Other {
                 return Err(Invalid::FixedFolder.into());
             }
-            let trash = trash(statements, user)?;
+            let trash = only(statements, user, FolderKind::Trash)?;
             let sql =
                 "SELECT message_count, unread_count FROM folders WHERE user_id = ? AND id = ?";
             let mut row = statements.one(sql, &[user.0, folder.0].map(Value::Integer))?;
@@ -109,9 +109,14 @@ pub(super) fn kind(
     FolderKind::numbered(row.integer()?)
 }
 
-pub(super) fn trash(statements: &mut Statements<'_>, user: UserId) -> Result<FolderId, Fault> {
+/// The user's folder of a kind of which each user has one.
+pub(super) fn only(
+    statements: &mut Statements<'_>,
+    user: UserId,
+    kind: FolderKind,
+) -> Result<FolderId, Fault> {
     let sql = "SELECT id FROM folders WHERE user_id = ? AND kind = ?";
-    let values = [user.0, FolderKind::Trash.number()].map(Value::Integer);
+    let values = [user.0, kind.number()].map(Value::Integer);
     Ok(FolderId(statements.one(sql, &values)?.integer()?))
 }
 

@@ -7,7 +7,7 @@ use super::{
 };
 
 const LONGEST_PAGE: u32 = 200;
-const LONGEST_SEARCH_BYTES: usize = 256;
+const LONGEST_SEARCH_BYTES: usize = 800;
 
 /// What [`summary`] reads, but for the snippet.
 pub(super) const SUMMARY: &str = "m.id, m.folder_id, m.author, m.subject, m.date_seconds, \

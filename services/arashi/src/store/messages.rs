@@ -6,7 +6,7 @@ use super::connection::{Fault, Value};
 use super::folders;
 use super::lists::{SUMMARY, summary};
 use super::store::{Statements, Store};
-use super::{FolderId, Invalid, MessageId, StoreError, StoredMessage, UserId, Work};
+use super::{FolderId, FolderKind, Invalid, MessageId, StoreError, StoredMessage, UserId, Work};
 
 /// How many messages one call moves or deletes.
 const MESSAGES_PER_CALL: usize = 1000;
@@ -76,7 +76,7 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let messages = distinct(messages)?;
         self.change(work, Some(user), |statements| {
-            let trash = folders::trash(statements, user)?;
+            let trash = folders::only(statements, user, FolderKind::Trash)?;
             move_all(statements, user, &messages, trash)
         })
     }
@@ -93,7 +93,7 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let messages = distinct(messages)?;
         self.change(work, Some(user), |statements| {
-            let trash = folders::trash(statements, user)?;
+            let trash = folders::only(statements, user, FolderKind::Trash)?;
             delete_all(statements, user, &messages, trash)
         })
     }

@@ -186,7 +186,7 @@ impl Statements<'_> {
 
     /// Makes other transactions that change the user's mail wait until this one ends: so that
     /// counts stay right, and none waits for another that waits for it.
-    fn lock_user(&mut self, user: UserId) -> Result<(), Fault> {
+    pub(super) fn lock_user(&mut self, user: UserId) -> Result<(), Fault> {
         let sql = match self.dialect().for_update() {
             "" => return Ok(()),
             for_update => format!("SELECT id FROM users WHERE id = ?{for_update}"),

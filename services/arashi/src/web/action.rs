@@ -14,8 +14,8 @@ use crate::store::{FolderId, MessageId, Order, SortBy};
 const NAME_BYTES_MAX: usize = 200;
 /// The longest password that is hashed, in bytes.
 const PASSWORD_BYTES_MAX: usize = 1024;
-/// The longest text that is searched for, in bytes.
-const SEARCH_BYTES_MAX: usize = 256;
+/// The longest text that is searched for, in bytes: two hundred characters.
+const SEARCH_BYTES_MAX: usize = 800;
 /// The longest name of a folder that is looked at, in bytes: a hundred characters.
 const FOLDER_NAME_BYTES_MAX: usize = 400;
 /// The longest line of recipients, in bytes.

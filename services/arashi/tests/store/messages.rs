@@ -1,7 +1,7 @@
 //! Messages delivered, shown, moved and deleted.
 
 use tamarisk_arashi::store::{
-    FolderKind, Invalid, MessageId, NewMessage, Order, StoreError, Untimed,
+    FolderKind, Invalid, MessageId, NewMessage, Order, StoreError, Untimed, UserId,
 };
 
 use crate::support::TestDatabase;
@@ -12,6 +12,8 @@ crate::on_each_database! {
     hostile_texts_are_kept_as_text,
     messages_are_moved_once,
     messages_are_deleted_by_way_of_trash,
+    a_message_is_sent_to_all_or_to_none,
+    users_who_write_to_one_another_do_not_wait_for_ever,
     messages_of_others_are_not_found,
     many_messages_are_delivered_in_transactions,
     more_than_a_call_takes_is_rejected,
@@ -130,6 +132,47 @@ fn messages_are_deleted_by_way_of_trash(test: &TestDatabase) {
     assert!(four > three && store.message(&Untimed, ann, three).is_ok());
 }
 
+fn a_message_is_sent_to_all_or_to_none(test: &TestDatabase) {
+    let mut store = test.connect();
+    let [ann, bob, carl] = ["ann", "bob", "carl"].map(|name| user(&mut store, name));
+    let mut counted = |user| {
+        let counts = counts(&mut store, user);
+        (counts[0].1, counts[0].2, counts[1].1, counts[1].2)
+    };
+    assert_eq!(counted(ann), (0, 0, 0, 0));
+    let new = mail("ann@localhost", "Hello", 1);
+    let mut sender = test.connect();
+    let gone = UserId(carl.0 + 1);
+    let failed = sender.send(&Untimed, ann, &[bob, gone].into(), &new);
+    assert!(matches!(failed, Err(StoreError::NotFound)), "{failed:?}");
+    assert_eq!([ann, bob, carl].map(&mut counted), [(0, 0, 0, 0); 3]);
+    sender.send(&Untimed, ann, &[bob, carl].into(), &new).unwrap();
+    assert_eq!([ann, bob, carl].map(&mut counted), [(0, 0, 1, 0), (1, 1, 0, 0), (1, 1, 0, 0)]);
+    sender.send(&Untimed, ann, &[ann].into(), &new).unwrap();
+    assert_eq!(counted(ann), (1, 1, 2, 0));
+}
+
+fn users_who_write_to_one_another_do_not_wait_for_ever(test: &TestDatabase) {
+    const MESSAGES: usize = 40;
+    let mut store = test.connect();
+    let [ann, bob] = ["ann", "bob"].map(|name| user(&mut store, name));
+    std::thread::scope(|scope| {
+        for (author, recipient) in [(ann, bob), (bob, ann)] {
+            let mut store = test.connect();
+            scope.spawn(move || {
+                for _ in 0..MESSAGES {
+                    let new = mail("a@localhost", "Hello", 1);
+                    store.send(&Untimed, author, &[recipient].into(), &new).unwrap();
+                }
+            });
+        }
+    });
+    for user in [ann, bob] {
+        let counts = counts(&mut store, user);
+        assert_eq!([counts[0].1, counts[1].1], [MESSAGES as u64; 2]);
+    }
+}
+
 fn messages_of_others_are_not_found(test: &TestDatabase) {
     let mut store = test.connect();
     let ann = user(&mut store, "ann");
@@ -177,7 +220,7 @@ fn more_than_a_call_takes_is_rejected(test: &TestDatabase) {
     let inbox = folder(&mut store, ann, FolderKind::Inbox);
     let ids = vec![MessageId(1); 1001];
     let order = Order::default();
-    let long = "x".repeat(257);
+    let long = "x".repeat(801);
     let answers = [
         store.refile(&Untimed, ann, &ids, inbox).map(drop),
         store.move_to_trash(&Untimed, ann, &ids).map(drop),

@@ -1,14 +1,14 @@
 //! Writing to other users of this service.
 
+use std::collections::BTreeSet;
+
 use http::StatusCode;
 
 use super::change::after;
 use super::problem::Problem;
 use super::running::RunningRequest;
 use crate::mail::{Draft, Mail, compose as composed, new_message};
-use crate::store::{
-    Account, FolderId, FolderKind, MessageId, NewMessage, Session, StoreError, UserId,
-};
+use crate::store::{Account, MessageId, Session};
 use crate::web::answer::{Answer, page};
 use crate::web::notice::Notice;
 use crate::web::page::{ComposeForm, compose_page};
@@ -30,7 +30,7 @@ pub(super) fn compose(
     };
     let message = running.store.message(running.work, running.user(), id)?;
     let draft = answer_to(id, &Mail::parse(&message.raw));
-    let is_known = running.store.account(running.work, &draft.to)?.is_some();
+    let is_known = draft.to.is_empty() || running.store.account(running.work, &draft.to)?.is_some();
     let trouble = format!(
         "{} is no user of this service. An answer can be sent to its users only.",
         draft.to
@@ -59,15 +59,10 @@ pub(super) fn send(
         );
         return rejected(running, &trouble);
     }
-    let (mut inboxes, mut unknown) = (Vec::new(), Vec::new());
+    let (mut users, mut unknown) = (BTreeSet::new(), Vec::new());
     for name in &names {
         match running.store.account(running.work, local_name(name))? {
-            Some(Account { id, .. }) => {
-                let inbox = folder_of(running, id, FolderKind::Inbox)?;
-                if !inboxes.contains(&(id, inbox)) {
-                    inboxes.push((id, inbox));
-                }
-            }
+            Some(Account { id, .. }) => _ = users.insert(id),
             None => unknown.push(*name),
         }
     }
@@ -90,14 +85,7 @@ pub(super) fn send(
         in_reply_to: answered.as_deref(),
     });
     let mail = new_message(raw, running.now_seconds);
-    let (work, user) = (running.work, running.user());
-    let sent = folder_of(running, user, FolderKind::Sent)?;
-    // All or none, as far as the request is concerned: it is not ended between two copies.
-    let _shield = work.cx.shield();
-    for (recipient, inbox) in inboxes {
-        running.store.deliver(work, recipient, inbox, &mail)?;
-    }
-    running.store.deliver(work, user, sent, &NewMessage { is_read: true, ..mail })?;
+    running.store.send(running.work, running.user(), &users, &mail)?;
     Ok(after(None, Notice::Sent))
 }
 
@@ -106,16 +94,6 @@ pub(super) fn from_earlier_session(session: &Session, draft: &ComposeForm) -> An
     let trouble = "The form was from an earlier session or from another site, so nothing was \
                    sent. If you have written this, send it now.";
     page(StatusCode::FORBIDDEN, compose_page(session, draft, Some(trouble)))
-}
-
-fn folder_of(
-    running: &mut RunningRequest<'_>,
-    user: UserId,
-    kind: FolderKind,
-) -> Result<FolderId, StoreError> {
-    let folders = running.store.folders(running.work, user)?;
-    let found = folders.iter().find(|folder| folder.kind == kind);
-    found.map(|folder| folder.id).ok_or(StoreError::NotFound)
 }
 
 /// Names between commas, each once.
