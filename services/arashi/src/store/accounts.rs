@@ -16,8 +16,8 @@ const LONGEST_SECONDS: i64 = 7 * 24 * 3600;
 const IDLE_SECONDS: i64 = 12 * 3600;
 /// Its use is noted no more often than this, so that most pages write nothing.
 const NOTE_SECONDS: i64 = 60;
-/// For how long a page waits to note it.
-const NOTE_LIMIT: Duration = Duration::from_millis(50);
+/// For how long a page waits to note it: for three answers of a database that is far away.
+const NOTE_LIMIT: Duration = Duration::from_millis(250);
 /// How many sessions a user may have; the one that was not used for longest gives way.
 const SESSIONS_PER_USER: i64 = 16;
 const LONGEST_NAME: usize = 64;

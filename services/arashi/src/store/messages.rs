@@ -74,11 +74,7 @@ impl Store {
         user: UserId,
         messages: &[MessageId],
     ) -> Result<u64, StoreError> {
-        let messages = distinct(messages)?;
-        self.change(work, Some(user), |statements| {
-            let trash = folders::only(statements, user, FolderKind::Trash)?;
-            move_all(statements, user, &messages, trash)
-        })
+        self.with_trash(work, user, messages, move_all)
     }
 
     /// Deletes those of the messages that lie in Trash, for good, and returns how many.
@@ -91,10 +87,20 @@ impl Store {
         user: UserId,
         messages: &[MessageId],
     ) -> Result<u64, StoreError> {
+        self.with_trash(work, user, messages, delete_all)
+    }
+
+    fn with_trash(
+        &mut self,
+        work: &dyn Work,
+        user: UserId,
+        messages: &[MessageId],
+        call: fn(&mut Statements<'_>, UserId, &[MessageId], FolderId) -> Result<u64, Fault>,
+    ) -> Result<u64, StoreError> {
         let messages = distinct(messages)?;
         self.change(work, Some(user), |statements| {
             let trash = folders::only(statements, user, FolderKind::Trash)?;
-            delete_all(statements, user, &messages, trash)
+            call(statements, user, &messages, trash)
         })
     }
 }
