@@ -70,8 +70,10 @@ impl Begun {
 pub(crate) struct Ended {
     pub(crate) started: Timestamp,
     pub(crate) outcome: Outcome,
-    /// Whether their times say something of the stage.
+    /// Whether observations count their times.
     pub(crate) timed: bool,
+    /// Whether the law learns from their times.
+    pub(crate) teaches: bool,
     /// How long they were suspended, in nanoseconds.
     pub(crate) suspended: u64,
     /// When the answer was out, if that was before the end: the first data of a stream.
@@ -81,7 +83,7 @@ pub(crate) struct Ended {
 impl Ended {
     /// All of the time since `started` was service.
     pub(crate) fn now(started: Timestamp, outcome: Outcome) -> Self {
-        Self { started, outcome, timed: true, suspended: 0, answered: None }
+        Self { started, outcome, timed: true, teaches: true, suspended: 0, answered: None }
     }
 }
 
@@ -283,7 +285,7 @@ impl<T: Item> State<T> {
             MeasuredFrom::Service => response + begun.entered.since(begun.requested),
         };
         let ending = match ended.outcome {
-            _ if !ended.timed || ended.answered.is_some() => Ending::Untimed,
+            _ if !ended.teaches || ended.answered.is_some() => Ending::Untimed,
             Outcome::Completed => Ending::Completed,
             Outcome::Terminated => Ending::Terminated,
             Outcome::Failed | Outcome::Dropped | Outcome::Rejected => Ending::Failed,

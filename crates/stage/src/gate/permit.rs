@@ -92,7 +92,7 @@ impl Drop for GatePermit {
         let outcome = if unwinding { Outcome::Failed } else { self.outcome };
         let core = &self.gate.core;
         let Self { started, timed, answered, .. } = *self;
-        let ended = Ended { timed, answered, ..Ended::now(started, outcome) };
+        let ended = Ended { timed, teaches: timed, answered, ..Ended::now(started, outcome) };
         core.finish_served(core.clock.now(), self.slot, &self.begun, ended);
     }
 }

@@ -27,6 +27,8 @@ pub struct Batch<E: Send + 'static> {
     /// Begun and not ended: one event, or those that were drained together.
     begun: Vec<Begun>,
     started: Timestamp,
+    /// The number under which they run.
+    sequence: u64,
 }
 
 impl<E: Send + 'static> Batch<E> {
@@ -38,6 +40,7 @@ impl<E: Send + 'static> Batch<E> {
             lease: None,
             begun: Vec::new(),
             started: Timestamp::ZERO,
+            sequence: 0,
         }
     }
 
@@ -53,8 +56,8 @@ impl<E: Send + 'static> Batch<E> {
         };
         self.started = now;
         self.begun.push(Begun::one(&queued.meta));
-        let sequence = self.worker.begin(&queued.meta, self.core.settings.end(&queued.meta, now));
-        Some((queued.item.0, Context::new(&self.worker, queued.meta, sequence)))
+        self.sequence = self.worker.begin(&queued.meta, self.core.settings.end(&queued.meta, now));
+        Some((queued.item.0, Context::new(&self.worker, queued.meta, self.sequence)))
     }
 
     /// All events that are left, begun together and ended together: the way to
@@ -72,7 +75,7 @@ impl<E: Send + 'static> Batch<E> {
             let queued = self.pop(now)?;
             if self.begun.is_empty() {
                 let meta = latest.unwrap_or(queued.meta);
-                self.worker.begin(&meta, self.core.settings.end(&meta, now));
+                self.sequence = self.worker.begin(&meta, self.core.settings.end(&meta, now));
             }
             self.begin_together(&queued.meta);
             Some(Envelope::new(queued.item.0, queued.meta.entry()))
@@ -150,7 +153,8 @@ impl<E: Send + 'static> Batch<E> {
             Outcome::Completed if unanswered => Outcome::Failed,
             outcome => outcome,
         };
-        self.core.finish(now, &self.begun, Ended::now(self.started, outcome));
+        let teaches = self.worker.teaches(self.sequence);
+        self.core.finish(now, &self.begun, Ended { teaches, ..Ended::now(self.started, outcome) });
         self.begun.clear();
     }
 

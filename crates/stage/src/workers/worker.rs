@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     /// A reply was dropped unanswered while the running event was polled. Only the
     /// worker itself reads and writes it.
     unanswered: AtomicBool,
+    /// The number of the event whose time teaches the law nothing, the latest of them.
+    teaches_nothing: AtomicU64,
 }
 
 /// What contexts need of their stage, whatever it carries.
@@ -58,6 +60,7 @@ impl Worker {
             entered: AtomicU64::new(0),
             class: AtomicU32::new(0),
             unanswered: AtomicBool::new(false),
+            teaches_nothing: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -83,6 +86,16 @@ impl Worker {
             self.unanswered.store(false, Ordering::Relaxed);
         }
         unanswered
+    }
+
+    /// The event of this number teaches the law nothing.
+    pub(crate) fn teach_nothing(&self, sequence: u64) {
+        self.teaches_nothing.store(sequence, Ordering::Relaxed);
+    }
+
+    /// Whether the law is to learn from the event of this number.
+    pub(crate) fn teaches(&self, sequence: u64) -> bool {
+        self.teaches_nothing.load(Ordering::Relaxed) != sequence
     }
 
     pub(crate) fn end(&self) -> Timestamp {

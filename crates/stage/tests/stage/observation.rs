@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Reason, Rejection};
+use tamarisk_control::{ClassId, Ending, Reason, Rejection};
 use tamarisk_stage::{Context, Entry, Envelope, Phase, Stage, TimeHistogram, stage_fn};
 use tokio::time::sleep;
 
@@ -60,6 +60,42 @@ async fn times_are_seen_from_the_queue_and_from_the_door() {
     about(service.max, 100);
     about(response.p50, 200);
     about(response.max, 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_law_learns_nothing_from_an_event_that_says_so_and_observations_count_it() {
+    let law = Law::default();
+    let mut earlier: Option<Context> = None;
+    let handler = stage_fn(move |millis: u64, cx: Context| {
+        // It has ended: what it says now is of no other event.
+        if let Some(earlier) = earlier.replace(cx.clone()) {
+            earlier.teach_nothing();
+        }
+        async move {
+            sleep(Duration::from_millis(millis)).await;
+            match millis {
+                100 => Ok(()),
+                200 => {
+                    cx.teach_nothing();
+                    Ok(())
+                }
+                _ => {
+                    cx.teach_nothing();
+                    Err("it waited for a lock".into())
+                }
+            }
+        }
+    });
+    let stage = described("waiting").batch(4).law(law.clone()).tasks(handler).unwrap();
+    stage.sink().send_many([100, 200, 300, 100]);
+    sleep(Duration::from_secs(1)).await;
+    let [completed, untimed] = [Ending::Completed, Ending::Untimed];
+    assert_eq!(law.script().endings, [completed, untimed, untimed, completed]);
+    let class = &stage.observe().classes[0];
+    assert_eq!((class.accounts.completed, class.accounts.failed), (3, 1));
+    let service = class.service.unwrap();
+    assert_eq!(service.count, 3);
+    about(service.max, 200);
 }
 
 #[tokio::test(start_paused = true)]

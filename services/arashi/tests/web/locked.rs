@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tamarisk_arashi::RequestKind;
-use tamarisk_arashi::store::AccountClass;
+use tamarisk_arashi::store::{AccountClass, MessageId};
 
+use crate::browser::Browser;
 use crate::served::{Served, inbox, messages};
 
 /// What does not happen within this time does not happen.
@@ -91,6 +92,53 @@ fn changes_wait_for_five_seconds_however_many_they_are() {
             });
         }
     });
+}
+
+#[test]
+fn nothing_is_rejected_for_the_sake_of_a_lock_that_is_gone() {
+    let served = Served::start();
+    let ada = served.user("ada", AccountClass::Bronze, 200);
+    let mut browser = served.logged_in("ada");
+    let csrf = browser.csrf();
+    let mut store = served.store();
+    let inbox = inbox(&mut store, ada);
+    let ids = messages(&mut store, ada, inbox);
+    let refile = |browser: &mut Browser, id: MessageId| {
+        let form = format!("csrf={csrf}&message={}&to={}", id.0, inbox.0);
+        let answer = browser.send("POST", "/refile", &form);
+        assert!([303, 503].contains(&answer.status), "{}", answer.body);
+        (answer.status, answer.body)
+    };
+    let stage = || served.arashi.observe()[RequestKind::Refile as usize].total();
+    // As many as there are workers, and one that finds them busy.
+    let count = thread::available_parallelism().map_or(1, usize::from) + 1;
+    let at_once = |locked_for: Duration| -> Vec<_> {
+        let all_offered = stage().offered + count as u64;
+        let other = lock(&served);
+        thread::scope(|scope| {
+            let sent: Vec<_> = ids[..count]
+                .iter()
+                .map(|id| {
+                    let mut browser = browser.clone();
+                    scope.spawn(move || refile(&mut browser, *id))
+                })
+                .collect();
+            let began = Instant::now();
+            while stage().offered < all_offered {
+                assert!(began.elapsed() < STUCK, "{:?}", stage());
+                thread::yield_now();
+            }
+            thread::sleep(locked_for);
+            drop(other);
+            sent.into_iter().map(|sent| sent.join().unwrap()).collect()
+        })
+    };
+    for locked_for in [Duration::from_secs(4), Duration::from_secs(6)] {
+        at_once(locked_for);
+        for (status, body) in at_once(Duration::ZERO) {
+            assert_eq!(status, 303, "after a lock of {locked_for:?}: {body}");
+        }
+    }
 }
 
 #[test]

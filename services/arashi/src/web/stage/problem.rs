@@ -51,11 +51,11 @@ impl Problem {
         }
         let (status, title, reason, cure) = self.words()?;
         let retry = match self {
-            Self::Store(StoreError::Unavailable(_)) => Some(UNAVAILABLE_SECONDS),
+            _ if self.is_unavailable() => Some(UNAVAILABLE_SECONDS),
             Self::TooManyLogIns(wait) => Some(wait.as_secs() + 1),
             _ => None,
         };
-        let reloads = reloads && matches!(self, Self::Store(StoreError::Unavailable(_)));
+        let reloads = reloads && self.is_unavailable();
         let problem = ProblemPage {
             page: "problem",
             title,
@@ -69,6 +69,11 @@ impl Problem {
             Some(seconds) => with_retry(answer, seconds),
             None => answer,
         })
+    }
+
+    /// Whether the database does not answer, or is locked.
+    pub(super) fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Unavailable(_)))
     }
 
     /// Whether it is the service's fault, and so counts as failed.
