@@ -42,6 +42,8 @@ fn what_is_no_message_is_shown_as_it_came() {
     check_raw(b"no header at all", "no header");
     check_raw(b"\xff\xfe\x00\x01 binary \x80", "no header");
     check_raw(&[b'x'; 100_000], "no header");
+    let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0:\0 IDATx\x9c\n";
+    check_raw(picture, "no address, subject, date or text");
     let broken = b"Content-Type: multipart/mixed; boundary=a\r\n\r\nno boundary here\r\n";
     check_raw(broken, "no boundary");
     check_raw(b"Content-Type: multipart/mixed\r\n\r\n--a\r\n\r\ntext\r\n--a--\r\n", "no boundary");

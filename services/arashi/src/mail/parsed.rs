@@ -95,13 +95,22 @@ impl Mail {
         if let HtmlOf::Page { attachment_url } = html {
             mail.set_html(message, attachment_url);
         }
+        let is_empty = mail.text.is_none() && mail.html.is_none() && mail.attachments.is_empty();
         let has_content = !raw[header_length(raw)..].trim_ascii().is_empty();
-        if has_content && mail.text.is_none() && mail.html.is_none() && mail.attachments.is_empty()
-        {
+        if is_empty && has_content {
             mail.defects.push("no part has a content: the message is shown as it came".into());
+            mail.set_raw(raw);
+        } else if is_empty && !mail.has_header() && !raw.trim_ascii().is_empty() {
+            mail.defects
+                .push("no address, subject, date or text is found: it is shown as it came".into());
             mail.set_raw(raw);
         }
         mail
+    }
+
+    fn has_header(&self) -> bool {
+        let Self { from, to, cc, subject, date_seconds, .. } = self;
+        date_seconds.is_some() || [from, to, cc, subject].iter().any(|field| !field.is_empty())
     }
 
     fn set_raw(&mut self, raw: &[u8]) {

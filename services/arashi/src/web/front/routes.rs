@@ -18,7 +18,7 @@ use tamarisk_pytec::Site;
 
 use super::form;
 use super::headers::secured;
-use super::unanswered::{problem, unanswered};
+use super::unanswered::{Unanswered, problem};
 use crate::store::{AccountClass, SessionKey};
 use crate::web::action::Action;
 use crate::web::answer::{Answer, page, see_other};
@@ -187,6 +187,8 @@ impl Front {
         let key = self.shared.cookies.session(&head.headers);
         let class = self.class(head, &action, key.as_ref());
         let entry = Entry::new().class(class).timeout(DEADLINE);
+        // Of a session, not of a name: who cannot log in is not to learn whose account there is.
+        let seen = key.as_ref().and_then(|key| self.shared.classes.of_session(key));
         let (kind, is_change) = (action.kind(), action.is_change());
         let request = MailRequest {
             action,
@@ -199,7 +201,7 @@ impl Front {
         let stage = &self.stages[(kind as usize).min(self.stages.len() - 1)];
         match stage.call_as(request, entry).await {
             Ok(answer) => answer,
-            Err(error) => unanswered(kind, is_change, &error),
+            Err(error) => Unanswered { kind, is_change, class: seen }.page(&error),
         }
     }
 

@@ -15,6 +15,9 @@ pub(crate) struct Frame<'a> {
     pub(crate) page: &'static str,
     /// Who is logged in; none on pages for everybody.
     pub(crate) session: Option<&'a Session>,
+    /// The class of the account, for the footer; where a request did not get as far as its session,
+    /// it may be known still.
+    pub(crate) class: Option<AccountClass>,
     /// What was left out because the service is busy.
     pub(crate) shortening: Option<&'a Shortening>,
     /// In how many seconds the page loads itself again.
@@ -38,6 +41,7 @@ impl<'a> Frame<'a> {
             title,
             page,
             session: None,
+            class: None,
             shortening: None,
             reload_seconds: None,
             looked: Looked::default(),
@@ -45,7 +49,8 @@ impl<'a> Frame<'a> {
     }
 
     pub(crate) fn of(session: &'a Session, page: &'static str, title: &'a str) -> Self {
-        Self { session: Some(session), ..Self::new(page, title) }
+        let class = Some(session.account.class);
+        Self { session: Some(session), class, ..Self::new(page, title) }
     }
 
     /// The whole page around `content`.
@@ -120,12 +125,13 @@ impl<'a> Frame<'a> {
                 div.bar {
                     @if let Some(Session { account, .. }) = self.session {
                         span { "Logged in as " strong { (account.name) } }
-                        @match account.class {
-                            AccountClass::Gold => span.class.gold { "gold" },
-                            AccountClass::Bronze => span.class { "bronze" },
-                        }
                     } @else {
                         span { "Arashi webmail" }
+                    }
+                    @match self.class {
+                        Some(AccountClass::Gold) => span.class.gold { "gold" },
+                        Some(AccountClass::Bronze) => span.class { "bronze" },
+                        None => {}
                     }
                 }
             }

@@ -57,12 +57,12 @@ impl Problem {
         };
         let reloads = reloads && self.is_unavailable();
         let problem = ProblemPage {
-            page: "problem",
             title,
             reason: &reason,
             cure,
             retry_seconds: retry,
             reloads,
+            ..ProblemPage::default()
         };
         let answer = page(status, problem_page(&problem, session));
         Some(match retry {
