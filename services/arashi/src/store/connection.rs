@@ -38,7 +38,8 @@ pub(super) trait Connection: Send {
     /// Lets one connection at a time migrate, until its transaction ends.
     fn lock_migrations(&mut self, ending: &Ending) -> Result<(), Fault>;
 
-    /// Runs a statement that defines a table or an index; one that is there already is no fault.
+    /// Runs a statement that defines a table, a column or an index. It may be there already, where
+    /// definitions are not undone with their transaction.
     fn define(&mut self, sql: &str) -> Result<(), Fault>;
 }
 

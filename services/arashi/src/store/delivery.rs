@@ -16,6 +16,7 @@ const MESSAGES_PER_TRANSACTION: usize = 200;
 const BYTES_PER_TRANSACTION: usize = 8 << 20;
 /// What is kept of a message's texts.
 const AUTHOR_BYTES: usize = 512;
+const RECIPIENTS_BYTES: usize = 256;
 const SUBJECT_BYTES: usize = 1024;
 const SNIPPET_BYTES: usize = 512;
 const HEADERS_BYTES: usize = 16 << 10;
@@ -137,8 +138,8 @@ fn insert(
     mail: &Prepared<'_>,
 ) -> Result<MessageId, Fault> {
     let sql = "INSERT INTO messages (user_id, folder_id, date_seconds, size_bytes, is_unread, \
-               has_attachments, author_key, subject_key, author, subject, snippet, headers) \
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+               has_attachments, author_key, subject_key, author, recipients, subject, snippet, \
+               headers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let id = statements.insert(
         sql,
         &[
@@ -151,6 +152,7 @@ fn insert(
             Value::Text(&mail.author_key),
             Value::Text(&mail.subject_key),
             Value::Text(&mail.author),
+            Value::Text(&mail.recipients),
             Value::Text(&mail.subject),
             Value::Text(&mail.snippet),
             Value::Text(&mail.headers),
@@ -168,6 +170,7 @@ struct Prepared<'a> {
     has_attachments: bool,
     is_read: bool,
     author: String,
+    recipients: String,
     subject: String,
     snippet: String,
     author_key: String,
@@ -188,6 +191,7 @@ impl<'a> Prepared<'a> {
             has_attachments: mail.has_attachments,
             is_read: mail.is_read,
             author: storable(&mail.from, AUTHOR_BYTES),
+            recipients: storable(&mail.recipients, RECIPIENTS_BYTES),
             subject: storable(&mail.subject, SUBJECT_BYTES),
             snippet: storable(&mail.snippet, SNIPPET_BYTES),
             author_key: key(mail.from.trim_start_matches(['"', '\'', ' '])),

@@ -10,8 +10,8 @@ const LONGEST_PAGE: u32 = 200;
 const LONGEST_SEARCH_BYTES: usize = 800;
 
 /// What [`summary`] reads, but for the snippet.
-pub(super) const SUMMARY: &str = "m.id, m.folder_id, m.author, m.subject, m.date_seconds, \
-                                  m.size_bytes, m.is_unread, m.has_attachments";
+pub(super) const SUMMARY: &str = "m.id, m.folder_id, m.author, m.recipients, m.subject, \
+                                  m.date_seconds, m.size_bytes, m.is_unread, m.has_attachments";
 
 impl Store {
     /// `count` messages of a folder, from the one with the index `first` on.
@@ -184,6 +184,7 @@ pub(super) fn summary(row: &mut Row) -> Result<Summary, Fault> {
         id: MessageId(row.integer()?),
         folder: FolderId(row.integer()?),
         from: row.text()?,
+        recipients: row.text()?,
         subject: row.text()?,
         date_seconds: row.integer()?,
         size_bytes: row.count()?,

@@ -39,6 +39,8 @@ pub struct Summary {
     pub folder: FolderId,
     /// Whom it is from, as text.
     pub from: String,
+    /// Whom it is to, the first of them, as text; may be empty.
+    pub recipients: String,
     /// Its subject, as text; may be empty.
     pub subject: String,
     /// When it was sent, in seconds since 1970; when it came, where its header has no date.

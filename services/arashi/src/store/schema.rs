@@ -5,7 +5,8 @@ use super::connection::{Connection, Dialect, Ending, Fault, Row, Value};
 /// Each brings the tables of the version before to the next; the first makes version 1. Statements
 /// end with `;`. The types are replaced by the database's: `{id}`, a number that the database
 /// draws; `{key}`, text of up to 128 characters that is sorted by code points; `{text}`; `{bytes}`.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
 CREATE TABLE IF NOT EXISTS users (
     id {id},
     name {key} NOT NULL UNIQUE,
@@ -64,7 +65,10 @@ CREATE TABLE IF NOT EXISTS message_bodies (
     content {bytes} NOT NULL,
     FOREIGN KEY (message_id) REFERENCES messages (id) ON DELETE CASCADE
 ){options};
-"];
+",
+    // Messages that were there before have none.
+    "ALTER TABLE messages ADD COLUMN recipients VARCHAR(256) NOT NULL DEFAULT '';",
+];
 
 /// The version that this program reads and writes.
 const VERSION: u64 = MIGRATIONS.len() as u64;

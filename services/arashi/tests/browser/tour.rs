@@ -125,6 +125,7 @@ fn two_people_write_to_each_other() {
     chromium.click("form[data-go=compose] button");
     chromium.shows("folders", "The message is sent.");
     chromium.click_text("[data-go=folder]", "Sent");
+    assert_eq!(chromium.texts("td.from"), ["ada@localhost"]);
     chromium.click_text("[data-go=message]", "Re: Storm & <i>rain</i>");
     chromium.shows("message", "It does already.");
     log_out(&chromium);

@@ -1,14 +1,17 @@
 //! Tables that are made, by several at once, and tables of another version.
 
 use rusqlite::Connection;
-use tamarisk_arashi::store::{Database, StoreError, Untimed};
+use tamarisk_arashi::store::{
+    Database, FolderKind, NewMessage, Order, SortBy, Store, StoreError, Untimed,
+};
 
 use crate::support::{Kind, TestDatabase};
-use crate::user;
+use crate::{folder, user};
 
 crate::on_each_database! {
     several_connect_first_at_once,
     a_newer_version_is_an_error,
+    mail_of_an_older_version_is_kept,
 }
 
 fn several_connect_first_at_once(test: &TestDatabase) {
@@ -26,7 +29,7 @@ fn several_connect_first_at_once(test: &TestDatabase) {
         }
     });
     user(&mut test.connect(), "ann");
-    assert_eq!(raw(test, "SELECT COUNT(*) FROM schema_version"), "1");
+    assert_eq!(raw(test, "SELECT COUNT(*) FROM schema_version"), "2");
 }
 
 fn a_newer_version_is_an_error(test: &TestDatabase) {
@@ -39,6 +42,32 @@ fn a_newer_version_is_an_error(test: &TestDatabase) {
     raw(test, "DELETE FROM schema_version WHERE version = 99");
     let mut store = Database::at(&test.url).unwrap().store();
     assert_eq!(store.account(&Untimed, "ann").unwrap(), None);
+}
+
+fn mail_of_an_older_version_is_kept(test: &TestDatabase) {
+    let mut store = test.connect();
+    let ann = user(&mut store, "ann");
+    let inbox = folder(&mut store, ann, FolderKind::Inbox);
+    let deliver = |store: &mut Store, subject: &str| {
+        let (subject, recipients) = (subject.to_owned(), "ann, bob".to_owned());
+        let mail = NewMessage { subject, recipients, ..NewMessage::default() };
+        store.deliver_all(&Untimed, ann, inbox, &mut std::iter::once(mail)).unwrap();
+    };
+    deliver(&mut store, "Old");
+    drop(store);
+    // As version 1 was.
+    raw(test, "ALTER TABLE messages DROP COLUMN recipients");
+    raw(test, "DELETE FROM schema_version WHERE version = 2");
+    let connect = || Database::at(&test.url).unwrap().connect().unwrap();
+    deliver(&mut connect(), "New");
+    if test.server().is_some_and(|(server, _)| server.kind() == Kind::Mariadb) {
+        // A migration that was interrupted: definitions stay there.
+        raw(test, "DELETE FROM schema_version WHERE version = 2");
+    }
+    let order = Order { by: SortBy::Subject, reversed: false };
+    let list = connect().list(&Untimed, ann, inbox, order, 0, 10, false).unwrap();
+    let seen = list.messages.iter().map(|one| (&*one.subject, &*one.recipients));
+    assert_eq!(seen.collect::<Vec<_>>(), [("New", "ann, bob"), ("Old", "")]);
 }
 
 /// Runs a statement beside the store, and returns the first value that it prints.

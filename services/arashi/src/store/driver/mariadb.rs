@@ -17,6 +17,7 @@ const MIGRATION_LOCK: &str = "CONCAT('tamarisk-arashi ', LEFT(DATABASE(), 40))";
 mod code {
     pub(super) const TOO_MANY_CONNECTIONS: u16 = 1040;
     pub(super) const SHUTDOWN: u16 = 1053;
+    pub(super) const COLUMN_EXISTS: u16 = 1060;
     pub(super) const INDEX_EXISTS: u16 = 1061;
     pub(super) const DUPLICATE: u16 = 1062;
     pub(super) const UNKNOWN_VARIABLE: u16 = 1193;
@@ -241,7 +242,11 @@ impl Connection for Mariadb {
         let Self { line, connection, .. } = self;
         let defined = line.finish(async {
             match connection.query_drop(sql).await {
-                Err(Error::Server(error)) if error.code == code::INDEX_EXISTS => Ok(()),
+                Err(Error::Server(error))
+                    if [code::COLUMN_EXISTS, code::INDEX_EXISTS].contains(&error.code) =>
+                {
+                    Ok(())
+                }
                 other => other.map_err(|error| fault(&error)),
             }
         });

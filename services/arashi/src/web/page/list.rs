@@ -101,7 +101,7 @@ impl MessageTable<'_> {
         html! { tr {
             th.tick scope="col" { span.hidden { "Selected" } }
             th.from-head scope="col" aria-sort=[sorted(place, SortBy::Author)] {
-                (head(place, SortBy::Author, "From"))
+                @if self.is_sent(place) { "To" } @else { (head(place, SortBy::Author, "From")) }
             }
             th scope="col" aria-sort=[sorted(place, SortBy::Subject)] {
                 (head(place, SortBy::Subject, "Subject"))
@@ -119,6 +119,23 @@ impl MessageTable<'_> {
         self.folders.iter().find(|folder| folder.id == list.folder)
     }
 
+    fn is_sent(&self, place: &Place) -> bool {
+        self.folder_of(place).is_some_and(|folder| folder.kind == FolderKind::Sent)
+    }
+
+    /// Whom a message is from, or to if its reader has sent it: what is shown, and in full.
+    fn correspondent<'m>(&self, message: &'m Summary, place: &Place) -> (String, &'m str) {
+        let folder = self.folders.iter().find(|folder| folder.id == message.folder);
+        let is_sent = folder.is_some_and(|folder| folder.kind == FolderKind::Sent);
+        match &*message.recipients {
+            recipients if is_sent && !recipients.is_empty() => {
+                let to = if self.is_sent(place) { "" } else { "To: " };
+                (format!("{to}{recipients}"), recipients)
+            }
+            _ => (author(&message.from).to_owned(), &message.from),
+        }
+    }
+
     fn row(&self, message: &Summary, place: &Place) -> Markup {
         let subject = if message.subject.is_empty() { "(no subject)" } else { &message.subject };
         let found_in = match place {
@@ -127,13 +144,14 @@ impl MessageTable<'_> {
             }
             _ => None,
         };
+        let (correspondent, in_full) = self.correspondent(message, place);
         html! {
             tr.unread[message.is_unread] {
                 td.tick {
                     input type="checkbox" name="message" value=(message.id.0)
                         aria-label={ "Select " (subject) };
                 }
-                td.from title=(message.from) { span.from { (author(&message.from)) } }
+                td.from title=(in_full) { span.from { (correspondent) } }
                 td.subject {
                     a href=(MessagePlace { id: message.id, source: false }.href()) data-go="message" {
                         (subject)
