@@ -100,7 +100,7 @@ impl Action {
             }
             "/message" => {
                 let id = MessageId(fields.needed("id")?);
-                Self::Message(MessagePlace { id, source: fields.has("source") })
+                Self::Message(MessagePlace { id, source: fields.has("source"), back: back(fields) })
             }
             "/attachment" => Self::Attachment {
                 id: MessageId(fields.needed("id")?),
@@ -127,7 +127,6 @@ impl Action {
             let messages = fields.numbers("message")?;
             Ok(messages.into_iter().map(MessageId).collect())
         };
-        let back = || fields.text("back").and_then(LocalPath::new);
         Ok(Some(match path {
             "/login" => Self::LogIn {
                 name: line("name", NAME_BYTES_MAX)?,
@@ -137,11 +136,11 @@ impl Action {
             "/logout" => Self::LogOut,
             "/delete" => {
                 let for_good = fields.has("for_good");
-                Self::Delete { messages: messages()?, for_good, back: back() }
+                Self::Delete { messages: messages()?, for_good, back: back(fields) }
             }
             "/refile" => {
                 let to = FolderId(fields.needed("to")?);
-                Self::Refile { messages: messages()?, to, back: back() }
+                Self::Refile { messages: messages()?, to, back: back(fields) }
             }
             "/create-folder" => Self::CreateFolder { name: line("name", FOLDER_NAME_BYTES_MAX)? },
             "/delete-folder" => Self::DeleteFolder { folder: FolderId(fields.needed("folder")?) },
@@ -197,6 +196,11 @@ impl Action {
 fn looked_for(fields: &Fields) -> Result<(String, Option<FolderId>), Malformed> {
     let text = fields.line("q", SEARCH_BYTES_MAX)?.unwrap_or_default().to_owned();
     Ok((text, fields.number("folder")?.map(FolderId)))
+}
+
+/// The page to return to.
+fn back(fields: &Fields) -> Option<LocalPath> {
+    fields.text("back").and_then(LocalPath::new)
 }
 
 fn days(fields: &Fields) -> Result<u32, Malformed> {

@@ -21,6 +21,11 @@ impl LocalPath {
         is_valid.then(|| Self(path.to_owned()))
     }
 
+    /// Whether it is that of this page, whatever its parameters.
+    pub(crate) fn is_of(&self, page: &str) -> bool {
+        self.0.split('?').next() == Some(page)
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

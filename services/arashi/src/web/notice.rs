@@ -54,7 +54,7 @@ impl Render for Notice {
                 Self::Trashed(count) => { (messages(count)) " moved to Trash." }
                 Self::Deleted(count) => { (messages(count)) " deleted for good." }
                 Self::Moved(count) => { (messages(count)) " moved." }
-                Self::FolderCreated => { "The folder is there." }
+                Self::FolderCreated => { "The folder is created." }
                 Self::FolderDeleted => { "The folder is deleted. Its messages are in Trash." }
                 Self::Sent => { "The message is sent. A copy is in Sent." }
             }

@@ -2,6 +2,7 @@
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::local_path::LocalPath;
 use crate::store::{FolderId, MessageId, Order, SortBy};
 
 /// A part of the list of a folder.
@@ -29,6 +30,9 @@ pub(crate) const DAYS: u32 = 7;
 /// The most days that a digest is of: more are no digest.
 pub(crate) const DAYS_MAX: u32 = 365;
 
+/// The longest address of a list that the addresses of its messages have in them.
+const BACK_BYTES_MAX: usize = 300;
+
 /// A digest of what a search finds, or of all mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DigestPlace {
@@ -41,10 +45,12 @@ pub(crate) struct DigestPlace {
 }
 
 /// A message, as it is meant or as it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MessagePlace {
     pub(crate) id: MessageId,
     pub(crate) source: bool,
+    /// The list that it was opened from, if that is another than the first page of its folder.
+    pub(crate) back: Option<LocalPath>,
 }
 
 /// A list of messages.
@@ -85,7 +91,12 @@ impl DigestPlace {
 
 impl MessagePlace {
     pub(crate) fn href(&self) -> String {
-        format!("/message?id={}{}", self.id.0, if self.source { "&source=1" } else { "" })
+        let source = if self.source { "&source=1" } else { "" };
+        let back = self
+            .back
+            .as_ref()
+            .map(|back| format!("&back={}", utf8_percent_encode(back.as_str(), NON_ALPHANUMERIC)));
+        format!("/message?id={}{source}{}", self.id.0, back.unwrap_or_default())
     }
 }
 
@@ -109,6 +120,15 @@ impl Place {
             Self::List(list) => list.order,
             Self::Search(search) => search.order,
         }
+    }
+
+    /// What leads back to it from a message, unless the message's folder does. A long search is not
+    /// carried along.
+    pub(crate) fn back(&self) -> Option<LocalPath> {
+        let is_plain =
+            matches!(self, Self::List(list) if *list == ListPlace::start_of(list.folder));
+        let href = Some(self.href()).filter(|href| !is_plain && href.len() <= BACK_BYTES_MAX);
+        LocalPath::new(&href?)
     }
 
     /// The same list from another message on.
@@ -175,6 +195,21 @@ mod tests {
             "/list?folder=7&sort=author&reversed=1"
         );
         assert_eq!(place.sorted(SortBy::Date).href(), "/list?folder=7&reversed=1");
+    }
+
+    #[test]
+    fn a_message_leads_back_to_where_it_was_opened_unless_its_folder_does() {
+        let plain = Place::List(ListPlace::start_of(FolderId(7)));
+        assert_eq!(plain.back(), None);
+        let back = plain.at(20).back();
+        assert_eq!(back.as_ref().map(LocalPath::as_str), Some("/list?folder=7&first=20"));
+        let message = MessagePlace { id: MessageId(3), source: false, back };
+        assert_eq!(message.href(), "/message?id=3&back=%2Flist%3Ffolder%3D7%26first%3D20");
+        let search = |text: String| {
+            Place::Search(SearchPlace { text, folder: None, first: 0, order: Order::default() })
+        };
+        assert!(search("storm".into()).back().is_some());
+        assert!(search("ü".repeat(100)).back().is_none());
     }
 
     #[test]

@@ -111,10 +111,13 @@ fn messages_are_searched_moved_and_deleted(served: &Served) {
     let csrf = browser.csrf();
     let answer = browser.post("/create-folder", &[("csrf", &csrf), ("name", "Storms & more")]);
     let folders = browser.follow(&answer);
-    assert!(folders.has("The folder is there.") && folders.has("Storms &amp; more"));
+    assert!(folders.has("The folder is created.") && folders.has("Storms &amp; more"));
     let links = folders.links("folder");
     let (inbox, sent, trash, storms) = (&links[0], &links[1], &links[2], &links[3]);
-    let id = |link: &str| link.rsplit('=').next().unwrap().to_owned();
+    let id = |link: &str| {
+        let parameters = link.split_once('=').unwrap().1;
+        parameters.split('&').next().unwrap().to_owned()
+    };
 
     let found = browser.get("/search?q=MESSAGE+007");
     assert_eq!((found.page(), found.links("message").len()), ("search", 1));
@@ -125,7 +128,7 @@ fn messages_are_searched_moved_and_deleted(served: &Served) {
             .get(&format!("/search?q=message+007&folder={}", id(sent)))
             .has("0 messages in Sent")
     );
-    assert!(browser.get("/search?q=").has("No header"));
+    assert!(browser.get("/search?q=").has("No message has this text"));
 
     // Moved, back to where it was found.
     let back = "/search?q=Message%20007";
@@ -134,6 +137,18 @@ fn messages_are_searched_moved_and_deleted(served: &Served) {
     assert_eq!(moved.location(), Some("/search?q=Message%20007&done=moved-1"));
     assert!(browser.follow(&moved).has("1 message moved."));
     assert!(browser.get(storms).has("Message 007 for ada"));
+
+    // A message leads back to the part of the list that it was opened from.
+    let sorted = format!("{inbox}&first=20&reversed=1");
+    let opened = browser.get(&sorted).links("message");
+    let message = browser.get(&opened[0]);
+    assert_eq!(message.links("folder"), [sorted.as_str()]);
+    let back = sorted.replace('&', "&amp;");
+    assert!(message.has(&format!(r#"name="back" value="{back}""#)), "{}", message.body);
+    let opened = browser.get("/search?q=message+01&first=5").links("message");
+    let found = browser.get(&opened[0]);
+    assert!(found.has(r#"<a href="/search?q=message%2001&amp;first=5">← Search</a>"#));
+    assert_eq!(found.links("folder"), [inbox.as_str()]);
 
     // Deleted: to Trash, and from there for good.
     let first = browser.get(inbox).links("message");

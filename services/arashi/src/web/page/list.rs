@@ -61,7 +61,7 @@ pub(crate) fn search_page(table: &MessageTable<'_>, place: &SearchPlace) -> Mark
             }
             a href=(DigestPlace::of(place).href()) data-go="digest" { "Digest of the last week" }
         }
-        (table.sheet(&Place::Search(place.clone()), "No header of a message has this text in it."))
+        (table.sheet(&Place::Search(place.clone()), "No message has this text in its headers."))
     })
 }
 
@@ -136,6 +136,10 @@ impl MessageTable<'_> {
         }
     }
 
+    fn message_place(&self, message: &Summary, place: &Place) -> MessagePlace {
+        MessagePlace { id: message.id, source: false, back: place.back() }
+    }
+
     fn row(&self, message: &Summary, place: &Place) -> Markup {
         let subject = if message.subject.is_empty() { "(no subject)" } else { &message.subject };
         let found_in = match place {
@@ -153,7 +157,7 @@ impl MessageTable<'_> {
                 }
                 td.from title=(in_full) { span.from { (correspondent) } }
                 td.subject {
-                    a href=(MessagePlace { id: message.id, source: false }.href()) data-go="message" {
+                    a href=(self.message_place(message, place).href()) data-go="message" {
                         (subject)
                         @if message.is_unread { span.hidden { " (unread)" } }
                         @if message.has_attachments {

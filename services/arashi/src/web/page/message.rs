@@ -6,6 +6,7 @@ use super::layout::{Frame, Looked, csrf_field, delete_button, targets};
 use super::text::{long_date, size};
 use crate::mail::{Mail, linkify};
 use crate::store::{Folder, FolderKind, Session, StoredMessage};
+use crate::web::local_path::LocalPath;
 use crate::web::place::{ListPlace, MessagePlace};
 
 /// What the page of a message shows.
@@ -16,11 +17,13 @@ pub(crate) struct MessagePage<'a> {
     pub(crate) mail: &'a Mail,
     /// The message as it came, instead of what it says.
     pub(crate) source: Option<&'a str>,
+    /// The list that it was opened from, if that is another than the first page of its folder.
+    pub(crate) back: Option<&'a LocalPath>,
 }
 
 /// The message, and what can be done with it.
 pub(crate) fn message_page(page: &MessagePage<'_>) -> Markup {
-    let MessagePage { session, folders, message, mail, source } = *page;
+    let MessagePage { session, folders, message, mail, source, back } = *page;
     let folder = folders.iter().find(|folder| folder.id == message.summary.folder);
     let subject = match (&*mail.subject, &*message.summary.subject) {
         ("", "") => "(no subject)",
@@ -36,12 +39,13 @@ pub(crate) fn message_page(page: &MessagePage<'_>) -> Markup {
     };
     frame.around(&html! {
         div.head {
-            @if let Some(folder) = folder {
-                a href=(ListPlace::start_of(folder.id).href()) data-go="folder" {
-                    "← " (folder.name)
-                }
+            @if let Some(search) = back.filter(|back| back.is_of("/search")) {
+                a href=(search.as_str()) { "← Search" }
             }
-            (source_link(message, source.is_some()))
+            @if let Some(folder) = folder {
+                a href=(list_href(folder, back)) data-go="folder" { "← " (folder.name) }
+            }
+            (source_link(message, source.is_some(), back))
         }
         article.sheet {
             div.padded {
@@ -58,8 +62,14 @@ pub(crate) fn message_page(page: &MessagePage<'_>) -> Markup {
     })
 }
 
-fn source_link(message: &StoredMessage, is_source: bool) -> Markup {
-    let place = MessagePlace { id: message.summary.id, source: !is_source };
+/// The list of the message's folder.
+fn list_href(folder: &Folder, back: Option<&LocalPath>) -> String {
+    let list = back.filter(|back| back.is_of("/list")).map(|back| back.as_str().to_owned());
+    list.unwrap_or_else(|| ListPlace::start_of(folder.id).href())
+}
+
+fn source_link(message: &StoredMessage, is_source: bool, back: Option<&LocalPath>) -> Markup {
+    let place = MessagePlace { id: message.summary.id, source: !is_source, back: back.cloned() };
     html! {
         a href=(place.href()) { @if is_source { "Show the message" } @else { "Show the source" } }
     }
@@ -79,9 +89,10 @@ fn fields(message: &StoredMessage, mail: &Mail) -> Markup {
 }
 
 fn tools(page: &MessagePage<'_>, folder: Option<&Folder>) -> Markup {
-    let MessagePage { session, folders, message, .. } = *page;
+    let MessagePage { session, folders, message, back, .. } = *page;
     let id = message.summary.id.0;
-    let back = folder.map(|folder| ListPlace::start_of(folder.id).href());
+    let opened_from = back.map(|back| back.as_str().to_owned());
+    let back = opened_from.or_else(|| Some(ListPlace::start_of(folder?.id).href()));
     let from_trash = folder.is_some_and(|folder| folder.kind == FolderKind::Trash);
     html! {
         div.tools {

@@ -119,7 +119,8 @@ fn answer_to(id: MessageId, mail: &Mail) -> ComposeForm {
     let text = mail.text.as_deref().unwrap_or_default();
     let quoted: String = text.chars().take(QUOTED_CHARACTERS_MAX).collect();
     let quoted: String = quoted.trim_end().lines().map(|line| format!("> {line}\n")).collect();
-    let text = format!("\n\n{} wrote:\n{quoted}", mail.from);
+    let author = if mail.from.is_empty() { "Somebody" } else { &mail.from };
+    let text = format!("\n\n{author} wrote:\n{quoted}");
     ComposeForm { to: local_name(address(&mail.from)).to_owned(), subject, text, reply: Some(id) }
 }
 

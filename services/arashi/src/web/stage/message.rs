@@ -14,7 +14,7 @@ const SOURCE_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn message(
     running: &mut RunningRequest<'_>,
-    place: MessagePlace,
+    place: &MessagePlace,
 ) -> Result<Answer, Problem> {
     let message = running.store.message(running.work, running.user(), place.id)?;
     // After the message, which counts as read from now on.
@@ -31,6 +31,7 @@ pub(super) fn message(
         message: &message,
         mail: &mail,
         source: source.as_deref(),
+        back: place.back.as_ref(),
     };
     Ok(page(StatusCode::OK, message_page(&shown)))
 }

@@ -91,7 +91,7 @@ fn serve(
         Action::List { place, notice } => list::list(&mut running, place, *notice),
         Action::Search { place, notice } => list::search(&mut running, place, *notice),
         Action::Digest(place) => digest::digest(&mut running, place),
-        Action::Message(place) => message::message(&mut running, *place),
+        Action::Message(place) => message::message(&mut running, place),
         Action::Attachment { id, part } => attachment::attached(&mut running, *id, *part),
         Action::Delete { messages, for_good, back } => {
             change::delete(&mut running, messages, *for_good, back.clone())
