@@ -6,7 +6,7 @@ use super::fields::{Fields, Malformed};
 use super::kind::RequestKind;
 use super::local_path::LocalPath;
 use super::notice::Notice;
-use super::page::ComposeForm;
+use super::page::{ComposeForm, PasswordForm};
 use super::place::{DAYS, DAYS_MAX, DigestPlace, ListPlace, MessagePlace, SearchPlace};
 use crate::store::{FolderId, MessageId, Order, SortBy};
 
@@ -34,6 +34,9 @@ pub(crate) enum Action {
         next: Option<LocalPath>,
     },
     LogOut,
+    /// The form to choose another password.
+    Password,
+    SetPassword(PasswordForm),
     Folders {
         notice: Option<Notice>,
     },
@@ -115,6 +118,7 @@ impl Action {
                 let (text, folder) = looked_for(fields)?;
                 Self::Digest(DigestPlace { text, folder, days: days(fields)? })
             }
+            "/password" => Self::Password,
             "/compose" => Self::Compose { reply: fields.number("reply")?.map(MessageId) },
             _ => return Ok(None),
         }))
@@ -134,6 +138,11 @@ impl Action {
                 next: fields.text("next").and_then(LocalPath::new),
             },
             "/logout" => Self::LogOut,
+            "/password" => Self::SetPassword(PasswordForm {
+                current: line("current", PASSWORD_BYTES_MAX)?,
+                new: line("new", PASSWORD_BYTES_MAX)?,
+                again: line("again", PASSWORD_BYTES_MAX)?,
+            }),
             "/delete" => {
                 let for_good = fields.has("for_good");
                 Self::Delete { messages: messages()?, for_good, back: back(fields) }
@@ -156,7 +165,8 @@ impl Action {
 
     pub(crate) fn kind(&self) -> RequestKind {
         match self {
-            Self::LogIn { .. } => RequestKind::LogIn,
+            // What hashes passwords is one stage.
+            Self::LogIn { .. } | Self::Password | Self::SetPassword(_) => RequestKind::LogIn,
             Self::LogOut => RequestKind::LogOut,
             Self::Folders { .. } => RequestKind::Folders,
             Self::List { .. } => RequestKind::List,
@@ -176,12 +186,14 @@ impl Action {
         match self {
             Self::LogIn { .. }
             | Self::LogOut
+            | Self::SetPassword(_)
             | Self::Delete { .. }
             | Self::Refile { .. }
             | Self::CreateFolder { .. }
             | Self::DeleteFolder { .. }
             | Self::Send(_) => true,
-            Self::Folders { .. }
+            Self::Password
+            | Self::Folders { .. }
             | Self::List { .. }
             | Self::Message(_)
             | Self::Attachment { .. }

@@ -5,7 +5,8 @@
 const PATH_BYTES_MAX: usize = 3_000;
 
 /// The pages that are worth returning to.
-const PAGES: [&str; 6] = ["/folders", "/list", "/search", "/digest", "/message", "/compose"];
+const PAGES: [&str; 7] =
+    ["/folders", "/list", "/search", "/digest", "/message", "/compose", "/password"];
 
 /// A path to one of our own pages: never to another site, nor to a page that changes something.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ pub(crate) enum Notice {
     FolderCreated,
     FolderDeleted,
     Sent,
+    PasswordChanged,
 }
 
 impl Notice {
@@ -27,6 +28,7 @@ impl Notice {
             Self::FolderCreated => "folder-created".into(),
             Self::FolderDeleted => "folder-deleted".into(),
             Self::Sent => "sent".into(),
+            Self::PasswordChanged => "password-changed".into(),
         }
     }
 
@@ -36,6 +38,7 @@ impl Notice {
             "folder-created" => Self::FolderCreated,
             "folder-deleted" => Self::FolderDeleted,
             "sent" => Self::Sent,
+            "password-changed" => Self::PasswordChanged,
             _ => match code.split_once('-')? {
                 ("trashed", count) => Self::Trashed(count.parse().ok()?),
                 ("deleted", count) => Self::Deleted(count.parse().ok()?),
@@ -56,6 +59,9 @@ impl Render for Notice {
                 Self::Moved(count) => { (messages(count)) " moved." }
                 Self::FolderCreated => { "The folder is created." }
                 Self::FolderDeleted => { "The folder is deleted. Its messages are in Trash." }
+                Self::PasswordChanged => {
+                    "The password is changed. You are logged out everywhere else."
+                }
                 Self::Sent => { "The message is sent. A copy is in Sent." }
             }
         }
@@ -75,6 +81,7 @@ mod tests {
             Notice::FolderCreated,
             Notice::FolderDeleted,
             Notice::Sent,
+            Notice::PasswordChanged,
         ] {
             assert_eq!(Notice::of(&notice.code()), Some(notice));
         }

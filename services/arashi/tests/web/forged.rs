@@ -8,12 +8,13 @@ use crate::browser::Browser;
 use crate::served::{PASSWORD, Served, everything};
 
 /// Each form that changes something, filled so that it would.
-const FORMS: [(&str, &str); 6] = [
+const FORMS: [(&str, &str); 7] = [
     ("/delete", "message=1"),
     ("/refile", "message=1&to=3"),
     ("/create-folder", "name=New"),
     ("/delete-folder", "folder=4"),
     ("/compose", "to=ada&subject=s&text=kept"),
+    ("/password", "current=correct+horse&new=another+horse&again=another+horse"),
     ("/logout", ""),
 ];
 
@@ -45,7 +46,11 @@ fn a_form_without_the_token_of_its_session_changes_nothing() {
         }
         // Nothing is changed by a link.
         let answer = browser.get(&format!("{path}?{form}&csrf={csrf}"));
-        assert!(answer.status == 405 || path == "/compose", "{path}: {}", answer.status);
+        assert!(
+            answer.status == 405 || ["/compose", "/password"].contains(&path),
+            "{path}: {}",
+            answer.status
+        );
     }
     assert_eq!(everything(&served.database.database, ada), before);
     assert_eq!(browser.get("/folders").status, 200, "still logged in");
@@ -136,6 +141,15 @@ fn passwords_cannot_be_guessed_in_numbers() {
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=31).contains(&wait), "{wait}");
     assert!(answer.has(&format!("{wait} second")), "{}", answer.body);
+    // Nor on the page that changes it, by who has found the browser.
+    served.user("eve", AccountClass::Bronze, 0);
+    let mut found = served.logged_in("eve");
+    let csrf = found.csrf();
+    let mut guess = || {
+        let guess = [("csrf", &*csrf), ("current", "wrong horse"), ("new", "x"), ("again", "x")];
+        found.post("/password", &guess).status
+    };
+    assert_eq!([(); 11].map(|()| guess())[9..], [422, 429]);
     // Others are not hit, and what succeeds does not count.
     for _ in 0..12 {
         assert_eq!(browser.log_in("bob", PASSWORD).status, 303);
@@ -159,7 +173,9 @@ fn pages_tell_browsers_what_not_to_do() {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         assert!(!answer.has("<script") && !answer.has(" style="), "{path}");
     };
-    for path in ["/folders", "/list?folder=1", "/message?id=1", "/compose", "/login", "/none"] {
+    for path in
+        ["/folders", "/list?folder=1", "/message?id=1", "/compose", "/password", "/login", "/none"]
+    {
         check(&mut browser, path);
     }
     assert_eq!(browser.get("/style.css").status, 200);

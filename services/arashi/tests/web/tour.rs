@@ -27,7 +27,38 @@ on_each_database! {
     lists_are_sorted_by_their_heads,
     messages_are_searched_moved_and_deleted,
     users_write_to_one_another,
+    a_password_is_changed,
     attachments_are_saved_and_never_shown,
+}
+
+fn a_password_is_changed(served: &Served) {
+    const NEW: &str = "wrong horse, right stable";
+    served.user("ada", AccountClass::Gold, 1);
+    let (mut browser, mut elsewhere) = (served.logged_in("ada"), served.logged_in("ada"));
+    let form = browser.get("/password");
+    assert_eq!((form.status, form.page()), (200, "password"));
+    let csrf = form.csrf();
+    let mut change = |current: &str, new: &str, again: &str| {
+        let fields = [("csrf", &*csrf), ("current", current), ("new", new), ("again", again)];
+        browser.post("/password", &fields)
+    };
+    for (current, new, again, trouble) in [
+        ("wrong horse", NEW, NEW, "The password until now is another one."),
+        (PASSWORD, NEW, "wrong horse", "typed in two ways"),
+        (PASSWORD, "short", "short", "The new password must be 8 to 1024 bytes."),
+    ] {
+        let rejected = change(current, new, again);
+        assert_eq!((rejected.status, rejected.page()), (422, "password"), "{}", rejected.body);
+        assert!(rejected.has(trouble), "{trouble}: {}", rejected.body);
+    }
+    assert_eq!(elsewhere.get("/folders").status, 200, "nothing was changed");
+
+    let changed = change(PASSWORD, NEW, NEW);
+    assert!(browser.follow(&changed).has("The password is changed."), "{}", changed.body);
+    assert_eq!(browser.get("/folders").status, 200);
+    assert_eq!(elsewhere.get("/folders").status, 303);
+    assert_eq!(served.browser().log_in("ada", PASSWORD).status, 401);
+    assert_eq!(served.browser().log_in("ada", NEW).status, 303);
 }
 
 fn a_user_logs_in_reads_and_logs_out(served: &Served) {

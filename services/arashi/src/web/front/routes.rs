@@ -70,6 +70,7 @@ pub(crate) fn router(front: Arc<Front>) -> Router {
         .route("/create-folder", post(answer))
         .route("/delete-folder", post(answer))
         .route("/compose", get(answer).post(answer))
+        .route("/password", get(answer).post(answer))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .layer(map_response(secured))

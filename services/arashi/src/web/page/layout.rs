@@ -125,6 +125,7 @@ impl<'a> Frame<'a> {
                 div.bar {
                     @if let Some(Session { account, .. }) = self.session {
                         span { "Logged in as " strong { (account.name) } }
+                        a href="/password" { "Change the password" }
                     } @else {
                         span { "Arashi webmail" }
                     }

@@ -8,6 +8,7 @@ mod layout;
 mod list;
 mod log_in;
 mod message;
+mod password;
 mod problem;
 mod text;
 
@@ -18,4 +19,5 @@ pub(crate) use layout::STYLE;
 pub(crate) use list::{MessageTable, list_page, search_page};
 pub(crate) use log_in::log_in_page;
 pub(crate) use message::{MessagePage, message_page};
+pub(crate) use password::{PasswordForm, password_page};
 pub(crate) use problem::{ProblemPage, problem_page};

@@ -9,6 +9,7 @@ mod folders;
 mod list;
 mod log_in;
 mod message;
+mod password;
 mod problem;
 mod request;
 mod running;

@@ -9,7 +9,7 @@ use tamarisk::{Batch, BlockingHandler, BoxError, Request};
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
 use super::running::{RequestWork, RunningRequest, now_seconds};
-use super::{attachment, change, compose, digest, folders, list, log_in, message};
+use super::{attachment, change, compose, digest, folders, list, log_in, message, password};
 use crate::store::{Session, Store};
 use crate::web::action::Action;
 use crate::web::answer::Answer;
@@ -87,6 +87,8 @@ fn serve(
     match &request.action {
         Action::LogIn { .. } => unreachable!("it was answered above"),
         Action::LogOut => log_in::log_out(&mut running, shared, request.key.as_ref()),
+        Action::Password => Ok(password::password(&running)),
+        Action::SetPassword(form) => password::set_password(&mut running, shared, request, form),
         Action::Folders { notice } => folders::folders(&mut running, *notice),
         Action::List { place, notice } => list::list(&mut running, place, *notice),
         Action::Search { place, notice } => list::search(&mut running, place, *notice),
