@@ -73,7 +73,7 @@ fn what_would_be_late_is_rejected_with_an_honest_wait() {
     assert!(rejected.has(&refresh), "{}", rejected.body);
     assert!(rejected.has(&format!("<strong>{wait} second")), "{}", rejected.body);
     assert!(rejected.has("The search has more requests than"), "{}", rejected.body);
-    assert!(rejected.has(r#"<span class="class">bronze</span>"#), "{}", rejected.body);
+    assert!(rejected.has(">bronze</span>"), "{}", rejected.body);
     // Others are answered meanwhile, or after: each kind is a stage of its own.
     assert_eq!(served.logged_in("ada").get("/folders").status, 200);
     assert_balanced(&served);

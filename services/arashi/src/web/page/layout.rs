@@ -125,14 +125,20 @@ impl<'a> Frame<'a> {
                 div.bar {
                     @if let Some(Session { account, .. }) = self.session {
                         span { "Logged in as " strong { (account.name) } }
-                        a href="/password" { "Change the password" }
                     } @else {
                         span { "Arashi webmail" }
                     }
                     @match self.class {
-                        Some(AccountClass::Gold) => span.class.gold { "gold" },
-                        Some(AccountClass::Bronze) => span.class { "bronze" },
+                        Some(AccountClass::Gold) => {
+                            span.class.gold title="Served first while the service is busy" { "gold" }
+                        }
+                        Some(AccountClass::Bronze) => {
+                            span.class title="Served after gold while the service is busy" { "bronze" }
+                        }
                         None => {}
+                    }
+                    @if self.session.is_some() {
+                        a href="/password" { "Change the password" }
                     }
                 }
             }

@@ -25,11 +25,11 @@ pub(crate) fn password_page(session: &Session, trouble: Option<&str>) -> Markup 
                 (csrf_field(session))
                 input type="text" name="name" value=(session.account.name) autocomplete="username"
                     hidden;
-                (field("current", "Password until now", "current-password"))
+                (field("current", "Current password", "current-password"))
                 (field("new", "New password", "new-password"))
                 (field("again", "New password again", "new-password"))
                 button.primary type="submit" { "Change" }
-                p.hint { "You are logged out everywhere else." }
+                p.hint { "You will be logged out everywhere else." }
             }
         }
     })

@@ -30,7 +30,7 @@ pub(super) fn set_password(
     let RunningRequest { store, work, session, .. } = running;
     let (work, name) = (*work, &*session.account.name);
     if checked(store, work, shared, (name, current), request.address)?.is_none() {
-        return Ok(rejected(running, "The password until now is another one."));
+        return Ok(rejected(running, "The current password is wrong."));
     }
     match store.set_password(work, name, new) {
         Err(StoreError::Invalid(invalid)) => {
