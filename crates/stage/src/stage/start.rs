@@ -166,7 +166,6 @@ impl<E: Send + 'static> UnstartedStage<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
         let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
-        core.runs("tasks");
         WorkerPool::of_tasks(core, registry, batch, self.runtime.clone(), factory)
     }
 
@@ -176,7 +175,6 @@ impl<E: Send + 'static> UnstartedStage<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<WorkerPool<E>> {
         let (core, registry) = (Arc::clone(&self.endpoint.core), Arc::clone(&self.registry));
-        core.runs("threads");
         WorkerPool::of_threads(core, registry, batch, self.runtime.clone(), factory)
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct WorkerPool<E: Send + 'static> {
     core: Arc<Core<Payload<E>>>,
     /// All workers of the stage, these and those of pools that were replaced.
     registry: Arc<WorkerRegistry>,
+    /// Where they run, as observations say.
+    runs: &'static str,
     size: PoolSize,
     /// Whether the stage is served by these workers and no others.
     installed: AtomicBool,
@@ -54,7 +56,7 @@ impl<E: Send + 'static> WorkerPool<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
-        Self::new(core, registry, batch, move |this| {
+        Self::new(core, registry, batch, "tasks", move |this| {
             runtime.spawn(task_worker::serve(this, Arc::clone(&factory)));
             Ok(())
         })
@@ -69,7 +71,7 @@ impl<E: Send + 'static> WorkerPool<E> {
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Arc<Self> {
         let factory = Arc::new(factory);
-        Self::new(core, registry, batch, move |this| {
+        Self::new(core, registry, batch, "threads", move |this| {
             let stage = this.pool.core.name.to_string();
             let (factory, runtime) = (Arc::clone(&factory), runtime.clone());
             std::thread::Builder::new()
@@ -88,20 +90,22 @@ impl<E: Send + 'static> WorkerPool<E> {
         core: Arc<Core<Payload<E>>>,
         registry: Arc<WorkerRegistry>,
         batch: u32,
+        runs: &'static str,
         start: impl Fn(PoolWorker<E>) -> Result<(), BuildError> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Self::with(core, registry, batch, Arc::new(start))
+        Self::with(core, registry, batch, runs, Arc::new(start))
     }
 
     fn with(
         core: Arc<Core<Payload<E>>>,
         registry: Arc<WorkerRegistry>,
         batch: u32,
+        runs: &'static str,
         start: Arc<Start<E>>,
     ) -> Arc<Self> {
         let (size, installed, batch) =
             (PoolSize::new(), AtomicBool::new(false), AtomicU32::new(batch));
-        Arc::new(Self { core, registry, size, installed, batch, start })
+        Arc::new(Self { core, registry, runs, size, installed, batch, start })
     }
 
     /// A pool of the same workers for another stage: none yet.
@@ -110,11 +114,12 @@ impl<E: Send + 'static> WorkerPool<E> {
         core: Arc<Core<Payload<E>>>,
         registry: Arc<WorkerRegistry>,
     ) -> Arc<Self> {
-        Self::with(core, registry, self.batch(), Arc::clone(&self.start))
+        Self::with(core, registry, self.batch(), self.runs, Arc::clone(&self.start))
     }
 
     /// From now on the stage is served by these workers: without any it is closed.
     pub(crate) fn install(&self) {
+        self.core.runs(self.runs);
         self.installed.store(true, Ordering::Relaxed);
         if self.size.is_lost() {
             self.core.close();
@@ -252,15 +257,17 @@ mod tests {
         let none_starts = |_| {
             Err(BuildError::Thread { stage: "work".into(), reason: "there is none left".into() })
         };
-        let pool = WorkerPool::new(Arc::clone(&core), Arc::default(), 1, none_starts);
+        let pool = WorkerPool::new(Arc::clone(&core), Arc::default(), 1, "threads", none_starts);
         assert!(pool.resize(2).is_err());
         pool.retire();
         assert!(!is_closed(), "others serve it");
+        assert_eq!(core.observe().runs, "nowhere yet");
 
         // Its workers were lost before it was installed.
-        let pool = WorkerPool::new(Arc::clone(&core), Arc::default(), 1, none_starts);
+        let pool = WorkerPool::new(Arc::clone(&core), Arc::default(), 1, "threads", none_starts);
         assert!(pool.resize(1).is_err());
         pool.install();
         assert!(is_closed());
+        assert_eq!(core.observe().runs, "threads");
     }
 }
