@@ -6,9 +6,11 @@ mod import;
 mod import_progress;
 mod import_summary;
 mod password;
+mod remove;
 mod serve;
 mod settings;
 mod user;
+mod users;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -23,9 +25,11 @@ pub(crate) use self::file::{FILE, parse};
 pub(crate) use self::file::{is_mail, load};
 use self::import::ImportMail;
 use self::password::MailPassword;
+use self::remove::MailRemove;
 use self::serve::MailServe;
 pub(crate) use self::serve::{check, serve};
 use self::user::MailUser;
+use self::users::MailUsers;
 use crate::arguments::misunderstood;
 use crate::ending::Ending;
 
@@ -67,7 +71,9 @@ pub(crate) struct Mail {
 #[derive(Debug, Subcommand)]
 enum MailCommand {
     User(MailUser),
+    Users(MailUsers),
     Password(MailPassword),
+    Remove(MailRemove),
     Import(ImportMail),
 }
 
@@ -87,7 +93,9 @@ impl Mail {
         match self.command {
             None => self.serve.run(),
             Some(MailCommand::User(user)) => user.run(),
+            Some(MailCommand::Users(users)) => users.run(),
             Some(MailCommand::Password(password)) => password.run(),
+            Some(MailCommand::Remove(remove)) => remove.run(),
             Some(MailCommand::Import(import)) => import.run(),
         }
     }

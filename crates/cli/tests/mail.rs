@@ -151,6 +151,21 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     let changed = with_line(&folder, &["password", "owner"], "another password\n");
     assert!(changed.status.success(), "{}", String::from_utf8_lossy(&changed.stderr));
     assert!(mail.logs_in("owner", "another+password") && !mail.logs_in("owner", &password));
+
+    let says = |arguments: &[&str]| {
+        let output = with_line(&folder, arguments, "");
+        let said = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    assert_eq!(says(&["users"]), (true, "gold    ada\ngold    owner\n".into()));
+    assert!(says(&["users", "--json"]).1.contains("{\"class\":\"gold\",\"name\":\"owner\"}\n"));
+    let (is_removed, said) = says(&["remove", "ada"]);
+    assert!(!is_removed && said.contains("add --yes if that is meant"), "{said}");
+    assert!(mail.logs_in("ada", "a+long+password"));
+    assert_eq!(says(&["remove", "ada", "--yes"]), (true, "User `ada` removed.\n".into()));
+    assert!(!mail.logs_in("ada", "a+long+password"));
+    let (is_removed, said) = says(&["remove", "ada", "--yes"]);
+    assert!(!is_removed && said.contains("no user of this database has the name `ada`"), "{said}");
     assert!(mail.end());
     fs::remove_dir_all(&folder).unwrap();
 }

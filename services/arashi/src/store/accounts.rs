@@ -123,6 +123,38 @@ impl Store {
         Ok(found.map(|(account, _)| account))
     }
 
+    /// Accounts by name, the first `count` of those behind `after`; all are behind an empty name.
+    ///
+    /// # Errors
+    /// If the database cannot answer.
+    pub fn accounts(
+        &mut self,
+        work: &dyn Work,
+        after: &str,
+        count: u32,
+    ) -> Result<Vec<Account>, StoreError> {
+        self.read(work, |statements| {
+            let sql = "SELECT id, name, class FROM users WHERE name > ? ORDER BY name LIMIT ?";
+            let values = [Value::Text(after), Value::Integer(count.into())];
+            let rows = statements.query(sql, &values)?;
+            rows.into_iter().map(|mut row| account(&mut row)).collect()
+        })
+    }
+
+    /// Removes an account with its sessions and all of its mail. `false`: nobody has this name.
+    ///
+    /// # Errors
+    /// If the database cannot answer.
+    pub fn remove_account(&mut self, work: &dyn Work, name: &str) -> Result<bool, StoreError> {
+        let Some(account) = self.account(work, name)? else { return Ok(false) };
+        self.change(work, Some(account.id), |statements| {
+            // What is the account's goes with it.
+            let sql = "DELETE FROM users WHERE id = ?";
+            statements.execute(sql, &[Value::Integer(account.id.0)]).map(drop)
+        })?;
+        Ok(true)
+    }
+
     /// Begins a session, if the password is right. It takes as long for names that nobody has.
     ///
     /// # Errors

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use tamarisk_arashi::store::{AccountClass, Database, Invalid, SessionKey, StoreError, Untimed};
+use tamarisk_arashi::store::{
+    AccountClass, Database, FolderKind, Invalid, NewMessage, Order, SessionKey, Store, StoreError,
+    Untimed,
+};
 
 use crate::support::TestDatabase;
-use crate::{PASSWORD, user};
+use crate::{PASSWORD, folder, user};
 
 crate::on_each_database! {
     an_account_is_found_by_its_name,
+    accounts_are_listed_by_name,
+    an_account_goes_with_all_that_is_in_it,
     names_and_passwords_are_checked,
     only_the_right_password_logs_in,
     a_password_that_was_changed_ends_all_sessions,
@@ -28,6 +33,43 @@ fn an_account_is_found_by_its_name(test: &TestDatabase) {
     for unknown in ["ANN", "ann ", "", "' OR '1'='1", "a%", "_nn", "ann\0"] {
         assert_eq!(store.account(&Untimed, unknown).unwrap(), None, "{unknown}");
     }
+}
+
+fn accounts_are_listed_by_name(test: &TestDatabase) {
+    let mut store = test.connect();
+    for name in ["carl", "ann", "Bob"] {
+        user(&mut store, name);
+    }
+    let mut names = |after: &str, count| {
+        let accounts = store.accounts(&Untimed, after, count).unwrap();
+        accounts.into_iter().map(|account| account.name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names("", 10), "Bob ann carl");
+    assert_eq!((names("", 2), names("ann", 2)), ("Bob ann".into(), "carl".into()));
+}
+
+fn an_account_goes_with_all_that_is_in_it(test: &TestDatabase) {
+    let mut store = test.connect();
+    let (ann, bob) = (user(&mut store, "ann"), user(&mut store, "bob"));
+    for (user, subject) in [(ann, "Hers"), (bob, "His")] {
+        let mail = NewMessage { subject: subject.into(), ..NewMessage::default() };
+        let inbox = folder(&mut store, user, FolderKind::Inbox);
+        store.deliver_all(&Untimed, user, inbox, &mut std::iter::once(mail)).unwrap();
+    }
+    let (_, key) = store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap();
+    assert!(store.remove_account(&Untimed, "ann").unwrap());
+    assert!(!store.remove_account(&Untimed, "ann").unwrap());
+    assert_eq!(store.account(&Untimed, "ann").unwrap(), None);
+    assert_eq!(store.session(&Untimed, &key).unwrap(), None);
+    assert_eq!(store.folders(&Untimed, ann).unwrap(), []);
+    let of = |store: &mut Store, user, text: &str| {
+        let order = Order::default();
+        store.search(&Untimed, user, None, text, None, order, 0, 10).unwrap().total
+    };
+    assert_eq!((of(&mut store, ann, "hers"), of(&mut store, bob, "his")), (0, 1));
+    // Whoever has the name next has nothing of hers.
+    let next = user(&mut store, "ann");
+    assert_eq!(of(&mut store, next, "hers"), 0);
 }
 
 fn names_and_passwords_are_checked(test: &TestDatabase) {
