@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
-use tamarisk_arashi::mail::{Draft, Mail, attachment, compose, new_message};
+use tamarisk_arashi::mail::{
+    Draft, Mail, attachment, compose, new_message, new_message_and_defects,
+};
 use tamarisk_arashi::store::MESSAGE_BYTES_MAX;
 
 /// All that is done with a message.
@@ -43,7 +45,7 @@ fn what_is_no_message_is_shown_as_it_came() {
     check_raw(b"\xff\xfe\x00\x01 binary \x80", "no header");
     check_raw(&[b'x'; 100_000], "no header");
     let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0:\0 IDATx\x9c\n";
-    check_raw(picture, "no address, subject, date or text");
+    check_raw(picture, "no sender, recipient, subject, date or text");
     let broken = b"Content-Type: multipart/mixed; boundary=a\r\n\r\nno boundary here\r\n";
     check_raw(broken, "no boundary");
     check_raw(b"Content-Type: multipart/mixed\r\n\r\n--a\r\n\r\ntext\r\n--a--\r\n", "no boundary");
@@ -58,6 +60,10 @@ fn broken_parts_are_kept_and_told() {
     assert_eq!(mail.text.as_deref().map(str::trim), Some("%% not base64"));
 
     assert_eq!(read(b"Subject: no body\n").defects, [""; 0]);
+
+    let picture = b"Content-Type: text/html\r\n\r\n<img src=x>\r\n";
+    assert_eq!(read(picture).defects, [""; 0]);
+    assert_eq!(new_message_and_defects(picture.to_vec(), 0).1, [""; 0]);
 
     let charset = b"Content-Type: text/plain; charset=x-none\r\n\r\nCaf\xc3\xa9\r\n";
     let mail = read(charset);

@@ -95,14 +95,16 @@ impl Mail {
         if let HtmlOf::Page { attachment_url } = html {
             mail.set_html(message, attachment_url);
         }
-        let is_empty = mail.text.is_none() && mail.html.is_none() && mail.attachments.is_empty();
+        let is_empty = mail.text.is_none() && !has_html(message) && mail.attachments.is_empty();
         let has_content = !raw[header_length(raw)..].trim_ascii().is_empty();
         if is_empty && has_content {
-            mail.defects.push("no part has a content: the message is shown as it came".into());
+            mail.defects.push("no part has content: the message is shown as it came".into());
             mail.set_raw(raw);
         } else if is_empty && !mail.has_header() && !raw.trim_ascii().is_empty() {
-            mail.defects
-                .push("no address, subject, date or text is found: it is shown as it came".into());
+            mail.defects.push(
+                "no sender, recipient, subject, date or text is found: it is shown as it came"
+                    .into(),
+            );
             mail.set_raw(raw);
         }
         mail
@@ -187,7 +189,7 @@ impl Mail {
 
     fn set_html(&mut self, message: &Message<'_>, attachment_url: Option<&str>) {
         let bodies = || message.html_bodies();
-        if !bodies().any(|part: &MessagePart<'_>| matches!(part.body, PartType::Html(_))) {
+        if !has_html(message) {
             return;
         }
         let mut html = String::new();
@@ -219,6 +221,10 @@ impl Mail {
             }
         }
     }
+}
+
+fn has_html(message: &Message<'_>) -> bool {
+    message.html_bodies().any(|part| matches!(part.body, PartType::Html(_)))
 }
 
 /// How many defects are told.

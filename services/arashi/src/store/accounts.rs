@@ -174,13 +174,46 @@ impl Store {
         let now = self.now_seconds();
         self.change(work, Some(account.id), |statements| {
             make_room(statements, account.id, now)?;
-            let sql = "INSERT INTO sessions (key_hash, user_id, created_seconds, used_seconds) \
-                       VALUES (?, ?, ?, ?)";
-            let user = Value::Integer(account.id.0);
-            let values = [Value::Text(&key.hash()), user, Value::Integer(now), Value::Integer(now)];
-            statements.insert(sql, &values).map(drop)
+            begin_session(statements, account.id, &key, now)
         })?;
         Ok(Some((account, key)))
+    }
+
+    /// Gives an account another password, ends all of its sessions and begins another one. None:
+    /// `current` is not its password.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] if `new` cannot be used, and if the database cannot answer.
+    pub fn change_password(
+        &mut self,
+        work: &dyn Work,
+        name: &str,
+        current: &str,
+        new: &str,
+    ) -> Result<Option<(Session, SessionKey)>, StoreError> {
+        let Some((account, before)) = self.read(work, |statements| find(statements, name))? else {
+            return Ok(None);
+        };
+        if !self.verified()?.verify(current, Some(&before), self.now_seconds())? {
+            return Ok(None);
+        }
+        let after = password::hash(new, Cost::SAFE)?;
+        let key = SessionKey::draw()?;
+        let now = self.now_seconds();
+        let is_changed = self.change(work, Some(account.id), |statements| {
+            let user = Value::Integer(account.id.0);
+            // Another change may have come before.
+            let sql = "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?";
+            if statements.execute(sql, &[Value::Text(&after), user, Value::Text(&before)])? == 0 {
+                return Ok(false);
+            }
+            statements.execute("DELETE FROM sessions WHERE user_id = ?", &[user])?;
+            begin_session(statements, account.id, &key, now)?;
+            Ok(true)
+        })?;
+        let expires_seconds = now + LONGEST_SECONDS;
+        let session = Session { account, csrf: key.csrf(), expires_seconds };
+        Ok(is_changed.then_some((session, key)))
     }
 
     /// Who is logged in by this key; none if the session has expired or been ended.
@@ -255,6 +288,18 @@ fn make_room(statements: &mut Statements<'_>, user: UserId, now: i64) -> Result<
         statements.execute(sql, &[Value::Integer(user.0), Value::Integer(row.integer()?)])?;
     }
     Ok(())
+}
+
+fn begin_session(
+    statements: &mut Statements<'_>,
+    user: UserId,
+    key: &SessionKey,
+    now: i64,
+) -> Result<(), Fault> {
+    let sql = "INSERT INTO sessions (key_hash, user_id, created_seconds, used_seconds) \
+               VALUES (?, ?, ?, ?)";
+    let [user, now] = [user.0, now].map(Value::Integer);
+    statements.insert(sql, &[Value::Text(&key.hash()), user, now, now]).map(drop)
 }
 
 fn account(row: &mut Row) -> Result<Account, Fault> {

@@ -1,6 +1,6 @@
 //! A connection to a database, as its drivers provide it: statements, values, rows, faults.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{IsEnded, StoreError, Work};
 
@@ -92,6 +92,11 @@ impl<'a> Ending<'a> {
     /// To be called before a wait for another transaction.
     pub(super) fn note_wait(&self) {
         self.work.note_wait();
+    }
+
+    /// To be called after a wait for another program, of this length.
+    pub(super) fn note_waited(&self, waited: Duration) {
+        self.work.note_waited(waited);
     }
 }
 

@@ -23,6 +23,10 @@ pub trait Work {
     /// Is called before the calling thread waits for another transaction. It needs no processor
     /// until that has ended.
     fn note_wait(&self) {}
+
+    /// Is called after the calling thread has waited for so long for another program, or for others
+    /// that did.
+    fn note_waited(&self, _waited: Duration) {}
 }
 
 impl Work for Context {
@@ -69,6 +73,10 @@ impl Work for Limited<'_> {
 
     fn note_wait(&self) {
         self.work.note_wait();
+    }
+
+    fn note_waited(&self, waited: Duration) {
+        self.work.note_waited(waited);
     }
 }
 

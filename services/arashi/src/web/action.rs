@@ -166,9 +166,9 @@ impl Action {
     pub(crate) fn kind(&self) -> RequestKind {
         match self {
             // What hashes passwords is one stage.
-            Self::LogIn { .. } | Self::Password | Self::SetPassword(_) => RequestKind::LogIn,
+            Self::LogIn { .. } | Self::SetPassword(_) => RequestKind::LogIn,
             Self::LogOut => RequestKind::LogOut,
-            Self::Folders { .. } => RequestKind::Folders,
+            Self::Folders { .. } | Self::Password => RequestKind::Folders,
             Self::List { .. } => RequestKind::List,
             Self::Message(_) | Self::Attachment { .. } => RequestKind::Message,
             Self::Delete { .. } => RequestKind::Delete,
@@ -178,6 +178,14 @@ impl Action {
             Self::CreateFolder { .. } => RequestKind::CreateFolder,
             Self::DeleteFolder { .. } => RequestKind::DeleteFolder,
             Self::Compose { .. } | Self::Send(_) => RequestKind::Compose,
+        }
+    }
+
+    /// What is done, as the beginning of a sentence.
+    pub(crate) fn title(&self) -> &'static str {
+        match self {
+            Self::SetPassword(_) => "Changing passwords",
+            other => other.kind().title(),
         }
     }
 

@@ -18,6 +18,8 @@ crate::on_each_database! {
     names_and_passwords_are_checked,
     only_the_right_password_logs_in,
     a_password_that_was_changed_ends_all_sessions,
+    users_change_their_passwords,
+    of_two_changes_at_once_one_is_made,
     a_session_stands_for_its_account_until_log_out,
     a_session_ends_after_seven_days_or_twelve_idle_hours,
     the_session_that_was_not_used_for_longest_gives_way,
@@ -131,6 +133,47 @@ fn a_password_that_was_changed_ends_all_sessions(test: &TestDatabase) {
     let short = store.set_password(&Untimed, "ann", "short");
     assert!(matches!(short, Err(StoreError::Invalid(Invalid::Password))), "{short:?}");
     assert!(store.log_in(&Untimed, "ann", CHANGED).unwrap().is_some());
+}
+
+fn users_change_their_passwords(test: &TestDatabase) {
+    let mut store = test.connect();
+    user(&mut store, "ann");
+    let (_, key) = store.log_in(&Untimed, "ann", PASSWORD).unwrap().unwrap();
+    let change = |store: &mut Store, current: &str, new: &str| {
+        store.change_password(&Untimed, "ann", current, new)
+    };
+    for _ in 0..20 {
+        assert!(change(&mut store, "another", "a new password").unwrap().is_none());
+        let Err(StoreError::Invalid(Invalid::Password)) = change(&mut store, PASSWORD, "short")
+        else {
+            panic!("a short password")
+        };
+    }
+    assert!(store.session(&Untimed, &key).unwrap().is_some(), "what is rejected ends nothing");
+    let (session, next) = change(&mut store, PASSWORD, "a new password").unwrap().unwrap();
+    assert_eq!(store.session(&Untimed, &next).unwrap(), Some(session));
+    assert_eq!(store.session(&Untimed, &key).unwrap(), None);
+    assert_eq!(store.log_in(&Untimed, "ann", PASSWORD).unwrap(), None);
+    assert!(store.log_in(&Untimed, "ann", "a new password").unwrap().is_some());
+}
+
+fn of_two_changes_at_once_one_is_made(test: &TestDatabase) {
+    user(&mut test.connect(), "ann");
+    let made = std::thread::scope(|scope| {
+        let changes: Vec<_> = ["a new password", "another new one"]
+            .map(|new| {
+                scope.spawn(move || {
+                    let mut store = test.connect();
+                    let changed = store.change_password(&Untimed, "ann", PASSWORD, new).unwrap();
+                    changed.map(|_| new)
+                })
+            })
+            .into();
+        let made = changes.into_iter().filter_map(|change| change.join().unwrap());
+        made.collect::<Vec<_>>()
+    });
+    let [new] = made[..] else { panic!("{made:?}") };
+    assert!(test.connect().log_in(&Untimed, "ann", new).unwrap().is_some());
 }
 
 fn a_session_stands_for_its_account_until_log_out(test: &TestDatabase) {

@@ -10,6 +10,7 @@ mod folders;
 mod lists;
 mod messages;
 mod migrations;
+mod other_programs;
 mod outages;
 
 use tamarisk_arashi::store::{

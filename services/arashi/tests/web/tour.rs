@@ -44,7 +44,7 @@ fn a_password_is_changed(served: &Served) {
     };
     for (current, new, again, trouble) in [
         ("wrong horse", NEW, NEW, "The current password is wrong."),
-        (PASSWORD, NEW, "wrong horse", "typed in two ways"),
+        (PASSWORD, NEW, "wrong horse", "The two new passwords differ."),
         (PASSWORD, "short", "short", "The new password must be 8 to 1024 bytes."),
     ] {
         let rejected = change(current, new, again);
@@ -169,7 +169,9 @@ fn messages_are_searched_moved_and_deleted(served: &Served) {
     assert!(browser.follow(&moved).has("1 message moved."));
     assert!(browser.get(storms).has("Message 007 for ada"));
 
-    // A message leads back to the part of the list that it was opened from.
+    // A message leads back to the part of the list that it was opened from, if it is there still.
+    let elsewhere = format!("/message?id={message}&back=%2Flist%3Ffolder%3D1%26first%3D20");
+    assert_eq!(browser.get(&elsewhere).links("folder"), [storms.as_str()]);
     let sorted = format!("{inbox}&first=20&reversed=1");
     let opened = browser.get(&sorted).links("message");
     let message = browser.get(&opened[0]);

@@ -56,7 +56,10 @@ impl Line {
             match watch(ending, limit, pin!(connect)).await {
                 Watched::Finished(result) => result,
                 Watched::Due => Err(Fault::Terminated),
-                Watched::Late => Err(Fault::Lost(format!("no connection within {limit:?}"))),
+                Watched::Late => {
+                    ending.note_waited(limit);
+                    Err(Fault::Lost(format!("no connection within {limit:?}")))
+                }
             }
         })
     }

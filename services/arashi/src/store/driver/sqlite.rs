@@ -5,13 +5,15 @@
 
 use std::fmt;
 use std::fs::{DirBuilder, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use memchr::memmem::Finder;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Error, ErrorCode, ToSql};
@@ -37,6 +39,7 @@ pub(in crate::store) struct File {
     /// SQLite has one writer at a time; in this process they queue here.
     turn: Arc<WriteTurn>,
     checkpoints: Checkpoints,
+    making: Mutex<()>,
 }
 
 impl File {
@@ -47,7 +50,12 @@ impl File {
         if path.contains(['?', '\0']) {
             return Err("a path of a file must not contain `?`".into());
         }
-        Ok(Self { path: path.into(), turn: Arc::default(), checkpoints: Checkpoints::new() })
+        Ok(Self {
+            path: path.into(),
+            turn: Arc::default(),
+            checkpoints: Checkpoints::new(),
+            making: Mutex::default(),
+        })
     }
 
     pub(in crate::store) fn path(&self) -> &Path {
@@ -66,12 +74,19 @@ impl File {
         Ok(Box::new(sqlite))
     }
 
-    /// Makes the folder and the file, readable for their owner alone.
+    /// Makes the folder and the file, readable for their owner alone. A file that is there is not
+    /// even opened: to close it would take all locks from this process's connections, and others
+    /// would then delete the log with what has been committed.
     fn make_private(&self) -> std::io::Result<()> {
+        let _made_by_one = self.making.lock();
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path).map(drop)
+        let made = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&self.path);
+        match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            other => other.map(drop),
+        }
     }
 }
 
@@ -138,14 +153,19 @@ impl Sqlite {
             return tried;
         }
         ending.note_wait();
-        loop {
+        let waits_since = Instant::now();
+        let result = loop {
             match step(connection).map_err(|error| fault(&error)) {
-                Err(Fault::Busy(_)) if ending.is_due() => return Err(Fault::Terminated),
+                Err(Fault::Busy(_)) if ending.is_due() => break Err(Fault::Terminated),
                 Err(Fault::Busy(_)) if start.elapsed() < LOCK_WAIT => {}
-                Err(Fault::Busy(cause)) => return Err(Fault::Slow(cause)),
-                other => return other,
+                Err(Fault::Busy(cause)) => break Err(Fault::Slow(cause)),
+                other => break other,
             }
-        }
+        };
+        let waited = waits_since.elapsed();
+        ending.note_waited(waited);
+        self.turn.note_waited(waited);
+        result
     }
 
     /// Runs `step` while the progress handler asks whether `ending` is due.
@@ -305,18 +325,43 @@ fn is_duplicate(code: i32) -> bool {
 struct WriteTurn {
     is_taken: Mutex<bool>,
     ended: Condvar,
+    /// For how long those that had the turn have waited for other programs, in nanoseconds.
+    waited_nanos: AtomicU64,
 }
 
 impl WriteTurn {
     /// Waits for the turn, with what is left of the time for it.
     fn wait(&self, ending: &Ending, start: Instant) -> Result<(), Fault> {
         let mut is_taken = self.is_taken.lock();
-        if *is_taken {
-            ending.note_wait();
+        if !*is_taken {
+            *is_taken = true;
+            return Ok(());
         }
-        while *is_taken {
-            let is_late = self.ended.wait_for(&mut is_taken, TURN_CHECK).timed_out();
-            if !is_late || !*is_taken {
+        ending.note_wait();
+        let (waits_since, before) = (Instant::now(), self.waited_nanos.load(Ordering::Relaxed));
+        let result = self.wait_until_free(&mut is_taken, ending, start);
+        let waited = waits_since.elapsed();
+        // The rest of it was the work of those before.
+        let for_others = self.waited_nanos.load(Ordering::Relaxed) - before;
+        let is_over = result.is_ok();
+        ending.note_waited(if is_over {
+            waited.min(Duration::from_nanos(for_others))
+        } else {
+            waited
+        });
+        *is_taken |= is_over;
+        result
+    }
+
+    fn wait_until_free(
+        &self,
+        is_taken: &mut MutexGuard<'_, bool>,
+        ending: &Ending,
+        start: Instant,
+    ) -> Result<(), Fault> {
+        while **is_taken {
+            let is_late = self.ended.wait_for(is_taken, TURN_CHECK).timed_out();
+            if !is_late || !**is_taken {
                 continue;
             }
             if ending.is_due() {
@@ -326,8 +371,13 @@ impl WriteTurn {
                 return Err(Fault::Slow("others have kept the database locked".into()));
             }
         }
-        *is_taken = true;
         Ok(())
+    }
+
+    /// Who has the turn has waited for another program.
+    fn note_waited(&self, waited: Duration) {
+        let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        self.waited_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
     fn end(&self) {

@@ -190,7 +190,7 @@ impl Front {
         let entry = Entry::new().class(class).timeout(DEADLINE);
         // Of a session, not of a name: who cannot log in is not to learn whose account there is.
         let seen = key.as_ref().and_then(|key| self.shared.classes.of_session(key));
-        let (kind, is_change) = (action.kind(), action.is_change());
+        let (kind, title, is_change) = (action.kind(), action.title(), action.is_change());
         let request = MailRequest {
             action,
             key,
@@ -202,7 +202,7 @@ impl Front {
         let stage = &self.stages[(kind as usize).min(self.stages.len() - 1)];
         match stage.call_as(request, entry).await {
             Ok(answer) => answer,
-            Err(error) => Unanswered { kind, is_change, class: seen }.page(&error),
+            Err(error) => Unanswered { title, is_change, class: seen }.page(&error),
         }
     }
 

@@ -5,7 +5,6 @@ use tamarisk::{CallError, Reason};
 
 use crate::store::AccountClass;
 use crate::web::answer::{Answer, page, with_retry};
-use crate::web::kind::RequestKind;
 use crate::web::page::{ProblemPage, problem_page};
 
 /// For a page that is loaded again automatically.
@@ -17,7 +16,8 @@ const LATER_CURE: &str = "Please try again in a few minutes.";
 
 /// A request that its stage has not answered.
 pub(super) struct Unanswered {
-    pub(super) kind: RequestKind,
+    /// What was asked for, as the beginning of a sentence.
+    pub(super) title: &'static str,
     pub(super) is_change: bool,
     /// The class of the account, if a session of it was seen before.
     pub(super) class: Option<AccountClass>,
@@ -37,7 +37,7 @@ impl Unanswered {
             CallError::Dropped => self.rejected(1, false),
             CallError::Closed => self.rejected(1, true),
             CallError::Terminated => {
-                let title = self.kind.title();
+                let title = self.title;
                 let problem = ProblemPage {
                     title: "This took too long",
                     reason: &format!("{title} was stopped, because nobody waits for so long."),
@@ -66,8 +66,8 @@ impl Unanswered {
             "The service is being restarted.".to_owned()
         } else {
             format!(
-                "{} has more requests than can be answered in time, so yours was rejected at once.",
-                self.kind.title()
+                "{} has more requests than can be answered in time, so yours was rejected.",
+                self.title
             )
         };
         let problem = ProblemPage {

@@ -138,7 +138,7 @@ impl<'a> Frame<'a> {
                         None => {}
                     }
                     @if self.session.is_some() {
-                        a href="/password" { "Change the password" }
+                        a href="/password" { "Change your password" }
                     }
                 }
             }

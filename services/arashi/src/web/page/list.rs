@@ -101,7 +101,7 @@ impl MessageTable<'_> {
         html! { tr {
             th.tick scope="col" { span.hidden { "Selected" } }
             th.from-head scope="col" aria-sort=[sorted(place, SortBy::Author)] {
-                @if self.is_sent(place) { "To" } @else { (head(place, SortBy::Author, "From")) }
+                @if self.is_sent(place) { span.head-text { "To" } } @else { (head(place, SortBy::Author, "From")) }
             }
             th scope="col" aria-sort=[sorted(place, SortBy::Subject)] {
                 (head(place, SortBy::Subject, "Subject"))
@@ -127,12 +127,13 @@ impl MessageTable<'_> {
     fn correspondent<'m>(&self, message: &'m Summary, place: &Place) -> (String, &'m str) {
         let folder = self.folders.iter().find(|folder| folder.id == message.folder);
         let is_sent = folder.is_some_and(|folder| folder.kind == FolderKind::Sent);
+        if !is_sent {
+            return (author(&message.from).to_owned(), &message.from);
+        }
+        let to = if self.is_sent(place) { "" } else { "To: " };
         match &*message.recipients {
-            recipients if is_sent && !recipients.is_empty() => {
-                let to = if self.is_sent(place) { "" } else { "To: " };
-                (format!("{to}{recipients}"), recipients)
-            }
-            _ => (author(&message.from).to_owned(), &message.from),
+            "" => (format!("{to}(unknown)"), ""),
+            recipients => (format!("{to}{recipients}"), recipients),
         }
     }
 

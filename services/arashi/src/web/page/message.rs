@@ -64,8 +64,12 @@ pub(crate) fn message_page(page: &MessagePage<'_>) -> Markup {
 
 /// The list of the message's folder.
 fn list_href(folder: &Folder, back: Option<&LocalPath>) -> String {
-    let list = back.filter(|back| back.is_of("/list")).map(|back| back.as_str().to_owned());
-    list.unwrap_or_else(|| ListPlace::start_of(folder.id).href())
+    let start = ListPlace::start_of(folder.id).href();
+    match back {
+        // The message may have been moved since.
+        Some(back) if back.as_str().starts_with(&format!("{start}&")) => back.as_str().to_owned(),
+        _ => start,
+    }
 }
 
 fn source_link(message: &StoredMessage, is_source: bool, back: Option<&LocalPath>) -> Markup {

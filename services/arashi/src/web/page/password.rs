@@ -17,7 +17,7 @@ pub(crate) struct PasswordForm {
 pub(crate) fn password_page(session: &Session, trouble: Option<&str>) -> Markup {
     Frame::of(session, "password", "Password").around(&html! {
         div.narrow {
-            div.head { h1 { "Change the password" } }
+            div.head { h1 { "Change your password" } }
             @if let Some(trouble) = trouble {
                 div.note.bad role="alert" { p { (trouble) } }
             }
@@ -25,9 +25,9 @@ pub(crate) fn password_page(session: &Session, trouble: Option<&str>) -> Markup 
                 (csrf_field(session))
                 input type="text" name="name" value=(session.account.name) autocomplete="username"
                     hidden;
-                (field("current", "Current password", "current-password"))
-                (field("new", "New password", "new-password"))
-                (field("again", "New password again", "new-password"))
+                (field("current", "Current password", "current-password", 1))
+                (field("new", "New password", "new-password", 8))
+                (field("again", "New password again", "new-password", 8))
                 button.primary type="submit" { "Change" }
                 p.hint { "You will be logged out everywhere else." }
             }
@@ -35,12 +35,12 @@ pub(crate) fn password_page(session: &Session, trouble: Option<&str>) -> Markup 
     })
 }
 
-fn field(name: &str, label: &str, autocomplete: &str) -> Markup {
+fn field(name: &str, label: &str, autocomplete: &str, length_min: u32) -> Markup {
     html! {
         div.field {
             label for=(name) { (label) }
             input id=(name) type="password" name=(name) autocomplete=(autocomplete) required
-                maxlength="1000";
+                minlength=(length_min) maxlength="1000";
         }
     }
 }

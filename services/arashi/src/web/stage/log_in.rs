@@ -1,6 +1,5 @@
 //! Logging in and out.
 
-use std::net::IpAddr;
 use std::time::Instant;
 
 use http::StatusCode;
@@ -9,7 +8,7 @@ use http::header::SET_COOKIE;
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
 use super::running::{RunningRequest, now_seconds};
-use crate::store::{Account, SessionKey, Store, Work};
+use crate::store::{Session, SessionKey, Store, Work};
 use crate::web::answer::{Answer, page, see_other};
 use crate::web::local_path::LocalPath;
 use crate::web::page::log_in_page;
@@ -29,52 +28,38 @@ pub(super) fn log_in(
     form: &LogIn<'_>,
 ) -> Result<Answer, Problem> {
     let LogIn { name, password, next } = *form;
-    let begun = checked(store, work, shared, (name, password), request.address)?;
-    let Some((account, key)) = begun else {
-        let trouble = "Name or password is wrong.";
-        let form = log_in_page(&request.csrf, name, next, Some(trouble));
-        return Ok(page(StatusCode::UNAUTHORIZED, form));
-    };
-    if let Some(before) = &request.key {
-        shared.classes.forget(before);
-        store.log_out(work, before)?;
-    }
-    let answer = see_other(next.map_or("/folders", LocalPath::as_str));
-    with_session(answer, store, work, shared, (&account, &key))
-}
-
-/// Begins a session if the password is right; too many wrong ones are a problem.
-pub(super) fn checked(
-    store: &mut Store,
-    work: &dyn Work,
-    shared: &Shared,
-    (name, password): (&str, &str),
-    address: IpAddr,
-) -> Result<Option<(Account, SessionKey)>, Problem> {
-    let begun = shared.log_ins.begin(name, address, Instant::now());
+    let begun = shared.log_ins.begin(name, request.address, Instant::now());
     begun.map_err(Problem::TooManyLogIns)?;
     let logged_in = store.log_in(work, name, password);
     if !matches!(logged_in, Ok(None)) {
         // What was terminated or hit a database that is down was no guess.
-        shared.log_ins.succeed(name, address);
+        shared.log_ins.succeed(name, request.address);
     }
-    Ok(logged_in?)
+    let Some((account, key)) = logged_in? else {
+        let trouble = "Name or password is wrong.";
+        let form = log_in_page(&request.csrf, name, next, Some(trouble));
+        return Ok(page(StatusCode::UNAUTHORIZED, form));
+    };
+    let session = store.session(work, &key)?.ok_or(Problem::LoggedOut { path: None })?;
+    if let Some(before) = &request.key {
+        shared.classes.forget(before);
+        store.log_out(work, before)?;
+    }
+    shared.classes.note_name(name, account.class);
+    Ok(with_session(see_other(next.map_or("/folders", LocalPath::as_str)), shared, &session, &key))
 }
 
 /// `answer` with the cookie of a session that has begun.
 pub(super) fn with_session(
     mut answer: Answer,
-    store: &mut Store,
-    work: &dyn Work,
     shared: &Shared,
-    (account, key): (&Account, &SessionKey),
-) -> Result<Answer, Problem> {
-    let session = store.session(work, key)?.ok_or(Problem::LoggedOut { path: None })?;
-    shared.classes.note_session(key, account.class);
-    shared.classes.note_name(&account.name, account.class);
+    session: &Session,
+    key: &SessionKey,
+) -> Answer {
+    shared.classes.note_session(key, session.account.class);
     let seconds = session.expires_seconds.saturating_sub(now_seconds());
     answer.headers_mut().insert(SET_COOKIE, shared.cookies.set_session(key, seconds));
-    Ok(answer)
+    answer
 }
 
 pub(super) fn log_out(

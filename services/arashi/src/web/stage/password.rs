@@ -1,9 +1,11 @@
 //! Choosing another password.
 
+use std::time::Instant;
+
 use http::StatusCode;
 
 use super::change::after;
-use super::log_in::{checked, with_session};
+use super::log_in::with_session;
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
 use super::running::RunningRequest;
@@ -25,25 +27,28 @@ pub(super) fn set_password(
 ) -> Result<Answer, Problem> {
     let PasswordForm { current, new, again } = form;
     if new != again {
-        return Ok(rejected(running, "The new password was typed in two ways."));
+        return Ok(rejected(running, "The two new passwords differ."));
     }
     let RunningRequest { store, work, session, .. } = running;
-    let (work, name) = (*work, &*session.account.name);
-    if checked(store, work, shared, (name, current), request.address)?.is_none() {
-        return Ok(rejected(running, "The current password is wrong."));
+    let name = &*session.account.name;
+    let begun = shared.log_ins.begin(name, request.address, Instant::now());
+    begun.map_err(Problem::TooManyLogIns)?;
+    let changed = store.change_password(*work, name, current, new);
+    if !matches!(changed, Ok(None)) {
+        shared.log_ins.succeed(name, request.address);
     }
-    match store.set_password(work, name, new) {
+    let (session, key) = match changed {
+        Ok(Some(changed)) => changed,
+        Ok(None) => return Ok(rejected(running, "The current password is wrong.")),
         Err(StoreError::Invalid(invalid)) => {
             return Ok(rejected(running, &format!("The new {invalid}.")));
         }
-        set => _ = set?,
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(before) = &request.key {
+        shared.classes.forget(before);
     }
-    if let Some(key) = &request.key {
-        shared.classes.forget(key);
-    }
-    let begun = checked(store, work, shared, (name, new), request.address)?;
-    let (account, key) = begun.ok_or(Problem::LoggedOut { path: None })?;
-    with_session(after(None, Notice::PasswordChanged), store, work, shared, (&account, &key))
+    Ok(with_session(after(None, Notice::PasswordChanged), shared, &session, &key))
 }
 
 fn rejected(running: &RunningRequest<'_>, trouble: &str) -> Answer {

@@ -51,11 +51,11 @@ impl Problem {
         }
         let (status, title, reason, cure) = self.words()?;
         let retry = match self {
-            _ if self.is_unavailable() => Some(UNAVAILABLE_SECONDS),
+            Self::Store(StoreError::Unavailable(_)) => Some(UNAVAILABLE_SECONDS),
             Self::TooManyLogIns(wait) => Some(wait.as_secs() + 1),
             _ => None,
         };
-        let reloads = reloads && self.is_unavailable();
+        let reloads = reloads && matches!(self, Self::Store(StoreError::Unavailable(_)));
         let problem = ProblemPage {
             title,
             reason: &reason,
@@ -69,11 +69,6 @@ impl Problem {
             Some(seconds) => with_retry(answer, seconds),
             None => answer,
         })
-    }
-
-    /// Whether the database does not answer, or is locked.
-    pub(super) fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Store(StoreError::Unavailable(_)))
     }
 
     /// Whether it is the service's fault, and so counts as failed.

@@ -1,7 +1,7 @@
 //! A request while it runs.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tamarisk::{Context, Shield};
 
@@ -10,8 +10,8 @@ use super::turns::Turn;
 use crate::store::{Folder, FolderId, IsEnded, Session, Store, StoreError, UserId, Work};
 use crate::web::digest::DigestPage;
 
-/// Transactions of this service take milliseconds: who has waited for longer has waited for another
-/// program, or for a change such as other requests do not make.
+/// Who has waited for other programs for longer than this has taken a time that says nothing of the
+/// next request.
 const UNUSUAL_WAIT: Duration = Duration::from_millis(100);
 
 /// A request of somebody who is logged in, and what it runs with.
@@ -30,15 +30,13 @@ pub(super) struct RequestWork<'a> {
     pub(super) cx: &'a Context,
     /// Its turn at the processors, if it has one.
     pub(super) turn: Option<Turn<'a>>,
-    /// Since when it has waited for another transaction, if it has.
-    pub(super) waits_since: Cell<Option<Instant>>,
+    /// How long it has waited for other programs.
+    pub(super) waited: Cell<Duration>,
 }
 
 impl RequestWork<'_> {
-    /// Whether it has waited for another transaction for so long that its time says nothing of the
-    /// next.
     pub(super) fn has_waited_unusually(&self) -> bool {
-        self.waits_since.get().is_some_and(|since| since.elapsed() > UNUSUAL_WAIT)
+        self.waited.get() > UNUSUAL_WAIT
     }
 }
 
@@ -58,10 +56,13 @@ impl Work for RequestWork<'_> {
     /// The turn is over for good: one writes at a time, so that those which wrote after a wait and
     /// run without a turn are few.
     fn note_wait(&self) {
-        self.waits_since.set(self.waits_since.get().or_else(|| Some(Instant::now())));
         if let Some(turn) = &self.turn {
             turn.end();
         }
+    }
+
+    fn note_waited(&self, waited: Duration) {
+        self.waited.set(self.waited.get() + waited);
     }
 }
 

@@ -34,10 +34,9 @@ impl BlockingHandler<Request<MailRequest, Answer>> for Worker {
             let Self { store, shared } = self;
             let served = {
                 let turn = request.rank.map(|rank| shared.turns.take(rank));
-                let work = RequestWork { cx: &cx, turn, waits_since: Cell::default() };
+                let work = RequestWork { cx: &cx, turn, waited: Cell::default() };
                 let served = serve(store, shared, &request, &work, &mut session);
-                let is_unavailable = matches!(&served, Err(problem) if problem.is_unavailable());
-                if is_unavailable || work.has_waited_unusually() {
+                if work.has_waited_unusually() {
                     cx.teach_nothing();
                 }
                 served
