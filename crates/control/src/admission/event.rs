@@ -105,8 +105,7 @@ pub enum Ending {
     Failed,
     /// Ended early, overdue or abandoned: it took at least this long.
     Terminated,
-    /// It no longer counts towards response times (a stream or tunnel after
-    /// its head), but it did hold its place until now. Reported when the head is
-    /// out: an event that keeps its place keeps it from others.
+    /// Its times say nothing: a stream or tunnel after its head, or an event whose handler says so.
+    /// But it did hold its place until now.
     Untimed,
 }

@@ -115,9 +115,10 @@ impl Context {
         Shield { worker: raised.then(|| Arc::clone(&self.worker)), sequence: self.sequence }
     }
 
-    /// The stage's law learns nothing from how long this event takes: it waits for something that
-    /// other events do not wait for, such as a lock of another program. Otherwise a stage that is
-    /// idle again might reject what seems to take as long. Observations count its time as any other.
+    /// The stage's law learns nothing from this event, neither its time nor how it ends: it waits for
+    /// something that other events do not wait for, such as a lock of another program. Otherwise a
+    /// stage that is idle again might reject what seems to take as long. Observations count it as any
+    /// other.
     pub fn teach_nothing(&self) {
         if self.worker.slot.running() == Some(self.sequence) {
             self.worker.teach_nothing(self.sequence);
