@@ -31,7 +31,7 @@ pub(crate) fn spike(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targ
     let controlled = targets.serving();
     let controlled: Vec<_> = controlled.iter().map(String::as_str).collect();
     let ways = [("with control", controlled), ("without", OPEN.to_vec())];
-    let runs = crowds(options, mailboxes, targets, &ways, ["3", "1000"], &[])?;
+    let runs = crowds(options, mailboxes, targets, &ways, &from_3_to_1000(options))?;
     let capacity = capacity(options, mailboxes, targets)?;
     let of = |value: &dyn Fn(&Value) -> Result<f64>| -> Result<_> {
         let runs = runs.iter().filter(|run| run.name == "with control");
@@ -58,7 +58,7 @@ pub(crate) fn degradation(
     let alone = [&admitting[..], &["--law", "open"]].concat();
     let ways =
         [("degradation alone", alone), ("with admission", admitting), ("neither", OPEN.to_vec())];
-    let runs = crowds(options, mailboxes, targets, &ways, ["3", "1000"], &[])?;
+    let runs = crowds(options, mailboxes, targets, &ways, &from_3_to_1000(options))?;
     write_runs(options, "degradation", "Degradation alone and with admission", &runs)
 }
 
@@ -69,18 +69,16 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
     let alike = Mailboxes::prepare(scratch, "one-class", 2 * each, "0")?;
     let serving = targets.serving();
     let serving: Vec<_> = serving.iter().map(String::as_str).collect();
-    let levels = [each, 2 * each].map(|level| level.to_string());
-    let levels = levels.each_ref().map(String::as_str);
-    let gold = ["--gold-share", GOLD_SHARE];
+    let users = gold_comes(options, each);
     let mut runs = Vec::new();
     for (name, mailboxes) in [("told apart", &differing), ("alike", &alike)] {
         let ways = [(name, serving.clone())];
-        runs.extend(crowds(options, mailboxes, targets, &ways, levels, &gold)?);
+        runs.extend(crowds(options, mailboxes, targets, &ways, &users)?);
     }
     for run in &runs {
-        println!("{}, while both classes are there", run.name);
+        println!("{}, from a second after the gold users have come", run.name);
         for class in CLASSES {
-            let group = group(&run.report["phases"][1]["groups"], Some(class), None)?;
+            let group = group(&run.report["phases"][2]["groups"], Some(class), None)?;
             println!(
                 "  {class:6} rejected {:5.1}%, of the answers in target {:5.1}%, failed {:4.1}%",
                 100.0 * share(group, "rejected")?,
@@ -90,12 +88,18 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
         }
     }
     println!("served in target, of all that has a target: median (least … greatest)");
-    for way in ["told apart", "alike"] {
-        for class in CLASSES {
+    for (when, phases) in
+        [("while both classes are there", 1..=2), ("without the first second", 2..=2)]
+    {
+        println!("{when}");
+        for (way, class) in [("told apart", 0), ("told apart", 1), ("alike", 0), ("alike", 1)] {
+            let class = CLASSES[class];
             let of_way = runs.iter().filter(|run| run.name == way);
-            let shares = of_way.map(|run| served(&run.report["phases"][1]["groups"], class));
-            let percents = shares.map(|share| Ok(100.0 * share?));
-            println!("  {way}, {class:6} {} %", spread(percents.collect::<Result<_>>()?));
+            let shares = of_way.map(|run| {
+                let all = run.report["phases"].as_array().context("the report has no phases")?;
+                Ok(100.0 * served(&all[phases.clone()], class)?)
+            });
+            println!("  {way}, {class:6} {} %", spread(shares.collect::<Result<_>>()?));
         }
     }
     let lines = |value: fn(&Value) -> Result<f64>| -> Result<Vec<_>> {
@@ -114,27 +118,67 @@ pub(crate) fn classes(options: &Options, scratch: &Scratch, targets: &Targets) -
     write(&options.out, "classes", &results(&runs), &figure)
 }
 
-/// A run of each way in turn, as often as asked for: the level rises to the second and falls back.
+/// How many users there are when.
+struct Users {
+    /// Of the load generator.
+    arguments: Vec<String>,
+    /// The phase of the report that is shown.
+    phase: usize,
+}
+
+fn leaving(options: &Options) -> u32 {
+    BEFORE_SECONDS + options.seconds
+}
+
+fn from_3_to_1000(options: &Options) -> Users {
+    let spike = format!("1000@{BEFORE_SECONDS}s..{}s", leaving(options));
+    let arguments = ["--users", "3", "--spike", &spike].map(str::to_owned).into();
+    Users { arguments, phase: 1 }
+}
+
+/// As many gold users come as there are bronze ones, all at once; the report has their first second
+/// for itself.
+fn gold_comes(options: &Options, each: u32) -> Users {
+    let at = |level: u32, second: u32| format!("{level}@{second}s");
+    let [come, settled, leave] = [
+        at(2 * each, BEFORE_SECONDS),
+        at(2 * each, BEFORE_SECONDS + 1),
+        at(each, leaving(options)),
+    ];
+    let each = each.to_string();
+    let arguments = [
+        "--users",
+        &each,
+        "--step",
+        &come,
+        "--step",
+        &settled,
+        "--step",
+        &leave,
+        "--gold-share",
+        GOLD_SHARE,
+    ];
+    Users { arguments: arguments.map(str::to_owned).into(), phase: 2 }
+}
+
+/// A run of each way in turn, as often as asked for.
 fn crowds<'w>(
     options: &Options,
     mailboxes: &Mailboxes<'_>,
     targets: &Targets,
     ways: &[(&'w str, Vec<&str>)],
-    [base, crowd]: [&str; 2],
-    more: &[&str],
+    users: &Users,
 ) -> Result<Vec<Run<'w>>> {
-    let leaves = BEFORE_SECONDS + options.seconds;
-    let spike = format!("{crowd}@{BEFORE_SECONDS}s..{leaves}s");
-    let lasting = format!("{}s", leaves + BEFORE_SECONDS);
+    let lasting = format!("{}s", leaving(options) + BEFORE_SECONDS);
     let targets = targets.loading();
     let mut loading: Vec<_> = targets.iter().map(String::as_str).collect();
-    loading.extend(["--users", base, "--spike", &spike, "--for", &lasting]);
-    loading.extend(more);
+    loading.extend(users.arguments.iter().map(String::as_str));
+    loading.extend(["--for", &lasting]);
     let mut runs = Vec::new();
     for _ in 0..options.repetitions {
         for (name, serving) in ways {
             let report = mailboxes.run(serving, &loading)?;
-            let crowd = &report["phases"][1];
+            let crowd = &report["phases"][users.phase];
             println!(
                 "{name}: {:.0} a second in target of {:.0}, p90 {:.0} ms, in target {:.1}%, rejected {:.1}%",
                 number(&crowd["goodput"])?,
@@ -146,8 +190,9 @@ fn crowds<'w>(
             runs.push(Run { name, report });
         }
     }
-    for run in last_runs(&runs).filter(|_| more.is_empty()) {
-        print_types(&format!("{}: the crowd", run.name), &run.report["phases"][1]["groups"], None)?;
+    for run in last_runs(&runs) {
+        let groups = &run.report["phases"][users.phase]["groups"];
+        print_types(&format!("{}: the crowd", run.name), groups, None)?;
     }
     Ok(runs)
 }

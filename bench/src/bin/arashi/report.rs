@@ -32,11 +32,13 @@ pub(crate) fn in_target(summary: &Value) -> Result<f64> {
     Ok(if completed > 0.0 { number(&summary["good"])? / completed } else { 1.0 })
 }
 
-/// The share of a class's requests that were answered within their targets, of all that have a
-/// target.
-pub(crate) fn served(groups: &Value, class: &str) -> Result<f64> {
+/// The share of a class's requests that were answered within their targets, of all in these phases
+/// that have a target.
+pub(crate) fn served(phases: &[Value], class: &str) -> Result<f64> {
     let (mut good, mut ended) = (0.0, 0.0);
-    for group in groups.as_array().context("the report has no groups")? {
+    let groups = phases.iter().map(|phase| phase["groups"].as_array());
+    let groups: Vec<_> = groups.collect::<Option<_>>().context("a phase has no groups")?;
+    for group in groups.into_iter().flatten() {
         let has_target = group["request_type"].is_string() && group["target_seconds"].is_number();
         if group["class"] != class || !has_target {
             continue;
