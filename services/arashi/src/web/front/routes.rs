@@ -19,7 +19,7 @@ use tamarisk_pytec::Site;
 use super::form;
 use super::headers::secured;
 use super::unanswered::{Unanswered, problem};
-use crate::store::{AccountClass, SessionKey};
+use crate::store::AccountClass;
 use crate::web::action::Action;
 use crate::web::answer::{Answer, page, see_other};
 use crate::web::cookies::new_token;
@@ -186,10 +186,9 @@ impl Front {
             return shown(&Problem::TooManyLogIns(wait));
         }
         let key = self.shared.cookies.session(&head.headers);
-        let class = self.class(head, &action, key.as_ref());
-        let entry = Entry::new().class(class).timeout(DEADLINE);
-        // Of a session, not of a name: who cannot log in is not to learn whose account there is.
         let seen = key.as_ref().and_then(|key| self.shared.classes.of_session(key));
+        let class = self.class(head, &action, seen);
+        let entry = Entry::new().class(class).timeout(DEADLINE);
         let (kind, title, is_change) = (action.kind(), action.title(), action.is_change());
         let request = MailRequest {
             action,
@@ -202,6 +201,7 @@ impl Front {
         let stage = &self.stages[(kind as usize).min(self.stages.len() - 1)];
         match stage.call_as(request, entry).await {
             Ok(answer) => answer,
+            // Of a session, not of a name: who cannot log in is not to learn whose account there is.
             Err(error) => Unanswered { title, is_change, class: seen }.page(&error),
         }
     }
@@ -216,15 +216,15 @@ impl Front {
         })
     }
 
-    /// The class of a request by what is known without the database.
-    fn class(&self, head: &Parts, action: &Action, key: Option<&SessionKey>) -> ClassId {
+    /// The class of a request by what is known without the database: of its session, `seen`.
+    fn class(&self, head: &Parts, action: &Action, seen: Option<AccountClass>) -> ClassId {
         let stated = self.class_header.as_ref().and_then(|name| head.headers.get(name));
         let class = match stated.map(HeaderValue::as_bytes) {
             Some(b"gold") => Some(AccountClass::Gold),
             Some(b"bronze") => Some(AccountClass::Bronze),
             _ => match action {
                 Action::LogIn { name, .. } => self.shared.classes.of_name(name),
-                _ => key.and_then(|key| self.shared.classes.of_session(key)),
+                _ => seen,
             },
         };
         match class {
