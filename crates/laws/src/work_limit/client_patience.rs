@@ -51,12 +51,29 @@ impl ClientPatience {
     pub(super) fn on_tick(&mut self) {
         self.leavers *= KEPT;
         if self.leavers < 0.5 {
-            self.seconds = f64::INFINITY;
+            *self = Self::default();
         }
     }
 
     /// How long clients wait, in seconds, if that is known.
     pub(super) fn known(&self) -> Option<f64> {
         self.seconds.is_finite().then_some(self.seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leaves_long_after_others_says_nothing_of_all() {
+        let mut patience = ClientPatience::default();
+        (0..40).for_each(|_| patience.left(0.3));
+        assert_eq!(patience.of_use(), 0.3);
+        while patience.known().is_some() {
+            patience.on_tick();
+        }
+        patience.left(0.008);
+        assert_eq!(patience.of_use(), f64::INFINITY);
     }
 }

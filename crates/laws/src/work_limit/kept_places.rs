@@ -28,7 +28,8 @@ pub(super) fn adjust(
     promises: &Promises,
 ) {
     for row in 0..kinds.iter().count() {
-        let Some(fares) = fares_worst(row, kinds, window, promises) else { continue };
+        // Who sends nothing is not late: the places come back one by one.
+        let fares = fares_worst(row, kinds, window, promises).unwrap_or(Fares::InTime);
         let kind = kinds.row_mut(row);
         let service = kind.service.unhurried().unwrap_or(0.0);
         if now >= kind.share.settled {
@@ -37,7 +38,7 @@ pub(super) fn adjust(
     }
 }
 
-/// How the kind fares that the one in `row` hurts most; `None` if it can hurt none.
+/// How the kind fares that the one in `row` hurts most; `None` if none is seen that it can hurt.
 fn fares_worst(row: usize, kinds: &Kinds, window: &Window, promises: &Promises) -> Option<Fares> {
     let long = kinds.row(row).service.unhurried()?;
     let priority = promises.priority(kinds.row(row));
@@ -63,4 +64,34 @@ fn fares_worst(row: usize, kinds: &Kinds, window: &Window, promises: &Promises) 
         })
     });
     fares.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tamarisk_control::{ClassId, Classes, Target, Timestamp};
+
+    use super::super::window::History;
+    use super::*;
+
+    #[test]
+    fn long_work_gets_its_places_back_when_the_short_work_has_left() {
+        const LIMIT: u32 = 8;
+        let classes = Classes::single(Target::p90(Duration::from_secs(2)).unwrap());
+        let (mut kinds, promises) = (Kinds::new(&classes), Promises::new(&classes));
+        let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
+        kinds.row_mut(row).service.measured(0.4, 1.0, true);
+        kinds.row_mut(row).share.settle(0.0, 0.4, LIMIT, 0, Fares::Late);
+        assert_eq!(kinds.row(row).share.places(LIMIT), 1);
+        let window = History::new(Kinds::rows_max(1)).spare();
+        for second in 1..100 {
+            let kind = kinds.row_mut(row);
+            while kind.running < kind.share.places(LIMIT) {
+                kind.start(f64::from(second));
+            }
+            adjust(f64::from(second), LIMIT, &mut kinds, &window, &promises);
+        }
+        assert_eq!(kinds.row(row).share.kept_to(LIMIT), None);
+    }
 }

@@ -166,21 +166,79 @@ impl Kind {
         self.waited += (seconds - self.waited) / RECENT;
     }
 
-    /// One that started at `start` holds its place no longer.
+    /// One that started at `start`, and does not flow, holds its place no longer.
     pub(crate) fn stop(&mut self, start: f64) {
         self.running = self.running.saturating_sub(1);
-        self.starts = if self.running == 0 { 0.0 } else { self.starts - start };
+        self.starts -= start;
+        self.correct();
+    }
+
+    /// One that flows holds its place no longer.
+    pub(crate) fn stop_flowing(&mut self) {
+        self.running = self.running.saturating_sub(1);
+        self.flowing = self.flowing.map(|flowing| flowing.saturating_sub(1));
+        self.correct();
+    }
+
+    /// One that flowed has its place again.
+    pub(crate) fn resume_flowing(&mut self) {
+        self.running += 1;
+        self.flowing = self.flowing.map(|flowing| flowing + 1);
     }
 
     /// The first data of a stream that started at `start` is out: it is among those that flow.
     pub(crate) fn begin_flowing(&mut self, start: f64) {
-        self.flowing = self.flowing.map(|flowing| (flowing + 1).min(self.running));
+        self.flowing = self.flowing.map(|flowing| flowing + 1);
         self.starts -= start;
+        self.correct();
+    }
+
+    /// Whether a stream had data when it gave its place up is not told, and taken to be so where
+    /// some flow. What that is off by ends here.
+    fn correct(&mut self) {
+        self.flowing = self.flowing.map(|flowing| flowing.min(self.running));
+        if self.running == self.flowing.unwrap_or(0) {
+            self.starts = 0.0;
+        }
     }
 
     /// How long those that hold a place, and do not flow, have done so, added up, in seconds.
     pub(crate) fn ages(&self, now: f64) -> f64 {
         let counted = self.running - self.flowing.unwrap_or(0).min(self.running);
         (f64::from(counted) * now - self.starts).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kind of streams, one of which flows since its start at `start`.
+    fn streams(start: f64) -> Kind {
+        let mut kind = Kind::new(ClassId::DEFAULT);
+        kind.flowing = Some(0);
+        kind.start(start);
+        kind.begin_flowing(start);
+        kind
+    }
+
+    #[test]
+    fn a_stream_whose_client_is_slow_leaves_no_trace_in_the_ages_of_others() {
+        let mut kind = streams(1000.0);
+        kind.stop_flowing();
+        kind.start(1002.0);
+        kind.resume_flowing();
+        assert_eq!(kind.ages(1005.0), 3.0);
+        kind.begin_flowing(1002.0);
+        assert_eq!((kind.ages(1005.0), kind.flowing), (0.0, Some(2)));
+    }
+
+    #[test]
+    fn what_is_taken_for_a_flowing_stream_by_mistake_is_off_until_nobody_waits() {
+        let mut kind = streams(1000.0);
+        kind.stop(1000.0);
+        assert_eq!((kind.running, kind.ages(1005.0)), (0, 0.0));
+        kind.start(1006.0);
+        assert_eq!(kind.ages(1007.0), 1.0);
     }
 }

@@ -284,18 +284,15 @@ impl WorkLimit {
         }
     }
 
-    /// One that held a place holds it no longer.
-    fn stop(&mut self, row: usize, start: f64, had_data: bool) {
+    /// One that held a place holds it no longer; a stream may have had data.
+    fn stop(&mut self, row: usize, start: f64, may_flow: bool) {
         let kind = self.kinds.row_mut(row);
-        if let Some(flowing) = &mut kind.flowing {
-            self.streams_running = self.streams_running.saturating_sub(1);
-            if had_data {
-                *flowing = flowing.saturating_sub(1);
-                kind.running = kind.running.saturating_sub(1);
-                return;
-            }
+        self.streams_running =
+            self.streams_running.saturating_sub(u32::from(kind.flowing.is_some()));
+        match kind.flowing {
+            Some(1..) if may_flow => kind.stop_flowing(),
+            _ => kind.stop(start),
         }
-        kind.stop(start);
     }
 
     /// Learns from an answer of the kind in `row` that took `took` seconds of service.
@@ -410,13 +407,16 @@ impl AdmissionLaw for WorkLimit {
                 self.search.on_parked(start, row, time);
             }
             Change::Suspended => {
-                self.stop(row, start, false);
+                self.stop(row, start, true);
                 self.search.forget(start, row, time);
             }
             Change::Resumed => {
                 let kind = self.kinds.row_mut(row);
-                kind.start(start);
                 self.streams_running += u32::from(kind.flowing.is_some());
+                match kind.flowing {
+                    Some(_) => kind.resume_flowing(),
+                    None => kind.start(start),
+                }
             }
             Change::ParkedEnded => self.kinds.row_mut(row).service.note(time),
             Change::FirstData => {
@@ -435,8 +435,7 @@ impl AdmissionLaw for WorkLimit {
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         let row = self.kinds.find(finished.class, finished.kind);
         let (seconds, took) = (self.tell(now), finished.service.as_secs_f64());
-        let had_data = finished.ending == Ending::Untimed;
-        self.stop(row, seconds - took, had_data);
+        self.stop(row, seconds - took, finished.ending == Ending::Untimed);
         match finished.ending {
             Ending::Completed => {
                 self.learn(seconds, row, took, backlog);

@@ -95,7 +95,7 @@ impl Search {
             // Late with places left, as of clients that are as many as the places: fewer, until
             // somebody waits, so that it shows whether fewer do as much.
             let most = FEWER * self.window.seconds / self.window.length;
-            self.limit = self.limit.min(most).max(LIMIT_FEW);
+            self.limit = self.limit.min(most).max(LIMIT_FEW.min(self.limit));
             self.growth.restart(now);
         } else if self.limit > self.growth.room() {
             self.limit = (0.9 * self.limit).max(self.growth.room()).max(self.limit_initial);

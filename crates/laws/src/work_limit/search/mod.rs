@@ -214,7 +214,7 @@ impl Search {
         }
         if self.mode == Mode::Free {
             self.curve.on_answer(sent, row, took);
-            self.first_answers += 1;
+            self.first_answers = self.first_answers.saturating_add(1);
             self.cautious = if self.first_answers < FIRST {
                 self.curve.cautious(now, kinds, promises)
             } else {
@@ -311,6 +311,7 @@ impl Search {
             if self.unpressed >= 2 {
                 // Searching, Held → Free: there were places that nobody took.
                 self.mode = Mode::Free;
+                self.unpressed = 0;
                 self.trial = None;
                 self.history.clear();
                 self.growth.restart(now);
