@@ -142,8 +142,9 @@ impl<F> Inline<F> {
     /// The stage at this instant. It has no workers of its own and no queue.
     pub fn observe(&self) -> StageObservation {
         let shared = &*self.shared;
-        let observer = shared.observer.lock();
+        let mut observer = shared.observer.lock();
         let now = shared.clock.now();
+        observer.tick(now, |class| shared.accounts(class).offered);
         let promised = self.classes();
         let class = |(id, _)| observer.class(now, id, &promised, shared.accounts(id));
         StageObservation {

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Target};
+use tamarisk_control::{ClassId, Classes, Target};
+use tamarisk_laws::WorkLimit;
 use tamarisk_laws::catalogue::Laws;
-use tamarisk_stage::{BuildError, Clock, Entry, Gate, StageBuilder, StageObservation};
+use tamarisk_stage::{BuildError, Clock, Context, Entry, Gate, StageBuilder, StageObservation};
 
 fn p90(millis: u64) -> Target {
     Target::p90(Duration::from_millis(millis)).unwrap()
@@ -100,4 +101,20 @@ async fn constants_that_do_not_go_together_say_so() {
     let gate = gate(Laws::new());
     assert!(gate.set_laws(laws).unwrap_err().to_string().contains("\"db\""));
     assert_eq!(gate.observe().law, "work-limit");
+}
+
+#[tokio::test]
+async fn a_stage_with_workers_refuses_the_law_that_is_for_gates() {
+    let refused = |builder: StageBuilder| {
+        let error = builder.handler(async |event: u32, _: Context| Ok(event)).err().unwrap();
+        assert_eq!(error, BuildError::GateLaw { stage: "db".to_owned() });
+        assert!(error.to_string().contains("predict-gate-trim"), "{error}");
+    };
+    let stage = || StageBuilder::new("db").target(p90(100));
+    let laws = Laws::new().admission("work-limit", &[]).unwrap();
+    refused(stage().laws(laws.clone()));
+    refused(stage().laws(laws.quality("degradation", &[]).unwrap()));
+    refused(stage().law(WorkLimit::new(&Classes::single(p90(100)))));
+    let other = Laws::new().admission("opaque-upstream", &[]).unwrap();
+    assert!(stage().laws(other).handler(async |event: u32, _: Context| Ok(event)).is_ok());
 }

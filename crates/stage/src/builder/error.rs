@@ -65,6 +65,16 @@ pub enum BuildError {
         /// The stage.
         stage: String,
     },
+    /// The law `work-limit` counts an event as started when it arrives at a free place. Workers
+    /// take it from the queue instead.
+    #[error(
+        "stage {stage:?} has workers, and law \"work-limit\" is for gates: choose another law, such \
+         as \"predict-gate-trim\", or build it with `gate`"
+    )]
+    GateLaw {
+        /// The stage.
+        stage: String,
+    },
     /// An inline stage has nobody who reads resources.
     #[error(
         "stage {stage:?} is inline, which cannot be bounded by resources: bound the stage that calls \

@@ -168,7 +168,7 @@ impl StageBuilder {
     }
 
     /// The admission law; by default [`PredictGateTrim`], and for a gate without a number of
-    /// workers [`WorkLimit`], which finds how many may run at once.
+    /// workers [`WorkLimit`], which finds how many may run at once and is for gates only.
     #[must_use]
     pub fn law(mut self, law: impl AdmissionLaw + 'static) -> Self {
         self.law = Some(Box::new(law));

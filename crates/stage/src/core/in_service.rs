@@ -10,6 +10,9 @@ use crate::queue::EventMetadata;
 /// the 20,000 files that systems commonly allow, half of them are left for others.
 const PARKED_MAX: u32 = 4096;
 
+/// How many may be suspended at once. They may all go on at the same moment.
+const SUSPENDED_MAX: u32 = 4096;
+
 /// A position in [`InService`]; it belongs to one permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceSlot(u32);
@@ -53,6 +56,7 @@ pub(crate) struct InService {
     slots: Vec<Option<Served>>,
     free: Vec<u32>,
     parked: u32,
+    suspended: u32,
 }
 
 impl InService {
@@ -75,7 +79,32 @@ impl InService {
         let served = self.slots[slot.0 as usize].take().expect("a slot is ended once");
         self.free.push(slot.0);
         self.parked -= u32::from(served.place == Place::Parked);
+        self.suspended -= u32::from(matches!(served.place, Place::Suspended(_)));
         served
+    }
+
+    /// Suspends what holds a place, unless too many are: what was known of it then.
+    pub(crate) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) -> Option<Served> {
+        let may = self.suspended < SUSPENDED_MAX;
+        let served = self.get_mut(slot);
+        if !may || served.place != Place::Held {
+            return None;
+        }
+        let before = *served;
+        served.place = Place::Suspended(now);
+        self.suspended += 1;
+        Some(before)
+    }
+
+    /// Gives what is suspended its place back: what is known of it now.
+    pub(crate) fn resume(&mut self, now: Timestamp, slot: ServiceSlot) -> Option<Served> {
+        let served = self.get_mut(slot);
+        let Place::Suspended(since) = served.place else { return None };
+        served.suspended += now.nanos_since(since);
+        served.place = Place::Held;
+        let resumed = *served;
+        self.suspended -= 1;
+        Some(resumed)
     }
 
     pub(crate) fn get_mut(&mut self, slot: ServiceSlot) -> &mut Served {
@@ -101,5 +130,38 @@ impl InService {
             }
         }
         parked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_suspended_are_bounded_and_counted_back() {
+        let mut in_service = InService::default();
+        let now = Timestamp::ZERO;
+        let meta = EventMetadata {
+            requested: now,
+            entered: now,
+            deadline: Timestamp::MAX,
+            flow: 0,
+            kind: 0,
+            cost: 1,
+            class: ClassId::DEFAULT,
+        };
+        let slots: Vec<_> = (0..=SUSPENDED_MAX).map(|_| in_service.begin(now, &meta)).collect();
+        let suspended = |in_service: &mut InService| {
+            slots.iter().filter(|slot| in_service.suspend(now, **slot).is_some()).count()
+        };
+        assert_eq!(suspended(&mut in_service), SUSPENDED_MAX as usize);
+        assert!(
+            in_service.resume(now, slots[0]).is_some()
+                && in_service.resume(now, slots[0]).is_none()
+        );
+        // The one that was one too many before, or the first again.
+        assert_eq!(suspended(&mut in_service), 1);
+        in_service.end(slots[1]);
+        assert_eq!(in_service.suspended, SUSPENDED_MAX - 1);
     }
 }

@@ -84,6 +84,7 @@ impl<T: Item> Core<T> {
             ledger: Ledger::new(config.classes.len()),
             worker_count: least,
             workers: config.ruling.admission().places(least),
+            workers_raised: false,
             ruling: config.ruling,
             measured_from: config.measured_from,
             chosen: config.chosen,
@@ -353,10 +354,11 @@ impl<T: Item> Core<T> {
     pub(crate) fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         let now = self.clock.now();
         let mut state = self.lock();
-        state.ruling = Ruling::by(law);
+        let before = std::mem::replace(&mut state.ruling, Ruling::by(law));
         state.chosen = Laws::new();
         state.follow_law();
         self.dispatch(state, now, 0);
+        drop(before);
     }
 
     pub(crate) fn set_workers(&self, workers: Concurrency) {

@@ -171,16 +171,27 @@ impl<T: Item> Core<T> {
 
     /// After a change: starts and wakes what waits for it, if anything does.
     #[inline]
-    pub(super) fn dispatch(&self, state: MutexGuard<'_, State<T>>, now: Timestamp, freed: usize) {
+    pub(super) fn dispatch(
+        &self,
+        mut state: MutexGuard<'_, State<T>>,
+        now: Timestamp,
+        freed: usize,
+    ) {
         if freed > 0 {
             // Written under the lock only.
             self.freed.store(self.freed() + freed as u64, Ordering::Release);
         }
+        let wake = std::mem::take(&mut state.workers_raised) && state.claim_idle_worker();
         let nobody_waits = state.phase == Phase::Open
             && state.blocked_senders == 0
             && !(T::BRINGS_WORKER && state.queue.len() > 0);
-        if !nobody_waits {
+        if nobody_waits {
+            drop(state);
+        } else {
             self.dispatch_waiting(state, now, freed);
+        }
+        if wake {
+            self.work.notify_one();
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct State<T> {
     /// How many workers there are, and how many of them the law lets work.
     pub(super) worker_count: Concurrency,
     pub(super) workers: Concurrency,
+    /// Whether more of them may work than before, and none has been woken for that.
+    pub(super) workers_raised: bool,
     pub(super) idle_workers: u32,
     pub(super) blocked_senders: u32,
     /// Items in the queue that are gone: their senders left.
@@ -130,9 +132,12 @@ impl<T: Item> State<T> {
     fn pop(&mut self, lease: PartitionLease, order: Order) -> Option<Queued<T>> {
         let Self { queue, ruling, ledger, workers, .. } = self;
         let (law, backlog) = (ruling.admission(), ledger.backlog(*workers));
-        queue.pop(lease, order, |meta| {
-            law.may_start(meta.class, meta.kind, &backlog).then(|| law.due(&waiting(meta)))
-        })
+        // Workers take whatever is next: one that found only events which may not start would
+        // look again at once.
+        let may_start = |meta: &EventMetadata| {
+            !T::BRINGS_WORKER || law.may_start(meta.class, meta.kind, &backlog)
+        };
+        queue.pop(lease, order, |meta| may_start(meta).then(|| law.due(&waiting(meta))))
     }
 
     /// Tells the law that an event has left the queue without running.
@@ -208,12 +213,10 @@ impl<T: Item> State<T> {
         self.in_service.begin(now, meta)
     }
 
-    /// A running event waits for its caller: others may have its place.
+    /// A running event waits for its caller: others may have its place, unless too many wait so.
     pub(super) fn suspend(&mut self, now: Timestamp, slot: ServiceSlot) {
-        let served = self.in_service.get_mut(slot);
-        if served.place == Place::Held {
-            let moved = moved(served, Change::Suspended, served.service(now));
-            served.place = Place::Suspended(now);
+        if let Some(served) = self.in_service.suspend(now, slot) {
+            let moved = moved(&served, Change::Suspended, served.service(now));
             self.ledger.release_place(moved.class, WithoutPlace::Suspended);
             self.tell_moved(now, &moved);
         }
@@ -221,11 +224,8 @@ impl<T: Item> State<T> {
 
     /// A suspended event goes on, without queueing.
     pub(super) fn resume(&mut self, now: Timestamp, slot: ServiceSlot) {
-        let served = self.in_service.get_mut(slot);
-        if let Place::Suspended(since) = served.place {
-            let moved = moved(served, Change::Resumed, served.service(now));
-            served.suspended += now.nanos_since(since);
-            served.place = Place::Held;
+        if let Some(served) = self.in_service.resume(now, slot) {
+            let moved = moved(&served, Change::Resumed, served.service(now));
             self.ledger.retake_place(moved.class, WithoutPlace::Suspended);
             self.tell_moved(now, &moved);
         }
@@ -233,9 +233,11 @@ impl<T: Item> State<T> {
 
     /// The first data of a stream is out.
     pub(super) fn first_data(&mut self, now: Timestamp, slot: ServiceSlot) {
-        let served = self.in_service.get_mut(slot);
-        let moved = moved(served, Change::FirstData, served.service(now));
-        self.tell_moved(now, &moved);
+        let served = *self.in_service.get_mut(slot);
+        // What has no place, the law knows nothing more of.
+        if served.place == Place::Held {
+            self.tell_moved(now, &moved(&served, Change::FirstData, served.service(now)));
+        }
     }
 
     /// Takes the places of those that have been in service for longer than the law learns from.
@@ -385,7 +387,9 @@ impl<T: Item> State<T> {
     }
 
     pub(super) fn follow_law(&mut self) {
-        self.workers = self.ruling.admission().places(self.worker_count);
+        let workers = self.ruling.admission().places(self.worker_count);
+        self.workers_raised |= workers > self.workers;
+        self.workers = workers;
     }
 
     /// How many events the law lets a worker take that comes now: any number while all

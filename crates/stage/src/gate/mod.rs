@@ -206,8 +206,8 @@ impl Gate {
     fn permit(&self, meta: &EventMetadata, started: Timestamp, slot: ServiceSlot) -> GatePermit {
         let (gate, end) = (self.clone(), self.core.settings.end(meta, started));
         let begun = Begun::one(meta);
-        let outcome = Outcome::Terminated;
-        GatePermit { gate, begun, slot, started, end, timed: true, answered: None, outcome }
+        let (due, outcome) = (meta.deadline, Outcome::Terminated);
+        GatePermit { gate, begun, slot, started, end, due, timed: true, answered: None, outcome }
     }
 
     /// Its name.

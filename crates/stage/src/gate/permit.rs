@@ -16,6 +16,8 @@ pub struct GatePermit {
     pub(super) started: Timestamp,
     /// [`Timestamp::MAX`] if at no set time.
     pub(super) end: Timestamp,
+    /// The deadline that came with the event, or [`Timestamp::MAX`].
+    pub(super) due: Timestamp,
     pub(super) timed: bool,
     /// When the first data of a stream was out.
     pub(super) answered: Option<Timestamp>,
@@ -49,6 +51,7 @@ impl GatePermit {
 
     /// Gives the place to others while the caller waits for somebody else than what the gate
     /// protects, such as its own client. That time counts neither as service nor as response.
+    /// Without effect while 4096 others are suspended.
     pub fn suspend(&mut self) {
         self.gate.core.suspend(self.slot);
     }
@@ -77,6 +80,11 @@ impl GatePermit {
     /// then, or the stage's termination law lets its class run no longer.
     pub fn deadline(&self) -> Option<Timestamp> {
         (self.end != Timestamp::MAX).then_some(self.end)
+    }
+
+    /// Whether it is whoever asks, and no law, who has set the [deadline](Self::deadline).
+    pub fn is_due_at_deadline(&self) -> bool {
+        self.due == self.end
     }
 
     /// How well it is to be served; see [`Context::quality`](crate::Context::quality).

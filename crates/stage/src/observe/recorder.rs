@@ -66,11 +66,17 @@ impl Observer {
         if now < self.rotate_at {
             return;
         }
+        // Long after the last tick the times in the current window are old as well. Rates and shares
+        // are averages over all of the time since.
+        let both_are_over = now >= self.rotate_at + WINDOW;
         self.rotate_at = now + WINDOW;
         self.busy.rotate(now);
         self.profiler.rotate(now, offered);
         for windowed in self.service.iter_mut().chain(&mut self.response) {
             windowed.rotate();
+            if both_are_over {
+                windowed.rotate();
+            }
         }
     }
 

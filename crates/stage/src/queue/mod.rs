@@ -38,8 +38,8 @@ pub enum Discipline {
     /// client's burst delays that client (start-time fair queueing).
     FairByFlow,
     /// Classes of higher priority first; within a priority, what the admission law says is
-    /// due first among the [kinds](crate::Entry::kind) that it lets start now. Where the law
-    /// asks for it, newest first.
+    /// due first; at a [`Gate`](crate::Gate), among the [kinds](crate::Entry::kind) that it lets
+    /// start now. Where the law asks for it, newest first.
     EarliestDue,
 }
 

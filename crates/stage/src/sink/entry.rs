@@ -24,6 +24,8 @@ pub(crate) enum Deadline {
     Never,
     At(Timestamp),
     Within(Duration),
+    /// At the instant or after the time, whichever is earlier.
+    Earlier(Timestamp, Duration),
 }
 
 impl Deadline {
@@ -32,6 +34,16 @@ impl Deadline {
             Self::Never => Timestamp::MAX,
             Self::At(instant) => instant,
             Self::Within(timeout) => now + timeout,
+            Self::Earlier(instant, timeout) => instant.min(now + timeout),
+        }
+    }
+
+    fn at_most(self, timeout: Duration) -> Self {
+        match self {
+            Self::Never => Self::Within(timeout),
+            Self::At(instant) => Self::Earlier(instant, timeout),
+            Self::Within(before) => Self::Within(before.min(timeout)),
+            Self::Earlier(instant, before) => Self::Earlier(instant, before.min(timeout)),
         }
     }
 }
@@ -70,6 +82,14 @@ impl Entry {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.due = Deadline::Within(timeout);
+        self
+    }
+
+    /// The same, but an earlier deadline or timeout that is set already stays: for a timeout that
+    /// a client asks for, which must not extend the operator's.
+    #[must_use]
+    pub fn timeout_at_most(mut self, timeout: Duration) -> Self {
+        self.due = self.due.at_most(timeout);
         self
     }
 
@@ -134,5 +154,31 @@ impl<E> Envelope<E> {
 impl<E> From<E> for Envelope<E> {
     fn from(event: E) -> Self {
         Self::new(event, Entry::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_at_most_shortens_and_never_extends() {
+        let now = Timestamp::from_nanos(1_000);
+        let nanos = Duration::from_nanos;
+        let check = |entry: Entry, expected| {
+            assert_eq!(entry.due.resolve(now), Timestamp::from_nanos(expected), "{entry:?}");
+        };
+        let (none, at) = (Entry::new(), Entry::new().deadline(Timestamp::from_nanos(1_050)));
+        let within = none.timeout(nanos(50));
+        check(none.timeout_at_most(nanos(70)), 1_070);
+        check(within.timeout_at_most(nanos(70)), 1_050);
+        check(within.timeout_at_most(nanos(20)), 1_020);
+        check(at.timeout_at_most(nanos(70)), 1_050);
+        check(at.timeout_at_most(nanos(20)), 1_020);
+        check(at.timeout_at_most(nanos(20)).timeout_at_most(nanos(30)), 1_020);
+        check(at.timeout_at_most(Duration::MAX), 1_050);
+        check(at.timeout_at_most(Duration::ZERO), 1_000);
+        // A timeout that is set replaces what was there.
+        check(at.timeout_at_most(nanos(20)).timeout(nanos(70)), 1_070);
     }
 }

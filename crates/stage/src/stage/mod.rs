@@ -119,7 +119,7 @@ impl<E: Send + 'static> Stage<E> {
     }
 
     /// Replaces the laws by this admission law, which starts without estimates. Settings made
-    /// by slow laws stay.
+    /// by slow laws stay. [`WorkLimit`](tamarisk_laws::WorkLimit) is for gates only.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         self.parts.core().set_law(law);
     }

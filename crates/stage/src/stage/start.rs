@@ -123,6 +123,9 @@ impl StageBuilder {
     }
 }
 
+/// The one law that cannot rule a stage with workers: see [`BuildError::GateLaw`].
+const GATE_LAW: &str = "work-limit";
+
 /// A stage that has a queue, and no workers yet.
 pub(crate) struct UnstartedStage<E: Send + 'static> {
     pub(crate) endpoint: Arc<Endpoint<E>>,
@@ -139,7 +142,11 @@ impl<E: Send + 'static> UnstartedStage<E> {
         let least = *builder.range().start();
         let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
         let queue = builder.queue();
-        let core = Core::new(builder.into_config()?, queue);
+        let config = builder.into_config()?;
+        if config.ruling.admission().name() == GATE_LAW {
+            return Err(BuildError::GateLaw { stage: config.name });
+        }
+        let core = Core::new(config, queue);
         let (endpoint, registry) = (Arc::new(Endpoint::new(core)), Arc::default());
         Ok(Self { endpoint, registry, least, batch, runtime })
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{ClassId, Classes, Reason, Rejection, Target};
-use tamarisk_stage::{InlineError, Phase, StageBuilder};
+use tamarisk_stage::{Clock, InlineError, Phase, StageBuilder};
+use tokio::time::advance;
 
 use crate::rig::{self, Law};
 
@@ -95,5 +96,28 @@ fn threads_that_come_and_go_leave_their_counts() {
         for class in &observation.classes {
             assert_eq!((class.accounts.completed, class.accounts.running), ((round + 1) * 1000, 0));
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_of_more_than_ten_seconds_ago_are_not_shown() {
+    let timed = || {
+        let builder = StageBuilder::new("timed").clock(Clock::runtime());
+        let stage = builder.inline(|number: u32| number).unwrap();
+        // The first call is timed.
+        stage.call(1).unwrap();
+        stage
+    };
+    let seconds = Duration::from_secs;
+    for (pauses, shown) in [(&[6][..], true), (&[6, 6], false), (&[60], false)] {
+        let stage = timed();
+        for &pause in pauses {
+            advance(seconds(pause)).await;
+            stage.observe();
+        }
+        let seen = &stage.observe().classes[0];
+        assert_eq!(seen.service.is_some(), shown, "after {pauses:?}");
+        assert_eq!(seen.response.is_some(), shown, "after {pauses:?}");
+        assert_eq!(seen.service_times.count(), 1, "since the start");
     }
 }

@@ -84,6 +84,13 @@ async fn fair_serving_gives_a_quiet_flow_its_turn_before_a_burst_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn workers_take_the_earliest_due_whatever_the_law_holds_back_at_a_gate() {
+    let law = Law::default();
+    law.script().held_back = vec![0];
+    assert_eq!(served(Discipline::EarliestDue, law, mixed()).await, [3, 6, 2, 5, 1, 4]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_discipline_forgets_an_event_that_others_overtake_or_outlive() {
     for discipline in [
         Discipline::Fifo,
@@ -91,6 +98,7 @@ async fn no_discipline_forgets_an_event_that_others_overtake_or_outlive() {
         Discipline::AdaptiveLifo,
         Discipline::ShortestFirst,
         Discipline::FairByFlow,
+        Discipline::EarliestDue,
     ] {
         let entry = |event: u32| {
             let entry = Entry::new()

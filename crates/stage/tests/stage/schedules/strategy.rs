@@ -104,6 +104,7 @@ pub(super) fn making() -> impl Strategy<Value = Making> {
         Just(Line::Ordered(Discipline::AdaptiveLifo)),
         Just(Line::Ordered(Discipline::ShortestFirst)),
         Just(Line::Ordered(Discipline::FairByFlow)),
+        Just(Line::Ordered(Discipline::EarliestDue)),
         Just(Line::Partitioned),
         Just(Line::SingleThreaded),
     ];

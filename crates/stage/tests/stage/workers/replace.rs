@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tamarisk_control::Concurrency;
+use tamarisk_control::{AdmissionLaw, Arrival, Backlog, Concurrency, Decision, Timestamp};
 use tamarisk_stage::{Context, Stage, stage_fn};
 
 use crate::rig::{self, Law, Seen, accounts, at_desk, described, settle, until};
@@ -103,6 +103,40 @@ async fn a_law_is_replaced_live() {
     assert!(stage.sink().try_send(1).is_ok());
     stage.set_law(Box::new(strict));
     assert!(stage.sink().try_send(1).is_err());
+}
+
+/// A law that observes its stage when it is dropped.
+struct Observes {
+    stage: Stage<u32>,
+    seen: Seen<Option<&'static str>>,
+}
+
+impl AdmissionLaw for Observes {
+    fn name(&self) -> &'static str {
+        "observes"
+    }
+
+    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+        Decision::Admit
+    }
+}
+
+impl Drop for Observes {
+    fn drop(&mut self) {
+        let (stage, (tell, told)) = (self.stage.clone(), std::sync::mpsc::channel());
+        // In a thread, because a locked stage would block this one indefinitely.
+        std::thread::spawn(move || tell.send(stage.observe().law));
+        self.seen.push(told.recv_timeout(Duration::from_secs(5)).ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replaced_law_is_dropped_without_the_lock_of_the_stage() {
+    let (stage, _desk) = at_desk(described("law"));
+    let seen = Seen::new();
+    stage.set_law(Box::new(Observes { stage: stage.clone(), seen: seen.clone() }));
+    stage.set_law(Box::new(Law::default()));
+    assert_eq!(seen.all(), [Some("scripted")]);
 }
 
 #[tokio::test(start_paused = true)]

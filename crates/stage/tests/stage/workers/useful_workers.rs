@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tamarisk_control::{Concurrency, Target};
+use tamarisk_control::{ClassId, Concurrency, Target};
 use tamarisk_stage::{Clock, Stage, StageBuilder, stage_fn};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::rig::{Law, described, settle};
+use crate::rig::{Law, at_desk, described, settle};
 
 const WORKERS: u32 = 32;
 const CONNECTIONS: usize = 4;
@@ -112,4 +112,42 @@ async fn as_many_work_as_are_of_use_however_many_a_worker_may_take() {
     sleep(QUERY).await;
     settle().await;
     assert_eq!(inside.load(Ordering::Relaxed), 8);
+}
+
+/// One of eight workers is of use and holds a long event, until `change` makes all of them useful.
+async fn all_begin_after(change: impl AsyncFnOnce(&Stage<u32>, &Law)) {
+    let law = Law::default();
+    law.script().useful = Some(Concurrency::new(1));
+    let (stage, mut desk) = at_desk(described("raised").law(law.clone()).workers(8).batch(1));
+    assert!(stage.sink().send_many(0..10).is_empty());
+    settle().await;
+    let long = desk.begun();
+    assert_eq!(long.len(), 1);
+    change(&stage, &law).await;
+    settle().await;
+    assert_eq!(desk.begun().len(), 7);
+    assert!(!long[0].is_over());
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_workers_are_woken_by_a_law_without_a_limit() {
+    all_begin_after(async |stage, _| stage.set_law(Box::new(Law::default()))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_workers_are_woken_when_more_are_of_use_with_new_targets() {
+    all_begin_after(async |stage, law| {
+        law.script().useful = None;
+        stage.set_targets(&[(ClassId::DEFAULT, Target::p90(QUERY).unwrap())]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_workers_are_woken_by_a_tick_at_which_more_are_of_use() {
+    all_begin_after(async |_, law| {
+        law.script().useful = Some(Concurrency::new(8));
+        sleep(Duration::from_millis(150)).await;
+    })
+    .await;
 }
