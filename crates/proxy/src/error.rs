@@ -27,6 +27,8 @@ pub(crate) enum ProxyError {
     Silent,
     /// The client's own deadline passed.
     Overdue,
+    /// It took longer than the stage's termination law allows.
+    Overlong,
     /// The client's request body broke off, or turned out to be malformed.
     Client(Option<Violation>),
     /// The request body is longer than what is buffered.
@@ -58,14 +60,15 @@ impl ProxyError {
         answer
     }
 
-    /// Whether it is the client's doing and says nothing of the upstream.
-    pub(crate) fn is_of_the_client(self) -> bool {
-        matches!(self, Self::Client(_) | Self::Overdue)
+    /// Whether the upstream has failed. What its client, a law or our own disk has done says nothing
+    /// of it.
+    pub(crate) fn is_of_the_upstream(self) -> bool {
+        !matches!(self, Self::Client(_) | Self::Overdue | Self::Overlong | Self::Disk)
     }
 
     /// Whether the upstream may have done what was asked.
     pub(crate) fn may_be_done(self) -> bool {
-        matches!(self, Self::Broken | Self::Silent | Self::Overdue)
+        matches!(self, Self::Broken | Self::Silent | Self::Overdue | Self::Overlong)
     }
 
     /// One word for logs and programs.
@@ -84,6 +87,7 @@ impl ProxyError {
             Self::Broken => message(StatusCode::BAD_GATEWAY, "broken", "the service behind this proxy broke off or gave no proper answer"),
             Self::Unconnected | Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),
             Self::Overdue => message(StatusCode::GATEWAY_TIMEOUT, "overdue", "the deadline that the request itself set has passed"),
+            Self::Overlong => message(StatusCode::GATEWAY_TIMEOUT, "overlong", "the service behind this proxy took longer than it may at present"),
             Self::Client(Some(violation)) => message(violation.status(), "body", "the request body was malformed, too large or too slow"),
             Self::Client(None) => message(StatusCode::BAD_REQUEST, "body", "the request body was malformed, too large or too slow"),
             Self::TooLong => message(StatusCode::PAYLOAD_TOO_LARGE, "too_long", "the request body is longer than what this proxy buffers"),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{ACCEPT, EXPECT, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body::Body;
 use hyper::service::Service;
 use ipnet::IpNet;
@@ -189,7 +189,11 @@ impl Proxy {
         });
         let received = match is_rejected(&choice, &head.method) {
             Some(error) => Err(error),
-            None => self.receive(client, upstream, is_grpc, &mut head, body).await,
+            None => {
+                // There is no gRPC over HTTP/1: who says so would have no body buffered.
+                let is_grpc = is_grpc && head.version == Version::HTTP_2;
+                self.receive(client, upstream, is_grpc, &mut head, body).await
+            }
         };
         let body = match received {
             Ok(received) => received,
@@ -267,7 +271,7 @@ impl Proxy {
                 answer
             }
             Err(error) => {
-                let outcome = if error.is_of_the_client() { "terminated" } else { "failed" };
+                let outcome = if error.is_of_the_upstream() { "failed" } else { "terminated" };
                 tracing::debug!(
                     "Request {} of {client} to {:?} {outcome}: {}.",
                     id.as_str(),

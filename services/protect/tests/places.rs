@@ -148,7 +148,7 @@ async fn a_greedy_client_loses_what_it_does_not_read_and_others_nothing() {
     let upstream = Upstream::new(&origin, gate.clone());
     let (address, _drain) = proxy_to(upstream, Budget::new(bounds)).await;
     let mut clients = Vec::new();
-    for _ in 0..11 {
+    for _ in 0..13 {
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET /huge HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         read_until(&mut client, "\r\n\r\n").await;
@@ -216,6 +216,50 @@ async fn a_client_that_leaves_keeps_its_place_until_the_upstream_has_answered() 
     }
     let accounts = manual.gate.observe().total();
     assert_eq!((accounts.terminated, accounts.balance()), (2, true), "{accounts:?}");
+}
+
+#[tokio::test]
+async fn an_overdue_request_keeps_its_place_until_the_upstream_has_answered() {
+    let manual = Manual::start().await;
+    let impatient = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Timeout: 50ms\r\n\r\n";
+    let (mut client, mut upstream) = manual.asked(impatient).await;
+    let answer = read_until(&mut client, "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    timeout(A_WHILE, upstream.read(&mut [0; 16])).await.unwrap_err();
+    assert_eq!(manual.gate.observe().total().inside(), 1);
+    upstream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok.").await.unwrap();
+    until(&manual.gate, |accounts| accounts.inside() == 0).await;
+    let accounts = manual.gate.observe().total();
+    assert_eq!((accounts.terminated, accounts.balance()), (1, true), "{accounts:?}");
+}
+
+#[tokio::test]
+async fn what_an_upstream_has_had_for_a_while_is_not_sent_again() {
+    let manual = Manual::start().await;
+    let (mut client, mut upstream) = manual.asked(GET).await;
+    upstream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok.").await.unwrap();
+    read_until(&mut client, "ok.").await;
+    client.write_all(GET.as_bytes()).await.unwrap();
+    read_until(&mut upstream, "\r\n\r\n").await;
+    sleep(Duration::from_millis(1100)).await;
+    drop(upstream);
+    let answer = read_until(&mut client, "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    timeout(A_WHILE, manual.listener.accept()).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_off_does_not_end_an_answer_that_has_begun() {
+    let manual = Manual::streaming().await;
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n";
+    let (mut client, mut upstream) = manual.asked(request).await;
+    upstream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc").await.unwrap();
+    read_until(&mut client, "abc").await;
+    client.write_all(b"this is no chunk\r\n").await.unwrap();
+    sleep(A_WHILE).await;
+    upstream.write_all(b"def").await.unwrap();
+    read_until(&mut client, "def").await;
+    until(&manual.gate, |accounts| accounts.completed == 1).await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -10,6 +11,12 @@ use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::routing::any;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use socket2::{Domain, Socket, Type};
 use support::{
     OneByOne, Recorder, any_port, axum, exchange, options, proxy_to, read_until, streaming_proxy,
@@ -21,6 +28,7 @@ use tamarisk_server::{DrainTrigger, Server};
 use tamarisk_stage::{Gate, StageBuilder};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 /// What is held to be too slow.
 const SOON: Duration = Duration::from_millis(100);
@@ -256,10 +264,28 @@ async fn a_stream_of_grpc_is_never_buffered() {
     let listener = TcpListener::bind(any_port()).await.unwrap();
     let gate = StageBuilder::new("narrow").law(OneByOne).gate().unwrap();
     let (address, _drain) = support::proxy(listener.local_addr().unwrap(), &gate).await;
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (mut client, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    let first = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("four")))]);
+    let body = StreamBody::new(first.chain(stream::pending()));
+    let request = Request::post(format!("http://{address}/"));
+    let request = request.header("content-type", "application/grpc+proto").body(body).unwrap();
+    let asked = tokio::spawn(async move { client.send_request(request).await.map(drop) });
+    let (mut upstream, _) = within(listener.accept()).await.unwrap();
+    read_until(&mut upstream, "\r\n\r\n4\r\nfour\r\n").await;
+    asked.abort();
+}
+
+#[tokio::test]
+async fn who_says_grpc_over_http1_has_its_body_buffered_as_others_have() {
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let gate = StageBuilder::new("narrow").law(OneByOne).gate().unwrap();
+    let (address, _drain) = support::proxy(listener.local_addr().unwrap(), &gate).await;
     let mut client = TcpStream::connect(address).await.unwrap();
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc+proto\r\n\
         Transfer-Encoding: chunked\r\n\r\n4\r\nfour\r\n";
     client.write_all(head.as_bytes()).await.unwrap();
-    let (mut upstream, _) = within(listener.accept()).await.unwrap();
-    read_until(&mut upstream, "\r\n\r\n4\r\nfour\r\n").await;
+    timeout(SOON, listener.accept()).await.unwrap_err();
+    assert_eq!(gate.observe().total().offered, 0);
 }

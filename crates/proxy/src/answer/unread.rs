@@ -37,8 +37,17 @@ pub(crate) struct Unread(Arc<Mutex<UnreadAnswers>>);
 #[derive(Default)]
 struct UnreadAnswers {
     /// Those who have any.
-    clients: HashMap<IpAddr, Slab<Weak<dyn Answer>>>,
+    clients: HashMap<IpAddr, OfClient>,
+    /// Those not broken off.
     total: usize,
+}
+
+#[derive(Default)]
+struct OfClient {
+    /// `None` where one was broken off: it holds nothing, and its client has not noticed yet.
+    answers: Slab<Option<Weak<dyn Answer>>>,
+    /// Those not broken off.
+    count: usize,
 }
 
 /// One that is counted, until this is dropped.
@@ -58,20 +67,19 @@ impl Unread {
     ) -> Counted {
         let mut state = self.0.lock();
         let of_client = state.clients.entry(client).or_default();
-        let key = of_client.insert(answer);
-        let is_greedy = of_client.len() > bounds.client;
+        let key = of_client.answers.insert(Some(answer));
+        of_client.count += 1;
+        let is_greedy = of_client.count > bounds.client;
         state.total += 1;
         let too_many = if is_greedy {
-            state.clients.get(&client)
+            state.clients.get_mut(&client)
         } else if state.total > bounds.total {
-            state.clients.values().max_by_key(|answers| answers.len())
+            state.clients.values_mut().max_by_key(|of_client| of_client.count)
         } else {
             None
         };
-        let stalest = too_many.and_then(|answers| {
-            let alive = answers.iter().filter_map(|(_, answer)| answer.upgrade());
-            alive.min_by_key(|answer| answer.last_taken())
-        });
+        let stalest = too_many.and_then(OfClient::take_stalest);
+        state.total -= usize::from(stalest.is_some());
         drop(state);
         if let Some(answer) = stalest {
             answer.close();
@@ -80,13 +88,30 @@ impl Unread {
     }
 }
 
+impl OfClient {
+    /// The answer of which the client has taken nothing for longest, which counts no more.
+    fn take_stalest(&mut self) -> Option<Arc<dyn Answer>> {
+        let alive = self.answers.iter_mut().filter_map(|(_, entry)| {
+            let answer = entry.as_ref()?.upgrade()?;
+            Some((entry, answer))
+        });
+        let (entry, answer) = alive.min_by_key(|(_, answer)| answer.last_taken())?;
+        *entry = None;
+        self.count -= 1;
+        Some(answer)
+    }
+}
+
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut state = self.unread.0.lock();
-        state.total -= 1;
+        let mut guard = self.unread.0.lock();
+        let state = &mut *guard;
         let of_client = state.clients.get_mut(&self.client).expect("it has this one");
-        drop(of_client.remove(self.key));
-        if of_client.is_empty() {
+        if of_client.answers.remove(self.key).is_some() {
+            of_client.count -= 1;
+            state.total -= 1;
+        }
+        if of_client.answers.is_empty() {
             state.clients.remove(&self.client);
         }
     }
@@ -133,11 +158,13 @@ mod tests {
                 unread.count(IpAddr::from([192, 0, 2, *client]), Arc::downgrade(&answer), BOUNDS)
             })
             .collect();
-        assert_eq!(unread.0.lock().total, answers.len());
+        let closed = |index: &usize| made[*index].1.load(Ordering::Relaxed);
+        let closed: Vec<_> = (0..made.len()).filter(closed).collect();
+        assert_eq!(unread.0.lock().total, answers.len() - closed.len());
         drop(counted);
         let state = unread.0.lock();
         assert!(state.clients.is_empty() && state.total == 0);
-        (0..made.len()).filter(|index| made[*index].1.load(Ordering::Relaxed)).collect()
+        closed
     }
 
     #[test]
@@ -145,5 +172,11 @@ mod tests {
         assert!(closed(&[(1, 9), (2, 9), (2, 8)]).is_empty());
         assert_eq!(closed(&[(1, 7), (1, 8), (1, 9)]), [2]);
         assert_eq!(closed(&[(1, 9), (2, 5), (2, 6), (3, 9)]), [2]);
+    }
+
+    #[test]
+    fn each_one_too_many_costs_another_one() {
+        assert_eq!(closed(&[(1, 7), (1, 8), (1, 9), (1, 6), (1, 5)]), [0, 1, 2]);
+        assert_eq!(closed(&[(1, 9), (2, 5), (2, 6), (3, 9), (2, 8)]), [2, 4]);
     }
 }

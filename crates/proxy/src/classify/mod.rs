@@ -11,8 +11,8 @@
 //! names. What kind of work it is, is its method and its path with numbers and ids left out.
 //!
 //! Paths are compared decoded and name by name, and one with `.` or `..` for a name is rejected
-//! before, however it is spelled: no spelling gets a request another route or class than the
-//! upstream would give it.
+//! before, however it is spelled: no spelling of a name gets a request another route or class. An
+//! upstream that takes an escaped slash (`%2F`) for a slash needs routes that allow for it.
 
 mod condition;
 mod facts;

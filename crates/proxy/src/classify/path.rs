@@ -6,8 +6,9 @@ use percent_encoding::percent_decode;
 
 /// A path, with all below it.
 ///
-/// Names are compared whole and decoded, and slashes that follow each other count as one:
-/// whoever spells a path in another way (`/%61dmin`, `//admin`) has asked for the same.
+/// Names are compared whole and decoded, without parameters after a semicolon, and slashes that
+/// follow each other count as one: whoever spells a path in another way (`/%61dmin`, `/admin;a=b`,
+/// `//admin`) has asked for the same. An escaped slash is part of a name.
 ///
 /// # Examples
 /// ```
@@ -44,7 +45,9 @@ impl PathPrefix {
             let below = rest.strip_prefix('/')?.trim_start_matches('/');
             let end = below.find('/').unwrap_or(below.len());
             let (first, after) = below.split_at(end);
-            rest = (*decoded(first) == **name).then_some(after)?;
+            let bare = first.split(';').next().unwrap_or(first);
+            let is_name = |spelled| *decoded(spelled) == **name;
+            rest = (is_name(first) || is_name(bare)).then_some(after)?;
         }
         Some(rest)
     }
@@ -89,6 +92,9 @@ mod tests {
         assert_eq!(rest("/admin", "/%61dm%69n/x"), Some("/x"));
         assert_eq!(rest("/b%C3%BC", "/bü/"), Some("/"));
         assert_eq!(rest("/a%2Fb", "/a%2Fb/"), Some("/"));
+        assert_eq!(rest("/admin", "/admin;x=1/y"), Some("/y"));
+        assert_eq!(rest("/a;b", "/a;b/c"), Some("/c"));
+        assert_eq!(rest("/a;b", "/a/c"), None);
         for path in ["/ab", "/b/a", "/", "a", "", "/%2Fa", "/%2fa/x", "/A", "/./a"] {
             assert_eq!(rest("/a", path), None, "{path}");
         }

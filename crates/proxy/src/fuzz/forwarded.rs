@@ -19,7 +19,7 @@ use crate::classify::{ClassRule, Condition, Route, Routes};
 use crate::hop_by_hop::HOP_BY_HOP;
 use crate::peer::{Peer, Scheme};
 use crate::request::body::BodyLength;
-use crate::request::head::{HeadWriter, imitates_ours};
+use crate::request::head::{HeadWriter, imitates_ours, speaks_of_client};
 use crate::upstream::HostHeader;
 
 /// The request head in `input` gets to the upstream as one head, whose fields are
@@ -184,7 +184,9 @@ impl Passed {
             !OURS.contains(&name.as_str()) && !HOP_BY_HOP.contains(&name.as_str())
         };
         for name in request.headers.keys().filter(is_theirs) {
-            let is_left_out = named.contains(name.as_str()) || imitates_ours(name.as_str());
+            let is_left_out = named.contains(name.as_str())
+                || imitates_ours(name.as_str())
+                || (!self.trusted && speaks_of_client(name.as_str()));
             let said: Vec<_> = match is_left_out {
                 true => Vec::new(),
                 false => request.headers.get_all(name).iter().collect(),

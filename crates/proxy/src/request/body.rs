@@ -222,6 +222,13 @@ impl Output {
         std::mem::swap(self.begin(), &mut other.lead);
     }
 
+    /// Writes no more of it. The head is kept for [`begin_again`](Self::begin_again).
+    pub(crate) fn stop(&mut self) {
+        self.lead_written = self.lead.len();
+        self.data = Bytes::new();
+        self.tail = b"";
+    }
+
     /// What comes first can be appended to here. There must be no data behind it.
     pub(crate) fn lead(&mut self) -> &mut Vec<u8> {
         debug_assert!(self.data.is_empty() && self.tail.is_empty(), "data is still to be written");
@@ -276,5 +283,21 @@ impl Output {
         let of_data = (written - of_lead).min(self.data.len());
         self.data.advance(of_data);
         self.tail = &self.tail[written - of_lead - of_data..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_that_could_not_be_written_is_sent_whole_over_another_connection() {
+        let (mut broken, mut next) = (Output::default(), Output::default());
+        broken.begin().extend_from_slice(b"GET / HTTP/1.1\r\n\r\n");
+        broken.stop();
+        assert!(broken.is_written());
+        next.begin_again(&mut broken);
+        assert!(!next.is_written());
+        assert_eq!(next.lead().as_slice(), b"GET / HTTP/1.1\r\n\r\n");
     }
 }

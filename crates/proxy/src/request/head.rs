@@ -61,9 +61,7 @@ impl HeadWriter<'_> {
                 "host" | "content-length" => continue,
                 _ if HOP_BY_HOP.contains(&name) || named.contains(name) => continue,
                 _ if imitates_ours(name) => continue,
-                "x-forwarded-for" | "forwarded" if !self.from.is_trusted() => continue,
-                "x-forwarded-proto" if !self.from.is_trusted() => continue,
-                "x-forwarded-host" if !self.from.is_trusted() => continue,
+                _ if !self.from.is_trusted() && speaks_of_client(name) => continue,
                 "x-forwarded-proto" => kept.proto = true,
                 "x-forwarded-host" => kept.host = true,
                 // The one that counts is written below.
@@ -108,6 +106,12 @@ impl HeadWriter<'_> {
     }
 }
 
+/// Whether a field of this name, in lower case, says where a request comes from or what was asked
+/// for, as a proxy says it of its clients.
+pub(crate) fn speaks_of_client(name: &str) -> bool {
+    name.starts_with("x-forwarded-") || matches!(name, "forwarded" | "x-real-ip")
+}
+
 /// Whether a field of this name, in lower case, is taken for one of ours by services to which
 /// underscores and hyphens are the same.
 pub(crate) fn imitates_ours(name: &str) -> bool {
@@ -116,16 +120,8 @@ pub(crate) fn imitates_ours(name: &str) -> bool {
     }
     let meant = name.replace('_', "-");
     HOP_BY_HOP.contains(&&*meant)
-        || meant.starts_with("x-forwarded-")
-        || matches!(
-            &*meant,
-            "content-length"
-                | "forwarded"
-                | "x-overflow"
-                | "x-quality"
-                | "x-real-ip"
-                | "x-request-id"
-        )
+        || speaks_of_client(&meant)
+        || matches!(&*meant, "content-length" | "x-overflow" | "x-quality" | "x-request-id")
 }
 
 /// Which of the fields that are no lists a trusted proxy has set already.

@@ -40,6 +40,27 @@ pub(crate) struct UpstreamClient {
     overflow: Mutex<Option<Arc<Self>>>,
 }
 
+/// What ends the wait for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// The time that the upstream has for any answer.
+    AnswerTime,
+    /// The deadline of the client.
+    Deadline,
+    /// The stage's termination law.
+    Law,
+}
+
+impl Limit {
+    fn error(self) -> ProxyError {
+        match self {
+            Self::AnswerTime => ProxyError::Silent,
+            Self::Deadline => ProxyError::Overdue,
+            Self::Law => ProxyError::Overlong,
+        }
+    }
+}
+
 /// A request that is ready to be sent.
 pub(crate) struct Outgoing<'a> {
     pub(crate) head: &'a mut Parts,
@@ -112,21 +133,18 @@ impl UpstreamClient {
         let Upstream { host_header, authority, answer_time, gate, takes_overflow, .. } =
             &*self.upstream;
         let left = permit.deadline().map(|deadline| deadline.since(gate.clock().now()));
-        let (mut time, is_due) = match left {
-            Some(left) if left < *answer_time => (left, true),
-            _ => (*answer_time, false),
+        let (mut time, limit) = match left {
+            Some(left) if left >= *answer_time => (*answer_time, Limit::AnswerTime),
+            Some(left) if permit.is_due_at_deadline() => (left, Limit::Deadline),
+            Some(left) => (left, Limit::Law),
+            None => (*answer_time, Limit::AnswerTime),
         };
         let quality = self.upstream.quality(&permit);
         let length = body.as_ref().map_or(BodyLength::Empty, RequestBody::length);
-        let fail = |error, permit: GatePermit| {
-            let error = match error {
-                ProxyError::Unconnected | ProxyError::Silent if is_due => ProxyError::Overdue,
-                error => error,
-            };
-            // What the client did says little about the upstream.
-            match error.is_of_the_client() {
-                true => drop(permit),
-                false => permit.fail_because(self.failure(error)),
+        let fail = |error: ProxyError, permit: GatePermit| {
+            match error.is_of_the_upstream() {
+                true => permit.fail_because(self.failure(error)),
+                false => drop(permit),
             }
             Err(error)
         };
@@ -136,7 +154,7 @@ impl UpstreamClient {
         let can_repeat = can_repeat(&head.method, length);
         let (mut connection, kept) = match self.pool.take() {
             Some(connection) => (connection, true),
-            None => match self.connect(&mut time).await {
+            None => match self.connect(&mut time, limit).await {
                 Ok(connection) => (connection, false),
                 Err(error) => return fail(error, permit),
             },
@@ -149,21 +167,30 @@ impl UpstreamClient {
         let mut exchange = Exchange::new(connection, permit, &self.abandoned, time_for_nobody);
         // Who takes the place again may be one more than there are: an overflow has no room for that.
         exchange.keeps_place = overflows;
+        let sent = Instant::now();
         let mut answered = exchange.answer(time, &mut spare).await;
         if let Err(ExchangeError::Ended) = answered
             && can_repeat
             && kept
             && exchange.is_silent()
+            && sent.elapsed() < STALE_WITHIN
         {
-            match self.connect(&mut time).await {
+            time = time.saturating_sub(sent.elapsed());
+            match self.connect(&mut time, limit).await {
                 Ok(connection) => exchange.begin_again(connection),
                 Err(error) => return fail(error, exchange.done().1),
             }
             answered = exchange.answer(time, &mut spare).await;
         }
+        if matches!(answered, Err(ExchangeError::Late)) && limit == Limit::Deadline {
+            // The upstream works on, as for a client that has left: it has its place for as long.
+            drop(exchange);
+            return Err(limit.error());
+        }
         let (connection, permit) = exchange.done();
         match answered {
             Ok(head) => Ok(Answered { head, connection, wish, permit }),
+            Err(ExchangeError::Late) => fail(limit.error(), permit),
             Err(error) => fail(ProxyError::of(&error), permit),
         }
     }
@@ -178,17 +205,24 @@ impl UpstreamClient {
         self.overflow.lock().iter().for_each(|overflow| overflow.sweep());
     }
 
-    /// Connects, at the expense of the `time` that there is for the answer.
-    async fn connect(&self, time: &mut Duration) -> Result<Box<UpstreamConnection>, ProxyError> {
+    /// Connects, at the expense of the `time` that there is for the answer by this `limit`.
+    async fn connect(
+        &self,
+        time: &mut Duration,
+        limit: Limit,
+    ) -> Result<Box<UpstreamConnection>, ProxyError> {
         let Upstream { host, port, connect_time, connectivity, .. } = &*self.upstream;
         let start = Instant::now();
         let connecting = TcpStream::connect((host.as_str(), *port));
         let is_cut_short = *time < *connect_time;
         let connected = timeout((*time).min(*connect_time), connecting).await;
         *time = time.saturating_sub(start.elapsed());
-        // The client's own deadline says nothing of the upstream.
         if connected.is_err() && is_cut_short {
-            return Err(ProxyError::Unconnected);
+            return Err(match limit {
+                Limit::AnswerTime => ProxyError::Unconnected,
+                // It says nothing of the upstream.
+                Limit::Deadline | Limit::Law => limit.error(),
+            });
         }
         let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
@@ -206,6 +240,10 @@ impl UpstreamClient {
         }
     }
 }
+
+/// An idle connection that the upstream has closed shows that at once. If it breaks later, the upstream
+/// has had the request, and need not have it twice.
+const STALE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Whether a request may be sent twice: if it is idempotent [RFC9110 §9.2.2], and
 /// no body of it has been used up.

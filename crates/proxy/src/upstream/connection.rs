@@ -141,7 +141,10 @@ impl UpstreamConnection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
-        self.send(cx)?;
+        // What the client does with the rest of its request is nothing to an answer that has begun.
+        if self.send(cx).is_err() {
+            self.stop_sending();
+        }
         self.receiving.poll_frame(&mut self.stream, cx)
     }
 
@@ -203,12 +206,17 @@ impl UpstreamConnection {
                 Poll::Pending => return Ok(()),
                 // The upstream wants no more of it; it may have said why.
                 Poll::Ready(Err(_)) => {
-                    self.receiving.close();
-                    self.sending = None;
-                    self.output.begin();
+                    self.stop_sending();
                     return Ok(());
                 }
             }
         }
+    }
+
+    /// The rest of the request is not sent, so that this is its last one.
+    fn stop_sending(&mut self) {
+        self.receiving.close();
+        self.sending = None;
+        self.output.stop();
     }
 }
