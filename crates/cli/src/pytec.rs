@@ -17,8 +17,8 @@ use crate::arguments::{listen_address, misunderstood};
 use crate::ending::Ending;
 use crate::interrupt::{SignalWatch, asked_to_end};
 use crate::messages::MessageOptions;
-use crate::serving::counted;
 use crate::serving::watch::{self, Watch};
+use crate::serving::{counted, say_drained};
 use crate::size;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -134,10 +134,7 @@ impl Pytec {
             reports = &mut serving => reports?,
             () = &mut beside => unreachable!("it watches as long as it is asked to"),
         };
-        match reports.iter().map(|report| report.dropped + report.terminated + report.left).sum() {
-            0 => tracing::info!("Drained: all requests were completed."),
-            cut => tracing::warn!("Drain time is over: {cut} requests were cut."),
-        }
+        say_drained(&reports);
         Ok(Ending::Done)
     }
 }

@@ -12,7 +12,7 @@ pub enum ClientBodyError {
     /// The client has left before the body's end, or the connection broke.
     #[error("the client closed its connection before the end of the request body")]
     Gone,
-    /// What it sent over HTTP/1 breaks a rule or a limit.
+    /// What it sent breaks a rule or a limit.
     #[error(transparent)]
     Malformed(Violation),
     /// The client let us wait for longer than the [limits](crate::guard::Limits::stall_time) allow.

@@ -37,6 +37,8 @@ enum Kind {
 #[derive(Debug)]
 struct Upload {
     body: Incoming,
+    /// What has come of it.
+    bytes: u64,
     patience: Patience,
     limits: Limits,
 }
@@ -72,7 +74,7 @@ impl ClientBody {
             return (Self::empty(), None);
         }
         let (patience, limits) = (Patience::default(), limits.clone());
-        let upload = Arc::new(Mutex::new(Upload { body, patience, limits }));
+        let upload = Arc::new(Mutex::new(Upload { body, bytes: 0, patience, limits }));
         let rest = Rest { upload: Arc::clone(&upload), bytes: 0, time: Deadline::default() };
         (Self(Kind::Stream(upload)), Some(rest))
     }
@@ -90,7 +92,7 @@ impl Body for ClientBody {
             Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Kind::Request(body) => Pin::new(body).poll_frame(cx),
-            Kind::Stream(upload) => upload.lock().poll_frame(cx),
+            Kind::Stream(upload) => upload.lock().poll_within_limit(cx),
         }
     }
 
@@ -112,6 +114,20 @@ impl Body for ClientBody {
 }
 
 impl Upload {
+    /// The next frame, unless there has been too much.
+    fn poll_within_limit(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientBodyError>>> {
+        let frame = ready!(self.poll_frame(cx));
+        Poll::Ready(match self.limits.body_limit() {
+            Some(max) if self.bytes > max => {
+                Some(Err(ClientBodyError::Malformed(Violation::BodyTooLarge)))
+            }
+            _ => frame,
+        })
+    }
+
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -121,7 +137,9 @@ impl Upload {
             return Poll::Ready(Some(Err(ClientBodyError::Slow(Violation::BodyTooSlow))));
         };
         let frame = frame.transpose()?;
-        self.patience.moved(frame.as_ref().map_or(0, length), &self.limits);
+        let length = frame.as_ref().map_or(0, length);
+        self.bytes = self.bytes.saturating_add(length as u64);
+        self.patience.moved(length, &self.limits);
         Poll::Ready(frame.map(Ok))
     }
 }

@@ -105,12 +105,19 @@ async fn http2<S: ClientService>(
     let end = tokio::select! {
         done = settings.drain.until(connection.as_mut()) => match done {
             Ok(_) => return Ended::ByItself,
-            Err(end) => end,
+            Err(end) => Some(end),
         },
-        () = streams.idle(settings.idle_time) => Instant::now() + PARTING_TIME,
+        () = streams.idle(settings.idle_time) => None,
     };
     connection.as_mut().graceful_shutdown();
-    Ended::by(end, connection).await
+    match end {
+        Some(end) => Ended::by(end, connection).await,
+        None => {
+            // No request is lost, whether or not the client parts in time.
+            let _ = Ended::by(Instant::now() + PARTING_TIME, connection).await;
+            Ended::ByItself
+        }
+    }
 }
 
 /// The stream to speak HTTP on, and what the client begins with.

@@ -12,9 +12,9 @@ use crate::guard::Violation;
 pub struct Rejected {
     /// Connections for which there was no place, or no descriptor.
     pub turned_away: u64,
-    /// Requests over HTTP/1 that were no proper HTTP, or asked for what we do not speak.
+    /// Requests that were no proper HTTP, or asked for what we do not speak.
     pub malformed: u64,
-    /// Requests over HTTP/1 whose request line, head or announced body was over its limit.
+    /// Requests whose request line, head or announced body was over its limit.
     pub too_large: u64,
     /// Requests over HTTP/1 that did not come in time.
     pub too_slow: u64,

@@ -4,6 +4,7 @@
 mod support;
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -40,6 +41,17 @@ async fn a_connection_over_memory_is_served_counted_and_drained() {
     assert_eq!(within(client.read_buf(&mut answers)).await.unwrap(), 0, "it was idle");
     assert!(within(served).await.unwrap(), "it has ended by itself");
     assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_http2_client_that_vanished_while_idle_is_not_cut_off() {
+    let server = Server::default().idle_time(Duration::from_secs(1));
+    let (_trigger, drain) = DrainTrigger::new();
+    // It never closes its end, nor answers.
+    let (mut client, stream) = duplex(1024);
+    client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let service = WithoutFastPath(service_fn(answer));
+    assert!(within(server.serve_stream(stream, service, drain)).await, "nothing of it was lost");
 }
 
 #[tokio::test]

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Empty, Full};
+use futures_util::stream;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::client::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -77,9 +80,10 @@ impl Held {
 }
 
 /// A connection of HTTP/2 clients, and its end.
-async fn http2(
-    address: SocketAddr,
-) -> (http2::SendRequest<Empty<Bytes>>, JoinHandle<hyper::Result<()>>) {
+async fn http2<B>(address: SocketAddr) -> (http2::SendRequest<B>, JoinHandle<hyper::Result<()>>)
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
+{
     let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
     let (sender, connection) = http2::handshake(TokioExecutor::new(), socket).await.unwrap();
     (sender, tokio::spawn(connection))
@@ -218,7 +222,7 @@ async fn an_http2_connection_without_requests_is_told_and_closed() {
     let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
     let answer = tokio::spawn(sender.send_request(request));
     within(held.arrived.recv()).await.unwrap();
-    let (_sender, idle) = http2(held.address).await;
+    let (_sender, idle) = http2::<Empty<Bytes>>(held.address).await;
     within(idle).await.unwrap().unwrap();
     assert!(!connection.is_finished(), "it waits for its answer, which is not idle");
     held.release.add_permits(1);
@@ -231,6 +235,58 @@ async fn an_http2_connection_without_requests_is_told_and_closed() {
         }
     };
     within(ended).await;
+}
+
+#[tokio::test]
+async fn a_head_request_over_http2_has_an_answer_without_a_body() {
+    let held = Held::start(Server::default()).await;
+    held.release.add_permits(1);
+    let (mut sender, _connection) = http2(held.address).await;
+    // The second one is rejected before the service sees it.
+    for (field, status, length) in [("x", 200, "4"), ("x ", 400, "41")] {
+        let mut request = Request::head("http://a/").body(Empty::<Bytes>::new()).unwrap();
+        request.headers_mut().insert("x", HeaderValue::from_static(field));
+        let answer = within(sender.send_request(request)).await.unwrap();
+        assert_eq!(answer.status(), status);
+        assert_eq!(answer.headers()[CONTENT_LENGTH], length);
+        assert!(answer.body().is_end_stream(), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_its_limit_is_rejected_over_http2() {
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_trigger, drain) = DrainTrigger::new();
+    let server = Server::default().limits(Limits::default().body(Some(10)));
+    let serving = server.clone();
+    let reads = |request: Request<ClientBody>| async {
+        let read = request.into_body().collect().await;
+        let mut answer = Response::new(Empty::<Bytes>::new());
+        if let Err(error) = read {
+            *answer.status_mut() = error.violation().unwrap().status();
+        }
+        Ok::<_, Infallible>(answer)
+    };
+    tokio::spawn(async move {
+        serving.serve(listener, |_| WithoutFastPath(service_fn(reads)), drain).await
+    });
+    let (mut sender, _connection) = http2(address).await;
+    for (frames, status) in [(2, 200), (3, 413)] {
+        let frames = (0..frames).map(|_| Ok(Frame::data(Bytes::from_static(b"five."))));
+        let body = StreamBody::new(stream::iter(frames)).boxed_unsync();
+        let request = Request::post("http://a/").body(body).unwrap();
+        let answer = within(sender.send_request(request)).await.unwrap();
+        assert_eq!(answer.status(), status);
+    }
+    assert_eq!(server.rejected().too_large, 0, "the service rejects it");
+    for (length, status) in [(10, 200), (11, 413)] {
+        let body = Full::from(vec![b'x'; length]).boxed_unsync();
+        let request = Request::post("http://a/").body(body).unwrap();
+        let answer = within(sender.send_request(request)).await.unwrap();
+        assert_eq!(answer.status(), status);
+    }
+    assert_eq!(server.rejected().too_large, 1, "its head says that it is too long");
 }
 
 /// A server of 8 MiB, which gives a client up that takes nothing for 100 ms.

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tamarisk_observe::status::Board;
-use tamarisk_proxy::Scheme;
 use tamarisk_server::Listeners;
 use tamarisk_service::{Front, FrontError, FrontOptions, Reloaded, RunningFront, UnknownHost};
 use tamarisk_stage::StageObservation;
@@ -40,9 +39,10 @@ impl Options {
         Self { front, site }
     }
 
-    /// The site, whose services are told that clients come in this way.
-    fn site_reached_as(&self, scheme: Scheme) -> SiteOptions {
-        SiteOptions { scheme, ..self.site.clone() }
+    /// The site, which clients reach by `front`.
+    fn site_behind(&self, front: &FrontOptions) -> SiteOptions {
+        let (scheme, limits) = (front.scheme(), front.server.limits_of_clients().clone());
+        SiteOptions { scheme, limits, ..self.site.clone() }
     }
 }
 
@@ -90,7 +90,7 @@ async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
     for service in options.site.services() {
         service.resolve().await?;
     }
-    let site = Site::open(options.site_reached_as(options.front.scheme()))?;
+    let site = Site::open(options.site_behind(&options.front))?;
     let (shown, served) = (site.clone(), site.clone());
     let show = move |board| show(board, &shown);
     let front = front.serve(show, async move |server, listener, drain| {
@@ -137,7 +137,7 @@ impl Running {
     /// [`SiteError`]; then nothing has changed.
     pub fn reload(&self, options: &Options) -> Result<Reloaded, SiteError> {
         let now = &self.options;
-        let changed = self.site.reload(options.site_reached_as(now.front.scheme()))?;
+        let changed = self.site.reload(options.site_behind(&now.front))?;
         let mut reloaded = Reloaded { changed, ..Reloaded::default() };
         now.front.compare(&options.front, &mut reloaded);
         let same_threads = now.site.file_workers == options.site.file_workers;

@@ -325,6 +325,27 @@ async fn a_service_stands_beside_files_behind_a_stage_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_body_for_a_service_may_be_as_long_as_the_limits_say() {
+    let service = service().await;
+    let site = format!(
+        r#"
+        limits = {{ body = "3GiB" }}
+        [[host]]
+        [[host.route]]
+        path = "/"
+        proxy = "http://{service}"
+        "#
+    );
+    let web = Web::with(&site, &[]).await;
+    let mut client = TcpStream::connect(web.running.local_addr()).await.unwrap();
+    let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2147483648\r\nexpect: 100-continue";
+    client.write_all(format!("{head}\r\n\r\n").as_bytes()).await.unwrap();
+    let mut word = [0; 12];
+    client.read_exact(&mut word).await.unwrap();
+    assert_eq!(&word, b"HTTP/1.1 100");
+}
+
+#[tokio::test]
 async fn each_request_is_written_down_once_it_is_answered() {
     let service = service().await;
     let site = |format| {

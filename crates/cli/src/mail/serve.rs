@@ -17,6 +17,7 @@ use crate::arguments::misunderstood;
 use crate::ending::Ending;
 use crate::interrupt::{SignalWatch, asked_to_end};
 use crate::messages::MessageOptions;
+use crate::serving::say_drained;
 use crate::serving::watch::{self, Watch};
 
 /// Serve webmail.
@@ -61,8 +62,8 @@ async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> 
         never = answer_hang_ups(hung_up) => match never {},
         never = watch_stages(&arashi) => match never {},
     };
-    let clean = reports.iter().all(|report| report.is_clean());
-    Ok(if clean { Ending::Done } else { Ending::Unsuccessful })
+    say_drained(&reports);
+    Ok(Ending::Done)
 }
 
 /// Opens what is to be served, and neither a port nor the database.

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::env;
 use std::ffi::OsString;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -37,6 +37,26 @@ pub(crate) fn inherited() -> io::Result<Vec<TcpListener>> {
     let mut passed = ListenFd::from_env();
     let sockets = (0..passed.len()).map(|index| passed.take_tcp_listener(index));
     sockets.filter_map(Result::transpose).collect()
+}
+
+/// Warns if the predecessor, which has passed on `sockets`, did not listen where we are to `listen`.
+/// Those of a service manager, which names them, are in place of any address.
+pub(crate) fn warn_of_other_address(listen: SocketAddr, sockets: &[TcpListener]) {
+    let is_restart = env::var_os(PREDECESSOR).is_some() && env::var_os("LISTEN_FDNAMES").is_none();
+    let addresses: Vec<_> = sockets.iter().filter_map(|it| it.local_addr().ok()).collect();
+    if is_restart && !is_among(listen, &addresses) {
+        tracing::warn!(
+            "Restart: `listen` has changed to {listen}, but the previous process's sockets are served; stop and start the service to change the address."
+        );
+    }
+}
+
+/// Whether who is to `listen` there, on any port if it is 0, may do so on these addresses.
+fn is_among(listen: SocketAddr, addresses: &[SocketAddr]) -> bool {
+    let is_it = |address: &SocketAddr| {
+        address.ip() == listen.ip() && [0, address.port()].contains(&listen.port())
+    };
+    addresses.is_empty() || addresses.iter().any(is_it)
 }
 
 /// Tells the service manager and the predecessor, if there are any, that we serve.
@@ -106,5 +126,24 @@ impl Handover {
         let mappings = (FIRST..).zip(sockets).map(mapping).collect::<io::Result<_>>()?;
         command.fd_mappings(mappings).map_err(io::Error::other)?;
         command.spawn()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_among_those_of_the_predecessor_or_has_changed() {
+        let parsed = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let is_among = |listen: &str, addresses: &[&str]| {
+            let addresses: Vec<_> = addresses.iter().map(|text| parsed(text)).collect();
+            is_among(parsed(listen), &addresses)
+        };
+        assert!(is_among("127.0.0.1:80", &["127.0.0.1:81", "127.0.0.1:80"]));
+        assert!(is_among("127.0.0.1:0", &["127.0.0.1:81"]), "any port");
+        assert!(!is_among("127.0.0.1:80", &["127.0.0.1:81"]));
+        assert!(!is_among("0.0.0.0:80", &["127.0.0.1:80"]));
+        assert!(is_among("127.0.0.1:80", &[]), "nothing was passed on");
     }
 }

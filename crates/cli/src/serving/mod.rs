@@ -22,7 +22,7 @@ use tamarisk_proxy::Upstream;
 use tamarisk_server::Listeners;
 use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
 use tamarisk_settings::ConfigError;
-use tamarisk_stage::StageObservation;
+use tamarisk_stage::{DrainReport, StageObservation};
 
 use self::front_args::FrontArgs;
 use self::handover::Handover;
@@ -77,7 +77,10 @@ pub(crate) async fn run<S: RunningService>(
     let end = asked_to_end();
     let listeners = match handover::inherited()? {
         sockets if sockets.is_empty() => None,
-        sockets => Some(Listeners::inherited(sockets, front.cores)?),
+        sockets => {
+            handover::warn_of_other_address(front.listen, &sockets);
+            Some(Listeners::inherited(sockets, front.cores)?)
+        }
     };
     let mut running = S::start(options, listeners).await?;
     announce(S::DOING, running.front());
@@ -120,10 +123,22 @@ pub(crate) async fn run<S: RunningService>(
         () = interrupted() => return Ok(Ending::Interrupted),
     };
     match cut {
-        0 => tracing::info!("Drained: all requests were completed."),
+        0 => say_all_completed(),
         count => tracing::warn!("Drain time is over: {count} busy connections were closed."),
     }
     Ok(Ending::Done)
+}
+
+/// Says how a service ended whose stages have drained so.
+pub(crate) fn say_drained(reports: &[DrainReport]) {
+    match reports.iter().map(|report| report.dropped + report.terminated + report.left).sum() {
+        0 => say_all_completed(),
+        cut => tracing::warn!("Drain time is over: {cut} requests were cut."),
+    }
+}
+
+fn say_all_completed() {
+    tracing::info!("Drained: all requests were completed.");
 }
 
 fn announce(doing: &str, front: &RunningFront) {

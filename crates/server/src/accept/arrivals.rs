@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::{SocketFlags, acceptfrom_with};
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 
 use crate::accept::defer;
@@ -20,6 +20,13 @@ const UNSENT_MAX: u32 = 512 * 1024;
 /// How long the kernel keeps a client to itself that has connected and not spoken yet. It is the
 /// shortest time that it knows.
 const MUTE_TIME: Duration = Duration::from_secs(1);
+
+/// TCP keepalive: how long a connection is silent before the kernel asks whether its client is still
+/// there, the time between these probes, and their number. A client that has vanished without a word
+/// is noticed after two minutes.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_PROBES: u32 = 4;
 
 /// The clients of a listener. Tokio's own listener would have it watch each at once, and wake us for
 /// a request that most have sent already and that we have answered. So this is the listener as
@@ -58,6 +65,9 @@ fn prepare(listener: &TcpListener) {
     let listener = SockRef::from(listener);
     let _ = listener.set_tcp_nodelay(true);
     let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
+    let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
+    let _ = listener.set_tcp_keepalive(&keepalive);
 }
 
 fn accept(listener: impl AsFd) -> io::Result<(TcpStream, SocketAddr)> {
@@ -82,5 +92,9 @@ mod tests {
         let accepted = SockRef::from(&accepted);
         assert!(accepted.tcp_nodelay().unwrap() && accepted.nonblocking().unwrap());
         assert_eq!(accepted.tcp_notsent_lowat().unwrap(), UNSENT_MAX);
+        assert!(accepted.keepalive().unwrap());
+        assert_eq!(accepted.tcp_keepalive_time().unwrap(), KEEPALIVE_TIME);
+        assert_eq!(accepted.tcp_keepalive_interval().unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(accepted.tcp_keepalive_retries().unwrap(), KEEPALIVE_PROBES);
     }
 }

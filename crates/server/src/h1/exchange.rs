@@ -155,7 +155,7 @@ where
                 }
             }
             if is_flushed && matches!(*this.work, Work::Done) {
-                return Poll::Ready(self.end(wire));
+                return Poll::Ready(self.end(wire, cx));
             }
             return match *this.is_unread {
                 false if wire.poll_left(cx).is_ready() => Poll::Ready(ExchangeEnd::Broken),
@@ -166,7 +166,11 @@ where
         Poll::Pending
     }
 
-    fn end<T: AsyncRead + Outlet>(self: Pin<&mut Self>, wire: &mut Wire<T>) -> ExchangeEnd {
+    fn end<T: AsyncRead + Outlet>(
+        self: Pin<&mut Self>,
+        wire: &mut Wire<T>,
+        cx: &mut Context<'_>,
+    ) -> ExchangeEnd {
         let this = self.project();
         if *this.is_cut {
             return ExchangeEnd::Broken;
@@ -175,7 +179,9 @@ where
             return ExchangeEnd::Switched(this.tunnel.take());
         }
         if !*this.keep || *this.is_unread {
-            return ExchangeEnd::Close { is_sending: *this.is_unread };
+            // Who has said that it sends nothing more is believed.
+            let is_sending = *this.is_unread || (this.asked.keep && wire.has_more(cx));
+            return ExchangeEnd::Close { is_sending };
         }
         wire.resume();
         ExchangeEnd::Next { pause: *this.pause }

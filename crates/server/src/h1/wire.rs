@@ -195,6 +195,11 @@ impl<T: AsyncRead + Outlet> Wire<T> {
         }
     }
 
+    /// Whether something of the next request has come.
+    pub(super) fn has_more(&mut self, cx: &mut Context<'_>) -> bool {
+        !self.held.is_empty() || matches!(self.poll_fill(cx), Poll::Ready(Ok(1..)))
+    }
+
     /// Whether nothing of the next request has come.
     pub(super) fn is_idle(&self) -> bool {
         self.held.is_empty() && !self.ended && self.reader.is_between_requests()

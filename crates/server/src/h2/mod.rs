@@ -14,8 +14,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, EXPECT};
-use http::{HeaderValue, Request, Response};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use http::{HeaderValue, Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -142,21 +142,30 @@ where
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (head, body) = request.into_parts();
         let open = Some(Open::new(&self.streams));
-        if let Err(violation) = check_head(&head) {
+        let is_head = head.method == Method::HEAD;
+        let limits = self.streams.limits();
+        if let Err(violation) = check_head(&head).and_then(|()| check_length(&body, limits)) {
             let text = rejection_text(violation);
             self.rejected.rejected(violation);
             self.service.rejected(violation, text.len());
-            return Answering::Rejected { violation, text, open };
+            return Answering::Rejected { violation, text, is_head, open };
         }
-        let (body, rest) = ClientBody::of_stream(body, self.streams.limits());
+        let (body, rest) = ClientBody::of_stream(body, limits);
         // Who waits for a word before it sends the body may have the answer as that word.
         let rest = rest.filter(|_| !head.headers.contains_key(EXPECT));
         Answering::Awaited {
             answer: self.service.call(Request::from_parts(head, body)),
+            is_head,
             rest,
             open,
         }
     }
+}
+
+/// Whether a body may be as long as its head says.
+fn check_length(body: &Incoming, limits: &Limits) -> Result<(), Violation> {
+    let is_longer = limits.body_limit().is_some_and(|max| body.size_hint().lower() > max);
+    if is_longer { Err(Violation::BodyTooLarge) } else { Ok(()) }
 }
 
 pin_project! {
@@ -166,6 +175,7 @@ pin_project! {
         Awaited {
             #[pin]
             answer: F,
+            is_head: bool,
             rest: Option<Rest>,
             open: Option<Open>,
         },
@@ -175,7 +185,7 @@ pin_project! {
             rest: Rest,
         },
         /// The service was not asked.
-        Rejected { violation: Violation, text: String, open: Option<Open> },
+        Rejected { violation: Violation, text: String, is_head: bool, open: Option<Open> },
     }
 }
 
@@ -187,15 +197,25 @@ where
     type Output = Result<Response<CountedBody<B>>, E>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let AnsweringProjected::Rejected { violation, text, open } = self.as_mut().project() {
+        if let AnsweringProjected::Rejected { violation, text, is_head, open } =
+            self.as_mut().project()
+        {
             let rest = Bytes::from(mem::take(text));
             let body = CountedBody { body: None, rest, memory: Memory::Small, _open: open.take() };
-            return sent(rejection(*violation, body));
+            let mut answer = rejection(*violation, body);
+            if *is_head {
+                strip_body(&mut answer);
+            }
+            return sent(answer);
         }
-        if let AnsweringProjected::Awaited { answer, rest, open } = self.as_mut().project() {
+        if let AnsweringProjected::Awaited { answer, is_head, rest, open } = self.as_mut().project()
+        {
             let answer = ready!(answer.poll(cx))?;
             let open = open.take();
-            let answer = answer.map(|body| CountedBody::of(body, open));
+            let mut answer = answer.map(|body| CountedBody::of(body, open));
+            if *is_head {
+                strip_body(&mut answer);
+            }
             let Some(rest) = rest.take() else { return sent(answer) };
             self.set(Self::Held { answer: Some(answer), rest });
         }
@@ -205,6 +225,18 @@ where
         ready!(rest.poll(cx));
         sent(answer.take().expect("it is polled no more once it is ready"))
     }
+}
+
+/// Makes of `answer` one to a HEAD request: without its body, whose length is still told.
+fn strip_body<B: Body<Data = Bytes>>(answer: &mut Response<CountedBody<B>>) {
+    if answer.body().is_end_stream() {
+        return;
+    }
+    if let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(CONTENT_LENGTH).or_insert(length.into());
+    }
+    let body = answer.body_mut();
+    (body.body, body.rest, body.memory) = (None, Bytes::new(), Memory::Small);
 }
 
 /// The answer goes out.
@@ -227,7 +259,7 @@ fn rejection<B>(violation: Violation, body: B) -> Response<B> {
 pin_project! {
     /// A body that is passed on in pieces.
     pub(crate) struct CountedBody<B> {
-        // None if the request was rejected.
+        // None if the request was rejected, or was one for the head alone.
         #[pin]
         body: Option<B>,
         // What is left of its last frame.

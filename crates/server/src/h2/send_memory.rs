@@ -121,11 +121,17 @@ impl StreamMemory {
             0 => {}
             lent => return Poll::Ready(reserved(lent, Own::No)),
         }
-        self.waiting.register(cx.waker());
-        match self.holds_own.swap(true, Ordering::AcqRel) {
+        let own = || match self.holds_own.swap(true, Ordering::AcqRel) {
             false => Poll::Ready(reserved(STREAM_BYTES, Own::Yes)),
             true => Poll::Pending,
+        };
+        if let Poll::Ready(own) = own() {
+            // Nobody is registered: giving it back unused would wake the very task that did so.
+            return Poll::Ready(own);
         }
+        self.waiting.register(cx.waker());
+        // It may have been given back just before.
+        own()
     }
 }
 
@@ -281,6 +287,21 @@ mod tests {
         assert!(!woken.0.load(Ordering::Relaxed));
         drop(own);
         assert!(woken.0.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn who_gives_its_own_piece_back_unused_is_not_woken() {
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = &mut Context::from_waker(&waker);
+        let connection = connection(&ServerMemory::default());
+        let (greedy, waiting) = (stream(&connection), stream(&connection));
+        let _held: Vec<_> = std::iter::from_fn(|| reserve(&greedy)).collect();
+        for _ in 0..2 {
+            // What a body does that has nothing to send yet.
+            assert!(waiting.poll_reserve(cx).is_ready());
+            assert!(!woken.0.load(Ordering::Relaxed));
+        }
     }
 
     #[derive(Default)]

@@ -1,9 +1,11 @@
 //! The page cache: pages in memory up to a number of bytes, and open files up to a count.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tamarisk_control::Timestamp;
 
 use crate::disk::path::SitePath;
@@ -54,11 +56,24 @@ impl Weighter<PageKey, Arc<Page>> for ByFiles {
 }
 
 impl PageCache {
-    pub(crate) fn new(bytes_max: u64) -> Self {
+    /// Of so many bytes, of which files up to `held_max` are held.
+    pub(crate) fn new(bytes_max: u64, held_max: u64) -> Self {
+        let cores = available_parallelism().map_or(1, NonZeroUsize::get);
+        Self::on_cores(cores, bytes_max, held_max)
+    }
+
+    fn on_cores(cores: usize, bytes_max: u64, held_max: u64) -> Self {
         /// Of a site of web pages; a guess only sizes the first tables.
         const PAGE_BYTES: u64 = 16 * 1024;
         let pages = usize::try_from(bytes_max / PAGE_BYTES).unwrap_or(usize::MAX);
-        let held = Cache::with_weighter(pages, bytes_max, ByBytes);
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(pages)
+            .weight_capacity(bytes_max)
+            .shards(shards(cores, bytes_max, held_max))
+            .build()
+            .expect("both capacities are set");
+        let (hash, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+        let held = Cache::with_options(options, ByBytes, hash, lifecycle);
         let files = Cache::with_weighter(FILES_MAX as usize, FILES_MAX, ByFiles);
         Self { held, files, sweep: Due::after(SWEEP_NANOS, Timestamp::ZERO) }
     }
@@ -148,6 +163,16 @@ impl PageCache {
     }
 }
 
+/// How many shards the cache has, each with a lock and an equal share of the room: four a core, but
+/// only as many as have room for a page of the longest file, which with its compressed form takes up
+/// to twice its length. A page that is larger than a shard is not held.
+fn shards(cores: usize, bytes_max: u64, held_max: u64) -> usize {
+    let fitting = bytes_max / held_max.saturating_add(OVERHEAD_BYTES).saturating_mul(2);
+    let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+    // The cache rounds up to a power of two.
+    1 << (4 * cores).min(fitting).max(1).ilog2()
+}
+
 fn is_held(page: &Page) -> bool {
     page.files().next().is_none()
 }
@@ -164,6 +189,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
+    use bytes::Bytes;
     use http::HeaderValue;
 
     use super::*;
@@ -195,7 +221,7 @@ mod tests {
 
     /// A cache with both pages, and where their files are.
     fn filled(files: &Files, test: &str) -> (PageCache, [PathBuf; 2]) {
-        let cache = PageCache::new(1 << 20);
+        let cache = PageCache::new(1 << 20, 1 << 16);
         let paths = NAMES.map(|name| {
             let file = format!("tamarisk-{test}-{}-{}", &name[1..], std::process::id());
             let path = std::env::temp_dir().join(file);
@@ -204,6 +230,34 @@ mod tests {
             path
         });
         (cache, paths)
+    }
+
+    #[tokio::test]
+    async fn the_longest_files_are_held_however_many_cores_there_are() {
+        const LONGEST: usize = 1 << 20;
+        let files = Files::for_tests();
+        let path = std::env::temp_dir().join(format!("tamarisk-longest-{}", std::process::id()));
+        fs::write(&path, "").unwrap();
+        let mut page = Arc::into_inner(page(&files, &path)).unwrap();
+        let content = Bytes::from(vec![0; LONGEST + LONGEST * 4 / 5]);
+        page.plain.length = content.len() as u64;
+        page.plain.content = Content::Held(content);
+        let page = Arc::new(page);
+        for cores in [1, 6, 64, 1024] {
+            let cache = PageCache::on_cores(cores, 64 << 20, LONGEST as u64);
+            cache.put(key("/longest"), Arc::clone(&page));
+            assert!(cache.held(&key("/longest")).is_some(), "{cores} cores");
+        }
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn there_are_four_shards_a_core_where_there_is_room() {
+        assert_eq!(shards(2, 64 << 20, 1 << 20), 8);
+        assert_eq!(shards(3, 64 << 20, 1 << 20), 8);
+        assert_eq!(shards(64, 64 << 20, 1 << 20), 16);
+        assert_eq!(shards(64, 0, 0), 1);
+        assert_eq!(shards(64, 1 << 20, u64::MAX), 1);
     }
 
     #[tokio::test]

@@ -58,11 +58,11 @@ impl Pages {
     /// `workers` threads read files, which are asked for as one of `classes`.
     pub(crate) fn start(
         classes: Classes,
-        cache_bytes: u64,
+        cache: PageCache,
         workers: u32,
     ) -> Result<Self, BuildError> {
         let files = Files::start(workers, classes)?;
-        let cache = Arc::new(PageCache::new(cache_bytes));
+        let cache = Arc::new(cache);
         Ok(Self { cache, files, clock: Clock::default() })
     }
 

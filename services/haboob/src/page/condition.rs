@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub(crate) struct Validators {
     /// Strong: it differs where a byte does, as far as the file system can tell.
     pub(crate) etag: HeaderValue,
-    /// In whole seconds, as in `Last-Modified`.
+    /// In whole seconds, as in `Last-Modified`, and never in the future [RFC9110 §8.8.2.1].
     pub(crate) modified: SystemTime,
 }
 
@@ -34,7 +34,8 @@ impl Validators {
         let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         let etag = format!("\"{:x}-{length:x}{encoding}\"", since.as_nanos());
         let etag = HeaderValue::try_from(etag).expect("letters, digits and quotes");
-        Self { etag, modified: UNIX_EPOCH + Duration::from_secs(since.as_secs()) }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { etag, modified: UNIX_EPOCH + Duration::from_secs(since.min(now).as_secs()) }
     }
 
     /// Of the same file in another form.
@@ -137,6 +138,17 @@ mod tests {
         for other in [tag(256, 16, ""), tag(255, 17, ""), tag(255, 16, "-br")] {
             assert_ne!(other, tag(255, 16, ""));
         }
+    }
+
+    #[test]
+    fn a_file_of_the_future_was_changed_now() {
+        let before = SystemTime::now() - Duration::from_secs(1);
+        // The year 10000, which no date in a head can say.
+        let modified = UNIX_EPOCH + Duration::from_secs(253_402_300_800);
+        let validators = Validators::new(modified, 255, "");
+        assert!((before..=SystemTime::now()).contains(&validators.modified));
+        assert_eq!(validators.etag, "\"dbca9d1fea2af0000-ff\"");
+        httpdate::fmt_http_date(validators.modified);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use tamarisk_control::Target;
 use tamarisk_observe::access_log::LogOptions;
 use tamarisk_proxy::{Scheme, classify};
+use tamarisk_server::guard::Limits;
 use tamarisk_service::UpstreamOptions;
 
 use crate::disk::folder::Listing;
@@ -34,6 +35,8 @@ pub struct SiteOptions {
     pub trusted: Vec<IpNet>,
     /// How clients come here, which services behind are told.
     pub scheme: Scheme,
+    /// What clients may send: how long the bodies are that services behind get.
+    pub limits: Limits,
     /// Where requests are written down, if anywhere.
     pub log: Option<LogOptions>,
 }
@@ -119,6 +122,7 @@ impl SiteOptions {
             target,
             trusted: Vec::new(),
             scheme: Scheme::default(),
+            limits: Limits::default(),
             log: None,
         }
     }

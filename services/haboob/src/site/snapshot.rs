@@ -8,11 +8,12 @@ use http::header::CACHE_CONTROL;
 use tamarisk_control::{Class, ClassId, Classes, Priority};
 use tamarisk_http_gate::ErrorPages;
 use tamarisk_observe::access_log::{Log, Names};
-use tamarisk_proxy::Scheme;
 use tamarisk_proxy::classify::{PathPrefix, Routes};
+use tamarisk_proxy::{Bounds, Budget, Scheme};
 use tamarisk_service::UpstreamOptions;
 use tamarisk_stage::Gate;
 
+use crate::cache::page_cache::PageCache;
 use crate::cache::pages::{PageSource, Pages};
 use crate::disk::files::FILES_STAGE;
 use crate::disk::folder::Folder;
@@ -50,7 +51,10 @@ impl SiteSnapshot {
         let classes = Classes::new(classes)?;
         let pages = match before {
             Some(before) => before.pages.with(classes)?,
-            None => Pages::start(classes, options.cache_bytes, options.file_workers)?,
+            None => {
+                let cache = PageCache::new(options.cache_bytes, options.held_bytes_max);
+                Pages::start(classes, cache, options.file_workers)?
+            }
         };
         let log = match before {
             Some(before) if before.options.log == options.log => before.log.clone(),
@@ -65,7 +69,10 @@ impl SiteSnapshot {
                 upstreams,
                 trusted: options.trusted.clone(),
                 scheme: options.scheme,
-                budget: before.map_or_else(Default::default, |before| before.proxy.budget.clone()),
+                budget: match before {
+                    Some(before) => before.proxy.budget.clone(),
+                    None => Budget::new(Bounds::of(&options.limits)),
+                },
                 // Hosts have their own, and log all of their requests.
                 error_pages: ErrorPages::default(),
                 rejections: before.map_or_else(Default::default, |it| it.proxy.rejections.clone()),
