@@ -5,8 +5,8 @@
 //!
 //! - [`answers`]: a route that a stage answers.
 //! - [`StageError`] and [`RequestEntry`]: for handlers of axum that call stages themselves.
-//! - [`Service`]: serves a router, drains its stages at the end, and shows them on a status
-//!   port (feature `status`).
+//! - [`Service`]: serves a router within limits on connections and slow clients, drains its stages
+//!   at the end, and shows them on a status port (feature `status`).
 //!
 //! A rejection is answered with 503 and `Retry-After`, whichever stage it came from; an event
 //! that was ended at its deadline with 504; one that failed with 500, without its error's
@@ -38,6 +38,7 @@
 mod error;
 mod route;
 mod service;
+mod serving;
 
 pub use error::StageError;
 pub use route::{Answers, RequestEntry, answers};

@@ -30,7 +30,9 @@ pub struct Answers<Q: Send + 'static, R: Send + 'static, C = fn(&Parts) -> Entry
 }
 
 impl<Q: Send + 'static, R: Send + 'static, C> Answers<Q, R, C> {
-    /// As what each request enters, by its head.
+    /// As what each request enters, by its head. A deadline that the head names
+    /// (`X-Request-Timeout`, `grpc-timeout`) counts only if it is earlier than that of the
+    /// [`Entry`]: a client can shorten the operator's deadline and not extend it.
     ///
     /// # Examples
     /// ```
@@ -107,5 +109,5 @@ impl<S: Sync> FromRequestParts<S> for RequestEntry {
 }
 
 fn with_timeout(entry: Entry, head: &Parts) -> Entry {
-    timeout(&head.headers).map_or(entry, |timeout| entry.timeout(timeout))
+    timeout(&head.headers).map_or(entry, |timeout| entry.timeout_at_most(timeout))
 }

@@ -1,7 +1,6 @@
 //! A router and its stages, served until the process is told to stop.
 
 use std::io;
-use std::net::SocketAddr;
 #[cfg(feature = "status")]
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -11,6 +10,8 @@ use std::time::Duration;
 use axum::Router;
 use tamarisk_stage::{DrainReport, Gate, Graph, Stage, StageObservation};
 use tokio::net::TcpListener;
+
+use crate::serving::{self, Limits};
 
 /// How long requests that are under way have, after the process was told to stop.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
@@ -148,6 +149,19 @@ impl Service {
     ///
     /// Handlers can extract the address of a client as axum's `ConnectInfo<SocketAddr>`.
     ///
+    /// Connections and the time of slow clients are limited, with the numbers of `tamarisk protect`:
+    /// - Half as many connections as the process may have open files (`ulimit -n`). When there are
+    ///   as many, the one that has been idle for longest is closed for a new one; when none is
+    ///   idle, the new one is answered with 503 and closed.
+    /// - 10 s until the first byte of a connection, and for each head, of 32 KiB at most; 75 s
+    ///   between requests.
+    /// - 60 s that a client is waited for while it sends the body of a request (408 then) or takes
+    ///   the answer (the connection is cut then); each 500 bytes win back a second.
+    ///
+    /// An upgraded connection (a WebSocket) counts, but its time is the handler's to limit.
+    ///
+    /// With feature `http2` HTTP/2 in clear text is served too, with 100 streams a connection.
+    ///
     /// # Errors
     /// [`ServeError`].
     pub async fn serve(
@@ -179,17 +193,14 @@ impl Service {
             stop.await;
             drop(stopped);
         };
-        // Handlers get the address of the client as `ConnectInfo<SocketAddr>`.
-        let router = router.into_make_service_with_connect_info::<SocketAddr>();
-        let serving = axum::serve(listener, router).with_graceful_shutdown(stop);
+        let serving = serving::serve(listener, router, Limits::default(), stop);
         let too_late = async {
             // It ends when the sender is dropped.
             while stopping.changed().await.is_ok() {}
             tokio::time::sleep(DRAIN_TIME).await;
         };
         tokio::select! {
-            // axum's accept loop has no errors to tell.
-            _ = serving => {}
+            () = serving => {}
             () = too_late => {}
         }
         let mut reports = Vec::new();

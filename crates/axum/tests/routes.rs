@@ -112,6 +112,18 @@ async fn requests_are_of_the_class_that_their_head_gives_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_can_shorten_the_deadline_of_the_operator_and_not_extend_it() {
+    let stage = described("double").handler(double).unwrap();
+    let route = answers(&stage).classify(|_| Entry::new().timeout(Duration::from_secs(2)));
+    let router = Router::new().route("/", post(route));
+    for (asked, ended_after) in [("60s", 2), ("1s", 1)] {
+        let began = tokio::time::Instant::now();
+        assert_eq!(ask(&router, "/", asked, "3").await.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(began.elapsed(), Duration::from_secs(ended_after), "{asked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handler_of_axum_may_call_stages_itself() {
     let stage = described("double").handler(double).unwrap();
     let handler = async move |RequestEntry(entry): RequestEntry, body: Json<u32>| {

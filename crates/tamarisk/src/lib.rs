@@ -39,7 +39,8 @@
 //!   while they run.
 //! - [`control`]: targets, classes, and what a law is. [`laws`]: every law by name.
 //! - `tower` (feature `tower`, on by default): a tower service behind a gate, in one line.
-//! - `axum` (feature `axum`): routes that stages answer. Feature `status`: a status port.
+//! - `axum` (feature `axum`): routes that stages answer. Feature `status`: a status port. Feature
+//!   `http2`: HTTP/2 in clear text.
 //!
 //! `docs/GUIDE.md` goes from nothing to a service of three stages.
 //!

@@ -20,7 +20,8 @@ use tower::{Layer, Service};
 ///
 /// A request that the gate does not let through is answered with 503 and
 /// `Retry-After`; the service never sees it. One with a deadline, of its own
-/// (`X-Request-Timeout`, `grpc-timeout`) or of its [`Entry`], is ended at it, with 504.
+/// (`X-Request-Timeout`, `grpc-timeout`) or of its [`Entry`], is ended at it, with 504; if it has
+/// both, at the earlier one, so that a client can shorten the operator's deadline and not extend it.
 /// A gRPC call gets RESOURCE_EXHAUSTED with `grpc-retry-pushback-ms`, or
 /// DEADLINE_EXCEEDED.
 ///
@@ -63,7 +64,8 @@ impl StageLayer {
 }
 
 impl<C> StageLayer<C> {
-    /// As what each request enters, by its head.
+    /// As what each request enters, by its head. A deadline that the head names
+    /// counts only if it is earlier than that of the [`Entry`].
     pub fn classify<D: Fn(&Parts) -> Entry>(self, classify: D) -> StageLayer<D> {
         StageLayer { gate: self.gate, classify }
     }
@@ -98,7 +100,7 @@ where
         let (parts, body) = request.into_parts();
         let mut entry = (self.classify)(&parts);
         if let Some(timeout) = timeout(&parts.headers) {
-            entry = entry.timeout(timeout);
+            entry = entry.timeout_at_most(timeout);
         }
         let client = Client::of(&parts);
         let request = Request::from_parts(parts, body);

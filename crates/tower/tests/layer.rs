@@ -104,6 +104,25 @@ async fn a_deadline_ends_the_work() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_can_shorten_the_deadline_of_the_operator_and_not_extend_it() {
+    let slow = Router::new().route("/", get(std::future::pending::<()>));
+    let layer = StageLayer::new(gate());
+    let mut service = layer.classify(|_| Entry::new().timeout(Duration::from_secs(2))).layer(slow);
+    for (name, asked, ended_after) in [
+        ("x-request-timeout", "60s", 2),
+        ("x-request-timeout", "1s", 1),
+        ("grpc-timeout", "60S", 2),
+        ("grpc-timeout", "1S", 1),
+    ] {
+        let began = tokio::time::Instant::now();
+        let request = Request::get("/").header(name, asked).body(Body::empty()).unwrap();
+        let answer = service.call(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(began.elapsed(), Duration::from_secs(ended_after), "{name}: {asked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_request_enters_as_the_class_that_its_head_gives_it() {
     let target = Target::p90(Duration::from_secs(1)).unwrap();
     let class =

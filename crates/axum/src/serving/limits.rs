@@ -1,0 +1,43 @@
+//! Limits on connections, and timeouts for slow clients.
+
+use std::time::Duration;
+
+/// Limits on connections, and timeouts for slow clients: the defaults of `tamarisk-server`.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// How many connections may be open at once.
+    pub(crate) connections_max: usize,
+    /// The longest time until a connection's first byte, and from a head's first byte to its last.
+    pub(crate) head_time: Duration,
+    /// The longest time between requests.
+    pub(crate) idle_time: Duration,
+    /// The longest time without a byte of a request's body, or of an answer, that the client is
+    /// waited for.
+    pub(crate) stall_time: Duration,
+    /// The bytes that win back a second of `stall_time`.
+    pub(crate) rate_min: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // A handler may need a descriptor of its own for each connection.
+            connections_max: open_files_max().saturating_sub(64) / 2,
+            head_time: Duration::from_secs(10),
+            // nginx's default; browsers close theirs earlier.
+            idle_time: Duration::from_secs(75),
+            stall_time: Duration::from_secs(60),
+            // Apache's, of mod_reqtimeout: slower than any modem.
+            rate_min: 500,
+        }
+    }
+}
+
+/// How many files this process may have open: the soft limit, or the usual 1024 if the system
+/// does not tell.
+fn open_files_max() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let soft = line.and_then(|rest| rest.split_whitespace().next());
+    soft.and_then(|soft| soft.parse().ok()).unwrap_or(1024)
+}

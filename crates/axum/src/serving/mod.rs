@@ -1,0 +1,118 @@
+//! Accepting connections up to a limit, and serving a router on each.
+//!
+//! hyper bounds neither the number of connections nor the time that a client may take. Here each
+//! connection has a [state](state) that its socket, its requests and its task share: it tells what
+//! the client is waited for, and when that has taken too long. The numbers are those of
+//! `tamarisk-server`. That crate is not used itself, because every service would then build a TLS
+//! library, and upgrades of axum (WebSockets) need hyper's connection.
+
+mod bodies;
+mod client_stream;
+mod connection;
+mod idle;
+mod limits;
+mod overflow;
+mod stall;
+mod state;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use socket2::SockRef;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use crate::serving::client_stream::ClientStream;
+use crate::serving::idle::IdleConnections;
+use crate::serving::overflow::Overflow;
+use crate::serving::state::ConnectionState;
+
+pub(crate) use crate::serving::limits::Limits;
+
+/// Bytes of an answer that the kernel holds beyond those under way. It would hold megabytes, and
+/// we could not tell a slow client from one that reads nothing.
+const UNSENT_MAX: u32 = 512 * 1024;
+
+/// The pause after an error of `accept` that is not the client's (no descriptors, say): it would
+/// come again at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves `router` until `stop` is done, then closes the listener, and returns when all
+/// connections have ended. Dropped before, it lets the connections finish their requests.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) {
+    set_options(&listener);
+    let permits = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
+    let (limits, idle) = (Arc::new(limits), Arc::new(IdleConnections::default()));
+    let overflow = Overflow::new();
+    // Each connection has a receiver: it sees that the sender is gone, and the sender that all
+    // receivers are.
+    let (stopping, stopped) = watch::channel(());
+    let (open, connections) = watch::channel(());
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        let (socket, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) if is_of_the_client(&error) => continue,
+            Err(_) => {
+                // With its descriptor the next one can be accepted.
+                idle.close_oldest();
+                tokio::select! {
+                    () = tokio::time::sleep(ACCEPT_PAUSE) => continue,
+                    () = &mut stop => break,
+                }
+            }
+        };
+        let permit = match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => Ok(permit),
+            // The one that is closed ends as soon as its task runs.
+            Err(_) if idle.close_oldest() => Arc::clone(&permits).acquire_owned().await,
+            Err(_) => {
+                overflow.turn_away(socket);
+                continue;
+            }
+        };
+        let permit = permit.expect("the semaphore is never closed");
+        let connection = ConnectionState::new(Arc::clone(&limits), Arc::clone(&idle));
+        let stream = ClientStream::new(socket, Arc::clone(&connection), permit);
+        let serving = connection::serve(stream, connection, router.clone(), peer, stopped.clone());
+        let connections = connections.clone();
+        tokio::spawn(async move {
+            serving.await;
+            drop(connections);
+        });
+    }
+    drop((listener, stopping, stopped, connections));
+    open.closed().await;
+}
+
+/// Sets what the connections that `listener` accepts inherit from it; where that cannot be, the
+/// system's defaults stay.
+fn set_options(listener: &TcpListener) {
+    let listener = SockRef::from(listener);
+    let _ = listener.set_tcp_nodelay(true);
+    let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);
+}
+
+fn is_of_the_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+    )
+}
