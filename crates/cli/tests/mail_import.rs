@@ -151,3 +151,30 @@ fn ctrl_c_ends_between_batches_and_says_what_is_in() {
     assert_eq!(summary["imported"], inbox.messages);
     assert!(inbox.messages < 30_000);
 }
+
+/// A limit of file sizes stands in for a full disk.
+#[test]
+fn a_full_disk_ends_an_import_that_says_what_is_in() {
+    let mut place = Place::new("full");
+    let mut mbox = Vec::new();
+    for _ in 0..20 {
+        mbox.extend_from_slice(SEPARATOR.as_bytes());
+        mbox.extend_from_slice(b"Subject: long\r\n\r\n");
+        mbox.extend_from_slice(&b"text text text text text text text\r\n".repeat(100_000));
+        mbox.extend_from_slice(b"\r\n");
+    }
+    place.write("long.mbox", mbox);
+    let command = place.command(&["--user", "alice", "--json", "-"]);
+    let mut limited = Command::new("sh");
+    // Blocks have 512 bytes or, in bash, 1024.
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 50000; exec \"$@\"", "sh"]);
+    let run = limited.arg(command.get_program()).args(command.get_args()).output().unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(1), "{said}");
+    let inbox = place.folder_of(|folder| folder.kind == FolderKind::Inbox);
+    assert!((1..20).contains(&inbox.messages), "{}", inbox.messages);
+    let summary: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(summary["imported"], inbox.messages);
+    let expected = format!("{} messages were imported before the database failed", inbox.messages);
+    assert!(said.contains(&expected), "{said}");
+}

@@ -184,6 +184,57 @@ async fn children_of_a_page_neither_answer_nor_outlive_its_process() {
     }
 }
 
+#[tokio::test]
+async fn children_of_a_page_do_not_outlive_a_process_that_ends_itself_or_is_killed() {
+    let source = "<%pytec
+        import subprocess, os
+        child = subprocess.Popen(['sleep', '1000'])
+        open('running', 'w').write(f'{os.getpid()} {child.pid}')
+        if req.get('exit'): os._exit(1)
+    %>";
+    let folder = Folder::with(&[WHO, ("child.pytec", source)]);
+    let mut options = folder.options();
+    options.processes = 1;
+    let site = Site::open(options).unwrap();
+    let has_ended = |process: &str| !exists(process) || is_zombie(process);
+    let answer = get(&site, "/child?exit=1").await;
+    assert!(answer.text().contains("ended with exit code 1"), "{}", answer.text());
+    let of_exited = running(&folder).await;
+    for process in of_exited.split(' ') {
+        until(|| async { has_ended(process) }).await;
+    }
+    // One that is killed while it is idle.
+    page(&site, "/child").await;
+    let of_killed = running(&folder).await;
+    let (parent, child) = of_killed.split_once(' ').unwrap();
+    assert!(Command::new("kill").args(["-KILL", parent]).status().unwrap().success());
+    until(|| async { has_ended(parent) }).await;
+    assert!(!has_ended(child));
+    assert_ne!(page(&site, "/who").await, parent);
+    until(|| async { has_ended(child) }).await;
+}
+
+/// UTF-8 cannot encode a lone surrogate, so an answer with one would be invalid.
+#[tokio::test]
+async fn an_error_with_a_lone_surrogate_is_shown_and_its_process_kept() {
+    let named = "exec(compile('1 / 0', 'a\\udcff.py', 'exec'), {})";
+    for (raised, expected) in [
+        ("raise ValueError('\\ud800 in the text')", "ValueError: ? in the text"),
+        (named, "ZeroDivisionError: division by zero"),
+    ] {
+        let page_text = format!("<%pytec {raised} %>");
+        let folder = Folder::with(&[WHO, ("a.pytec", &page_text)]);
+        let mut options = folder.options();
+        options.processes = 1;
+        let site = Site::open(options).unwrap();
+        let before = page(&site, "/who").await;
+        let answer = get(&site, "/a").await;
+        assert_eq!(answer.status, 500);
+        assert!(answer.text().contains(expected), "{}", answer.text());
+        assert_eq!(page(&site, "/who").await, before, "the process is not replaced");
+    }
+}
+
 /// A child of a process that has ended is waited for by init, in its own time.
 fn is_zombie(process: &str) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| stat.contains(") Z "))

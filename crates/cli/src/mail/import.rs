@@ -20,10 +20,6 @@ use crate::ending::Ending;
 use crate::interrupt::interrupted;
 use crate::output::{Destination, Output};
 
-/// How many messages are stored at once: what is in the database when the import ends early is
-/// known to the message.
-const BATCH_MESSAGES: usize = 200;
-
 const EXAMPLES: &str = "\
 Examples:
   An mbox and a Maildir into the inbox of the user that the first start of `tamarisk mail` has made:
@@ -78,8 +74,9 @@ impl ImportMail {
                 is_interrupted: &is_interrupted,
                 progress: &mut progress,
             };
-            let mut of_batch = std::iter::from_fn(|| batch.next()).take(BATCH_MESSAGES);
-            match store.deliver_all(&Untimed, account.id, folder, &mut of_batch) {
+            let mut of_batch = std::iter::from_fn(|| batch.next());
+            // In one transaction: if the next one fails, it is known how many are in.
+            match store.deliver_next(&Untimed, account.id, folder, &mut of_batch) {
                 Ok(0) => break,
                 Ok(count) => summary.imported += count,
                 Err(error) => failed = Some(error),

@@ -169,14 +169,21 @@ impl Store {
         let found = self.read(work, |statements| find(statements, name))?;
         let hash = found.as_ref().map(|(_, hash)| hash.as_str());
         let is_right = self.verified()?.verify(password, hash, self.now_seconds())?;
-        let Some((account, _)) = found.filter(|_| is_right) else { return Ok(None) };
+        let Some((account, hash)) = found.filter(|_| is_right) else { return Ok(None) };
         let key = SessionKey::draw()?;
         let now = self.now_seconds();
-        self.change(work, Some(account.id), |statements| {
+        let is_begun = self.change(work, Some(account.id), |statements| {
+            // The password may have been changed since it was verified.
+            let sql = "SELECT id FROM users WHERE id = ? AND password_hash = ?";
+            let values = [Value::Integer(account.id.0), Value::Text(&hash)];
+            if statements.row(sql, &values)?.is_none() {
+                return Ok(false);
+            }
             make_room(statements, account.id, now)?;
-            begin_session(statements, account.id, &key, now)
+            begin_session(statements, account.id, &key, now)?;
+            Ok(true)
         })?;
-        Ok(Some((account, key)))
+        Ok(is_begun.then_some((account, key)))
     }
 
     /// Gives an account another password, ends all of its sessions and begins another one. None:

@@ -87,25 +87,39 @@ impl Store {
         folder: FolderId,
         mails: &mut dyn Iterator<Item = NewMessage>,
     ) -> Result<u64, StoreError> {
+        let mut mails = mails.fuse();
         let mut delivered = 0;
-        let mut is_finished = false;
-        while !is_finished {
-            let mut batch = Vec::new();
-            let mut bytes = 0;
-            while batch.len() < MESSAGES_PER_TRANSACTION && bytes < BYTES_PER_TRANSACTION {
-                let Some(mail) = mails.next() else {
-                    is_finished = true;
-                    break;
-                };
-                bytes += mail.raw.len();
-                batch.push(mail);
+        loop {
+            match self.deliver_next(work, user, folder, &mut mails)? {
+                0 => return Ok(delivered),
+                count => delivered += count,
             }
-            if batch.is_empty() {
-                break;
-            }
-            delivered += self.deliver_batch(work, user, folder, &batch)?;
         }
-        Ok(delivered)
+    }
+
+    /// Puts the next messages into a folder, in one transaction, and returns how many: some
+    /// hundreds, fewer if they are long, and 0 if there are no more.
+    ///
+    /// # Errors
+    /// As [`deliver`](Self::deliver).
+    pub fn deliver_next(
+        &mut self,
+        work: &dyn Work,
+        user: UserId,
+        folder: FolderId,
+        mails: &mut dyn Iterator<Item = NewMessage>,
+    ) -> Result<u64, StoreError> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < MESSAGES_PER_TRANSACTION && bytes < BYTES_PER_TRANSACTION {
+            let Some(mail) = mails.next() else { break };
+            bytes += mail.raw.len();
+            batch.push(mail);
+        }
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        self.deliver_batch(work, user, folder, &batch)
     }
 
     fn deliver_batch(

@@ -18,7 +18,7 @@ const IDS_PER_STATEMENT: [usize; 3] = [1, 8, 64];
 
 impl Store {
     /// A message as it came; from now on it has been read. It stays unread if another transaction
-    /// keeps the database locked for more than a second.
+    /// keeps the database locked for more than a second, or if the database cannot write.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user has no such message.

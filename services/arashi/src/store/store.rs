@@ -36,7 +36,8 @@ impl Database {
 }
 
 impl Store {
-    pub(super) fn now_seconds(&self) -> i64 {
+    /// Seconds since 1970, as the clock of the database has it.
+    pub(crate) fn now_seconds(&self) -> i64 {
         self.database.now_seconds()
     }
 
@@ -86,7 +87,8 @@ impl Store {
         })
     }
 
-    /// Makes a change that may be left out: it is, if it would take longer than `limit`.
+    /// Makes a change that may be left out: it is, if it would take longer than `limit`, or if the
+    /// database cannot write. If that cannot be reached, the calls that read say so.
     pub(super) fn change_within(
         &mut self,
         limit: Duration,
@@ -95,7 +97,11 @@ impl Store {
         call: impl FnMut(&mut Statements<'_>) -> Result<(), Fault>,
     ) -> Result<(), StoreError> {
         match self.change(&Limited::to(limit, work), user, call) {
-            Err(StoreError::Terminated) if !work.is_ended()() => Ok(()),
+            Err(StoreError::Terminated | StoreError::Unavailable(_) | StoreError::Failed(_))
+                if !work.is_ended()() =>
+            {
+                Ok(())
+            }
             changed => changed,
         }
     }

@@ -112,7 +112,9 @@ impl Action {
             "/search" => {
                 let (text, folder) = looked_for(fields)?;
                 let (first, order) = (first(fields)?, order(fields)?);
-                Self::Search { place: SearchPlace { text, folder, first, order }, notice }
+                let since_seconds = since(fields)?;
+                let place = SearchPlace { text, folder, first, order, since_seconds };
+                Self::Search { place, notice }
             }
             "/digest" => {
                 let (text, folder) = looked_for(fields)?;
@@ -235,6 +237,15 @@ fn first(fields: &Fields) -> Result<u64, Malformed> {
     Ok(fields.number("first")?.unwrap_or(0))
 }
 
+/// From when on messages are searched, in seconds since 1970, as an earlier page has decided.
+fn since(fields: &Fields) -> Result<Option<i64>, Malformed> {
+    let since = fields.number("since")?;
+    if since.is_none_or(|since| (0..=i64::from(u32::MAX)).contains(&since)) {
+        return Ok(since);
+    }
+    Err(Malformed(format!("The field “since” must be between 0 and {}.", u32::MAX)))
+}
+
 fn order(fields: &Fields) -> Result<Order, Malformed> {
     let by = match fields.text("sort") {
         None | Some("" | "date") => SortBy::Date,
@@ -285,6 +296,19 @@ mod tests {
         }
         for fields in ["days=0", "days=366", "days=-1", "days=x", "folder=x"] {
             assert!(read(&Method::GET, "/digest", fields).is_err(), "{fields}");
+        }
+    }
+
+    #[test]
+    fn a_search_starts_at_a_time_that_is_bounded() {
+        let Ok(Some(Action::Search { place, .. })) =
+            read(&Method::GET, "/search", "q=a&first=20&since=1000")
+        else {
+            panic!("a search")
+        };
+        assert_eq!(place.since_seconds, Some(1_000));
+        for fields in ["q=a&since=-1", "q=a&since=4294967296", "q=a&since=x"] {
+            assert!(read(&Method::GET, "/search", fields).is_err(), "{fields}");
         }
     }
 

@@ -22,6 +22,9 @@ pub(crate) struct SearchPlace {
     pub(crate) folder: Option<FolderId>,
     pub(crate) first: u64,
     pub(crate) order: Order,
+    /// From when on messages are searched, in seconds since 1970. The first page decides it, the
+    /// following ones keep it: where it changed, they would leave messages out.
+    pub(crate) since_seconds: Option<i64>,
 }
 
 /// The days of a digest, unless stated.
@@ -74,7 +77,9 @@ impl ListPlace {
 impl SearchPlace {
     pub(crate) fn href(&self) -> String {
         let looked_for = looked_for(&self.text, self.folder);
-        format!("/search?{looked_for}{}", part(self.first, self.order))
+        let since = self.since_seconds.filter(|_| self.first > 0);
+        let since = since.map(|since| format!("&since={since}")).unwrap_or_default();
+        format!("/search?{looked_for}{}{since}", part(self.first, self.order))
     }
 }
 
@@ -206,7 +211,8 @@ mod tests {
         let message = MessagePlace { id: MessageId(3), source: false, back };
         assert_eq!(message.href(), "/message?id=3&back=%2Flist%3Ffolder%3D7%26first%3D20");
         let search = |text: String| {
-            Place::Search(SearchPlace { text, folder: None, first: 0, order: Order::default() })
+            let (first, order) = (0, Order::default());
+            Place::Search(SearchPlace { text, folder: None, first, order, since_seconds: None })
         };
         assert!(search("storm".into()).back().is_some());
         assert!(search("ü".repeat(100)).back().is_none());
@@ -219,7 +225,24 @@ mod tests {
             folder: None,
             first: 0,
             order: Order::default(),
+            since_seconds: None,
         };
         assert_eq!(place.href(), "/search?q=a%26b%3D%C3%BC%20%22%3C");
+    }
+
+    #[test]
+    fn only_the_following_pages_of_a_search_keep_its_start_time() {
+        let search = SearchPlace {
+            text: "storm".into(),
+            folder: None,
+            first: 0,
+            order: Order::default(),
+            since_seconds: Some(1_000),
+        };
+        assert_eq!(search.href(), "/search?q=storm");
+        let next = Place::Search(search).at(20);
+        assert_eq!(next.href(), "/search?q=storm&first=20&since=1000");
+        assert_eq!(next.last_page(35, 20).href(), next.href());
+        assert_eq!(next.sorted(SortBy::Author).href(), "/search?q=storm&sort=author");
     }
 }

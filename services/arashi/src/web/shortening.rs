@@ -1,11 +1,9 @@
 //! What pages leave out while their stage is degraded.
 
-use std::time::Duration;
-
 use maud::{Markup, Render, html};
 use tamarisk::Ratio;
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY_SECONDS: i64 = 24 * 3600;
 
 /// The least messages on a page: fewer are no list.
 const MESSAGES_LEAST: u32 = 5;
@@ -32,21 +30,36 @@ pub(crate) struct Shortening {
 impl Shortening {
     /// Of a page of a list; none at full quality.
     pub(crate) fn of_list(quality: Ratio, page_size: u32) -> Option<Self> {
+        (quality.get() < 1.0).then(|| Self::of_page(quality, page_size))
+    }
+
+    fn of_page(quality: Ratio, page_size: u32) -> Self {
         let quality = quality.get();
-        (quality < 1.0).then(|| Self {
+        Self {
             quality,
             messages: (messages(quality, page_size), page_size),
             unit: "messages a page",
             leaves_snippets_out: quality < SNIPPETS_QUALITY,
             days: None,
-        })
+        }
     }
 
-    /// Of a page of a search; none at full quality.
-    pub(crate) fn of_search(quality: Ratio, page_size: u32) -> Option<Self> {
-        let horizon = HORIZONS.iter().find(|(below, _)| quality.get() < *below);
-        let days = horizon.map(|(_, days)| *days);
-        Some(Self { leaves_snippets_out: false, days, ..Self::of_list(quality, page_size)? })
+    /// Of a page of a search of mail that is `age_seconds` old at most; none at full quality if it
+    /// may have any age.
+    pub(crate) fn of_search(
+        quality: Ratio,
+        page_size: u32,
+        age_seconds: Option<i64>,
+    ) -> Option<Self> {
+        let days = age_seconds.map(|age| {
+            let days = age.saturating_add(DAY_SECONDS / 2) / DAY_SECONDS;
+            u32::try_from(days.max(1)).unwrap_or(u32::MAX)
+        });
+        (quality.get() < 1.0 || days.is_some()).then(|| Self {
+            leaves_snippets_out: false,
+            days,
+            ..Self::of_page(quality, page_size)
+        })
     }
 
     /// Of a digest of at most so many messages; none at full quality.
@@ -63,16 +76,16 @@ impl Shortening {
         !self.leaves_snippets_out
     }
 
-    /// From when on messages are searched, in seconds since 1970.
-    pub(crate) fn since_seconds(&self, now_seconds: i64) -> Option<i64> {
-        let age = i64::try_from((DAY * self.days?).as_secs()).unwrap_or(i64::MAX);
-        Some(now_seconds.saturating_sub(age))
-    }
-
     /// The quality, for programs.
     pub(crate) fn quality(&self) -> String {
         format!("{:.2}", self.quality)
     }
+}
+
+/// How old the mail is at most that a search looks through, in seconds; none for any age.
+pub(crate) fn horizon_seconds(quality: Ratio) -> Option<i64> {
+    let horizon = HORIZONS.iter().find(|(below, _)| quality.get() < *below);
+    horizon.map(|(_, days)| DAY_SECONDS * i64::from(*days))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and a page")]
@@ -84,10 +97,14 @@ fn messages(quality: f64, page_size: u32) -> u32 {
 impl Render for Shortening {
     fn render(&self) -> Markup {
         let (shown, usual) = self.messages;
+        // A search may have been shortened by its first page alone.
+        let are_fewer = shown < usual || self.days.is_none();
         html! {
-            (shown) " " (self.unit) " instead of " (usual)
+            @if are_fewer { (shown) " " (self.unit) " instead of " (usual) }
             @if self.leaves_snippets_out { ", no beginnings of texts" }
-            @if let Some(days) = self.days { ", mail of the last " (days) " days only" }
+            @if let Some(days) = self.days {
+                @if are_fewer { ", " } "mail of the last " (days) " days only"
+            }
         }
     }
 }
@@ -103,7 +120,7 @@ mod tests {
     #[test]
     fn nothing_is_left_out_at_full_quality() {
         assert_eq!(Shortening::of_list(Ratio::ONE, 20), None);
-        assert_eq!(Shortening::of_search(Ratio::ONE, 20), None);
+        assert_eq!(Shortening::of_search(Ratio::ONE, 20, None), None);
     }
 
     #[test]
@@ -131,11 +148,23 @@ mod tests {
 
     #[test]
     fn searches_go_less_far_back() {
-        let now = 1_000_000_000;
         for (quality, days) in [(0.95, None), (0.8, Some(365)), (0.6, Some(90)), (0.2, Some(30))] {
-            let shortening = Shortening::of_search(ratio(quality), 20).unwrap();
-            let since = days.map(|days| now - days * 86_400);
-            assert_eq!(shortening.since_seconds(now), since, "{quality}");
+            let age = horizon_seconds(ratio(quality));
+            assert_eq!(age, days.map(|days| days * 86_400), "{quality}");
         }
+    }
+
+    #[test]
+    fn the_age_of_a_searchs_mail_is_said_in_days_at_full_quality_too() {
+        for (age, days) in [(30 * 86_400 + 90, 30), (-5, 1), (i64::MAX, u32::MAX)] {
+            let shortening = Shortening::of_search(Ratio::ONE, 20, Some(age)).unwrap();
+            let text = shortening.render().into_string();
+            assert_eq!(text, format!("mail of the last {days} days only"));
+        }
+        let much = Shortening::of_search(ratio(0.1), 20, Some(90 * 86_400)).unwrap();
+        assert_eq!(
+            much.render().into_string(),
+            "5 messages a page instead of 20, mail of the last 90 days only"
+        );
     }
 }

@@ -1,11 +1,14 @@
 //! Accounts and sessions.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
+use tamarisk::Shield;
 use tamarisk_arashi::store::{
-    AccountClass, Database, FolderKind, Invalid, NewMessage, Order, SessionKey, Store, StoreError,
-    Untimed,
+    AccountClass, Database, FolderKind, Invalid, IsEnded, NewMessage, Order, SessionKey, Store,
+    StoreError, Untimed, Work,
 };
 
 use crate::support::TestDatabase;
@@ -18,6 +21,7 @@ crate::on_each_database! {
     names_and_passwords_are_checked,
     only_the_right_password_logs_in,
     a_password_that_was_changed_ends_all_sessions,
+    a_password_that_is_changed_after_it_was_verified_begins_no_session,
     users_change_their_passwords,
     of_two_changes_at_once_one_is_made,
     a_session_stands_for_its_account_until_log_out,
@@ -133,6 +137,42 @@ fn a_password_that_was_changed_ends_all_sessions(test: &TestDatabase) {
     let short = store.set_password(&Untimed, "ann", "short");
     assert!(matches!(short, Err(StoreError::Invalid(Invalid::Password))), "{short:?}");
     assert!(store.log_in(&Untimed, "ann", CHANGED).unwrap().is_some());
+}
+
+/// Work whose second call of the database finds another password than the first.
+struct ChangesPassword<'a> {
+    test: &'a TestDatabase,
+    calls: Cell<u32>,
+}
+
+impl Work for ChangesPassword<'_> {
+    /// Is called once for each call of the database, before that begins.
+    fn is_ended(&self) -> IsEnded {
+        self.calls.set(self.calls.get() + 1);
+        if self.calls.get() == 2 {
+            let mut store = self.test.connect();
+            assert!(store.set_password(&Untimed, "ann", "a new password").unwrap());
+        }
+        Untimed.is_ended()
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        None
+    }
+
+    fn shield(&self) -> Option<Shield> {
+        None
+    }
+}
+
+fn a_password_that_is_changed_after_it_was_verified_begins_no_session(test: &TestDatabase) {
+    let mut store = test.connect();
+    user(&mut store, "ann");
+    let work = ChangesPassword { test, calls: Cell::new(0) };
+    let begun = store.log_in(&work, "ann", PASSWORD).unwrap();
+    assert!(work.calls.get() >= 2, "the password was changed");
+    assert_eq!(begun, None);
+    assert!(store.log_in(&Untimed, "ann", "a new password").unwrap().is_some());
 }
 
 fn users_change_their_passwords(test: &TestDatabase) {

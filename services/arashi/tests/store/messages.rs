@@ -212,6 +212,14 @@ fn many_messages_are_delivered_in_transactions(test: &TestDatabase) {
     assert_eq!(counts(&mut store, ann)[0], ("Inbox".into(), 650, 650));
     let listed = store.list(&Untimed, ann, inbox, Order::default(), 0, 1, false).unwrap();
     assert_eq!((listed.total, listed.messages[0].date_seconds), (650, 449));
+    // One at a time they are counted, long ones too.
+    let mut mails = (0..10).map(|number| NewMessage {
+        raw: vec![b'x'; 3 << 20],
+        ..mail("a@example.org", "long", number)
+    });
+    let next = || store.deliver_next(&Untimed, ann, inbox, &mut mails).unwrap();
+    assert_eq!(std::iter::repeat_with(next).take(5).collect::<Vec<_>>(), [3, 3, 3, 1, 0]);
+    assert_eq!(counts(&mut store, ann)[0], ("Inbox".into(), 660, 660));
 }
 
 fn more_than_a_call_takes_is_rejected(test: &TestDatabase) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tamarisk_arashi::store::{Database, FolderKind, MessageId, Order, StoreError, Untimed};
 
@@ -214,4 +214,36 @@ fn a_server_that_does_not_answer_is_given_up() {
         assert!(matches!(store.account(&Untimed, "ann"), Err(StoreError::Unavailable(_))));
         assert!(start.elapsed() < Duration::from_millis(40), "{:?}", start.elapsed());
     }
+}
+
+/// SQLite takes a file of a newer format for read-only, as it takes one on a read-only disk.
+#[test]
+fn what_need_not_be_written_is_left_out_where_sqlite_is_read_only() {
+    const WRITE_VERSION_AT: u64 = 18;
+    let test = TestDatabase::sqlite();
+    let mut store = test.connect();
+    let ann = user(&mut store, "ann");
+    let inbox = folder(&mut store, ann, FolderKind::Inbox);
+    let message = store.deliver(&Untimed, ann, inbox, &mail("a@example.org", "m", 1)).unwrap();
+    let (_, key) = store.log_in(&Untimed, "ann", crate::PASSWORD).unwrap().unwrap();
+    drop(store);
+    let path = test.database.file().unwrap();
+    let log = rusqlite::Connection::open(path).unwrap();
+    log.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(log);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[3], WRITE_VERSION_AT).unwrap();
+    drop(file);
+
+    // From then on the use of the session would be noted.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 100;
+    let database = test.database.clone().with_clock(move || i64::try_from(now).unwrap());
+    let mut store = database.store();
+    let denied = store.deliver(&Untimed, ann, inbox, &mail("a@example.org", "m", 2));
+    let Err(StoreError::Unavailable(cause)) = denied else { panic!("{denied:?}") };
+    assert!(cause.contains("readonly"), "{cause}");
+    assert!(store.session(&Untimed, &key).unwrap().is_some());
+    let shown = store.message(&Untimed, ann, message).unwrap();
+    assert_eq!(shown.summary.subject, "m");
+    assert_eq!(counts(&mut store, ann)[0], ("Inbox".into(), 1, 1), "it stays unread");
 }

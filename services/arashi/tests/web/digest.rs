@@ -60,23 +60,27 @@ fn mail_is_digested_by_thread_and_by_day_and_author() {
     deliver(&served, ada, inbox, today - 2 * DAY + 1, "eve@example.org", "RE: storm");
     deliver(&served, ada, inbox, today - 2 * DAY + 2, bob, "Re: Fwd: Storm");
     deliver(&served, ada, inbox, today - 2 * DAY + 3, bob, "Lunch");
+    // "re:" in a word is no mark of an answer.
+    let software = "Software: new release";
+    deliver(&served, ada, FolderKind::Sent, today - 3 * DAY, "ada@example.org", software);
     deliver(&served, ada, FolderKind::Sent, today - 4 * DAY, "ada@example.org", "Report");
     deliver(&served, ada, inbox, today - 20 * DAY, bob, "Old storm");
     let mut browser = served.logged_in("ada");
     let link = browser.get("/folders").links("digest")[0].clone();
     let digest = browser.get(&link);
     assert_eq!((digest.status, digest.page()), (200, "digest"), "{}", digest.body);
-    assert!(digest.has("5 messages of the last 7 days,\nby 3 authors"), "{}", digest.body);
+    assert!(digest.has("6 messages of the last 7 days,\nby 3 authors"), "{}", digest.body);
     assert_eq!(
         rows(&digest, "The most frequent subjects"),
         [
             "Storm Text of &lt;Re: Fwd: Storm&gt;. | Bob B, eve@example.org | 3",
             "Lunch Text of &lt;Lunch&gt;. | Bob B | 1",
+            "Software: new release Text of &lt;Software: new release&gt;. | ada@example.org | 1",
             "Report Text of &lt;Report&gt;. | ada@example.org | 1",
         ]
     );
     let days: Vec<_> = digest.body.split("data-day=\"").skip(1).collect();
-    assert_eq!(days.len(), 2, "{}", digest.body);
+    assert_eq!(days.len(), 3, "{}", digest.body);
     assert_eq!(
         rows(&digest, "data-day=\""),
         [
@@ -102,7 +106,7 @@ fn mail_is_digested_by_thread_and_by_day_and_author() {
     let mut store = served.store();
     let sent = folder(&mut store, ada, FolderKind::Sent).0;
     let in_sent = browser.get(&format!("/digest?folder={sent}"));
-    assert_eq!(rows(&in_sent, "The most frequent subjects").len(), 1, "{}", in_sent.body);
+    assert_eq!(rows(&in_sent, "The most frequent subjects").len(), 2, "{}", in_sent.body);
     assert!(in_sent.has(&format!(r#"<option value="{sent}" selected>Sent</option>"#)));
     for wrong in ["days=0", "days=400", "days=x", "folder=x"] {
         assert_eq!(browser.get(&format!("/digest?{wrong}")).status, 400, "{wrong}");

@@ -14,6 +14,7 @@ mod foreign;
 mod forged;
 mod injection;
 mod locked;
+mod long_mail;
 mod outage;
 mod overload;
 mod tour;

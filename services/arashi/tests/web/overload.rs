@@ -5,11 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tamarisk::{Ratio, StageObservation};
-use tamarisk_arashi::store::AccountClass;
+use tamarisk_arashi::store::{AccountClass, Order, SortBy, Untimed};
 use tamarisk_arashi::{LeastQuality, RequestKind};
 
 use crate::browser::Answer;
-use crate::served::Served;
+use crate::served::{Served, inbox};
 
 /// What does not happen within this time does not happen.
 const STUCK: Duration = Duration::from_secs(90);
@@ -149,6 +149,34 @@ fn what_is_left_out_under_overload_is_said() {
     let quality: f64 = rest.split('"').next().unwrap().parse().unwrap();
     assert!((0.19..1.0).contains(&quality), "{quality}");
     assert_balanced(&served);
+}
+
+#[test]
+fn the_next_page_of_a_search_goes_back_as_far_as_the_page_before() {
+    let served = Served::start();
+    let ada = served.user("ada", AccountClass::Bronze, 30);
+    let mut browser = served.logged_in("ada");
+    let mut store = served.store();
+    let inbox = inbox(&mut store, ada);
+    let order = Order { by: SortBy::Author, reversed: true };
+    let listed = store.list(&Untimed, ada, inbox, order, 0, 30, false).unwrap();
+    // 25 of the 30 messages are of this time or later.
+    let since = listed.messages[24].date_seconds;
+    let next = format!("/search?q=message&first=20&sort=author&reversed=1&since={since}");
+    let answer = browser.get(&next);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert!(answer.has("21–25 of 25"), "{}", answer.body);
+    assert!(answer.has("mail of the last "), "{}", answer.body);
+    assert_eq!(answer.links("previous"), ["/search?q=message&sort=author&reversed=1"]);
+    // The list has become shorter: what leads to its last page keeps the time.
+    let behind = browser.get(&next.replace("first=20", "first=60"));
+    assert_eq!((behind.status, behind.location()), (303, Some(next.as_str())));
+    let middle = browser.get(&next.replace("first=20", "first=2"));
+    let [link] = &middle.links("next")[..] else { panic!("{}", middle.body) };
+    assert!(link.ends_with(&format!("&first=22&sort=author&reversed=1&since={since}")), "{link}");
+    for wrong in ["-1", "x", "99999999999"] {
+        assert_eq!(browser.get(&format!("/search?q=a&since={wrong}")).status, 400, "{wrong}");
+    }
 }
 
 #[test]

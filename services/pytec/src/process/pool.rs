@@ -68,7 +68,7 @@ impl Pool {
         let mut unusable = Vec::new();
         loop {
             let idle = self.idle.lock().pop();
-            let Some(mut worker) = idle else { break };
+            let Some(worker) = idle else { break };
             if worker.is_usable(self.generation()) {
                 return Ok(self.lend(worker, permit));
             }
@@ -123,7 +123,7 @@ impl Pool {
         let Ok(permit) = self.permits.try_acquire() else { return };
         let now = Instant::now();
         let generation = self.generation();
-        let keeps = |worker: &mut Worker| {
+        let keeps = |worker: &Worker| {
             now.duration_since(worker.idle_since) < self.idle_time_max
                 && worker.is_usable(generation)
         };

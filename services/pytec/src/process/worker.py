@@ -416,7 +416,14 @@ class Worker:
 
 
 def error_head(message, file, line, trace, retire):
-    return {"kind": "error", "message": message, "file": file, "line": line, "trace": trace, "retire": retire}
+    trace = [[encodable(file), line, encodable(name)] for file, line, name in trace]
+    return {"kind": "error", "message": encodable(message), "file": encodable(file), "line": line,
+            "trace": trace, "retire": retire}
+
+
+def encodable(text):
+    """Without lone surrogates, which UTF-8 cannot encode: the server would reject the answer."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def main():

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{frame, log};
 use crate::compile::{PageError, Program};
@@ -35,6 +35,10 @@ const PROTOCOL: u32 = 1;
 
 /// How long a process may take to start: a cold disk, a loaded machine, a site's slow modules.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a process that has closed its socket may take to end without being killed.
+const OWN_END_TIME_MAX: Duration = Duration::from_millis(100);
+/// How often it is asked meanwhile.
+const END_CHECK: Duration = Duration::from_millis(1);
 /// How long a process may take to end after it was killed; only a hung disk makes it longer.
 const END_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pages that a process keeps; then it is replaced, for a site may have other pages every day.
@@ -123,6 +127,8 @@ pub(crate) struct Worker {
     stream: UnixStream,
     /// When this is closed, the kernel kills the process.
     _lifeline: PipeWriter,
+    /// The number of the process and of its group; none once it has been waited for, because
+    /// another process may have the number then.
     process: Option<Pid>,
     answer_bytes_max: usize,
     /// The pages that it has, and in which version.
@@ -233,35 +239,42 @@ impl Worker {
     }
 
     /// Whether it can take work.
-    pub(super) fn is_usable(&mut self, generation: u64) -> bool {
-        let has_ended = !matches!(self.child.try_wait(), Ok(None));
-        !self.is_spent && !has_ended && self.generation == generation
+    pub(super) fn is_usable(&self, generation: u64) -> bool {
+        !self.is_spent && !self.has_ended() && self.generation == generation
     }
 
-    /// Kills the process and those that it has started, unless it has ended; returns how it ended.
+    /// Whether the process has ended. It is not waited for: it keeps its number, so that its group
+    /// can still be killed.
+    fn has_ended(&self) -> bool {
+        let Some(process) = self.process else { return true };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(process), options), Ok(None))
+    }
+
+    /// Kills the process, unless it has ended, and those that it has started; returns how it ended.
     pub(super) async fn end(&mut self) -> String {
         self.is_spent = true;
         // It may have ended itself, and then how is of interest.
-        let itself = timeout(Duration::from_millis(100), self.child.wait()).await;
-        let ended = match itself {
-            Ok(ended) => ended,
-            Err(_) => {
-                self.kill();
-                let Ok(ended) = timeout(END_TIME_MAX, self.child.wait()).await else {
-                    return "does not end".to_owned();
-                };
-                ended
+        let itself = async {
+            while !self.has_ended() {
+                sleep(END_CHECK).await;
             }
         };
+        // If it does not, it is killed.
+        let _ = timeout(OWN_END_TIME_MAX, itself).await;
+        self.kill();
+        let Ok(ended) = timeout(END_TIME_MAX, self.child.wait()).await else {
+            return "does not end".to_owned();
+        };
+        self.process = None;
         ended.map_or_else(|error| error.to_string(), how_it_ended)
     }
 
     /// Kills the process and those that it has started.
     pub(super) fn kill(&mut self) {
         self.is_spent = true;
-        // Until it has been waited for, nobody else has its number.
-        if let Some(process) = self.process.filter(|_| matches!(self.child.try_wait(), Ok(None))) {
-            // An error means that it has ended.
+        if let Some(process) = self.process {
+            // An error means that all of them have ended.
             let _ = kill_process_group(process, Signal::KILL);
         }
     }

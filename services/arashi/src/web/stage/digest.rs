@@ -1,5 +1,7 @@
 //! A digest of mail: what is found in the database, shown by a page in PyTeC.
 
+use std::collections::HashSet;
+
 use tamarisk::CallError;
 
 use super::problem::Problem;
@@ -57,11 +59,49 @@ fn found(
         let (start, most) = (u64::from(first), LISTED_MAX.min(count - first));
         let part = running.store.search(work, user, *folder, text, since, order, start, most)?;
         let is_last = part.messages.len() < most as usize;
-        found.messages.extend(part.messages);
-        found.total = part.total;
+        append(&mut found, part);
         if is_last {
             break;
         }
     }
     Ok(found)
+}
+
+/// Adds the next part of a list. It begins with messages of the part before if others were delivered
+/// meanwhile; they are left out.
+fn append(found: &mut Listing, part: Listing) {
+    let known: HashSet<_> = found.messages.iter().map(|message| message.id).collect();
+    let new = part.messages.into_iter().filter(|message| !known.contains(&message.id));
+    found.messages.extend(new);
+    found.total = part.total;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{FolderId, MessageId, Summary};
+
+    fn listing(ids: &[i64], total: u64) -> Listing {
+        let message = |id: &i64| Summary {
+            id: MessageId(*id),
+            folder: FolderId(1),
+            from: String::new(),
+            recipients: String::new(),
+            subject: String::new(),
+            date_seconds: *id,
+            size_bytes: 0,
+            is_unread: false,
+            has_attachments: false,
+            snippet: None,
+        };
+        Listing { messages: ids.iter().map(message).collect(), total }
+    }
+
+    #[test]
+    fn a_message_is_digested_once_if_another_is_delivered_between_two_parts() {
+        let mut found = Listing::default();
+        append(&mut found, listing(&[9, 8, 7], 6));
+        append(&mut found, listing(&[7, 6, 5], 7));
+        assert_eq!(found, listing(&[9, 8, 7, 6, 5], 7));
+    }
 }

@@ -11,7 +11,7 @@ use crate::web::local_path::LocalPath;
 use crate::web::notice::Notice;
 use crate::web::page::{MessageTable, list_page, search_page};
 use crate::web::place::{ListPlace, Place, SearchPlace};
-use crate::web::shortening::Shortening;
+use crate::web::shortening::{Shortening, horizon_seconds};
 
 pub(super) fn list(
     running: &mut RunningRequest<'_>,
@@ -50,17 +50,23 @@ pub(super) fn search(
     if let Some(id) = place.folder {
         folder(&folders, id)?;
     }
-    let shortening = Shortening::of_search(running.work.cx.quality(), running.page_size);
+    let (quality, now) = (running.work.cx.quality(), running.now_seconds);
+    let since_seconds = if place.first == 0 {
+        horizon_seconds(quality).map(|age| now.saturating_sub(age))
+    } else {
+        place.since_seconds
+    };
+    let place = &SearchPlace { since_seconds, ..place.clone() };
+    let age = since_seconds.map(|since| now.saturating_sub(since));
+    let shortening = Shortening::of_search(quality, running.page_size, age);
     let count = shortening.as_ref().map_or(running.page_size, Shortening::messages);
-    let now = running.now_seconds;
-    let since = shortening.as_ref().and_then(|shortening| shortening.since_seconds(now));
-    let SearchPlace { text, folder, first, order } = place;
+    let SearchPlace { text, folder, first, order, .. } = place;
     let (work, user) = (running.work, running.user());
     // Everything has nothing in it; a list shows it sooner.
     let listing = if text.trim().is_empty() {
         Listing::default()
     } else {
-        running.store.search(work, user, *folder, text, since, *order, *first, count)?
+        running.store.search(work, user, *folder, text, since_seconds, *order, *first, count)?
     };
     if *first > 0 && listing.messages.is_empty() {
         return Ok(last_page(running, &Place::Search(place.clone()), &listing, notice));

@@ -7,7 +7,7 @@ use http::header::SET_COOKIE;
 
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
-use super::running::{RunningRequest, now_seconds};
+use super::running::RunningRequest;
 use crate::store::{Session, SessionKey, Store, Work};
 use crate::web::answer::{Answer, page, see_other};
 use crate::web::local_path::LocalPath;
@@ -46,7 +46,8 @@ pub(super) fn log_in(
         store.log_out(work, before)?;
     }
     shared.classes.note_name(name, account.class);
-    Ok(with_session(see_other(next.map_or("/folders", LocalPath::as_str)), shared, &session, &key))
+    let answer = see_other(next.map_or("/folders", LocalPath::as_str));
+    Ok(with_session(answer, shared, &session, &key, store.now_seconds()))
 }
 
 /// `answer` with the cookie of a session that has begun.
@@ -55,9 +56,10 @@ pub(super) fn with_session(
     shared: &Shared,
     session: &Session,
     key: &SessionKey,
+    now_seconds: i64,
 ) -> Answer {
     shared.classes.note_session(key, session.account.class);
-    let seconds = session.expires_seconds.saturating_sub(now_seconds());
+    let seconds = session.expires_seconds.saturating_sub(now_seconds);
     answer.headers_mut().insert(SET_COOKIE, shared.cookies.set_session(key, seconds));
     answer
 }

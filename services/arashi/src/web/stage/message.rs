@@ -20,6 +20,7 @@ pub(super) fn message(
     // After the message, which counts as read from now on.
     let folders = running.folders()?;
     let images = format!("/attachment?id={}&part=", place.id.0);
+    running.work.note_parsing(&message.raw);
     let mail = Mail::parse_with_images(&message.raw, Some(&images));
     let source = place.source.then(|| {
         let shown = message.raw.len().min(SOURCE_BYTES_MAX);

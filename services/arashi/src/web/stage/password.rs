@@ -48,7 +48,8 @@ pub(super) fn set_password(
     if let Some(before) = &request.key {
         shared.classes.forget(before);
     }
-    Ok(with_session(after(None, Notice::PasswordChanged), shared, &session, &key))
+    let answer = after(None, Notice::PasswordChanged);
+    Ok(with_session(answer, shared, &session, &key, running.now_seconds))
 }
 
 fn rejected(running: &RunningRequest<'_>, trouble: &str) -> Answer {

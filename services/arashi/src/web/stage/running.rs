@@ -1,7 +1,7 @@
 //! A request while it runs.
 
 use std::cell::Cell;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tamarisk::{Context, Shield};
 
@@ -13,6 +13,9 @@ use crate::web::digest::DigestPage;
 /// Who has waited for other programs for longer than this has taken a time that says nothing of the
 /// next request.
 const UNUSUAL_WAIT: Duration = Duration::from_millis(100);
+
+/// A mail that is longer than this may take long to parse, in bytes.
+const LONG_MAIL_BYTES: usize = 256 << 10;
 
 /// A request of somebody who is logged in, and what it runs with.
 pub(super) struct RunningRequest<'a> {
@@ -37,6 +40,14 @@ pub(super) struct RequestWork<'a> {
 impl RequestWork<'_> {
     pub(super) fn has_waited_unusually(&self) -> bool {
         self.waited.get() > UNUSUAL_WAIT
+    }
+
+    /// To be called before a mail is parsed. The turn is over for good where that may take long: it
+    /// would hold up all others.
+    pub(super) fn note_parsing(&self, raw: &[u8]) {
+        if let Some(turn) = self.turn.as_ref().filter(|_| raw.len() > LONG_MAIL_BYTES) {
+            turn.end();
+        }
     }
 }
 
@@ -81,10 +92,4 @@ impl RunningRequest<'_> {
 pub(super) fn folder(folders: &[Folder], id: FolderId) -> Result<&Folder, Problem> {
     let found = folders.iter().find(|folder| folder.id == id);
     found.ok_or(Problem::Store(StoreError::NotFound))
-}
-
-/// Seconds since 1970.
-pub(super) fn now_seconds() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX)
 }

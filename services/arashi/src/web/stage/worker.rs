@@ -8,7 +8,7 @@ use tamarisk::{Batch, BlockingHandler, BoxError, Request};
 
 use super::problem::Problem;
 use super::request::{MailRequest, Shared};
-use super::running::{RequestWork, RunningRequest, now_seconds};
+use super::running::{RequestWork, RunningRequest};
 use super::{attachment, change, compose, digest, folders, list, log_in, message, password};
 use crate::store::{Session, Store};
 use crate::web::action::Action;
@@ -81,7 +81,7 @@ fn serve(
         };
     }
     let Shared { page_size, digest, .. } = shared;
-    let (page_size, now_seconds) = (*page_size, now_seconds());
+    let (page_size, now_seconds) = (*page_size, store.now_seconds());
     let mut running = RunningRequest { store, work, session, page_size, digest, now_seconds };
     match &request.action {
         Action::LogIn { .. } => unreachable!("it was answered above"),
