@@ -3,9 +3,9 @@
 //! `cargo build --profile dist && cargo run --profile dist -p tamarisk-bench --bin arashi -- --what users`
 //!
 //! The webmail serves SQLite on core 0, the emulated users have core 1 (`tamarisk load arashi`).
-//! Targets are ten times what nine of ten requests take without load, for each type of
-//! request: while 64 users think for half a second. Each run has a fresh copy of the same mailboxes; pairs of runs that are compared follow
-//! one another. For each figure there is a table on the standard output, and a JSON file and a plot
+//! Targets are ten times what nine of ten requests take without load, for each type of request:
+//! while 64 users think for half a second, the median of five measurements. Each run has a fresh
+//! copy of the same mailboxes; pairs of runs that are compared follow one another. For each figure there is a table on the standard output, and a JSON file and a plot
 //! in the folder `--out`.
 
 mod crowd;
@@ -68,7 +68,7 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(&options.out)?;
     let scratch = Scratch::new("arashi-bench")?;
     let mailboxes = Mailboxes::prepare(&scratch, "mail", options.accounts, "0")?;
-    let targets = Targets::measure(&mailboxes, options.seconds)?;
+    let targets = Targets::measure(&mailboxes)?;
     for what in &options.what {
         match what {
             Experiment::Users => steady::users(&options, &mailboxes, &targets)?,

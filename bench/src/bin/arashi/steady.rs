@@ -111,7 +111,7 @@ fn print_level(title: &str, phases: &[Value]) -> Result<()> {
 
 pub(crate) fn stages(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()> {
     const USERS: u32 = 128;
-    let targets = Targets::measure_one(mailboxes, options.seconds)?;
+    let targets = Targets::measure_one(mailboxes)?;
     let each = targets.serving();
     let each: Vec<_> = each.iter().map(String::as_str).chain(["--no-degradation"]).collect();
     let one = [&each[..], &["--single-stage"]].concat();
