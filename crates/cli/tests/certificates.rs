@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
+#[path = "support/said.rs"]
+mod said;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+use said::{STUCK, Said};
 
 const SITE: &str = r#"
     listen = "127.0.0.1:0"
@@ -33,7 +38,7 @@ const FILES: [&str; 4] = ["--tls-cert", "a.pem", "--tls-key", "a.key"];
 struct Site {
     folder: PathBuf,
     process: Child,
-    said: Lines<BufReader<ChildStderr>>,
+    said: Said,
     address: String,
 }
 
@@ -52,22 +57,14 @@ impl Site {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(process.stderr.take().unwrap()).lines();
-        let mut site = Self { folder, process, said, address: String::new() };
-        let serving = site.said.next().unwrap().unwrap();
-        site.address = serving.split_once(" on https://").expect(&serving).1.to_owned();
-        site
+        let said = Said::by(process.stderr.take().unwrap());
+        let address = said.after(" on https://");
+        Self { folder, process, said, address }
     }
 
     fn hang_up(&self) {
         let sent = Command::new("kill").args(["-HUP", &self.process.id().to_string()]).status();
         assert!(sent.unwrap().success());
-    }
-
-    /// What follows `start` in the next line that begins so.
-    fn says(&mut self, start: &str) -> String {
-        let mut lines = self.said.by_ref().map(Result::unwrap);
-        lines.find_map(|line| line.split_once(start).map(|(_, rest)| rest.to_owned())).expect(start)
     }
 
     /// The fingerprint of the certificate that clients get.
@@ -171,6 +168,7 @@ fn a_protected_service_is_told_of_tls_whatever_the_protocol() {
             .spawn()
             .unwrap();
         let mut connection = service.accept().unwrap().0;
+        connection.set_read_timeout(Some(STUCK)).unwrap();
         let mut head = String::new();
         let mut lines = BufReader::new(connection.try_clone().unwrap());
         while !head.ends_with("\r\n\r\n") {
@@ -186,22 +184,22 @@ fn a_protected_service_is_told_of_tls_whatever_the_protocol() {
     }
 }
 
-fn check_sighup(mut site: Site, rejected: &str) {
+fn check_sighup(site: Site, rejected: &str) {
     let file = site.folder.join("a.pem");
     let first = fingerprint(&file);
     assert_eq!(site.shows(), first);
     certificate(&site.folder, "3");
     assert_eq!(site.shows(), first, "until it is told");
     site.hang_up();
-    site.says("Certificates reloaded.");
-    site.says("The certificate in a.pem expires on ");
+    site.said.after("Certificates reloaded.");
+    site.said.after("The certificate in a.pem expires on ");
     let second = fingerprint(&file);
     assert_ne!(second, first);
     assert_eq!(site.shows(), second);
 
     fs::write(&file, "nonsense").unwrap();
     site.hang_up();
-    assert_eq!(site.says("Configuration not reloaded: "), rejected);
+    assert_eq!(site.said.after("Configuration not reloaded: "), rejected);
     assert_eq!(site.shows(), second);
 }
 

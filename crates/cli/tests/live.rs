@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+#[path = "support/said.rs"]
+mod said;
+
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use said::Said;
 use serde_json::Value;
 
 const SERVICE: Duration = Duration::from_millis(10);
@@ -101,7 +105,7 @@ fn serve(mut stream: TcpStream, (free, freed): &(Mutex<usize>, Condvar), served:
 /// A running `protect` before the service.
 struct Protect {
     child: Child,
-    said: BufReader<ChildStderr>,
+    said: Said,
     url: String,
     status: String,
     served: Arc<Served>,
@@ -118,14 +122,8 @@ impl Protect {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut after = |start: &str| {
-            let mut line = String::new();
-            said.read_line(&mut line).unwrap();
-            let (_, rest) = line.trim().split_once(start).unwrap_or_else(|| panic!("{line}"));
-            rest.to_owned()
-        };
-        let (url, status) = (after("Protecting on "), after("Status on "));
+        let said = Said::by(child.stderr.take().unwrap());
+        let (url, status) = (said.after("Protecting on "), said.after("Status on "));
         Self { child, said, url, status, served }
     }
 
@@ -143,8 +141,7 @@ impl Protect {
     fn end(mut self) -> String {
         let interrupt = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         assert!(interrupt.unwrap().success());
-        let mut said = String::new();
-        self.said.read_to_string(&mut said).unwrap();
+        let said = self.said.rest();
         assert!(self.child.wait().unwrap().success());
         said
     }

@@ -2,23 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
+#[path = "support/said.rs"]
+mod said;
+
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-
-const STUCK: Duration = Duration::from_secs(60);
+use said::{STUCK, Said};
 
 /// A process that serves mail, and what it has said.
 struct Mail {
     process: Child,
     said: String,
+    log: Said,
 }
 
 impl Mail {
@@ -36,14 +38,11 @@ impl Mail {
     fn start_with(arguments: &[&OsStr]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tamarisk"));
         command.args(arguments);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let mut said = String::new();
-        while !said.contains("Log in at ") {
-            said.push_str(&lines.next().expect("an address").unwrap());
-            said.push('\n');
-        }
-        Self { process, said }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let said = Said::by(process.stdout.take().unwrap()).up_to("Log in at ");
+        let log = Said::by(process.stderr.take().unwrap());
+        Self { process, said, log }
     }
 
     /// The word behind these.
@@ -74,11 +73,12 @@ impl Mail {
         answer.starts_with("HTTP/1.1 303")
     }
 
-    /// Ends it as a service manager does; returns whether it ended well.
-    fn end(mut self) -> bool {
+    /// Ends it as a service manager does, and it says that it ended well.
+    fn end(mut self) {
         let process = Pid::from_child(&self.process);
         kill_process(process, Signal::TERM).unwrap();
-        self.process.wait().unwrap().success()
+        self.log.up_to("Drained: all requests were completed.");
+        assert!(self.process.wait().unwrap().success());
     }
 }
 
@@ -123,7 +123,7 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     assert!(mail.logs_in("owner", &password), "{}", mail.said);
     assert!(!mail.logs_in("owner", "another password"));
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-    assert!(mail.end(), "SIGTERM drains");
+    mail.end();
 
     let added = with_line(&folder, &["user", "ada", "--gold"], "a long password\n");
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
@@ -166,7 +166,7 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
     assert!(!mail.logs_in("ada", "a+long+password"));
     let (is_removed, said) = says(&["remove", "ada", "--yes"]);
     assert!(!is_removed && said.contains("no user of this database has the name `ada`"), "{said}");
-    assert!(mail.end());
+    mail.end();
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -189,7 +189,7 @@ fn a_file_serves_mail_and_sighup_does_not_end_it() {
     assert!(stages.contains("\"log-in\""), "{stages}");
     kill_process(Pid::from_child(&mail.process), Signal::HUP).unwrap();
     assert!(mail.logs_in("owner", &password), "{}", mail.said);
-    assert!(mail.end(), "SIGTERM drains");
+    mail.end();
     fs::remove_dir_all(&folder).unwrap();
 }
 

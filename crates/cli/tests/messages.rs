@@ -2,22 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+#[path = "support/said.rs"]
+mod said;
+
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
 
-/// What takes longer than this comes to no end.
-const STUCK: Duration = Duration::from_secs(60);
+use said::Said;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
 
 struct Protect {
     process: Child,
-    said: Receiver<String>,
+    said: Said,
     address: SocketAddr,
 }
 
@@ -34,9 +34,7 @@ impl Protect {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stderr = BufReader::new(process.stderr.take().unwrap());
-        let (lines, said) = channel();
-        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));
+        let said = Said::by(process.stderr.take().unwrap());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut protect = Self { process, said, address };
         let line = protect.says("Protecting on http://");
@@ -48,13 +46,7 @@ impl Protect {
 
     /// The next line with `part` in it.
     fn says(&self, part: &str) -> String {
-        loop {
-            let line = self.said.recv_timeout(STUCK);
-            let line = line.unwrap_or_else(|_| panic!("{part:?} was not said"));
-            if line.contains(part) {
-                return line;
-            }
-        }
+        self.said.up_to(part).lines().last().unwrap().to_owned()
     }
 
     fn get(&self, fields: &str) -> String {
@@ -117,7 +109,7 @@ fn an_upstream_that_is_lost_and_comes_back_is_told_once_with_the_reason() {
 
     serve(TcpListener::bind(upstream).unwrap());
     assert!(protect.get("").ends_with("ok"));
-    let line = protect.said.recv_timeout(STUCK).unwrap();
+    let line = protect.said.line();
     let line = plain(&line, &values);
     assert!(line.starts_with("  INFO Upstream \"upstream\" is back after "), "{line}");
     assert!(line.ends_with(" s; 3 attempts to connect failed."), "{line}");
@@ -148,7 +140,7 @@ fn an_overload_is_told_in_one_line_when_it_begins_and_in_one_when_it_ends() {
     assert_eq!(begins["count"], 1);
     let message = begins["message"].as_str().unwrap();
     assert!(message.contains("were rejected in the last second (queue_full 1)."), "{message}");
-    let line = protect.said.recv_timeout(STUCK).unwrap();
+    let line = protect.said.line();
     let ends: serde_json::Value = serde_json::from_str(&line).unwrap();
     let message = ends["message"].as_str().unwrap();
     assert!(message.contains("ended after 1 s: 1 of "), "{message}");

@@ -3,18 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+#[path = "support/said.rs"]
+mod said;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
-use std::thread;
-use std::time::Duration;
+
+use said::Said;
 
 const README: &str = include_str!("../../../README.md");
-/// What takes longer than this comes to no end.
-const STUCK: Duration = Duration::from_secs(60);
 const PREFIX: &str = "cargo run --release -- ";
 
 /// A command that serves until it is ended.
@@ -92,16 +91,8 @@ impl Reader {
         let mut command = self.command(start);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut server = Server(command.spawn().unwrap());
-        let (lines, said) = channel();
-        let streams: [Box<dyn Read + Send>; 2] =
-            [Box::new(server.0.stdout.take().unwrap()), Box::new(server.0.stderr.take().unwrap())];
-        for stream in streams {
-            let lines = lines.clone();
-            let stream = BufReader::new(stream).lines();
-            // Nobody hears what it says later, but its pipes must not be full.
-            thread::spawn(move || stream.map_while(Result::ok).for_each(|l| drop(lines.send(l))));
-        }
-        while !said.recv_timeout(STUCK).unwrap_or_else(|_| panic!("{start}")).contains("http://") {}
+        let (stdout, stderr) = (server.0.stdout.take().unwrap(), server.0.stderr.take().unwrap());
+        Said::by_all([Box::new(stdout), Box::new(stderr)]).up_to("http://");
         server
     }
 

@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
+#[path = "support/said.rs"]
+mod said;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+use said::Said;
 
 struct Protect {
     process: Child,
-    said: Lines<BufReader<ChildStderr>>,
+    said: Said,
 }
 
 impl Protect {
@@ -19,26 +23,13 @@ impl Protect {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let said = Said::by(process.stderr.take().unwrap());
         Self { process, said }
     }
 
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status();
         assert!(sent.unwrap().success());
-    }
-
-    /// What it says up to a line with `end` in it.
-    fn says(&mut self, end: &str) -> String {
-        let mut text = String::new();
-        for line in &mut self.said {
-            text.push_str(&line.unwrap());
-            text.push('\n');
-            if text.contains(end) {
-                return text;
-            }
-        }
-        panic!("it ended without {end:?}: {text}");
     }
 }
 
@@ -61,11 +52,11 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
     };
     text("1s", "http://127.0.0.1:9");
     let mut protect = Protect::start(&file);
-    protect.says("Protecting on http://127.0.0.1:");
+    protect.said.up_to("Protecting on http://127.0.0.1:");
 
     text("200ms", "http://127.0.0.1:10");
     protect.signal("-HUP");
-    let said = protect.says("Needs a restart to take effect");
+    let said = protect.said.up_to("Needs a restart to take effect");
     assert!(
         said.contains("changed: the target of \"default\" of \"app\" from p90 1s to p90 200ms."),
         "{said}"
@@ -74,17 +65,17 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
 
     text("200ms", "http://127.0.0.1:9\"\nworkers = 4\nadmission = \"predict-gate-trim");
     protect.signal("-HUP");
-    let said = protect.says("Configuration reloaded; changed: the laws");
+    let said = protect.said.up_to("Configuration reloaded; changed: the laws");
     let changes = "(admission from work-limit to predict-gate-trim, workers from none to fixed).";
     assert!(said.trim_end().ends_with(changes), "{said}");
 
     text("soon", "http://127.0.0.1:9");
     protect.signal("-HUP");
-    let said = protect.says("Configuration not reloaded");
+    let said = protect.said.up_to("Configuration not reloaded");
     assert!(said.contains(":2:7]") && said.contains("a time such as"), "{said}");
 
     protect.signal("-TERM");
-    protect.says("Drained");
+    protect.said.up_to("Drained");
     assert!(protect.process.wait().unwrap().success());
     fs::remove_file(&file).unwrap();
 }

@@ -5,11 +5,11 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use support::said::Said;
 use support::{Ended, KEPT, Load};
 
 /// Serves `hello` and, whatever its number is, the rest that clients do not ask for.
@@ -24,7 +24,7 @@ const SITE: &str = r#"
 struct Site {
     folder: PathBuf,
     process: Child,
-    said: Lines<BufReader<ChildStderr>>,
+    said: Said,
     address: SocketAddr,
 }
 
@@ -44,26 +44,16 @@ impl Site {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
-        let serving = said.next().unwrap().unwrap();
-        let address = serving.split_once("Serving on http://").unwrap().1.parse().unwrap();
+        let said = Said::by(process.stderr.take().unwrap());
+        let address = said.after("Serving on http://").parse().unwrap();
         Self { folder, process, said, address }
     }
 
     /// Lets it read `text`, and what it says up to a line that begins with `end`.
-    fn read_again(&mut self, text: &str, end: &str) -> String {
+    fn read_again(&self, text: &str, end: &str) -> String {
         fs::write(self.folder.join("site.toml"), text).unwrap();
         self.signal("-HUP");
-        let mut said = String::new();
-        for line in &mut self.said {
-            let line = line.unwrap();
-            said.push_str(&line);
-            said.push('\n');
-            if line.contains(end) {
-                return said;
-            }
-        }
-        panic!("it ended without {end:?}: {said}");
+        self.said.up_to(end)
     }
 
     fn signal(&self, name: &str) {
@@ -129,7 +119,7 @@ fn sighup_changes_what_is_served_and_fails_no_request_and_closes_no_connection()
 
 #[test]
 fn what_needs_a_restart_is_named_and_stays() {
-    let mut site = Site::start("reload-restart");
+    let site = Site::start("reload-restart");
     let other = SITE.replace(":0\"", ":1\"").replace("= 2", "= 1\nstatus = \"127.0.0.1:0\"");
     let said = site.read_again(&other, "Needs a restart to take effect: ");
     assert!(said.contains("nothing changed."), "{said}");

@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what does not hold should fail loudly")]
 
+#[path = "support/said.rs"]
+mod said;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use said::Said;
 
 /// A folder with a `site.toml` and a page.
 fn site(name: &str, text: &str) -> PathBuf {
@@ -55,17 +60,16 @@ fn a_folder_may_be_listed_and_its_requests_written_to_standard_output() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let address = said.next().unwrap();
-    let (_, address) = address.split_once("Serving on http://").unwrap();
-    assert!(said.next().unwrap().contains("Status on http://127.0.0.1:"));
+    let said = Said::by(process.stderr.take().unwrap());
+    let address = said.after("Serving on http://");
+    said.after("Status on http://127.0.0.1:");
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("<a href=\"public/\">") && answer.contains("site.toml"), "{answer}");
-    let mut log = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let line: serde_json::Value = serde_json::from_str(&log.next().unwrap()).unwrap();
+    let log = Said::by(process.stdout.take().unwrap());
+    let line: serde_json::Value = serde_json::from_str(&log.line()).unwrap();
     assert_eq!((&line["target"], &line["status"]), (&"/".into(), &200.into()));
     let sent = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
     assert!(sent.unwrap().success() && process.wait().unwrap().success());
@@ -83,9 +87,8 @@ fn sighup_opens_the_log_again() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let address = said.next().unwrap();
-    let address = address.split_once("Serving on http://").unwrap().1.to_owned();
+    let said = Said::by(process.stderr.take().unwrap());
+    let address = said.after("Serving on http://");
     let get = |path: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
@@ -100,10 +103,10 @@ fn sighup_opens_the_log_again() {
     get("/?first");
     fs::rename(&log, log.with_extension("old")).unwrap();
     signal("-HUP");
-    assert!(said.next().unwrap().ends_with(" INFO Access log reopened."));
+    assert_eq!(said.after(" INFO "), "Access log reopened.");
     get("/?second");
     signal("-TERM");
-    assert!(said.any(|line| line.contains("Drained: all requests")));
+    said.up_to("Drained: all requests");
     assert!(process.wait().unwrap().success());
     let (old, new) = (log.with_extension("old"), log);
     let read = |file: &Path| fs::read_to_string(file).unwrap();

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+#[path = "support/said.rs"]
+mod said;
 #[path = "support/site.rs"]
 mod site;
 

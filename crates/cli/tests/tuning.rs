@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
-use std::io::{BufRead, BufReader, Read};
+#[path = "support/said.rs"]
+mod said;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use said::Said;
 use serde_json::Value;
 
 fn scratch(name: &str) -> PathBuf {
@@ -154,15 +157,13 @@ fn ctrl_c_gives_the_best_so_far() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let said = Said::by(child.stderr.take().unwrap());
     // As soon as something is known, far too soon for all.
-    let mut first = String::new();
-    said.read_line(&mut first).unwrap();
+    let first = said.line();
     assert!(first.contains("best"), "{first}");
     let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
-    let mut rest = String::new();
-    said.read_to_string(&mut rest).unwrap();
+    let rest = said.rest();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{rest}");
     assert!(rest.contains("Ended early"), "{rest}");

@@ -137,6 +137,22 @@ fn durations(total: &Summary) -> Vec<Vec<String>> {
     rows
 }
 
+/// What to do about errors that the service has no part in.
+fn cure(kind: &str) -> Option<&'static str> {
+    match kind {
+        "connection refused" => Some(
+            "Nothing listens at this host and port: start the service, or correct the address.",
+        ),
+        "no local port or descriptor" => Some(
+            "This machine has no port or descriptor left: raise `ulimit -n`, or use fewer users.",
+        ),
+        "not sent" => Some(
+            "All connections were in use: allow more of them with --connections, or a lower rate.",
+        ),
+        _ => None,
+    }
+}
+
 fn remarks(report: &Report) -> Vec<String> {
     let total = &report.total;
     let mut remarks = vec![format!(
@@ -150,6 +166,7 @@ fn remarks(report: &Report) -> Vec<String> {
     if total.failed > 0 {
         let kinds = total.errors.iter().map(|(kind, n)| format!("{kind} {}", format::count(*n)));
         remarks.push(format!("Errors: {}", kinds.collect::<Vec<_>>().join(", ")));
+        remarks.extend(total.errors.keys().filter_map(|kind| cure(kind)).map(str::to_owned));
     }
     if total.generator_lag.p99 > LAG_SUSPECT_SECONDS {
         remarks.push(format!(

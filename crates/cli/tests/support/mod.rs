@@ -3,13 +3,13 @@
 #![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 
 pub mod process;
+pub mod said;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -17,8 +17,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-/// What takes longer than this comes to no end.
-pub const STUCK: Duration = Duration::from_secs(60);
+pub use said::STUCK;
 
 /// Clients over HTTP/1, besides one over HTTP/2.
 const CLIENTS: u32 = 12;

@@ -1,22 +1,19 @@
 //! `tamarisk serve` or `tamarisk protect`, and those that take over from it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 
-use super::STUCK;
+use super::said::Said;
 
 /// A folder, and the processes that serve or proxy one after the other.
 pub struct Site {
     pub folder: PathBuf,
     pub first: Child,
     /// All their standard errors.
-    said: Receiver<String>,
+    said: Said,
     /// The one that serves at present.
     pub process: u32,
     /// What it says before its address.
@@ -53,9 +50,7 @@ impl Site {
         command.process_group(0);
         arguments(&folder, &mut command);
         let mut first = command.spawn().unwrap();
-        let (lines, said) = channel();
-        let stderr = BufReader::new(first.stderr.take().unwrap());
-        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));
+        let said = Said::by(first.stderr.take().unwrap());
         let process = first.id();
         Self { folder, first, said, process, greeting }
     }
@@ -67,16 +62,16 @@ impl Site {
 
     /// What follows each of `starts` in the next lines that begin so.
     pub fn says_all<const N: usize>(&self, starts: [&str; N]) -> [String; N] {
-        let (mut found, mut lines) = ([const { None }; N], Vec::new());
+        let (mut found, mut text) = ([const { None }; N], String::new());
         while found.iter().any(Option::is_none) {
-            let said = self.said.recv_timeout(STUCK);
-            let line = said.unwrap_or_else(|_| panic!("{starts:?} are not all in {lines:#?}"));
+            let line = self.said.next(&text);
+            let line = line.unwrap_or_else(|| panic!("{starts:?} are not all in: {text}"));
             for (start, found) in starts.iter().zip(&mut found) {
                 *found = found
                     .take()
                     .or_else(|| line.split_once(start).map(|(_, rest)| rest.to_owned()));
             }
-            lines.push(line);
+            text.extend([&line, "\n"]);
         }
         found.map(Option::unwrap)
     }

@@ -3,9 +3,10 @@
 #![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use crate::said::Said;
 
 pub struct Site {
     pub folder: PathBuf,
@@ -30,10 +31,8 @@ impl Site {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = String::new();
-        BufReader::new(process.stderr.take().unwrap()).read_line(&mut said).unwrap();
-        let (_, address) = said.trim_end().split_once("://").expect(&said);
-        Self { folder, address: address.to_owned(), process }
+        let address = Said::by(process.stderr.take().unwrap()).after("://");
+        Self { folder, address, process }
     }
 
     pub fn port(&self) -> &str {
