@@ -1,7 +1,7 @@
 //! Accepting connections up to a limit, and serving a router on each.
 //!
 //! hyper bounds neither the number of connections nor the time that a client may take. Here each
-//! connection has a [state](state) that its socket, its requests and its task share: it tells what
+//! connection has a [state] that its socket, its requests and its task share: it tells what
 //! the client is waited for, and when that has taken too long. The numbers are those of
 //! `tamarisk-server`. That crate is not used itself, because every service would then build a TLS
 //! library, and upgrades of axum (WebSockets) need hyper's connection.
