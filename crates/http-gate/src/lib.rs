@@ -1,6 +1,6 @@
 //! A gate in HTTP's terms: the deadline that a request's head names, the answer to a request
 //! that the gate does not let through, and the permit of one that it lets through, held until
-//! its answer is ready.
+//! its answer is ready. And the timers by which those who answer wait for their clients.
 //!
 //! What this crate does not do: it decides nothing about admission, and knows neither a server
 //! nor a client. The tower layer, the server, the proxy and the services answer with it.
@@ -11,6 +11,7 @@ mod grpc;
 mod hold;
 mod message;
 mod page;
+mod patience;
 mod rejection;
 mod timeout;
 
@@ -19,5 +20,6 @@ pub use error_pages::{ErrorPageError, ErrorPages};
 pub use grpc::{grpc_failure, grpc_overdue, grpc_rejected, is_grpc};
 pub use hold::{HeldOutcome, Hold, READY_BYTES};
 pub use message::{Details, Form, Message, error_page};
+pub use patience::{Patience, PatienceLimits, Stall};
 pub use rejection::{Rejection, reason, rejected};
 pub use timeout::timeout;

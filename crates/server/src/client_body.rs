@@ -10,10 +10,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use tamarisk_http_gate::Deadline;
+use tamarisk_http_gate::{Deadline, Patience};
 
 use crate::body_error::ClientBodyError;
-use crate::guard::{Limits, Patience, Violation};
+use crate::guard::{Limits, Violation};
 
 /// How much of a body that nobody wants is read, and for how long: what a client has sent by the
 /// time that it could be told.
@@ -133,13 +133,13 @@ impl Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientBodyError>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            ready!(self.patience.poll_over(&self.limits, cx));
+            ready!(self.patience.poll_over(self.limits.patience(), cx));
             return Poll::Ready(Some(Err(ClientBodyError::Slow(Violation::BodyTooSlow))));
         };
         let frame = frame.transpose()?;
         let length = frame.as_ref().map_or(0, length);
         self.bytes = self.bytes.saturating_add(length as u64);
-        self.patience.moved(length, &self.limits);
+        self.patience.moved(length, self.limits.patience());
         Poll::Ready(frame.map(Ok))
     }
 }

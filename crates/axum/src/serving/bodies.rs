@@ -8,9 +8,9 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body as AxumBody, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tamarisk_http_gate::Patience;
 
 use crate::serving::limits::Limits;
-use crate::serving::stall::StallTimer;
 use crate::serving::state::RequestUnderWay;
 use crate::serving::streams::WriteProgress;
 
@@ -20,7 +20,7 @@ const PIECE_MAX: usize = 16 * 1024;
 /// The body of a request.
 pub(super) struct RequestBody {
     body: Incoming,
-    stall: StallTimer,
+    patience: Patience,
     limits: Arc<Limits>,
     is_too_slow: Arc<AtomicBool>,
 }
@@ -33,7 +33,7 @@ pub(super) struct BodyTooSlow;
 impl RequestBody {
     /// `is_too_slow` is set when the client has been waited for too long.
     pub(super) fn new(body: Incoming, limits: Arc<Limits>, is_too_slow: Arc<AtomicBool>) -> Self {
-        Self { body, stall: StallTimer::default(), limits, is_too_slow }
+        Self { body, patience: Patience::default(), limits, is_too_slow }
     }
 }
 
@@ -45,13 +45,13 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
-        let Self { body, stall, limits, is_too_slow } = &mut *self;
+        let Self { body, patience, limits, is_too_slow } = &mut *self;
         if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
             let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-            stall.moved(data.map_or(0, Bytes::len), limits);
+            patience.moved(data.map_or(0, Bytes::len), limits.patience);
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        ready!(stall.poll_over(limits, cx));
+        ready!(patience.poll_over(limits.patience, cx));
         is_too_slow.store(true, Ordering::Relaxed);
         Poll::Ready(Some(Err(BodyTooSlow.into())))
     }

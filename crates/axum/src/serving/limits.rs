@@ -1,6 +1,9 @@
 //! Limits on connections, and timeouts for slow clients.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
+
+use tamarisk_http_gate::PatienceLimits;
 
 /// Limits on connections, and timeouts for slow clients: the defaults of `tamarisk-server`.
 #[derive(Clone, Debug)]
@@ -11,11 +14,8 @@ pub(crate) struct Limits {
     pub(crate) head_time: Duration,
     /// The longest time between requests.
     pub(crate) idle_time: Duration,
-    /// The longest time without a byte of a request's body, or of an answer, that the client is
-    /// waited for.
-    pub(crate) stall_time: Duration,
-    /// The bytes that win back a second of `stall_time`.
-    pub(crate) rate_min: u32,
+    /// How long the client is waited for while no byte of a request's body, or of an answer, moves.
+    pub(crate) patience: PatienceLimits,
 }
 
 impl Default for Limits {
@@ -26,9 +26,11 @@ impl Default for Limits {
             head_time: Duration::from_secs(10),
             // nginx's default; browsers close theirs earlier.
             idle_time: Duration::from_secs(75),
-            stall_time: Duration::from_secs(60),
-            // Apache's, of mod_reqtimeout: slower than any modem.
-            rate_min: 500,
+            patience: PatienceLimits {
+                stall_time: Duration::from_secs(60),
+                // Apache's, of mod_reqtimeout: slower than any modem.
+                rate_min: NonZeroU32::new(500).expect("it is not zero"),
+            },
         }
     }
 }

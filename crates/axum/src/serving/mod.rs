@@ -12,7 +12,6 @@ mod connection;
 mod idle;
 mod limits;
 mod overflow;
-mod stall;
 mod state;
 mod streams;
 #[cfg(test)]

@@ -5,12 +5,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tamarisk_http_gate::Deadline;
+use tamarisk_http_gate::{Deadline, Stall};
 use tokio::time::Instant;
 
 use crate::serving::idle::{IdleConnections, MayBeIdle};
 use crate::serving::limits::Limits;
-use crate::serving::stall::Stall;
 
 /// How long a client may take to close a connection that was idle for too long.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
@@ -100,7 +99,7 @@ impl ConnectionState {
 
     /// The socket took so many bytes.
     pub(super) fn sent(&self, bytes: usize) {
-        self.state.lock().writing.moved(bytes, &self.limits);
+        self.state.lock().writing.moved(bytes, self.limits.patience);
     }
 
     /// The socket takes nothing: the client is waited for.
@@ -172,7 +171,7 @@ impl ConnectionState {
             state.place = Some(self.idle.add(Arc::clone(self) as _));
         }
         let quiet_end = is_idle.then(|| state.since + self.time_of(state.phase));
-        let write_end = state.writing.end(&self.limits);
+        let write_end = state.writing.end(self.limits.patience);
         let Some(end) = quiet_end.into_iter().chain(write_end).min() else {
             timer.stop();
             return Poll::Pending;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use hyper::rt::Executor;
+use tamarisk_http_gate::Patience;
 
-use crate::serving::stall::StallTimer;
 use crate::serving::state::ConnectionState;
 
 tokio::task_local! {
@@ -48,8 +48,8 @@ where
 {
     fn execute(&self, stream: F) {
         let connection = Arc::clone(&self.0);
-        let stall = StallTimer::default();
-        tokio::spawn(Running { stream: Box::pin(stream), untaken: 0, stall, connection });
+        let patience = Patience::default();
+        tokio::spawn(Running { stream: Box::pin(stream), untaken: 0, patience, connection });
     }
 }
 
@@ -57,7 +57,7 @@ where
 struct Running<F> {
     stream: Pin<Box<F>>,
     untaken: usize,
-    stall: StallTimer,
+    patience: Patience,
     connection: Arc<ConnectionState>,
 }
 
@@ -65,25 +65,25 @@ impl<F: Future<Output = ()>> Future for Running<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { stream, untaken, stall, connection } = &mut *self;
-        let limits = connection.limits();
+        let Self { stream, untaken, patience, connection } = &mut *self;
+        let limits = connection.limits().patience;
         let before = Cell::new(WriteProgress { taken: 0, untaken: *untaken });
         let (polled, progress) = WRITE_PROGRESS
             .sync_scope(before, || (stream.as_mut().poll(cx), WRITE_PROGRESS.with(Cell::get)));
         *untaken = progress.untaken;
         if progress.taken > 0 {
-            stall.moved(progress.taken, limits);
+            patience.moved(progress.taken, limits);
         }
         if polled.is_ready() || *untaken == 0 {
             return polled;
         }
         loop {
-            ready!(stall.poll_over(limits, cx));
+            ready!(patience.poll_over(limits, cx));
             // Where the socket holds all streams up, it is watched for all of them.
             if !connection.is_send_blocked() {
                 return Poll::Ready(());
             }
-            stall.renew();
+            patience.renew();
         }
     }
 }

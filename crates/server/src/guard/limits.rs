@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use tamarisk_http_gate::PatienceLimits;
+
 /// What a client may send, and how long it may take over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -70,6 +72,11 @@ impl Limits {
     pub fn stall_time(mut self, time: Duration) -> Self {
         self.stall_time = time;
         self
+    }
+
+    /// How long a client may let us wait.
+    pub(crate) fn patience(&self) -> PatienceLimits {
+        PatienceLimits { stall_time: self.stall_time, rate_min: self.rate_min }
     }
 
     /// The least bytes a second, over a [`stall_time`](Self::stall_time) or more in which we do

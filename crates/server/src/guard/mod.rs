@@ -5,10 +5,8 @@
 
 mod head_http2;
 mod limits;
-mod patience;
 
 pub(crate) use head_http2::check_head;
 pub use limits::Limits;
-pub(crate) use patience::Patience;
 
 pub use tamarisk_h1::Violation;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tamarisk_h1::{Event, RequestHead, RequestReader, Violation};
-use tamarisk_http_gate::Deadline;
+use tamarisk_http_gate::{Deadline, Patience};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-use crate::guard::{Limits, Patience};
+use crate::guard::Limits;
 use crate::transport::outlet::Outlet;
 use crate::transport::stream::{Paced, Protocol};
 
@@ -120,7 +120,9 @@ impl<T: AsyncRead + Outlet> Wire<T> {
                             self.head_time.stop();
                             self.body_patience.renew();
                         }
-                        event => self.body_patience.moved(event.len(), self.stream.limits()),
+                        event => {
+                            self.body_patience.moved(event.len(), self.stream.limits().patience())
+                        }
                     }
                     return Poll::Ready(Ok(event));
                 }
@@ -266,7 +268,7 @@ impl<T: AsyncRead + Outlet> Wire<T> {
     fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<Violation> {
         let limits = self.stream.limits();
         if self.reader.is_within_body() {
-            ready!(self.body_patience.poll_over(limits, cx));
+            ready!(self.body_patience.poll_over(limits.patience(), cx));
             Poll::Ready(Violation::BodyTooSlow)
         } else if self.held.is_empty() {
             Poll::Pending

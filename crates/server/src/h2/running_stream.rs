@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use hyper::rt::Executor;
 use pin_project_lite::pin_project;
+use tamarisk_http_gate::Patience;
 
-use crate::guard::Patience;
 use crate::h2::Streams;
 use crate::h2::write_progress::{WRITE_PROGRESS, WriteProgress};
 
@@ -60,14 +60,14 @@ impl<F: Future<Output = ()>> Future for Running<F> {
             .sync_scope(before, || (this.stream.poll(cx), WRITE_PROGRESS.with(Cell::get)));
         *this.untaken = untaken;
         if taken > 0 {
-            this.patience.moved(taken, limits);
+            this.patience.moved(taken, limits.patience());
             *this.turns = Turns::default();
         }
         if polled.is_ready() || untaken == 0 {
             return polled;
         }
         loop {
-            ready!(this.patience.poll_over(limits, cx));
+            ready!(this.patience.poll_over(limits.patience(), cx));
             let turns = &mut *this.turns;
             turns.others = turns.others.max(this.streams.open());
             if !this.streams.are_unsent() || turns.waited >= turns.others {

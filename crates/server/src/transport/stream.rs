@@ -6,10 +6,11 @@ use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use tamarisk_http_gate::Patience;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-use crate::guard::{Limits, Patience};
+use crate::guard::Limits;
 use crate::transport::disconnect::PendingBody;
 use crate::transport::outlet::{EndedBy, Outlet, poll_copy_file};
 use crate::transport::socket::Socket;
@@ -204,11 +205,11 @@ impl<T> Paced<T> {
     ) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(written) => {
-                self.patience.moved(*written.as_ref().unwrap_or(&0), &self.limits);
+                self.patience.moved(*written.as_ref().unwrap_or(&0), self.limits.patience());
                 Poll::Ready(written)
             }
             Poll::Pending => {
-                ready!(self.patience.poll_over(&self.limits, cx));
+                ready!(self.patience.poll_over(self.limits.patience(), cx));
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }

@@ -1,32 +1,49 @@
 //! Progress timeout: a minimum transfer rate over a stall time.
 
+use std::num::NonZeroU32;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tamarisk_http_gate::Deadline;
 use tokio::time::Instant;
 
-use super::limits::Limits;
+use crate::deadline::Deadline;
 
-/// Time that a client may let us wait: full at first, spent by waiting, and won back by
-/// bytes at the least rate that we put up with.
+/// How long a client may let us wait.
+#[derive(Clone, Copy, Debug)]
+pub struct PatienceLimits {
+    /// In sum.
+    pub stall_time: Duration,
+    /// The bytes that win back a second of it.
+    pub rate_min: NonZeroU32,
+}
+
+/// Time spent waiting for a client, which is won back by bytes at the least rate that we put up
+/// with.
 ///
 /// A limit on each single wait would not do: a byte just before its end would renew it,
 /// and hold a connection indefinitely. Time that nobody waits for the client costs it nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub struct Stall {
     spent: Duration,
     since: Option<Instant>,
-    end: Deadline,
 }
 
-impl Patience {
+impl Stall {
+    /// The client is waited for, from now on if not before.
+    pub fn waits(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether the client is waited for.
+    pub fn is_waiting(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// The wait is over, and brought this many bytes.
     #[inline]
-    pub(crate) fn moved(&mut self, bytes: usize, limits: &Limits) {
+    pub fn moved(&mut self, bytes: usize, limits: PatienceLimits) {
         if let Some(since) = self.since.take() {
             self.spent += since.elapsed();
-            self.end.stop();
         }
         if !self.spent.is_zero() {
             let won = Duration::from_secs_f64(bytes as f64 / f64::from(limits.rate_min.get()));
@@ -34,22 +51,50 @@ impl Patience {
         }
     }
 
+    /// How long the client may be waited for from when the wait began.
+    fn left(&self, limits: PatienceLimits) -> Duration {
+        limits.stall_time.saturating_sub(self.spent)
+    }
+
+    /// When the wait has taken too long, if there is one.
+    pub fn end(&self, limits: PatienceLimits) -> Option<Instant> {
+        Some(self.since? + self.left(limits))
+    }
+}
+
+/// A [`Stall`] with a timer: full patience at first.
+#[derive(Debug, Default)]
+pub struct Patience {
+    stall: Stall,
+    end: Deadline,
+}
+
+impl Patience {
+    /// The wait is over, and brought this many bytes.
+    #[inline]
+    pub fn moved(&mut self, bytes: usize, limits: PatienceLimits) {
+        if self.stall.is_waiting() {
+            self.end.stop();
+        }
+        self.stall.moved(bytes, limits);
+    }
+
     /// Full again.
-    pub(crate) fn renew(&mut self) {
-        (self.spent, self.since) = (Duration::ZERO, None);
+    pub fn renew(&mut self) {
+        self.stall = Stall::default();
         self.end.stop();
     }
 
     /// Nobody will wait for long: lets go of what only waiting needs.
-    pub(crate) fn release(&mut self) {
-        (self.since, self.end) = Default::default();
+    pub fn release(&mut self) {
+        (self.stall.since, self.end) = Default::default();
     }
 
     /// Waits on; ready when the patience is over.
-    pub(crate) fn poll_over(&mut self, limits: &Limits, cx: &mut Context<'_>) -> Poll<()> {
-        if self.since.is_none() {
-            self.since = Some(Instant::now());
-            self.end.start(limits.stall_time.saturating_sub(self.spent));
+    pub fn poll_over(&mut self, limits: PatienceLimits, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.stall.is_waiting() {
+            self.stall.waits();
+            self.end.start(self.stall.left(limits));
         }
         self.end.poll(cx)
     }
@@ -58,26 +103,26 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::num::NonZeroU32;
 
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn limits() -> Limits {
-        Limits::default().stall_time(10 * SECOND).rate_min(NonZeroU32::new(100).unwrap())
-    }
+    const LIMITS: PatienceLimits = PatienceLimits {
+        stall_time: Duration::from_secs(10),
+        rate_min: NonZeroU32::new(100).unwrap(),
+    };
 
     /// How long a client is borne with that sends `bytes` every `pause`.
     async fn borne(bytes: usize, pause: Duration) -> Option<Duration> {
-        let (limits, start) = (limits(), Instant::now());
+        let start = Instant::now();
         let mut patience = Patience::default();
         while start.elapsed() < 1000 * SECOND {
-            let over = poll_fn(|cx| patience.poll_over(&limits, cx));
+            let over = poll_fn(|cx| patience.poll_over(LIMITS, cx));
             if tokio::time::timeout(pause, over).await.is_ok() {
                 return Some(start.elapsed());
             }
-            patience.moved(bytes, &limits);
+            patience.moved(bytes, LIMITS);
         }
         None
     }
@@ -95,17 +140,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_in_which_nobody_waits_costs_nothing() {
-        let limits = limits();
         let mut patience = Patience::default();
         for _ in 0..100 {
-            patience.moved(1, &limits);
+            patience.moved(1, LIMITS);
             tokio::time::advance(9 * SECOND).await;
         }
         let start = Instant::now();
-        poll_fn(|cx| patience.poll_over(&limits, cx)).await;
+        poll_fn(|cx| patience.poll_over(LIMITS, cx)).await;
         assert_eq!(start.elapsed(), 10 * SECOND);
         patience.renew();
-        poll_fn(|cx| patience.poll_over(&limits, cx)).await;
+        poll_fn(|cx| patience.poll_over(LIMITS, cx)).await;
         assert_eq!(start.elapsed(), 20 * SECOND);
     }
 }
