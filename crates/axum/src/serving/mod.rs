@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -37,6 +37,12 @@ pub(crate) use crate::serving::limits::Limits;
 /// Bytes of an answer that the kernel holds beyond those under way. It would hold megabytes, and
 /// we could not tell a slow client from one that reads nothing.
 const UNSENT_MAX: u32 = 512 * 1024;
+
+/// How long a connection is silent before the kernel asks whether the client is still there, how
+/// often it asks again, and how many times: one that waits for events may never be written to.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEPALIVE_PROBES: u32 = 4;
 
 /// The pause after an error of `accept` that is not the client's (no descriptors, say): it would
 /// come again at once.
@@ -105,6 +111,9 @@ fn set_options(listener: &TcpListener) {
     let listener = SockRef::from(listener);
     let _ = listener.set_tcp_nodelay(true);
     let _ = listener.set_tcp_notsent_lowat(UNSENT_MAX);
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
+    let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
+    let _ = listener.set_tcp_keepalive(&keepalive);
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {
