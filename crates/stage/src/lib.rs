@@ -50,6 +50,7 @@ mod sink;
 
 // What is behind the ways in.
 mod core;
+mod processors;
 mod queue;
 mod termination;
 mod workers;
@@ -80,6 +81,7 @@ pub use observe::{
     Accounts, ClassObservation, LawObservation, LawReading, Outcome, Percentiles, Phase, Profile,
     SenderObservation, ServiceProfile, StageObservation, TimeHistogram,
 };
+pub use processors::SharedProcessors;
 pub use queue::Discipline;
 pub use signal::{Level, Pressure, Signal, Signals};
 pub use sink::{

@@ -2,6 +2,9 @@
 
 use tamarisk_control::InvalidClasses;
 
+/// The one law that cannot rule a stage with workers: see [`BuildError::GateLaw`].
+pub(crate) const GATE_LAW: &str = "work-limit";
+
 /// Why a stage cannot be built as described.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -72,6 +75,32 @@ pub enum BuildError {
          as \"predict-gate-trim\", or build it with `gate`"
     )]
     GateLaw {
+        /// The stage.
+        stage: String,
+    },
+    /// Stages that share processors have one admission law.
+    #[error(
+        "stage {stage:?} shares processors, and names another law than the others that do, or has one \
+         of its own: choose the same for all of them by `laws`"
+    )]
+    SharedLaws {
+        /// The stage.
+        stage: String,
+    },
+    /// Stages that share processors read one clock.
+    #[error(
+        "stage {stage:?} shares processors with stages that read another clock: set the same `clock`"
+    )]
+    SharedClock {
+        /// The stage.
+        stage: String,
+    },
+    /// A gate or an inline stage has no workers that could take turns.
+    #[error(
+        "stage {stage:?} has no workers, and shares processors: build it with `tasks` or `threads`, \
+         or remove `share`"
+    )]
+    SharedWithoutWorkers {
         /// The stage.
         stage: String,
     },

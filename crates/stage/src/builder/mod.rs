@@ -18,10 +18,12 @@ use tamarisk_laws::{
 
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
+use crate::processors::SharedProcessors;
 use crate::queue::{Discipline, Queue};
 
 pub use classes::StageClasses;
 pub use error::BuildError;
+pub(crate) use error::GATE_LAW;
 pub(crate) use workers::WorkerKind;
 
 /// The target of a stage that has none set: a second at the 90th percentile,
@@ -66,9 +68,11 @@ pub struct StageBuilder {
     workers: Option<RangeInclusive<u32>>,
     capacity: usize,
     order: QueueOrder,
-    batch: usize,
+    /// None if not set.
+    batch: Option<usize>,
     clock: Clock,
     resources: ResourceBounds,
+    processors: Option<SharedProcessors>,
 }
 
 /// In which order, and by how many at once, the queue is served.
@@ -98,9 +102,10 @@ impl StageBuilder {
             workers: None,
             capacity: DEFAULT_QUEUE_CAPACITY,
             order: QueueOrder::Ordered(Discipline::default()),
-            batch: DEFAULT_BATCH,
+            batch: None,
             clock: Clock::default(),
             resources: ResourceBounds::new(),
+            processors: None,
         }
     }
 
@@ -307,7 +312,7 @@ impl StageBuilder {
     /// The batching factor: the most events that a worker takes at once.
     #[must_use]
     pub fn batch(mut self, events: usize) -> Self {
-        self.batch = events;
+        self.batch = Some(events);
         self
     }
 
@@ -348,6 +353,24 @@ impl StageBuilder {
         self
     }
 
+    /// Works on these processors, together with all other stages that do: on as many events at once
+    /// as there are processors, the more important and then those due earlier first, and ruled by one
+    /// admission law for all. Unless stated otherwise it has as many workers as there are processors,
+    /// and each takes one event at a time. For stages with workers; see [`SharedProcessors`].
+    #[must_use]
+    pub fn share(mut self, processors: &SharedProcessors) -> Self {
+        self.processors = Some(processors.clone());
+        self
+    }
+
+    /// Refuses shared processors, for what has no workers.
+    pub(crate) fn without_shared(self) -> Result<Self, BuildError> {
+        match self.processors {
+            None => Ok(self),
+            Some(_) => Err(BuildError::SharedWithoutWorkers { stage: self.name }),
+        }
+    }
+
     pub(crate) fn has_law(&self) -> bool {
         self.law.is_some()
     }
@@ -362,6 +385,10 @@ impl StageBuilder {
         if self.workers.is_none() && !takes_turns {
             if let Some(law) = &self.slow.workers {
                 self.workers = Some(bounds(&**law));
+                return self;
+            }
+            if let Some(processors) = &self.processors {
+                self.workers = Some(processors.count()..=processors.count());
                 return self;
             }
             let range = kind.range();
@@ -380,8 +407,11 @@ impl StageBuilder {
         self
     }
 
+    /// A worker that has a turn at shared processors takes one event, unless more are set: the next
+    /// may be of another stage.
     pub(crate) fn batching(&self) -> usize {
-        self.batch
+        let default = if self.processors.is_some() { 1 } else { DEFAULT_BATCH };
+        self.batch.unwrap_or(default)
     }
 
     pub(crate) fn queue<T>(&self) -> Queue<T> {
@@ -412,7 +442,8 @@ impl StageBuilder {
             reason: reason.to_string(),
         };
         let slow = SlowLaws::named(&self.chosen, &classes).map_err(impossible)?;
-        if self.chosen.admission.is_some() || self.chosen.dropping.is_some() {
+        let names_law = self.chosen.admission.is_some() || self.chosen.dropping.is_some();
+        if names_law && self.processors.is_none() {
             let own = self.law.take();
             let own = || own.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
             self.law = Some(self.chosen.make_admission(&classes, own).map_err(impossible)?);
@@ -421,7 +452,7 @@ impl StageBuilder {
             self.workers = Some(bounds(&**workers));
         }
         if let Some(batch) = &slow.batch {
-            self.batch = batch.most().get() as usize;
+            self.batch = Some(batch.most().get() as usize);
         }
         self.slow = slow.or(self.slow);
         Ok(self)
@@ -438,11 +469,11 @@ impl StageBuilder {
         if self.capacity == 0 {
             return Err(BuildError::NoQueue { stage });
         }
-        if self.batch == 0 {
+        if self.batching() == 0 {
             return Err(BuildError::NoBatch { stage });
         }
         let workers = Concurrency::new(*range.start());
-        let batch = BatchSize::new(u32::try_from(self.batch).unwrap_or(u32::MAX));
+        let batch = BatchSize::new(u32::try_from(self.batching()).unwrap_or(u32::MAX));
         let settings = Knobs { workers, batch, quality: Ratio::ONE };
         let least_quality = self.least_qualities(&classes)?;
         let mut unnamed = SlowLaws { workers: self.default_workers, ..SlowLaws::default() };
@@ -454,7 +485,15 @@ impl StageBuilder {
         let coordination = self.coordination.unwrap_or(self.chosen.coordination);
         let mut slow = StageLaws::coordinated(self.slow, coordination);
         slow.composed = slow.composed.or(unnamed);
-        let law = self.law.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
+        let (law, processors) = match (self.law, self.processors) {
+            (Some(_), Some(_)) => return Err(BuildError::SharedLaws { stage }),
+            (None, Some(processors)) => {
+                let membership = processors.join(&stage, &classes, &self.chosen, &self.clock)?;
+                (membership.law(), Some(membership))
+            }
+            (Some(law), None) => (law, None),
+            (None, None) => (Box::new(PredictGateTrim::new(&classes)) as _, None),
+        };
         Ok(CoreConfig {
             name: self.name,
             clock: self.clock,
@@ -465,6 +504,7 @@ impl StageBuilder {
             workers: range,
             least_quality,
             resources: self.resources,
+            processors,
             capacity: self.capacity,
         })
     }

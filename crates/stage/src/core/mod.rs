@@ -36,11 +36,11 @@ use tokio::sync::Notify;
 use crate::builder::BuildError;
 use crate::clock::Clock;
 use crate::observe::{Ledger, Observer, Phase, Senders};
+use crate::processors::Membership;
 use crate::queue::{EventMetadata, Queue, Queued, Run};
 use crate::sink::Entry;
 
-use governor::TICK;
-pub(crate) use governor::{Governed, spawn_governor};
+pub(crate) use governor::{Governed, TICK, spawn_governor};
 use in_service::InService;
 pub(crate) use in_service::ServiceSlot;
 use item::discard;
@@ -63,6 +63,8 @@ pub(crate) struct Core<T> {
     pub(crate) senders: Senders,
     /// If it is bounded by any.
     resources: Option<Resources>,
+    /// If it shares processors with others.
+    pub(crate) processors: Option<Membership>,
     state: Mutex<State<T>>,
     /// Idle workers wait here.
     work: Notify,
@@ -104,6 +106,7 @@ impl<T: Item> Core<T> {
             name: config.name.into(),
             clock: config.clock,
             settings: SharedSettings::new(config.least_quality),
+            processors: config.processors,
             senders: Senders::new(now),
             resources,
             classes: config.classes,
@@ -279,6 +282,7 @@ impl<T: Item> Core<T> {
         let overdue = state.take_overdue(now);
         self.dispatch(state, now, overdue.len());
         discard(overdue, DiscardReason::Dropped);
+        self.pass_turns_on();
         WorkerChange {
             workers: wanted.workers.map(|workers| self.within_bounds(workers)),
             ..wanted
@@ -417,6 +421,10 @@ impl<T: Item> Core<T> {
         state.abandoned = 0;
         drop(state);
         discard(cut, DiscardReason::Closed);
+        if let Some(processors) = &self.processors {
+            processors.leave();
+            processors.pass_on();
+        }
         self.wake_all_workers();
         self.space.notify_waiters();
         self.empty.notify_waiters();
@@ -439,6 +447,7 @@ pub(crate) struct CoreConfig {
     pub(crate) capacity: usize,
     pub(crate) least_quality: Vec<Ratio>,
     pub(crate) resources: ResourceBounds,
+    pub(crate) processors: Option<Membership>,
 }
 
 /// An arriving event as laws see it.

@@ -9,6 +9,7 @@ use tamarisk_control::Timestamp;
 use super::item::discard;
 use super::{Begun, Core, DiscardReason, Ended, Item, ServiceSlot, State};
 use crate::observe::Phase;
+use crate::processors::{AwaitsTurn, Membership};
 use crate::queue::{PartitionLease, Queued};
 
 /// What a worker gets when it asks for work.
@@ -26,11 +27,12 @@ impl<T: Item> Core<T> {
     /// finds more than it can take wakes the next, so a burst wakes as many as it
     /// needs and a single event wakes one.
     pub(crate) fn wake_worker(&self, mut state: MutexGuard<'_, State<T>>) {
-        let wake = state.claim_idle_worker();
+        let wake = state.claim_idle_worker(self.processors.as_ref());
         drop(state);
         if wake {
             self.work.notify_one();
         }
+        self.pass_turns_on();
     }
 
     /// Takes up to `most` events into `batch`.
@@ -46,7 +48,8 @@ impl<T: Item> Core<T> {
         // No more than a worker's share, so that none hoards what others could do.
         let most = most.min(before.div_ceil(state.workers.get() as usize)).min(state.room());
         let mut take = Take::Idle;
-        while batch.is_empty() && most > 0 {
+        let has_turn = most > 0 && self.takes_turn(&state);
+        while batch.is_empty() && has_turn {
             let Some(lease) = state.queue.lease() else { break };
             while batch.len() < most && state.next_alike(now, most - batch.len(), batch) {}
             while batch.len() < most
@@ -61,11 +64,18 @@ impl<T: Item> Core<T> {
             }
         }
         let freed = before - state.ledger.queued();
-        let wake = state.claim_idle_worker();
+        if let Some(processors) = &self.processors
+            && has_turn
+            && batch.is_empty()
+        {
+            processors.give_back(None);
+        }
+        let wake = state.claim_idle_worker(self.processors.as_ref());
         self.dispatch(state, now, freed);
         if wake {
             self.work.notify_one();
         }
+        self.pass_turns_on();
         discard(discarded, DiscardReason::Dropped);
         take
     }
@@ -92,7 +102,7 @@ impl<T: Item> Core<T> {
             {
                 let mut state = self.lock();
                 // Whatever came since the look above must not be slept on.
-                if state.has_work() {
+                if state.seeks_worker(self.processors.as_ref()) {
                     continue;
                 }
                 if state.phase == Phase::Closed || retired() {
@@ -100,6 +110,7 @@ impl<T: Item> Core<T> {
                 }
                 state.idle_workers += 1;
             }
+            self.pass_turns_on();
             notified.await;
         }
     }
@@ -109,6 +120,36 @@ impl<T: Item> Core<T> {
         let mut state = self.lock();
         state.queue.release(lease);
         self.wake_worker(state);
+    }
+
+    /// The same of a worker that has a turn at shared processors, which comes to take the next events.
+    pub(crate) fn release_turn(&self, lease: PartitionLease, processors: &Membership) {
+        let mut state = self.lock();
+        state.queue.release(lease);
+        processors.give_back(state.rank());
+        drop(state);
+        processors.pass_on();
+    }
+
+    /// A worker ends, for which a turn may be kept. Another one of its stage has it, if there is one
+    /// that has something to do.
+    pub(crate) fn leave_turn(&self) {
+        if let Some(processors) = &self.processors {
+            let state = self.lock();
+            processors.decline();
+            self.wake_worker(state);
+        }
+    }
+
+    fn takes_turn(&self, state: &State<T>) -> bool {
+        let Some(processors) = &self.processors else { return true };
+        state.rank().is_some_and(|rank| processors.take(rank))
+    }
+
+    pub(super) fn pass_turns_on(&self) {
+        if let Some(processors) = &self.processors {
+            processors.pass_on();
+        }
     }
 
     /// Records the end of events that ran.
@@ -181,7 +222,8 @@ impl<T: Item> Core<T> {
             // Written under the lock only.
             self.freed.store(self.freed() + freed as u64, Ordering::Release);
         }
-        let wake = std::mem::take(&mut state.workers_raised) && state.claim_idle_worker();
+        let wake = std::mem::take(&mut state.workers_raised)
+            && state.claim_idle_worker(self.processors.as_ref());
         let nobody_waits = state.phase == Phase::Open
             && state.blocked_senders == 0
             && !(T::BRINGS_WORKER && state.queue.len() > 0);
@@ -240,6 +282,22 @@ impl<T: Item> Core<T> {
     fn notify_if_empty(&self, state: &State<T>) {
         if state.phase != Phase::Open && state.is_empty() {
             self.empty.notify_waiters();
+        }
+    }
+}
+
+impl<T: Item> AwaitsTurn for Core<T> {
+    fn wake(&self) {
+        let mut state = self.lock();
+        match &self.processors {
+            // Each of them looks for a turn itself when it comes.
+            Some(processors) if state.idle_workers == 0 => processors.decline(),
+            processors => {
+                if state.claim_idle_worker(processors.as_ref()) {
+                    drop(state);
+                    self.work.notify_one();
+                }
+            }
         }
     }
 }

@@ -87,7 +87,7 @@ impl StageBuilder {
 
 impl Gate {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
-        let builder = builder.with_named_laws()?.with_default_limit();
+        let builder = builder.without_shared()?.with_named_laws()?.with_default_limit();
         let runtime = builder.runtime()?;
         let (queue, partitioned) = (builder.queue(), builder.is_partitioned());
         let config = builder.into_config()?;

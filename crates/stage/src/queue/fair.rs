@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::shortest::Ranked;
-use super::{Queued, split};
+use super::{EventMetadata, Queued, split};
 
 pub(crate) struct Fair<T> {
     heap: BinaryHeap<Reverse<Ranked<T>>>,
@@ -54,6 +54,10 @@ impl<T> Fair<T> {
         self.virtual_now = ranked.rank.0;
         self.leave(ranked.queued.meta.flow);
         Some(ranked.queued)
+    }
+
+    pub(super) fn first(&self) -> Option<&EventMetadata> {
+        self.heap.peek().map(|Reverse(ranked)| &ranked.queued.meta)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::Stage;
-use crate::builder::{BuildError, StageBuilder, WorkerKind};
+use crate::builder::{BuildError, GATE_LAW, StageBuilder, WorkerKind};
 use crate::call::{BoxError, Request};
 use crate::core::Core;
 use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
+use crate::processors::AwaitsTurn;
 use crate::sink::Endpoint;
 use crate::workers::{WorkerPool, WorkerRegistry};
 
@@ -123,9 +124,6 @@ impl StageBuilder {
     }
 }
 
-/// The one law that cannot rule a stage with workers: see [`BuildError::GateLaw`].
-const GATE_LAW: &str = "work-limit";
-
 /// A stage that has a queue, and no workers yet.
 pub(crate) struct UnstartedStage<E: Send + 'static> {
     pub(crate) endpoint: Arc<Endpoint<E>>,
@@ -148,6 +146,10 @@ impl<E: Send + 'static> UnstartedStage<E> {
         }
         let core = Core::new(config, queue);
         let (endpoint, registry) = (Arc::new(Endpoint::new(core)), Arc::default());
+        if let Some(processors) = &endpoint.core.processors {
+            let core: Arc<dyn AwaitsTurn> = Arc::clone(&endpoint.core) as _;
+            processors.attach(Arc::downgrade(&core));
+        }
         Ok(Self { endpoint, registry, least, batch, runtime })
     }
 

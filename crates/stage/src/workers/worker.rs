@@ -9,6 +9,7 @@ use tamarisk_control::{ClassId, Ratio, Timestamp};
 use crate::clock::Clock;
 use crate::core::{Core, Payload};
 use crate::observe::StageObservation;
+use crate::processors::Membership;
 use crate::queue::EventMetadata;
 use crate::termination::{EventId, WorkerSlot};
 
@@ -28,7 +29,16 @@ pub(crate) struct Worker {
     unanswered: AtomicBool,
     /// The number of the event whose time teaches the law nothing, the latest of them.
     teaches_nothing: AtomicU64,
+    /// Its turn at processors that its stage shares with others, if it has one: the number of the
+    /// event that runs, or [`NOT_BEGUN`].
+    turn: AtomicU64,
 }
+
+/// No turn.
+const NO_TURN: u64 = u64::MAX;
+
+/// A turn for events of which none has begun.
+const NOT_BEGUN: u64 = u64::MAX - 1;
 
 /// What contexts need of their stage, whatever it carries.
 pub(crate) trait StageView: Send + Sync {
@@ -36,6 +46,8 @@ pub(crate) trait StageView: Send + Sync {
     fn observe(&self) -> StageObservation;
     fn clock(&self) -> &Clock;
     fn quality(&self, class: ClassId) -> Ratio;
+    /// If it shares processors with others.
+    fn processors(&self) -> Option<&Membership>;
 }
 
 /// An event that is being run.
@@ -61,6 +73,7 @@ impl Worker {
             class: AtomicU32::new(0),
             unanswered: AtomicBool::new(false),
             teaches_nothing: AtomicU64::new(u64::MAX),
+            turn: AtomicU64::new(NO_TURN),
         }
     }
 
@@ -69,7 +82,13 @@ impl Worker {
         self.end.store(end.as_nanos(), Ordering::Relaxed);
         self.entered.store(meta.entered.as_nanos(), Ordering::Relaxed);
         self.class.store(meta.class.index() as u32, Ordering::Relaxed);
-        self.slot.begin()
+        let sequence = self.slot.begin();
+        let turn = self.turn.load(Ordering::Relaxed);
+        if turn != NO_TURN {
+            // Unless the event before gives it back at this instant.
+            let _ = self.change_turn(turn, sequence);
+        }
+        sequence
     }
 
     /// Notes whether the handler dropped a reply of the running event.
@@ -96,6 +115,29 @@ impl Worker {
     /// Whether the law is to learn from the event of this number.
     pub(crate) fn teaches(&self, sequence: u64) -> bool {
         self.teaches_nothing.load(Ordering::Relaxed) != sequence
+    }
+
+    /// It has a turn, if its stage shares processors.
+    pub(crate) fn take_turn(&self) {
+        if self.stage.processors().is_some() {
+            self.turn.store(NOT_BEGUN, Ordering::Relaxed);
+        }
+    }
+
+    /// Its turn is over, if it has one.
+    pub(crate) fn end_turn(&self) -> Option<&Membership> {
+        let processors = self.stage.processors()?;
+        (self.turn.swap(NO_TURN, Ordering::Relaxed) != NO_TURN).then_some(processors)
+    }
+
+    /// The same while the event of this number runs.
+    pub(crate) fn end_turn_of(&self, sequence: u64) -> Option<&Membership> {
+        let processors = self.stage.processors()?;
+        self.change_turn(sequence, NO_TURN).then_some(processors)
+    }
+
+    fn change_turn(&self, from: u64, to: u64) -> bool {
+        self.turn.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     pub(crate) fn end(&self) -> Timestamp {
@@ -128,5 +170,9 @@ impl<E: Send + 'static> StageView for Core<Payload<E>> {
 
     fn quality(&self, class: ClassId) -> Ratio {
         self.settings.quality_of(class)
+    }
+
+    fn processors(&self) -> Option<&Membership> {
+        self.processors.as_ref()
     }
 }

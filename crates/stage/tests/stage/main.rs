@@ -9,6 +9,7 @@ mod inline;
 mod observation;
 mod panics;
 mod pipeline;
+mod processors;
 mod queues;
 mod rig;
 mod runtime_shutdown;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use http::HeaderName;
-use tamarisk::{Request, Stage};
+use tamarisk::{Request, SharedProcessors, Stage};
 
 use super::answer::Answer;
 use super::class_cache::ClassCache;
@@ -14,7 +14,7 @@ use super::front::{Front, router};
 use super::kind::RequestKind;
 use super::log_in_limit::LogInLimit;
 use super::options::{OpenError, Options};
-use super::stage::{MailRequest, Shared, Turns, Worker};
+use super::stage::{MailRequest, Shared, Worker};
 
 /// As many messages as a page can have: fewer are no list, more are slow to read and to make.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 10..=100;
@@ -57,27 +57,17 @@ impl Arashi {
             cookies: Cookies::new(options.behind_tls),
             classes: ClassCache::new(),
             log_ins: LogInLimit::new(),
-            turns: Turns::new(processors()),
         });
         let kinds: &[_] =
             if options.single_stage { &[RequestKind::List] } else { &RequestKind::ALL };
+        let processors = SharedProcessors::all();
         let stages: Result<Vec<_>, _> =
-            kinds.iter().map(|kind| stage(*kind, &options, &shared)).collect();
+            kinds.iter().map(|kind| stage(*kind, &options, &shared, &processors)).collect();
         let stages = stages?;
         let class = |name| stages[0].class(name).unwrap_or_default();
         let [gold, bronze] = CLASSES.map(class);
         let behind_tls = options.behind_tls;
-        let front = Front {
-            stages,
-            site,
-            gold,
-            bronze,
-            class_header,
-            behind_tls,
-            targets: options.targets,
-            is_embedded: options.database.is_embedded(),
-            shared,
-        };
+        let front = Front { stages, site, gold, bronze, class_header, behind_tls, shared };
         Ok(Self { front: Arc::new(front) })
     }
 
@@ -105,6 +95,7 @@ fn stage(
     kind: RequestKind,
     options: &Options,
     shared: &Arc<Shared>,
+    processors: &SharedProcessors,
 ) -> Result<Stage<Request<MailRequest, Answer>>, tamarisk::BuildError> {
     let mut builder = Stage::builder(kind.name())
         .classes(CLASSES)
@@ -116,6 +107,10 @@ fn stage(
     } else {
         builder.workers_between(1..=workers)
     };
+    // What takes long would hold up all others: the system shares the processors among them.
+    if options.database.is_embedded() && !kind.is_long() && !options.single_stage {
+        builder = builder.share(processors);
+    }
     if let (RequestKind::List | RequestKind::Search | RequestKind::Digest, Some(least)) =
         (kind, options.least_quality)
     {

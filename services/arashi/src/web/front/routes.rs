@@ -24,12 +24,10 @@ use crate::web::action::Action;
 use crate::web::answer::{Answer, page, see_other};
 use crate::web::cookies::new_token;
 use crate::web::fields::Fields;
-use crate::web::kind::RequestKind;
 use crate::web::local_path::LocalPath;
-use crate::web::options::Targets;
 use crate::web::origin::is_from_elsewhere;
 use crate::web::page::{STYLE, log_in_page};
-use crate::web::stage::{MailRequest, Problem, Rank, Shared};
+use crate::web::stage::{MailRequest, Problem, Shared};
 
 /// After this, nobody waits for an answer any longer, and its statement is cancelled.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -45,9 +43,6 @@ pub(crate) struct Front {
     /// A header that states a class.
     pub(crate) class_header: Option<HeaderName>,
     pub(crate) behind_tls: bool,
-    pub(crate) targets: Targets,
-    /// Whether the database is in this process.
-    pub(crate) is_embedded: bool,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -196,7 +191,6 @@ impl Front {
             csrf: fields.text("csrf").unwrap_or_default().to_owned(),
             address,
             path: path(head),
-            rank: self.rank(kind, class),
         };
         let stage = &self.stages[(kind as usize).min(self.stages.len() - 1)];
         match stage.call_as(request, entry).await {
@@ -204,16 +198,6 @@ impl Front {
             // Of a session, not of a name: who cannot log in is not to learn whose account there is.
             Err(error) => Unanswered { title, is_change, class: seen }.page(&error),
         }
-    }
-
-    /// Among those that wait for the processors, if it does. What takes long does not: with a turn it
-    /// would hold up all others, and without it the system shares the processors among them.
-    fn rank(&self, kind: RequestKind, class: ClassId) -> Option<Rank> {
-        let waits = self.is_embedded && !kind.is_long();
-        waits.then(|| Rank {
-            is_bronze: class == self.bronze,
-            due: Instant::now() + self.targets.of(kind),
-        })
     }
 
     /// The class of a request by what is known without the database: of its session, `seen`.

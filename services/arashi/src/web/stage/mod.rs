@@ -13,10 +13,8 @@ mod password;
 mod problem;
 mod request;
 mod running;
-mod turns;
 mod worker;
 
 pub(crate) use problem::Problem;
 pub(crate) use request::{MailRequest, Shared};
-pub(crate) use turns::{Rank, Turns};
 pub(crate) use worker::Worker;

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use super::turns::{Rank, Turns};
 use crate::store::SessionKey;
 use crate::web::action::Action;
 use crate::web::class_cache::ClassCache;
@@ -21,8 +20,6 @@ pub(crate) struct MailRequest {
     pub(crate) address: IpAddr,
     /// Path and query.
     pub(crate) path: String,
-    /// If it waits for a turn at the processors.
-    pub(crate) rank: Option<Rank>,
 }
 
 /// What routes and all workers share.
@@ -32,5 +29,4 @@ pub(crate) struct Shared {
     pub(crate) classes: ClassCache,
     pub(crate) log_ins: LogInLimit,
     pub(crate) digest: DigestPage,
-    pub(crate) turns: Turns,
 }

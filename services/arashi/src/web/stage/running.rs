@@ -6,7 +6,6 @@ use std::time::Duration;
 use tamarisk::{Context, Shield};
 
 use super::problem::Problem;
-use super::turns::Turn;
 use crate::store::{Folder, FolderId, IsEnded, Session, Store, StoreError, UserId, Work};
 use crate::web::digest::DigestPage;
 
@@ -31,8 +30,6 @@ pub(super) struct RunningRequest<'a> {
 pub(super) struct RequestWork<'a> {
     /// The event of the stage: it says when to end, and how well to serve.
     pub(super) cx: &'a Context,
-    /// Its turn at the processors, if it has one.
-    pub(super) turn: Option<Turn<'a>>,
     /// How long it has waited for other programs.
     pub(super) waited: Cell<Duration>,
 }
@@ -42,11 +39,10 @@ impl RequestWork<'_> {
         self.waited.get() > UNUSUAL_WAIT
     }
 
-    /// To be called before a mail is parsed. The turn is over for good where that may take long: it
-    /// would hold up all others.
+    /// To be called before a mail is parsed. Where that may take long it would hold up all others.
     pub(super) fn note_parsing(&self, raw: &[u8]) {
-        if let Some(turn) = self.turn.as_ref().filter(|_| raw.len() > LONG_MAIL_BYTES) {
-            turn.end();
+        if raw.len() > LONG_MAIL_BYTES {
+            self.cx.release_processor();
         }
     }
 }
@@ -64,12 +60,10 @@ impl Work for RequestWork<'_> {
         Work::shield(self.cx)
     }
 
-    /// The turn is over for good: one writes at a time, so that those which wrote after a wait and
-    /// run without a turn are few.
+    /// Others have the processor from here on: one writes at a time, so that those which wrote after
+    /// a wait and run beside the others are few.
     fn note_wait(&self) {
-        if let Some(turn) = &self.turn {
-            turn.end();
-        }
+        self.cx.release_processor();
     }
 
     fn note_waited(&self, waited: Duration) {

@@ -33,8 +33,7 @@ impl BlockingHandler<Request<MailRequest, Answer>> for Worker {
             let mut session = None;
             let Self { store, shared } = self;
             let served = {
-                let turn = request.rank.map(|rank| shared.turns.take(rank));
-                let work = RequestWork { cx: &cx, turn, waited: Cell::default() };
+                let work = RequestWork { cx: &cx, waited: Cell::default() };
                 let served = serve(store, shared, &request, &work, &mut session);
                 if work.has_waited_unusually() {
                     cx.teach_nothing();
