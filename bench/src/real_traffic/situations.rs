@@ -332,7 +332,7 @@ fn priority_tenth() -> Situation {
 fn cold() -> Situation {
     Situation {
         p90: "3s",
-        upstream: Upstream::new(Some(1), &[("/app", answers(1.0))]),
+        upstream: Upstream::new(Some(1), &[("/app", Work::Answer(Service::Erlang(1.0), 2))]),
         streams: vec![Stream::new("/app", 2.0)],
         seconds: 60.0,
         can_be_shorter: false,

@@ -30,17 +30,22 @@ pub enum Service {
     Constant(f64),
     /// Exponentially distributed, with this mean.
     Exponential(f64),
+    /// The sum of four such, as in the scenario *cold-1x1s*: this is its mean.
+    Erlang(f64),
     /// Anything in the range, evenly.
     Uniform(f64, f64),
 }
 
 impl Service {
     fn draw(self, random: &mut StdRng) -> Duration {
-        let unit: f64 = random.random();
+        const PARTS: u32 = 4;
+        let mut unit = || random.random::<f64>();
+        let mut exponential = |mean: f64| -mean * (1.0 - unit()).ln();
         Duration::from_secs_f64(match self {
             Self::Constant(seconds) => seconds,
-            Self::Exponential(mean) => -mean * (1.0 - unit).ln(),
-            Self::Uniform(least, greatest) => least + (greatest - least) * unit,
+            Self::Exponential(mean) => exponential(mean),
+            Self::Erlang(mean) => (0..PARTS).map(|_| exponential(mean / f64::from(PARTS))).sum(),
+            Self::Uniform(least, greatest) => least + (greatest - least) * unit(),
         })
     }
 }

@@ -11,8 +11,8 @@ use crate::store::MESSAGE_BYTES_MAX;
 /// boundary of each multipart, which this many may cost.
 const CONTENT_TYPES_MAX: usize = 1_000;
 
-/// What all these searches may read: seconds, not minutes.
-const SEARCHED_BYTES_MAX: usize = 4 << 30;
+/// What all these searches may read: seconds. A message of 25 MiB may have 40 parts then.
+const SEARCHED_BYTES_MAX: usize = 1 << 30;
 
 /// Lines of the header, which the parser allocates for each.
 const HEADER_LINES_MAX: usize = 10_000;

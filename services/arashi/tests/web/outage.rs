@@ -1,7 +1,7 @@
 //! A database that is away: pages say so, and are back when it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -119,6 +119,7 @@ fn loses_nothing_under_load(kind: Kind) {
         (messages(&mut store, ada, inbox), folder(&mut store, ada, FolderKind::Trash))
     };
     let (acknowledged, turned_away) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let is_killed = AtomicBool::new(false);
     let began = Instant::now();
     let until = |enough: &dyn Fn() -> bool| {
         while !enough() {
@@ -130,8 +131,13 @@ fn loses_nothing_under_load(kind: Kind) {
         for ids in ids.chunks(MESSAGES / CLIENTS) {
             let (mut browser, csrf) = (browser.clone(), &csrf);
             let (acknowledged, turned_away) = (&acknowledged, &turned_away);
+            let (is_killed, until) = (&is_killed, &until);
             scope.spawn(move || {
-                for id in ids {
+                for (index, id) in ids.iter().enumerate() {
+                    if index == ids.len() / 2 {
+                        // All may be moved before the signal has arrived.
+                        until(&|| is_killed.load(Ordering::Relaxed));
+                    }
                     let form = format!("csrf={csrf}&message={}&to={}", id.0, trash.0);
                     // Never again once it is acknowledged.
                     loop {
@@ -149,6 +155,7 @@ fn loses_nothing_under_load(kind: Kind) {
         }
         until(&|| acknowledged.load(Ordering::Relaxed) >= MESSAGES / 10);
         server.kill();
+        is_killed.store(true, Ordering::Relaxed);
         until(&|| turned_away.load(Ordering::Relaxed) > 0);
         server.restart();
     });
