@@ -1,0 +1,126 @@
+//! What is answered from memory, and when the disk is asked again.
+
+use std::fs;
+use std::time::Duration;
+
+use http::HeaderValue;
+use tamarisk_haboob::Action;
+
+use super::Web;
+
+#[tokio::test]
+async fn a_page_that_stays_the_same_is_not_asked_of_the_disk_again() {
+    let web = Web::new(&[("a.txt", b"a"), ("a.txt.gz", b"not looked into")]).await;
+    for _ in 0..2 {
+        assert_eq!(web.get("/a.txt").await.text(), "a");
+        // Longer than a page goes unchecked.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+    }
+    assert_eq!(web.get("/a.txt").await.text(), "a");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(web.files_read(), 1);
+}
+
+#[tokio::test]
+async fn what_is_prepared_is_answered_as_all_else_is() {
+    let text = "a line of text\n".repeat(1000);
+    let files: [(&str, &[u8]); 5] = [
+        ("a b.html", b"<p>hello"),
+        ("text.css", text.as_bytes()),
+        ("data.bin", &[7; 300_000]),
+        ("none", b""),
+        ("sub/index.html", b"index"),
+    ];
+    let web = Web::with(&files, |site| {
+        if let Action::Folder(folder) = &mut site.hosts[0].routes[0].action {
+            folder.cache_control = Some(HeaderValue::from_static("max-age=60"));
+        }
+    })
+    .await;
+    let paths = ["/a%20b.html?query", "/text.css", "/data.bin", "/none", "/sub/", "//sub//."];
+    let kinds: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("accept-encoding", "br"), ("Accept-Encoding", "gzip;q=0.5")],
+        &[("accept-encoding", "gzip;q=0")],
+        &[("if-none-match", "\"other\"")],
+        &[("range", "bytes=2-4")],
+    ];
+    // What announces a body, if only of no bytes, has no prepared response.
+    let in_full = ("content-length", "0");
+    for (path, fields) in paths.iter().flat_map(|path| kinds.map(|fields| (path, fields))) {
+        for method in ["GET", "HEAD"] {
+            web.ask(method, path, fields).await;
+            let prepared = web.ask(method, path, fields).await;
+            let in_full = web.ask(method, path, &[fields, &[in_full]].concat()).await;
+            let what = format!("{method} {path} {fields:?}");
+            assert_eq!(prepared.status, in_full.status, "{what}");
+            assert_eq!(prepared.fields(), in_full.fields(), "{what}");
+            assert_eq!(prepared.body, in_full.body, "{what}");
+            assert!(prepared.field("date").ends_with(" GMT"), "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_reading_serves_all_who_wait_and_the_next_needs_none() {
+    let web = Web::new(&[("a.txt", &[b'x'; 100_000])]).await;
+    let asking = (0..50).map(|_| web.get("/a.txt"));
+    for answer in futures_util::future::join_all(asking).await {
+        assert_eq!(answer.body.len(), 100_000);
+    }
+    assert_eq!(web.get("/a.txt").await.status, 200);
+    assert_eq!(web.files_read(), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_changes_is_noticed() {
+    let web = Web::new(&[("a.txt", b"before"), ("b.txt", b"here")]).await;
+    assert_eq!(web.get("/a.txt").await.text(), "before");
+    assert_eq!(web.get("/b.txt").await.text(), "here");
+    fs::write(web.file("a.txt"), "after").unwrap();
+    fs::remove_file(web.file("b.txt")).unwrap();
+    // Compared with the disk by the first request of each second.
+    let until = tokio::time::Instant::now() + Duration::from_secs(40);
+    while web.get("/a.txt").await.text() != "after" || web.get("/b.txt").await.status != 404 {
+        assert!(tokio::time::Instant::now() < until, "it is still as it was");
+        tokio::task::yield_now().await;
+    }
+    // A form that is new.
+    fs::write(web.file("a.txt.gz"), "gzip").unwrap();
+    while web.ask("GET", "/a.txt", &[("accept-encoding", "gzip")]).await.text() != "gzip" {
+        assert!(tokio::time::Instant::now() < until, "it is not found");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_prepared_rejection_is_like_all_others_and_counted_once() {
+    let web = Web::new(&[("a.txt", b"a")]).await;
+    web.running.site().close();
+    // What announces a body, if only of no bytes, has no prepared response.
+    for method in ["GET", "HEAD"] {
+        let prepared = web.ask(method, "/a.txt", &[]).await;
+        let in_full = web.ask(method, "/a.txt", &[("content-length", "0")]).await;
+        assert_eq!((prepared.status, in_full.status), (503, 503), "{method}");
+        assert_eq!(prepared.fields(), in_full.fields(), "{method}");
+        assert_eq!(prepared.body, in_full.body, "{method}");
+    }
+    let files = web.running.site().observe()[0].total();
+    assert_eq!((files.offered, files.rejected), (4, 4));
+}
+
+#[tokio::test]
+async fn a_page_that_is_asked_for_at_hand_is_asked_for_once() {
+    let names: Vec<_> = (0..20).map(|number| format!("{number}.txt")).collect();
+    let files: Vec<_> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
+    let web = Web::new(&files).await;
+    for name in &names {
+        assert_eq!(web.get(&format!("/{name}")).await.text(), name);
+    }
+    // One that is not there stays so.
+    for _ in 0..2 {
+        assert_eq!(web.get("/none.txt").await.status, 404);
+    }
+    let files = web.running.site().observe()[0].total();
+    assert_eq!((files.offered, files.completed), (22, 22));
+}
