@@ -190,9 +190,10 @@ fn crowds<'w>(
             runs.push(Run { name, report });
         }
     }
-    for run in last_runs(&runs) {
-        let groups = &run.report["phases"][users.phase]["groups"];
-        print_types(&format!("{}: the crowd", run.name), groups, None)?;
+    for (name, _) in ways {
+        let of_way = runs.iter().filter(|run| run.name == *name);
+        let crowds: Vec<_> = of_way.map(|run| &run.report["phases"][users.phase]).collect();
+        print_types(&format!("{name}: the crowd"), &crowds)?;
     }
     Ok(runs)
 }

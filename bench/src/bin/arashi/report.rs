@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tamarisk_bench::load::number;
+use tamarisk_bench::spread;
 use tamarisk_plot::{Across, Colour, Figure, Line, Panel, Scale, Unit};
 
 /// The points of a line of a plot.
@@ -51,29 +52,38 @@ pub(crate) fn served(phases: &[Value], class: &str) -> Result<f64> {
     Ok(good / ended)
 }
 
-/// A table of the types of request, as figures 9 and 11 of Welsh03: those of one class, or of all.
-pub(crate) fn print_types(title: &str, groups: &Value, class: Option<&str>) -> Result<()> {
+/// A table of the types of request, as figures 9 and 11 of Welsh03: of all classes and of all
+/// these phases together, but for the 90th percentile, which is the median of those of the phases.
+pub(crate) fn print_types(title: &str, phases: &[&Value]) -> Result<()> {
     println!("{title}");
     println!(
         "  {:14} {:>8} {:>9} {:>9} {:>9} {:>9}",
         "", "ended", "p90, ms", "target", "in target", "rejected"
     );
-    for group in groups.as_array().into_iter().flatten() {
-        let Some(name) = group["request_type"].as_str() else { continue };
-        if group["class"].as_str() != class {
-            continue;
-        }
-        let target = group["target_seconds"].as_f64();
+    for first in phases.first().into_iter().flat_map(|phase| types(phase)) {
+        let same = |group: &&Value| group["request_type"] == first["request_type"];
+        let groups = || phases.iter().flat_map(|phase| types(phase)).filter(same);
+        let sum = |part: &str| groups().map(|group| number(&group[part])).sum::<Result<f64>>();
+        let p90 = groups().map(|group| number(&group["latency"]["p90"]));
+        let (completed, rejected) = (sum("completed")?, sum("rejected")?);
+        let ended = completed + rejected + sum("failed")?;
+        let target = first["target_seconds"].as_f64();
         println!(
-            "  {name:14} {:8} {:9.1} {:>9} {:8.1}% {:8.1}%",
-            number(&group["completed"])? + number(&group["rejected"])? + number(&group["failed"])?,
-            1e3 * number(&group["latency"]["p90"])?,
+            "  {:14} {ended:8} {:9.1} {:>9} {:8.1}% {:8.2}%",
+            first["request_type"].as_str().context("a type has no name")?,
+            1e3 * spread(p90.collect::<Result<_>>()?).median,
             target.map_or_else(String::new, |target| format!("{:.1}", 1e3 * target)),
-            100.0 * in_target(group)?,
-            100.0 * share(group, "rejected")?,
+            100.0 * sum("good")? / completed.max(1.0),
+            100.0 * rejected / ended.max(1.0),
         );
     }
     Ok(())
+}
+
+/// What a phase says of each type of request, in all classes together.
+fn types(phase: &Value) -> impl Iterator<Item = &Value> {
+    let groups = phase["groups"].as_array().into_iter().flatten();
+    groups.filter(|group| group["request_type"].is_string() && group["class"].is_null())
 }
 
 pub(crate) fn figure(title: &str, across: Across, panels: Vec<Panel>) -> Figure {

@@ -45,11 +45,7 @@ pub(crate) fn users(options: &Options, mailboxes: &Mailboxes<'_>, targets: &Targ
             let phases = at_level(options, mailboxes, serving, level, targets)?;
             print_level(&format!("{level} users, {name}"), &phases)?;
             if matches!(level, 16 | 1024) {
-                print_types(
-                    "  by type, of the last run",
-                    &phases[phases.len() - 1]["groups"],
-                    None,
-                )?;
+                print_types("  by type", &phases.iter().collect::<Vec<_>>())?;
             }
             results.push(json!({ "users": level, "way": name, "runs": phases }));
         }
@@ -119,7 +115,7 @@ pub(crate) fn stages(options: &Options, mailboxes: &Mailboxes<'_>) -> Result<()>
     for (name, serving) in [("a stage a type", each), ("a single stage", one)] {
         let phases = at_level(options, mailboxes, &serving, USERS, &targets)?;
         print_level(&format!("{USERS} users, {name}"), &phases)?;
-        print_types("  by type, of the last run", &phases[phases.len() - 1]["groups"], None)?;
+        print_types("  by type", &phases.iter().collect::<Vec<_>>())?;
         results.push(json!({ "way": name, "runs": phases }));
     }
     std::fs::write(options.out.join("stages.json"), serde_json::to_string_pretty(&results)?)?;
@@ -135,7 +131,7 @@ pub(crate) fn throughput(
     for users in [32, 64, 128] {
         let phases = at_level(options, mailboxes, &OPEN, users, targets)?;
         print_level(&format!("{users} users, without control"), &phases)?;
-        print_types("  by type, of the last run", &phases[phases.len() - 1]["groups"], None)?;
+        print_types("  by type", &phases.iter().collect::<Vec<_>>())?;
         results.push(json!({ "users": users, "runs": phases }));
     }
     std::fs::write(options.out.join("throughput.json"), serde_json::to_string_pretty(&results)?)?;
