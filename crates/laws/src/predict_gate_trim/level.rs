@@ -49,6 +49,10 @@ const SPAN_ROOMS: f64 = 1.5;
 pub(crate) struct Levels {
     level_of: Box<[u8]>,
     levels: Box<[Level]>,
+    /// The longest wait, in seconds, that leaves each class time to be served.
+    rooms: Box<[f64]>,
+    /// The queue in front of each class is bounded by shares of this, in seconds (`gate.rs`).
+    spans: Box<[f64]>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,12 +64,9 @@ struct Level {
     class_shares: Option<ClassShares>,
     /// The least target of its classes, in seconds: its queue is judged by it.
     target: f64,
-    /// Its queue is bounded by shares of this, in seconds (`gate.rs`).
-    span: f64,
-    /// The longest wait, in seconds, that leaves every class of the level time to
-    /// be served. Beyond it classes with time to spare would fill the queue, and
-    /// keep those without from ever entering it.
+    /// The least room of its classes, in seconds, and the span that it makes.
     room: f64,
+    span: f64,
     /// Seconds of work admitted since the gate's interval began.
     admitted: f64,
     /// Seconds of work admitted a second, recently.
@@ -109,7 +110,10 @@ impl Levels {
                 Level::new(target, standing, class_shares)
             })
             .collect();
-        Self { level_of: level_of.collect(), levels }
+        let level_of: Box<[u8]> = level_of.collect();
+        let spans = level_of.iter().map(|&of| levels[usize::from(of)].target).collect();
+        let rooms = vec![f64::INFINITY; level_of.len()].into();
+        Self { level_of, levels, rooms, spans }
     }
 
     /// How long an event of `class` that arrives now will wait, for a stage that
@@ -151,11 +155,21 @@ impl Levels {
         Wait { queue: wait.queue + more, total: wait.total + more, ..wait }
     }
 
-    /// Whether a queue that means such a wait is more than the level may have.
+    /// Whether a queue that means such a wait is more than an event of `class` may join.
+    ///
+    /// A burst may be as long as the class itself has time for. A queue that stands is bounded by
+    /// the least room: classes with time to spare would fill it, and keep those without from ever
+    /// entering it.
     #[inline]
     pub(crate) fn is_standing(&self, class: ClassId, wait: Wait) -> bool {
         let level = self.level(class);
-        wait.queue > level.gate.share() * level.span || wait.total > level.room
+        let share = level.gate.share();
+        let (span, room) = if share < 1.0 {
+            (level.span, level.room)
+        } else {
+            (self.spans[class.index()], self.rooms[class.index()])
+        };
+        wait.queue > share * span || wait.total > room
     }
 
     /// Whether an event of `class`, from a client that has had `share` of all, has to
@@ -247,7 +261,8 @@ impl Levels {
         }
     }
 
-    /// Judges each level by the least of the targets that its classes have now.
+    /// Judges each level by the least of the targets that its classes have now. Their rooms are
+    /// others then.
     pub(crate) fn set_targets(&mut self, classes: &Classes) {
         for (index, level) in self.levels.iter_mut().enumerate() {
             let targets = self.level_of.iter().zip(classes.targets());
@@ -260,20 +275,25 @@ impl Levels {
 
     /// Until told otherwise, every class has time for any wait.
     pub(crate) fn forget_rooms(&mut self) {
+        self.rooms.fill(f64::INFINITY);
         self.levels.iter_mut().for_each(|level| level.room = f64::INFINITY);
     }
 
     /// `class` has time for a wait of `room` seconds and no more.
     pub(crate) fn lower_room(&mut self, class: ClassId, room: f64) {
+        self.rooms[class.index()] = room;
         let level = self.level_mut(class);
         level.room = level.room.min(room);
     }
 
     /// From now on queues are bounded by what service leaves of the targets.
     pub(crate) fn fit_spans(&mut self) {
+        for (index, span) in self.spans.iter_mut().enumerate() {
+            let level = &self.levels[usize::from(self.level_of[index])];
+            *span = level.span_of(self.rooms[index]);
+        }
         for level in &mut self.levels {
-            let room = level.room();
-            level.set_span((SPAN_ROOMS * room * (room / level.target)).min(level.target));
+            level.set_span(level.span_of(level.room));
         }
     }
 
@@ -344,8 +364,8 @@ impl Level {
             client_share: FairShare::new(standing * target.as_secs_f64(), clients::SHARE_MIN),
             class_shares,
             target: target.as_secs_f64(),
-            span: target.as_secs_f64(),
             room: f64::INFINITY,
+            span: target.as_secs_f64(),
             admitted: 0.0,
             load: 0.0,
             load_above: 0.0,
@@ -357,7 +377,12 @@ impl Level {
     fn set_target(&mut self, target: Duration) {
         self.target = target.as_secs_f64();
         self.gate.set_target(target);
-        self.set_span(self.target);
+    }
+
+    /// What the queue in front of a class with so much room is bounded by.
+    fn span_of(&self, room: f64) -> f64 {
+        let room = room.min(self.target);
+        (SPAN_ROOMS * room * (room / self.target)).min(self.target)
     }
 
     fn set_span(&mut self, span: f64) {
@@ -381,35 +406,54 @@ impl Level {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::Target;
+    use tamarisk_control::{Class, Priority, Target};
 
     use super::*;
 
-    /// Levels with a target of 1 s whose service leaves so much of it.
-    fn with_room(room: f64) -> Levels {
-        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+    /// Classes of one level with a target of 1 s, whose service leaves so much of it each.
+    fn with_rooms(rooms: &[f64]) -> Levels {
+        let class = |index| Class {
+            name: format!("class {index}"),
+            target: Target::p90(Duration::from_secs(1)).unwrap(),
+            priority: Priority(0),
+        };
+        let classes = Classes::new((0..rooms.len()).map(class).collect()).unwrap();
         let mut levels = Levels::new(&classes, 0.2);
-        levels.lower_room(ClassId::DEFAULT, room);
+        for (index, &room) in rooms.iter().enumerate() {
+            levels.lower_room(ClassId::new(index), room);
+        }
         levels.fit_spans();
         levels
     }
 
-    fn is_standing(levels: &Levels, queue: f64) -> bool {
-        levels.is_standing(ClassId::DEFAULT, Wait { queue, total: queue, overtakes: false })
+    fn is_standing(levels: &Levels, class: usize, queue: f64) -> bool {
+        levels.is_standing(ClassId::new(class), Wait { queue, total: queue, overtakes: false })
     }
 
     #[test]
     fn short_service_leaves_all_of_its_room_to_the_queue() {
-        let levels = with_room(0.7);
-        assert!(!is_standing(&levels, 0.7));
-        assert!(is_standing(&levels, 0.71));
+        let levels = with_rooms(&[0.7]);
+        assert!(!is_standing(&levels, 0, 0.7));
+        assert!(is_standing(&levels, 0, 0.71));
     }
 
     #[test]
     fn long_service_leaves_the_queue_less_than_its_room() {
         // 1.5 · 0.4² = 0.24
-        let levels = with_room(0.4);
-        assert!(!is_standing(&levels, 0.239));
-        assert!(is_standing(&levels, 0.241));
+        let levels = with_rooms(&[0.4]);
+        assert!(!is_standing(&levels, 0, 0.239));
+        assert!(is_standing(&levels, 0, 0.241));
+    }
+
+    #[test]
+    fn a_burst_is_bounded_by_the_room_of_its_own_class_and_a_standing_queue_by_the_least() {
+        let mut levels = with_rooms(&[0.4, 0.9]);
+        assert!(is_standing(&levels, 0, 0.3));
+        assert!(!is_standing(&levels, 1, 0.9));
+        // Nobody waited for less than 0.3 s in an interval: θ is a half.
+        levels.observe(Timestamp::ZERO, ClassId::DEFAULT, 0.3);
+        levels.observe(Timestamp::from_nanos(500_000_000), ClassId::DEFAULT, 0.3);
+        assert!(!is_standing(&levels, 1, 0.119));
+        assert!(is_standing(&levels, 1, 0.121));
     }
 }

@@ -393,6 +393,7 @@ impl AdmissionLaw for PredictGateTrim {
         self.clients.set_target(classes.longest());
         self.useful.set_target(classes.strictest().as_secs_f64());
         self.refresh_rooms();
+        self.levels.fit_spans();
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {

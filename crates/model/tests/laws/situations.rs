@@ -224,6 +224,18 @@ pub(crate) fn two_kinds(times: [f64; 2]) -> Situation {
         .mix(&[("short", short / both), ("long", long / both)])
 }
 
+/// One worker, idle for most of the time: 99 events a second of 2 ms, and one of 60 ms, which leaves
+/// two fifths of the target of 100 ms.
+pub(crate) fn one_long_kind() -> Situation {
+    let list = vec![class("short", 100, 0), class("long", 100, 0)];
+    let load = Load::poisson(Profile::constant(100.0));
+    let mut scenario = stage(list, 1, exponential(2.0), load, 60.0);
+    let long = Distribution::Constant(Duration::from_millis(60));
+    scenario.stages[0].service_of = steps_of([("long", long)]);
+    let situation = Situation { scenario, capacity: 388.0, measured: (0.0, 60.0) };
+    situation.mix(&[("short", 0.99), ("long", 0.01)])
+}
+
 /// The same with weights.
 pub(crate) fn weighted(times: [f64; 2], weights: [u8; 2]) -> Situation {
     let mut situation = two_kinds(times);
