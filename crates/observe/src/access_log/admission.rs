@@ -116,24 +116,19 @@ impl Admission {
                 OrNone(*queued, "-"),
                 OrNone(*upstream, "-"),
             ),
-            LogFormat::Json => {
-                let quoted = |text: Option<&str>| {
-                    text.map_or_else(|| "null".to_owned(), |text| format!("\"{text}\""))
-                };
-                write!(
-                    line,
-                    ",\"route\":{},\"class\":{},\"stage\":{},\"outcome\":{},\"reason\":{},\
-                     \"request_id\":\"{}\",\"queued_seconds\":{},\"upstream_seconds\":{}",
-                    Json(Some(route.as_bytes())),
-                    Json(Some(class.as_bytes())),
-                    Json(Some(stage.as_bytes())),
-                    quoted(outcome),
-                    quoted(*reason),
-                    id.as_str(),
-                    OrNone(*queued, "null"),
-                    OrNone(*upstream, "null"),
-                )
-            }
+            LogFormat::Json => write!(
+                line,
+                ",\"route\":{},\"class\":{},\"stage\":{},\"outcome\":{},\"reason\":{},\
+                 \"request_id\":\"{}\",\"queued_seconds\":{},\"upstream_seconds\":{}",
+                Json(Some(route.as_bytes())),
+                Json(Some(class.as_bytes())),
+                Json(Some(stage.as_bytes())),
+                Json(outcome.map(str::as_bytes)),
+                Json(reason.map(str::as_bytes)),
+                id.as_str(),
+                OrNone(*queued, "null"),
+                OrNone(*upstream, "null"),
+            ),
         };
     }
 }
@@ -143,6 +138,10 @@ struct Word<'a>(&'a str);
 
 impl std::fmt::Display for Word<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Nearly all names are as they should be.
+        if self.0.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"') {
+            return f.write_str(self.0);
+        }
         for character in self.0.chars() {
             let is_plain =
                 !character.is_whitespace() && !character.is_control() && character != '"';

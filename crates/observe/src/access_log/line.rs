@@ -50,9 +50,9 @@ impl<'a, B> From<&'a Request<B>> for Asked<'a> {
 #[derive(Default)]
 pub(super) struct Line {
     format: LogFormat,
-    before: String,
-    /// What stands behind that, in the combined format.
-    after: String,
+    text: String,
+    /// Where the rest goes: in the combined format before what a client says of itself.
+    rest_at: usize,
 }
 
 impl Line {
@@ -63,19 +63,21 @@ impl Line {
         asked: &Asked<'a>,
     ) -> Self {
         let Asked { method, target, version, host, referer, agent } = *asked;
-        let (mut before, mut after) = (String::with_capacity(512), String::new());
+        let mut text = String::with_capacity(512);
         // Writing to a string does not fail.
-        let _ = match format {
+        let rest_at = match format {
             LogFormat::Combined => {
                 let client = format_args!("{client} - - [{}] \"", Combined(time));
                 let _ =
-                    write!(before, "{client}{method} {} {version:?}\" ", Plain(target.as_bytes()));
+                    write!(text, "{client}{method} {} {version:?}\" ", Plain(target.as_bytes()));
+                let rest_at = text.len();
                 let or_none = |field: Option<&'a [u8]>| Plain(field.unwrap_or(b"-"));
-                write!(after, " \"{}\" \"{}\"", or_none(referer), or_none(agent))
+                let _ = write!(text, " \"{}\" \"{}\"", or_none(referer), or_none(agent));
+                rest_at
             }
             LogFormat::Json => {
                 let _ = write!(
-                    before,
+                    text,
                     "{{\"time\":\"{}\",\"client\":\"{client}\",\"host\":{},\"method\":\"{method}\",\
                      \"target\":{},\"protocol\":\"{version:?}\",\"referer\":{},\"user_agent\":{}",
                     Rfc3339(time),
@@ -84,10 +86,10 @@ impl Line {
                     Json(referer),
                     Json(agent),
                 );
-                Ok(())
+                text.len()
             }
         };
-        Self { format, before, after }
+        Self { format, text, rest_at }
     }
 
     /// With what became of the request.
@@ -98,15 +100,15 @@ impl Line {
         took: Duration,
         admission: Option<&Admission>,
     ) -> String {
-        let Self { format, before: mut line, after } = self;
-        let _ = match format {
-            LogFormat::Combined => write!(line, "{status} {bytes}{after}"),
+        let Self { format, text: mut line, rest_at } = self;
+        match format {
+            LogFormat::Combined => line.insert_str(rest_at, &format!("{status} {bytes}")),
             LogFormat::Json => {
                 let seconds = Seconds(took);
                 let end = format_args!(",\"duration_seconds\":{seconds}");
-                write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}")
+                let _ = write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}");
             }
-        };
+        }
         if let Some(admission) = admission {
             admission.write(&mut line, format);
         }

@@ -65,7 +65,7 @@ impl Log {
     /// Writes the line about what a client has sent instead of a request; so many bytes said why.
     pub fn rejected(&self, client: IpAddr, violation: Violation, bytes: usize) {
         let (format, now) = (self.format, SystemTime::now());
-        self.writer.write(Line::rejected(format, now, client, violation, bytes));
+        self.writer.write(&Line::rejected(format, now, client, violation, bytes));
     }
 }
 
@@ -105,6 +105,6 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let line = std::mem::take(&mut self.line);
         let end = (self.status, self.bytes, self.started.elapsed());
-        self.writer.write(line.end(end.0, end.1, end.2, self.admission.as_ref()));
+        self.writer.write(&line.end(end.0, end.1, end.2, self.admission.as_ref()));
     }
 }

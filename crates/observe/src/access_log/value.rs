@@ -12,13 +12,31 @@ pub(super) struct Seconds(pub(super) Duration);
 
 impl std::fmt::Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Whole numbers are written several times as fast.
-        write!(f, "{}.{:06}", self.0.as_secs(), self.0.subsec_micros())
+        let mut digits = *b".000000";
+        let mut micros = self.0.subsec_micros();
+        for digit in digits[1..].iter_mut().rev() {
+            *digit += (micros % 10) as u8;
+            micros /= 10;
+        }
+        self.0.as_secs().fmt(f)?;
+        f.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 
 fn cut(bytes: &[u8]) -> (&[u8], &str) {
     if bytes.len() > FIELD_MAX { (&bytes[..FIELD_MAX], CUT) } else { (bytes, "") }
+}
+
+/// Visible ASCII and spaces, without quotes and backslashes.
+fn is_plain(byte: &u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+}
+
+/// The text of `bytes` that may stand in a line as they are, as nearly all do.
+fn all_plain(bytes: &[u8]) -> Option<&str> {
+    // Many bytes at a time are looked at, since the first that is not plain need not be found.
+    let plain = bytes.iter().fold(true, |plain, byte| plain & is_plain(byte));
+    if plain { std::str::from_utf8(bytes).ok() } else { None }
 }
 
 /// As Apache does it: quotes and backslashes behind a backslash, and as `\x…` all that is
@@ -28,7 +46,10 @@ pub(super) struct Plain<'a>(pub(super) &'a [u8]);
 impl std::fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (bytes, end) = cut(self.0);
-        let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+        if let Some(text) = all_plain(bytes) {
+            f.write_str(text)?;
+            return f.write_str(end);
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             let plain = rest.iter().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
@@ -54,6 +75,11 @@ impl std::fmt::Display for Json<'_> {
         let Some(bytes) = self.0 else { return f.write_str("null") };
         let (bytes, end) = cut(bytes);
         f.write_char('"')?;
+        if let Some(text) = all_plain(bytes) {
+            f.write_str(text)?;
+            f.write_str(end)?;
+            return f.write_char('"');
+        }
         for character in String::from_utf8_lossy(bytes).chars() {
             match character {
                 '"' | '\\' => write!(f, "\\{character}")?,

@@ -1,12 +1,14 @@
 //! The writer thread of the access log.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, SystemTime};
+
+use parking_lot::{Condvar, Mutex};
 
 use super::line::Line;
 use super::options::{LogFormat, LogTarget};
@@ -14,39 +16,33 @@ use super::options::{LogFormat, LogTarget};
 /// Lines that have not been written yet: a second of a hundred thousand requests.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// What a line takes besides its text.
-const LINE_OVERHEAD_BYTES: usize = 64;
-
 /// After a pause, lines are gathered for so long before they are written: to wake this thread and
 /// to call the system for each of them costs as much as a request does.
 const GATHERING: Duration = Duration::from_millis(20);
 
-/// Written at once, when there is so much to write.
-const BUFFER_BYTES: usize = 64 * 1024;
+/// Memory that is kept for the lines to come; what a burst needs beyond it is given back.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The way to the thread. It ends when this is dropped.
-pub(super) struct Writer {
-    sender: Sender<Task>,
-    accounts: Arc<Accounts>,
-}
+pub(super) struct Writer(Arc<Shared>);
 
-enum Task {
-    Write(String),
-    Reopen,
-    /// Flush, and say so.
-    Flush(Sender<()>),
-}
-
-#[derive(Default)]
-struct Accounts {
-    waiting_bytes: AtomicUsize,
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// Lines wait where none did, or something is asked of the thread.
+    asked: Condvar,
     lost: AtomicU64,
 }
 
-impl Accounts {
-    fn lose(&self, lines: u64) {
-        self.lost.fetch_add(lines, Ordering::Relaxed);
-    }
+#[derive(Default)]
+struct Waiting {
+    lines: String,
+    /// Bytes that the thread is writing.
+    writing: usize,
+    /// The file is to be opened again for the lines from here on.
+    reopen: Option<usize>,
+    /// Who is told when all that waits now has been written.
+    flushed: Vec<Sender<()>>,
+    ended: bool,
 }
 
 type Output = Box<dyn Write + Send>;
@@ -64,153 +60,165 @@ fn append(path: &std::path::Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.lines.is_empty() && !self.is_urgent()
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.reopen.is_some() || !self.flushed.is_empty() || self.ended
+    }
+}
+
+impl Shared {
+    fn lose(&self, lines: u64) {
+        self.lost.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    fn ask(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut self.waiting.lock());
+        self.asked.notify_one();
+    }
+}
+
 impl Writer {
     /// Writes to `output`, and to `target` when it is opened again.
     pub(super) fn start(output: Output, target: LogTarget, format: LogFormat) -> io::Result<Self> {
-        let (sender, tasks) = channel();
-        let accounts = Arc::new(Accounts::default());
-        let mut pen = Pen {
-            output: BufWriter::with_capacity(BUFFER_BYTES, output),
-            unflushed: 0,
-            target,
-            format,
-            accounts: Arc::clone(&accounts),
-            confessed: 0,
-        };
-        thread::Builder::new().name("access-log".to_owned()).spawn(move || pen.run(&tasks))?;
-        Ok(Self { sender, accounts })
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            asked: Condvar::new(),
+            lost: AtomicU64::new(0),
+        });
+        let mut pen = Pen { output, target, format, shared: Arc::clone(&shared), confessed: 0 };
+        thread::Builder::new().name("access-log".to_owned()).spawn(move || pen.run())?;
+        Ok(Self(shared))
     }
 
     /// Takes a line, unless too many wait already.
-    pub(super) fn write(&self, line: String) {
-        let (bytes, waiting) = (line.len() + LINE_OVERHEAD_BYTES, &self.accounts.waiting_bytes);
-        let before = waiting.fetch_add(bytes, Ordering::Relaxed);
-        let taken =
-            before + bytes <= WAITING_BYTES_MAX && self.sender.send(Task::Write(line)).is_ok();
-        if !taken {
-            waiting.fetch_sub(bytes, Ordering::Relaxed);
-            self.accounts.lose(1);
+    pub(super) fn write(&self, line: &str) {
+        let mut waiting = self.0.waiting.lock();
+        if waiting.lines.len() + waiting.writing + line.len() > WAITING_BYTES_MAX {
+            drop(waiting);
+            return self.0.lose(1);
+        }
+        let is_first = waiting.lines.is_empty();
+        waiting.lines.push_str(line);
+        drop(waiting);
+        if is_first {
+            self.0.asked.notify_one();
         }
     }
 
     pub(super) fn reopen(&self) {
-        // Without a thread there is nothing to be opened.
-        let _ = self.sender.send(Task::Reopen);
+        self.0.ask(|waiting| waiting.reopen = Some(waiting.lines.len()));
     }
 
     pub(super) fn lost(&self) -> u64 {
-        self.accounts.lost.load(Ordering::Relaxed)
+        self.0.lost.load(Ordering::Relaxed)
     }
 
     pub(super) fn close(&self, patience: Duration) {
         let (done, flushed) = channel();
-        if self.sender.send(Task::Flush(done)).is_ok() {
-            // A disk that hangs is not waited for.
-            let _ = flushed.recv_timeout(patience);
-        }
+        self.0.ask(|waiting| waiting.flushed.push(done));
+        // A disk that hangs is not waited for.
+        let _ = flushed.recv_timeout(patience);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.ask(|waiting| waiting.ended = true);
     }
 }
 
 struct Pen {
-    output: BufWriter<Output>,
-    /// Lines in the buffer.
-    unflushed: u64,
+    output: Output,
     target: LogTarget,
     format: LogFormat,
-    accounts: Arc<Accounts>,
+    shared: Arc<Shared>,
     /// How many lost lines the log has told of.
     confessed: u64,
 }
 
 impl Pen {
-    fn run(&mut self, tasks: &Receiver<Task>) {
+    fn run(&mut self) {
+        let mut lines = String::new();
         loop {
-            let task = match tasks.try_recv() {
-                Ok(task) => task,
-                Err(TryRecvError::Disconnected) => break,
-                Err(TryRecvError::Empty) => {
-                    self.flush();
-                    self.confess();
-                    match tasks.recv() {
-                        Ok(task @ Task::Write(_)) => {
-                            thread::sleep(GATHERING);
-                            task
-                        }
-                        Ok(task) => task,
-                        Err(_) => break,
-                    }
-                }
-            };
-            match task {
-                Task::Write(line) => {
-                    self.write(&line);
-                    let bytes = line.len() + LINE_OVERHEAD_BYTES;
-                    self.accounts.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-                }
-                Task::Reopen => self.reopen(),
-                Task::Flush(done) => {
-                    self.flush();
-                    self.confess();
-                    // Whoever asked may have lost patience.
-                    let _ = done.send(());
-                }
+            let (reopen, flushed, ended) = self.wait(&mut lines);
+            let (before, after) = lines.split_at(reopen.unwrap_or(lines.len()));
+            self.write(before.as_bytes());
+            if reopen.is_some() {
+                self.reopen();
+            }
+            self.write(after.as_bytes());
+            self.confess();
+            // Whoever asked may have lost patience.
+            for done in flushed {
+                let _ = done.send(());
+            }
+            if ended {
+                return;
+            }
+            lines.clear();
+            lines.shrink_to(KEPT_BYTES_MAX);
+        }
+    }
+
+    /// Takes the lines that wait, and what is asked.
+    fn wait(&self, lines: &mut String) -> (Option<usize>, Vec<Sender<()>>, bool) {
+        let mut waiting = self.shared.waiting.lock();
+        waiting.writing = 0;
+        self.shared.asked.wait_while(&mut waiting, |waiting| waiting.is_empty());
+        let is_calm = |waiting: &mut Waiting| !waiting.is_urgent();
+        self.shared.asked.wait_while_for(&mut waiting, is_calm, GATHERING);
+        std::mem::swap(&mut waiting.lines, lines);
+        waiting.writing = lines.len();
+        (waiting.reopen.take(), std::mem::take(&mut waiting.flushed), waiting.ended)
+    }
+
+    fn write(&mut self, lines: &[u8]) {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            match self.output.write(rest) {
+                Ok(bytes) if bytes > 0 => rest = &rest[bytes..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
             }
         }
-        self.flush();
-    }
-
-    fn write(&mut self, line: &str) {
-        if self.output.buffer().len() + line.len() > self.output.capacity() {
-            self.flush();
-        }
-        match self.output.write_all(line.as_bytes()) {
-            Ok(()) => self.unflushed += 1,
-            Err(_) => self.accounts.lose(1),
-        }
-    }
-
-    fn flush(&mut self) {
-        let lines = std::mem::take(&mut self.unflushed);
+        let mut lost = count(rest);
         if self.output.flush().is_err() {
-            self.start_over();
-            self.accounts.lose(lines);
+            lost = count(lines);
         }
-    }
-
-    /// With an empty buffer: what could not be written would be in the way.
-    fn start_over(&mut self) {
-        let nothing = BufWriter::with_capacity(0, Box::new(io::sink()) as Output);
-        let (output, _) = std::mem::replace(&mut self.output, nothing).into_parts();
-        self.output = BufWriter::with_capacity(BUFFER_BYTES, output);
+        self.shared.lose(lost);
     }
 
     fn reopen(&mut self) {
-        self.flush();
         if let Ok(output) = self.target.open() {
-            self.output = BufWriter::with_capacity(BUFFER_BYTES, output);
+            self.output = output;
         }
     }
 
-    /// Says how many lines have been lost since it was last said. Nothing else is in the buffer
-    /// then, which is lost if this cannot be said either.
+    /// Says how many lines have been lost since it was last said.
     fn confess(&mut self) {
-        let lost = self.accounts.lost.load(Ordering::Relaxed);
+        let lost = self.shared.lost.load(Ordering::Relaxed);
         if lost > self.confessed {
             let line = Line::lost(self.format, SystemTime::now(), lost - self.confessed);
             if self.output.write_all(line.as_bytes()).is_ok() && self.output.flush().is_ok() {
                 self.confessed = lost;
-            } else {
-                self.start_over();
             }
         }
     }
+}
+
+fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::{Condvar, Mutex};
 
-    use super::*;
+    use super::{Arc, Duration, LogFormat, LogTarget, WAITING_BYTES_MAX, Write, Writer, io};
 
     /// A disk that hangs until it is let go, and keeps what is written.
     #[derive(Clone, Default)]
@@ -264,13 +272,10 @@ mod tests {
         let writer = writer(&disk);
         let line = format!("{}\n", "x".repeat(1023));
         for _ in 0..20_000 {
-            writer.write(line.clone());
+            writer.write(&line);
         }
-        let room = WAITING_BYTES_MAX / (1024 + LINE_OVERHEAD_BYTES);
-        // The thread may have taken some already, up to its buffer and one.
-        let least = 20_000 - room as u64 - BUFFER_BYTES as u64 / 1024 - 1;
-        let lost = writer.lost();
-        assert!((least..=20_000 - room as u64).contains(&lost), "{lost}");
+        let lost = 20_000 - WAITING_BYTES_MAX as u64 / 1024;
+        assert_eq!(writer.lost(), lost);
         writer.close(Duration::ZERO);
 
         disk.set(false, false);
@@ -290,12 +295,12 @@ mod tests {
         disk.set(false, true);
         let writer = writer(&disk);
         for _ in 0..3 {
-            writer.write("one\n".to_owned());
+            writer.write("one\n");
         }
         writer.close(PATIENCE);
         assert_eq!(writer.lost(), 3);
         disk.set(false, false);
-        writer.write("two\n".to_owned());
+        writer.write("two\n");
         writer.close(PATIENCE);
         let written = disk.written();
         assert!(written.starts_with("two\n{"), "{written}");
@@ -303,10 +308,27 @@ mod tests {
     }
 
     #[test]
+    fn lines_go_to_the_file_that_was_open_when_they_came() {
+        let folder = std::env::temp_dir().join(format!("tamarisk-writer-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (path, moved) = (folder.join("access.log"), folder.join("access.log.1"));
+        let target = LogTarget::File(path.clone());
+        let writer = Writer::start(target.open().unwrap(), target, LogFormat::Json).unwrap();
+        writer.write("one\n");
+        std::fs::rename(&path, &moved).unwrap();
+        writer.reopen();
+        writer.write("two\n");
+        writer.close(PATIENCE);
+        let read = [moved, path].map(|path| std::fs::read_to_string(path).unwrap());
+        std::fs::remove_dir_all(folder).unwrap();
+        assert_eq!(read, ["one\n", "two\n"]);
+    }
+
+    #[test]
     fn what_is_written_last_is_written_at_the_end() {
         let disk = Disk::default();
         let writer = writer(&disk);
-        writer.write("last\n".to_owned());
+        writer.write("last\n");
         writer.close(PATIENCE);
         assert_eq!(disk.written(), "last\n");
         drop(writer);
