@@ -157,17 +157,18 @@ impl Levels {
 
     /// Whether a queue that means such a wait is more than an event of `class` may join.
     ///
-    /// A burst may be as long as the class itself has time for. A queue that stands is bounded by
-    /// the least room: classes with time to spare would fill it, and keep those without from ever
-    /// entering it.
+    /// A queue has to leave every class of the level its room: those with time to spare would
+    /// fill it, and keep those without from ever entering it. As long as none stands, a short one
+    /// is judged by the room of the class itself, whatever is in service.
     #[inline]
     pub(crate) fn is_standing(&self, class: ClassId, wait: Wait) -> bool {
         let level = self.level(class);
-        let share = level.gate.share();
-        let (span, room) = if share < 1.0 {
-            (level.span, level.room)
+        let (share, own_room) = (level.gate.share(), self.rooms[class.index()]);
+        let is_short = wait.queue <= level.gate.standing_wait().min(level.room);
+        let (span, room) = if share == 1.0 && is_short && own_room.is_finite() {
+            (self.spans[class.index()], own_room)
         } else {
-            (self.spans[class.index()], self.rooms[class.index()])
+            (level.span, level.room)
         };
         wait.queue > share * span || wait.total > room
     }
@@ -446,14 +447,20 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_bounded_by_the_room_of_its_own_class_and_a_standing_queue_by_the_least() {
+    fn a_short_queue_is_judged_by_the_room_of_its_own_class_while_none_stands() {
         let mut levels = with_rooms(&[0.4, 0.9]);
-        assert!(is_standing(&levels, 0, 0.3));
-        assert!(!is_standing(&levels, 1, 0.9));
-        // Nobody waited for less than 0.3 s in an interval: θ is a half.
+        // 0.1 s behind others, and until a worker is free.
+        let behind = |total| Wait { queue: 0.1, total, overtakes: false };
+        let [long, short] = [0, 1].map(ClassId::new);
+        assert!(levels.is_standing(long, behind(0.41)));
+        assert!(!levels.is_standing(short, behind(0.89)));
+        assert!(levels.is_standing(short, behind(0.91)));
+        // A fifth of the target is what a standing queue has; beyond it the least room holds.
+        assert!(!is_standing(&levels, 1, 0.239));
+        assert!(is_standing(&levels, 1, 0.241));
+        // Nobody waited for less than 0.3 s in an interval.
         levels.observe(Timestamp::ZERO, ClassId::DEFAULT, 0.3);
         levels.observe(Timestamp::from_nanos(500_000_000), ClassId::DEFAULT, 0.3);
-        assert!(!is_standing(&levels, 1, 0.119));
-        assert!(is_standing(&levels, 1, 0.121));
+        assert!(levels.is_standing(short, behind(0.41)));
     }
 }

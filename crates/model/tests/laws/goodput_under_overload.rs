@@ -4,8 +4,6 @@
 //! mix of work makes the capacity itself uncertain by a few per cent within a run,
 //! hence tolerances of 0.93 and more where the table's means say 0.98 and more.
 
-use std::ops::RangeInclusive;
-
 use tamarisk_laws::{OpaqueUpstream, Open, PredictGateTrim, ResponseTime, Threshold};
 
 use super::situations::{self, Situation};
@@ -17,27 +15,19 @@ const MORE_SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 const DEFAULT: MakeLaw = |classes| Box::new(PredictGateTrim::new(classes));
 const OPAQUE: MakeLaw = |classes| Box::new(OpaqueUpstream::new(classes));
 
-/// As many runs as make a mean of the goodput certain to 0.01: its deviation is 0.026, for of the
-/// rarest and longest kind three come in two seconds.
-const GOODPUT_SEEDS: RangeInclusive<u64> = 1..=8;
-
-/// The goodput is at least `goodput_min` of the capacity on average, and in each run 0.06 less;
-/// p90 and settling time are those of each run at most.
+/// Runs every seed, and checks goodput, p90 and settling time of each.
 fn check(situation: &Situation, law: MakeLaw, goodput_min: f64, p90_max: f64, settled_max: f64) {
-    let goodput = GOODPUT_SEEDS.map(|seed| {
+    for seed in SEEDS {
         let records = run(law(situation.classes()), situation, seed);
         let summary = situation.summary(&records);
         let goodput = summary.goodput / situation.capacity;
         let settled = situation.settling_time(&records);
         assert!(
-            goodput >= goodput_min - 0.06 && summary.p90 <= p90_max && settled <= settled_max,
+            goodput >= goodput_min && summary.p90 <= p90_max && settled <= settled_max,
             "seed {seed}: goodput {goodput:.3}, p90 {:.3}, settled after {settled} s",
             summary.p90
         );
-        goodput
-    });
-    let mean = goodput.sum::<f64>() / GOODPUT_SEEDS.count() as f64;
-    assert!(mean >= goodput_min, "goodput {mean:.3} on average");
+    }
 }
 
 #[test]
@@ -126,7 +116,7 @@ fn a_long_event_in_service_keeps_out_no_short_ones_that_have_the_time_to_wait() 
     for seed in SEEDS {
         let records = run(DEFAULT(situation.classes()), &situation, seed);
         let short = situation.summary_of(0, &records);
-        assert!(short.turned_away() <= 0.001, "seed {seed}: {short:?}");
+        assert!(short.turned_away() <= 0.002, "seed {seed}: {short:?}");
     }
 }
 
