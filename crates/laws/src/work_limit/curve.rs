@@ -16,7 +16,7 @@ use super::kinds::Kinds;
 use super::promises::Promises;
 
 /// Requests that are remembered, the latest.
-const STARTS_MAX: usize = 256;
+const STARTS_MAX: usize = 512;
 /// The answers must be so many times (its logarithm) likelier with a number of workers than without.
 const SURE: f64 = 8.0;
 /// Fewer answers say nothing.
@@ -27,6 +27,8 @@ const IMMATURE: f64 = 2.5;
 /// Numbers of workers explain it nearly as well as the best if they are so much less likely (its
 /// logarithm).
 const NEARLY: f64 = 2.0;
+/// Nothing is read from a request if more than this share of those in flight with it is forgotten.
+const FORGOTTEN: f64 = 0.1;
 /// Kinds that take less than this share of the one that most of the work is of are left out.
 const MAIN: f64 = 0.3;
 /// A service that is implied to be shorter than this share of the usual one counts as so long:
@@ -99,13 +101,25 @@ struct Point {
     answered: bool,
     unhurried: f64,
     in_flight: usize,
-    /// So many had ended before it was sent.
+    /// So many that are remembered were sent before, …
+    sent_before: usize,
+    /// … and so many of them had ended by then.
     before: usize,
 }
 
 impl Point {
     fn took(&self) -> f64 {
         (self.end - self.sent).max(LEAST * self.unhurried)
+    }
+
+    /// How many were in flight that had been sent before it, and are forgotten.
+    fn forgotten(&self) -> usize {
+        (self.in_flight + self.before).saturating_sub(self.sent_before + 1)
+    }
+
+    /// Whether it is known whose end it waited for.
+    fn is_complete(&self) -> bool {
+        self.forgotten() as f64 <= FORGOTTEN * self.in_flight as f64
     }
 }
 
@@ -281,7 +295,7 @@ impl Curve {
         self.ends.clear();
         (self.answered, self.in_flight) = (0.0, 0.0);
         self.work.fill(0.0);
-        for start in &self.starts {
+        for (sent_before, start) in self.starts.iter().enumerate() {
             let (end, state) = match start.state {
                 State::Answered(took) => (start.at + took, start.state),
                 State::Gone(took) => (start.at + took, start.state),
@@ -309,6 +323,7 @@ impl Curve {
                 in_flight: start.in_flight,
                 answered,
                 unhurried,
+                sent_before,
                 before: 0,
             });
         }
@@ -316,9 +331,11 @@ impl Curve {
         let rows = 0..kinds.iter().count();
         self.main = rows.max_by(|a, b| self.work[*a].total_cmp(&self.work[*b])).unwrap_or(0);
         let main = kinds.row(self.main).service.unhurried().unwrap_or(0.0);
-        let ends = &self.ends;
         for point in &mut self.points {
-            point.before = ends.partition_point(|end| *end <= point.sent);
+            point.before = self.ends.partition_point(|end| *end <= point.sent);
+        }
+        self.points.retain(Point::is_complete);
+        for point in &mut self.points {
             // Short work that waits for long work says little of its own.
             if point.weight < MAIN * main || !point.answered {
                 point.weight = 0.0;
@@ -408,25 +425,34 @@ mod tests {
 
     /// What is read from two requests a second before so many workers of 1 s each.
     fn read(workers: usize, requests: usize) -> Option<Busy> {
+        let sent = (0..requests).map(|request| 0.5 * request as f64);
+        read_at(0.5 * requests as f64, workers, sent, false)
+    }
+
+    /// What is read at `now` from requests sent at these times before so many workers of 1 s each.
+    fn read_at(
+        now: f64,
+        workers: usize,
+        sent: impl Iterator<Item = f64>,
+        exhausted: bool,
+    ) -> Option<Busy> {
         let classes = Classes::single(Target::p90(Duration::from_secs(3)).unwrap());
         let mut kinds = Kinds::new(&classes);
         let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
         kinds.row_mut(row).service.measured(1.0, 1.0, true);
         let mut curve = Curve::new(1);
         let mut ends: Vec<f64> = Vec::new();
-        for request in 0..requests {
-            let at = 0.5 * request as f64;
-            let free = request.checked_sub(workers).map_or(at, |before| ends[before].max(at));
+        let sent: Vec<f64> = sent.collect();
+        for (request, at) in sent.iter().enumerate() {
+            let free = request.checked_sub(workers).map_or(*at, |before| ends[before].max(*at));
             ends.push(free + 1.0);
-            let in_flight = ends.iter().filter(|end| **end > at).count();
-            curve.on_start(at, row, in_flight as u32);
+            let in_flight = ends.iter().filter(|end| **end > *at).count();
+            curve.on_start(*at, row, in_flight as u32);
         }
-        let now = 0.5 * requests as f64;
-        for (request, end) in ends.iter().enumerate().filter(|(_, end)| **end <= now) {
-            let at = 0.5 * request as f64;
-            curve.on_answer(at, row, end - at);
+        for (at, end) in sent.iter().zip(&ends).filter(|(_, end)| **end <= now) {
+            curve.on_answer(*at, row, end - at);
         }
-        curve.busy(now, false, &kinds)
+        curve.busy(now, exhausted, &kinds)
     }
 
     #[test]
@@ -438,6 +464,24 @@ mod tests {
     fn nothing_is_read_where_nobody_waits() {
         for requests in [8, 16, 64, 200] {
             assert!(read(100, requests).is_none(), "{requests} requests");
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_once_those_that_a_request_waited_for_are_forgotten() {
+        // So many at once, and one more for each that ends, before eight workers.
+        for many in [320, 400] {
+            for seconds in 2..64 {
+                let now = f64::from(seconds);
+                let first = (0..many).map(|request| f64::from(request) / 1000.0);
+                let more = (0..8 * seconds)
+                    .map(|end| 1.0 + f64::from(end / 8) + f64::from(end % 8) / 1000.0);
+                let busy = read_at(now, 8, first.chain(more).filter(|at| *at <= now), true);
+                // What is forgotten of them is taken for workers.
+                let most = 8.0 + FORGOTTEN * f64::from(many);
+                let is_right = busy.is_none_or(|busy| (7.0..=most).contains(&busy.likely));
+                assert!(is_right, "{busy:?} after {seconds} s with {many} in flight");
+            }
         }
     }
 }

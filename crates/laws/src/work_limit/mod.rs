@@ -242,7 +242,7 @@ impl WorkLimit {
             return is_full.then_some((Reason::QueueFull, self.promises.kept(kind)));
         };
         if wait == 0.0 {
-            self.sharing.observe(now, 0.0);
+            self.sharing.observe(now, kind.class, 0.0);
             return None;
         }
         let service = kind.service.recent();
@@ -260,7 +260,7 @@ impl WorkLimit {
         };
         let room = self.promises.room(kind).min((kept - service).max(0.25 * kept));
         let filled = wait / (share * room);
-        self.sharing.observe(now, filled);
+        self.sharing.observe(now, kind.class, filled);
         if wait + service.min(0.7 * left) > left {
             Some((Reason::PredictedLate, wait))
         } else if filled > 1.0 {
@@ -350,7 +350,7 @@ impl AdmissionLaw for WorkLimit {
             return Decision::Reject(Rejection::new(Reason::PredictedLate));
         }
         if backlog.has_idle_worker() && may_start {
-            self.sharing.observe(now, 0.0);
+            self.sharing.observe(now, class, 0.0);
             self.sharing.charge(now, class, arrival.flow, work);
             self.kinds.row_mut(row).wait(0.0);
             self.start(now, row, backlog);
@@ -358,7 +358,7 @@ impl AdmissionLaw for WorkLimit {
         }
         if let Some((reason, wait)) = self.objection(now, row, arrival, backlog) {
             self.trim.on_rejection();
-            self.sharing.on_rejection(now);
+            self.sharing.on_rejection(now, class, arrival.flow);
             let after = Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX);
             return Decision::Reject(Rejection::new(reason).retry_after(after));
         }

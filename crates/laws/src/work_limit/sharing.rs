@@ -1,4 +1,7 @@
 //! Fair sharing under the work limit: clients equally, classes by their weights.
+//!
+//! Those of one priority share with each other: what somebody has had of a lower priority is
+//! nobody's loss in a higher one.
 
 use tamarisk_control::{ClassId, Classes, Priority, Timestamp};
 
@@ -15,15 +18,22 @@ const STANDING: f64 = 0.25;
 /// What clients and classes have had, and how much of that is fair.
 #[derive(Clone, Debug)]
 pub(super) struct Sharing {
-    clients: Clients,
-    fair: FairShare,
-    /// Of each priority, if its classes have weights.
-    weights: Vec<(Priority, Option<ClassShares>)>,
+    levels: Vec<Level>,
     priorities: Box<[Priority]>,
     began: Timestamp,
+    interval_seconds: f64,
+}
+
+/// Those of one priority.
+#[derive(Clone, Debug)]
+struct Level {
+    priority: Priority,
+    clients: Clients,
+    fair: FairShare,
+    /// If its classes have weights, these share, and clients do not.
+    weights: Option<ClassShares>,
     /// The least that the queue was filled in the interval, for any who came.
     least_filled: f64,
-    interval_seconds: f64,
 }
 
 impl Sharing {
@@ -32,22 +42,25 @@ impl Sharing {
         let mut levels = priorities.to_vec();
         levels.sort_unstable();
         levels.dedup();
-        let weights = levels
-            .into_iter()
-            .map(|priority| (priority, ClassShares::new(classes, priority, STANDING)));
-        Self {
+        let level = |priority| Level {
+            priority,
             clients: Clients::new(classes.longest()),
             fair: FairShare::new(STANDING, clients::SHARE_MIN),
-            weights: weights.collect(),
+            weights: ClassShares::new(classes, priority, STANDING),
+            least_filled: f64::INFINITY,
+        };
+        Self {
+            levels: levels.into_iter().map(level).collect(),
             priorities,
             began: Timestamp::ZERO,
-            least_filled: f64::INFINITY,
             interval_seconds: promises.strictest() / 2.0,
         }
     }
 
     pub(super) fn set_targets(&mut self, classes: &Classes, promises: &Promises) {
-        self.clients.set_target(classes.longest());
+        for level in &mut self.levels {
+            level.clients.set_target(classes.longest());
+        }
         self.interval_seconds = promises.strictest() / 2.0;
     }
 
@@ -56,33 +69,36 @@ impl Sharing {
         self.priorities[class.index()]
     }
 
-    /// For an arrival the queue is filled so far, in parts of its bound.
-    pub(super) fn observe(&mut self, now: Timestamp, filled: f64) {
-        self.least_filled = self.least_filled.min(filled);
+    /// For an arrival of `class` the queue is filled so far, in parts of its bound.
+    pub(super) fn observe(&mut self, now: Timestamp, class: ClassId, filled: f64) {
+        let level = self.level_mut(class);
+        level.least_filled = level.least_filled.min(filled);
         let length = now.since(self.began);
         if length.as_secs_f64() < self.interval_seconds {
             return;
         }
-        let least = if self.least_filled.is_finite() { self.least_filled } else { 0.0 };
-        self.fair.judge(least);
-        let interval = Interval { length, least_wait: least };
-        self.weights.iter_mut().flat_map(|(_, shares)| shares).for_each(|s| s.judge(interval));
-        (self.began, self.least_filled) = (now, f64::INFINITY);
+        for level in &mut self.levels {
+            let seen = std::mem::replace(&mut level.least_filled, f64::INFINITY);
+            let least_wait = if seen.is_finite() { seen } else { 0.0 };
+            level.fair.judge(least_wait);
+            level.weights.iter_mut().for_each(|it| it.judge(Interval { length, least_wait }));
+        }
+        self.began = now;
     }
 
     /// Charges whoever is let in with so many seconds of work.
     pub(super) fn charge(&mut self, now: Timestamp, class: ClassId, flow: u64, work: f64) {
-        self.clients.charge(now, flow, work);
-        if let Some(shares) = self.shares_mut(class) {
-            shares.charge(class, work);
-        }
+        let level = self.level_mut(class);
+        level.clients.charge(now, flow, work);
+        level.weights.iter_mut().for_each(|shares| shares.charge(class, work));
     }
 
     /// Somebody is rejected: there is an overload.
-    pub(super) fn on_rejection(&mut self, now: Timestamp) {
-        if self.clients.on_rejection(now) {
-            self.fair.reset();
-            self.weights.iter_mut().flat_map(|(_, shares)| shares).for_each(ClassShares::reset);
+    pub(super) fn on_rejection(&mut self, now: Timestamp, class: ClassId, flow: u64) {
+        let level = self.level_mut(class);
+        if level.clients.on_rejection(now, flow) {
+            level.fair.reset();
+            level.weights.iter_mut().for_each(ClassShares::reset);
         }
     }
 
@@ -94,16 +110,25 @@ impl Sharing {
         flow: u64,
         filled: f64,
     ) -> bool {
-        let priority = self.priority(class);
-        let weighted = self.weights.iter().find(|(level, _)| *level == priority);
-        match weighted.and_then(|(_, shares)| shares.as_ref()) {
+        let level = self.level(class);
+        match &level.weights {
             Some(shares) => shares.is_exceeded(class, filled),
-            None => self.fair.is_exceeded(self.clients.share(now, flow), filled),
+            None => level.fair.is_exceeded(level.clients.share(now, flow), filled),
         }
     }
 
-    fn shares_mut(&mut self, class: ClassId) -> Option<&mut ClassShares> {
+    fn level(&self, class: ClassId) -> &Level {
+        &self.levels[self.level_of(class)]
+    }
+
+    fn level_mut(&mut self, class: ClassId) -> &mut Level {
+        let level = self.level_of(class);
+        &mut self.levels[level]
+    }
+
+    /// Where the priority of `class` is among the levels.
+    fn level_of(&self, class: ClassId) -> usize {
         let priority = self.priority(class);
-        self.weights.iter_mut().find(|(level, _)| *level == priority)?.1.as_mut()
+        self.levels.partition_point(|level| level.priority < priority)
     }
 }

@@ -1,7 +1,9 @@
 //! The state `Free`: the limit grows with demand until the upstream is known to be saturated.
 
+use super::verdict::ANSWERS_MEASURED;
 use super::{
-    DOWN_EVERY, LATE, MARGIN_MAX, MARGIN_MIN, MARGIN_PLACES, Mode, Search, UP_EVERY, WINDOW_FEW,
+    DOWN_EVERY, FIRST, LATE, MARGIN_MAX, MARGIN_MIN, MARGIN_PLACES, Mode, Search, UP_EVERY,
+    WINDOW_FEW,
 };
 use crate::work_limit::growth::HARMLESS;
 use crate::work_limit::kinds::Kinds;
@@ -45,11 +47,15 @@ impl Search {
             busy = (busy * promise / expected).clamp(shown.likely, shown.most);
         }
         for row in 0..kinds.iter().count() {
-            if let Some((mean, count)) = self.curve.unhurried(row, busy) {
+            if let Some((mean, count)) = self.curve.unhurried(row, busy)
+                && count >= ANSWERS_MEASURED
+            {
                 kinds.row_mut(row).service.measured(mean, count, true);
             }
         }
         self.mode = Mode::Held;
+        // What comes after is no longer looked at one by one.
+        self.first_answers = FIRST;
         self.cautious = None;
         self.history.clear();
         self.curve.clear();

@@ -13,7 +13,7 @@ const WAITS_SURELY: f64 = 0.3;
 /// Windows between trials downwards, at most.
 const DOWN_EVERY_MAX: u32 = 256;
 /// So many answers of a kind make a measurement of it.
-const ANSWERS_MEASURED: f64 = 6.0;
+pub(super) const ANSWERS_MEASURED: f64 = 6.0;
 
 impl Search {
     /// Whether the present limit is better than the one before, or it is too early to tell.
