@@ -175,7 +175,7 @@ impl PredictGateTrim {
             let needed = unknown || self.quantile(class) >= self.promises[class.index()].target;
             if !(needed && self.reserve.admits(now, class, wait.total / remaining)) {
                 self.useful.on_rejection(backlog);
-                if self.clients.on_rejection(now, arrival.flow) {
+                if self.clients.on_rejection(now) {
                     self.levels.reset_shares();
                 }
                 let clears = Duration::try_from_secs_f64(wait.total).unwrap_or(Duration::MAX);

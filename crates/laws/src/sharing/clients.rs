@@ -71,9 +71,6 @@ pub(crate) struct Clients {
     aged: Timestamp,
     /// Use is counted until this instant: a memory after the last rejection.
     counts_until: Timestamp,
-    /// Who was counted last, and until when somebody else counts as present: for a memory.
-    last: u64,
-    others_until: Timestamp,
 }
 
 /// What a client has had once.
@@ -97,8 +94,6 @@ impl Clients {
             memory: memory(target),
             aged: Timestamp::ZERO,
             counts_until: Timestamp::ZERO,
-            last: 0,
-            others_until: Timestamp::ZERO,
         }
     }
 
@@ -107,24 +102,15 @@ impl Clients {
         self.memory = memory(target);
     }
 
-    /// The client of `flow` is rejected: there is an overload. Whether it begins with this.
+    /// Somebody is rejected: there is an overload. Whether it begins with this.
     #[inline]
-    pub(crate) fn on_rejection(&mut self, now: Timestamp, flow: u64) -> bool {
+    pub(crate) fn on_rejection(&mut self, now: Timestamp) -> bool {
         let begins = now >= self.counts_until;
         if begins {
-            self.begin(now, flow);
+            self.begin(now);
         }
-        self.meet(now, flow);
         self.counts_until = now + self.memory;
         begins
-    }
-
-    /// The client of `flow` asks.
-    #[inline]
-    fn meet(&mut self, now: Timestamp, flow: u64) {
-        if flow != self.last {
-            (self.last, self.others_until) = (flow, now + self.memory);
-        }
     }
 
     /// Charges the client of `flow` with `work` seconds of one worker. What clients have
@@ -134,7 +120,6 @@ impl Clients {
         if now >= self.counts_until {
             return;
         }
-        self.meet(now, flow);
         while let Some(oldest) = self.latest.front()
             && (self.latest.len() == LATEST_MAX || now.since(oldest.at) >= self.ageing_step())
         {
@@ -164,10 +149,10 @@ impl Clients {
 
     /// The part that the client of `flow` has had of all that clients have had; zero
     /// if that is one average event, or no more than chance can make it look like,
-    /// or if the client is not known. Who asks alone has nobody to leave anything to.
+    /// or if the client is not known.
     #[inline]
     pub(crate) fn share(&self, now: Timestamp, flow: u64) -> f64 {
-        if flow == 0 || now >= self.counts_until || now >= self.others_until {
+        if flow == 0 || now >= self.counts_until {
             return 0.0;
         }
         let [first, second] = self.cells(flow);
@@ -178,12 +163,11 @@ impl Clients {
     }
 
     #[cold]
-    fn begin(&mut self, now: Timestamp, flow: u64) {
+    fn begin(&mut self, now: Timestamp) {
         self.rows.iter_mut().for_each(|row| row.fill(0.0));
         self.latest.clear();
         (self.unit, self.total, self.events) = (1.0, 0.0, 0.0);
         (self.aged, self.salt) = (now, now.as_nanos());
-        (self.last, self.others_until) = (flow, Timestamp::ZERO);
     }
 
     #[inline]
@@ -236,7 +220,7 @@ mod tests {
     /// In an overload since 1 s, with a memory of 10 s.
     fn clients() -> Clients {
         let mut clients = Clients::new(1000 * MS);
-        clients.on_rejection(at(1000), 100);
+        clients.on_rejection(at(1000));
         clients
     }
 
@@ -262,7 +246,7 @@ mod tests {
         let mut clients = Clients::new(1000 * MS);
         clients.charge(at(1), 7, 1.0);
         assert_eq!(share_of(&mut clients, at(1), 7), 0.0);
-        clients.on_rejection(at(1000), 100);
+        clients.on_rejection(at(1000));
         charge_others(&mut clients, at(1000));
         clients.charge(at(1000), 7, 1.0);
         assert_eq!(share_of(&mut clients, at(1000), 7), 0.5);
@@ -271,7 +255,7 @@ mod tests {
             0.0,
             "ten targets after the last rejection"
         );
-        clients.on_rejection(at(20_000), 100);
+        clients.on_rejection(at(20_000));
         charge_others(&mut clients, at(20_000));
         assert_eq!(share_of(&mut clients, at(20_000), 7), 0.0, "the next overload");
     }
@@ -345,22 +329,5 @@ mod tests {
         // A 64th of ten seconds on, the next event makes it count.
         clients.charge(at(1157), 2, 0.1);
         assert!(clients.share(at(1157), 1) > 0.6);
-    }
-
-    #[test]
-    fn who_asks_alone_has_nobody_to_leave_anything_to() {
-        let mut clients = clients();
-        (0..50).for_each(|_| clients.charge(at(1000), 100, 0.1));
-        assert_eq!(share_of(&mut clients, at(1000), 100), 0.0);
-        clients.charge(at(2000), 1, 0.1);
-        assert!(share_of(&mut clients, at(2000), 100) > 0.9);
-        // A memory after the other one came last it is alone again.
-        (0..50).for_each(|_| clients.charge(at(2001), 100, 0.1));
-        clients.counts_until = Timestamp::MAX;
-        assert!(share_of(&mut clients, at(12_000), 100) > 0.9);
-        assert_eq!(share_of(&mut clients, at(12_001), 100), 0.0);
-        // One that is rejected asks as well.
-        clients.on_rejection(at(13_000), 2);
-        assert!(share_of(&mut clients, at(13_000), 100) > 0.9);
     }
 }

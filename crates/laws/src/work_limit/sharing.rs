@@ -1,7 +1,8 @@
 //! Fair sharing under the work limit: clients equally, classes by their weights.
 //!
-//! Those of one priority share with each other: what somebody has had of a lower priority is
-//! nobody's loss in a higher one.
+//! Those of one priority share with each other. What somebody has had of a higher priority counts
+//! in the lower ones, which have lost it; what of a lower one, nowhere else. Who is the only one to
+//! ask since the overload began has nobody to leave the queue to.
 
 use tamarisk_control::{ClassId, Classes, Priority, Timestamp};
 
@@ -30,6 +31,9 @@ struct Level {
     priority: Priority,
     clients: Clients,
     fair: FairShare,
+    /// Who asked first in this overload, and whether somebody else has asked since.
+    first: u64,
+    has_others: bool,
     /// If its classes have weights, these share, and clients do not.
     weights: Option<ClassShares>,
     /// The least that the queue was filled in the interval, for any who came.
@@ -46,6 +50,8 @@ impl Sharing {
             priority,
             clients: Clients::new(classes.longest()),
             fair: FairShare::new(STANDING, clients::SHARE_MIN),
+            first: 0,
+            has_others: false,
             weights: ClassShares::new(classes, priority, STANDING),
             least_filled: f64::INFINITY,
         };
@@ -88,18 +94,23 @@ impl Sharing {
 
     /// Charges whoever is let in with so many seconds of work.
     pub(super) fn charge(&mut self, now: Timestamp, class: ClassId, flow: u64, work: f64) {
-        let level = self.level_mut(class);
-        level.clients.charge(now, flow, work);
-        level.weights.iter_mut().for_each(|shares| shares.charge(class, work));
+        let own = self.level_of(class);
+        for level in &mut self.levels[own..] {
+            level.meet(flow);
+            level.clients.charge(now, flow, work);
+        }
+        self.levels[own].weights.iter_mut().for_each(|shares| shares.charge(class, work));
     }
 
     /// Somebody is rejected: there is an overload.
     pub(super) fn on_rejection(&mut self, now: Timestamp, class: ClassId, flow: u64) {
         let level = self.level_mut(class);
-        if level.clients.on_rejection(now, flow) {
+        if level.clients.on_rejection(now) {
+            (level.first, level.has_others) = (flow, false);
             level.fair.reset();
             level.weights.iter_mut().for_each(ClassShares::reset);
         }
+        level.meet(flow);
     }
 
     /// Whether a queue that is filled so far has to be left to those who have had less.
@@ -113,7 +124,9 @@ impl Sharing {
         let level = self.level(class);
         match &level.weights {
             Some(shares) => shares.is_exceeded(class, filled),
-            None => level.fair.is_exceeded(level.clients.share(now, flow), filled),
+            None => {
+                level.has_others && level.fair.is_exceeded(level.clients.share(now, flow), filled)
+            }
         }
     }
 
@@ -130,5 +143,82 @@ impl Sharing {
     fn level_of(&self, class: ClassId) -> usize {
         let priority = self.priority(class);
         self.levels.partition_point(|level| level.priority < priority)
+    }
+}
+
+impl Level {
+    /// The client of `flow` asks. While it was the only one the fair share meant nothing.
+    fn meet(&mut self, flow: u64) {
+        if flow != self.first && !self.has_others {
+            self.has_others = true;
+            self.fair.reset();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tamarisk_control::{Class, Target};
+
+    use super::*;
+
+    const HIGH: ClassId = ClassId::new(0);
+    const LOW: ClassId = ClassId::new(1);
+
+    /// Two priorities with targets of a second.
+    fn sharing() -> Sharing {
+        let class = |name: &str, priority| Class {
+            name: name.into(),
+            target: Target::p90(Duration::from_secs(1)).unwrap(),
+            priority: Priority(priority),
+        };
+        let classes = Classes::new(vec![class("high", 0), class("low", 1)]).unwrap();
+        Sharing::new(&classes, &Promises::new(&classes))
+    }
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Three seconds of an overload in which these clients ask, and queues stand.
+    fn overload(sharing: &mut Sharing, from: u64, asking: &[(ClassId, u64)]) {
+        for millis in (from..from + 3000).step_by(10) {
+            for &(class, flow) in asking {
+                sharing.observe(at(millis), class, 1.0);
+                sharing.on_rejection(at(millis), class, flow);
+                sharing.charge(at(millis), class, flow, 0.01);
+            }
+        }
+    }
+
+    #[test]
+    fn who_asks_alone_may_fill_the_queue_until_somebody_else_has_asked() {
+        let mut sharing = sharing();
+        overload(&mut sharing, 1000, &[(HIGH, 7)]);
+        assert!(!sharing.is_exceeded(at(4000), HIGH, 7, 1.0));
+        sharing.on_rejection(at(4000), HIGH, 8);
+        // The fair share begins anew then, and falls while the queue goes on to stand.
+        assert!(!sharing.is_exceeded(at(4000), HIGH, 7, 1.0));
+        overload(&mut sharing, 4000, &[(HIGH, 7)]);
+        assert!(sharing.is_exceeded(at(7000), HIGH, 7, 1.0));
+        assert!(
+            !sharing.is_exceeded(at(7000), HIGH, 8, 1.0),
+            "who asks little has the whole queue"
+        );
+    }
+
+    #[test]
+    fn use_counts_in_its_own_priority_and_the_lower_ones() {
+        let mut sharing = sharing();
+        let low = [7, 7, 7, 9].map(|flow| (LOW, flow));
+        let high = [8, 8, 8, 9].map(|flow| (HIGH, flow));
+        overload(&mut sharing, 1000, &[low, high].concat());
+        assert!(sharing.is_exceeded(at(4000), LOW, 7, 1.0));
+        assert!(!sharing.is_exceeded(at(4000), HIGH, 7, 1.0), "had in the lower one only");
+        assert!(sharing.is_exceeded(at(4000), HIGH, 8, 1.0));
+        assert!(sharing.is_exceeded(at(4000), LOW, 8, 1.0), "had in the higher one");
+        assert!(!sharing.is_exceeded(at(4000), LOW, 10, 1.0));
     }
 }

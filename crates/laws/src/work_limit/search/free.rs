@@ -48,7 +48,7 @@ impl Search {
         }
         for row in 0..kinds.iter().count() {
             if let Some((mean, count)) = self.curve.unhurried(row, busy)
-                && count >= ANSWERS_MEASURED
+                && (row == main || count >= ANSWERS_MEASURED)
             {
                 kinds.row_mut(row).service.measured(mean, count, true);
             }

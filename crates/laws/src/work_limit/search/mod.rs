@@ -314,6 +314,7 @@ impl Search {
                 self.unpressed = 0;
                 self.trial = None;
                 self.history.clear();
+                self.curve.clear();
                 self.growth.restart(now);
             }
             self.begin_window(now);
