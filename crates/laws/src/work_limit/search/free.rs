@@ -46,6 +46,7 @@ impl Search {
             let promise = HELD_RESPONSE * promises.kept(kinds.row(main));
             busy = (busy * promise / expected).clamp(shown.likely, shown.most);
         }
+        // Few services say little, but a limit must not rest on what contains the upstream's queue.
         for row in 0..kinds.iter().count() {
             if let Some((mean, count)) = self.curve.unhurried(row, busy)
                 && (row == main || count >= ANSWERS_MEASURED)
@@ -107,5 +108,41 @@ impl Search {
             self.limit = (0.9 * self.limit).max(self.growth.room()).max(self.limit_initial);
         }
         self.begin_window(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tamarisk_control::{ClassId, Classes, Target, Timestamp};
+
+    use super::*;
+    use crate::work_limit::search::Answered;
+    use crate::work_limit::service::Answer;
+
+    #[test]
+    fn a_limit_that_is_read_from_four_answers_has_their_service() {
+        let classes = Classes::single(Target::p90(Duration::from_secs(6)).unwrap());
+        let (mut kinds, promises) = (Kinds::new(&classes), Promises::new(&classes));
+        let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
+        let mut search = Search::new(Kinds::rows_max(1), 10.0, 100.0);
+        // Ten at once before one worker of 1 s.
+        for request in 1..=10 {
+            kinds.row_mut(row).start(0.0);
+            search.on_start(0.0, row, request);
+        }
+        for now in [1.0, 2.0, 3.0, 4.0] {
+            let kind = kinds.row_mut(row);
+            let in_flight = f64::from(kind.running);
+            kind.stop(0.0);
+            let (ages, running) = (kind.ages(now), f64::from(kind.running));
+            kind.service.learn(Answer { at: now, took: now, ages, running }, false, 1.0);
+            let answered = Answered { row, sent: 0.0, took: now, in_flight, pressed: true };
+            search.on_answer(now, answered, &mut kinds, &promises);
+        }
+        assert_eq!(search.mode(), Mode::Held);
+        let unhurried = kinds.row(row).service.unhurried().unwrap();
+        assert!((unhurried - 1.0).abs() < 0.01, "{unhurried}");
     }
 }
