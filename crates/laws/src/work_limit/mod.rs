@@ -306,7 +306,9 @@ impl WorkLimit {
         let kind = self.kinds.row_mut(row);
         let answer =
             Answer { at: now, took, ages: kind.ages(now), running: f64::from(kind.running) };
-        kind.service.learn(answer, full, spread);
+        if !(kind.service.is_new() && self.search.is_settling()) {
+            kind.service.learn(answer, full, spread);
+        }
         let unhurried = kind.service.unhurried().unwrap_or(took);
         let out_of_reach = f64::from(u8::from(unhurried > self.promises.target(kind)));
         self.out_of_reach += (out_of_reach - self.out_of_reach) / REACH_ANSWERS;

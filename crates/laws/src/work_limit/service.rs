@@ -141,6 +141,23 @@ impl Service {
         (self.batch_sum, self.batch_count) = (0.0, 0.0);
     }
 
+    /// Whether the first answers, as they come, are all that is known of it.
+    pub(crate) fn is_new(&self) -> bool {
+        self.count < FIRST && self.measured_count == 0.0
+    }
+
+    /// Begins anew with `count` of them, which took `mean` seconds where nobody waited.
+    pub(crate) fn restart(&mut self, mean: f64, count: f64) {
+        *self = Self {
+            unhurried: Some(mean),
+            recent: mean,
+            count: count as u32,
+            mean,
+            square: 2.0 * mean * mean,
+            ..Self::default()
+        };
+    }
+
     /// `count` of them took `mean` seconds, whether somebody waited or not.
     pub(crate) fn at_most(&mut self, mean: f64, count: f64) {
         let most = self.shorter(count) * self.unhurried.unwrap_or(0.0);

@@ -192,3 +192,34 @@ fn a_target_that_service_leaves_little_of_is_kept_nevertheless() {
         assert!(goodput > 50.0, "seed {seed}: {goodput:.1} answers in time a second");
     }
 }
+
+/// A crowd asks for one kind of work at once, and finds a law that knows nothing. What came of another
+/// kind meanwhile waited in the upstream behind it, which is none of its service.
+#[test]
+fn a_crowd_from_a_cold_start_does_not_make_other_kinds_look_long() {
+    let text = r#"
+        duration = "10s"
+        p90 = "200ms"
+        kinds = { page = {}, large = {} }
+        [stages.application]
+        workers = 8
+        service = { exponential = "40ms" }
+        admission = "work-limit"
+        [clients.crowd]
+        closed = 33
+        think = "1h"
+        mix = { large = 1 }
+        [clients.users]
+        open = "100/s"
+        mix = { page = 1 }
+    "#;
+    let file = scenario::parse("crowd.toml", text).unwrap();
+    let simulation = Simulation::new(&file.scenario).unwrap();
+    let rejected = (1..=40).map(|seed| {
+        let law = Box::new(WorkLimit::new(&file.scenario.classes));
+        let report = simulation.start(seed).law("application", law).unwrap().finish();
+        report.classes[0].counts.rejected
+    });
+    let mean = rejected.sum::<u64>() as f64 / 40.0;
+    assert!(mean < 1.5, "{mean} of 1,000 are rejected");
+}

@@ -46,12 +46,15 @@ impl Search {
             let promise = HELD_RESPONSE * promises.kept(kinds.row(main));
             busy = (busy * promise / expected).clamp(shown.likely, shown.most);
         }
-        // Few services say little, but a limit must not rest on what contains the upstream's queue.
         for row in 0..kinds.iter().count() {
-            if let Some((mean, count)) = self.curve.unhurried(row, busy)
-                && (row == main || count >= ANSWERS_MEASURED)
-            {
-                kinds.row_mut(row).service.measured(mean, count, true);
+            let Some((mean, count)) = self.curve.unhurried(row, busy) else { continue };
+            let service = &mut kinds.row_mut(row).service;
+            // Few services say little, but a limit must not rest on what contains the upstream's
+            // queue.
+            if row == main || count >= ANSWERS_MEASURED {
+                service.measured(mean, count, true);
+            } else if service.is_new() {
+                service.restart(mean, count);
             }
         }
         self.mode = Mode::Held;

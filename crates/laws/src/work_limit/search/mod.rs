@@ -191,6 +191,11 @@ impl Search {
         }
     }
 
+    /// Whether answers may still come to what was sent under another limit.
+    pub(super) fn is_settling(&self) -> bool {
+        self.settling
+    }
+
     /// Takes nothing for a measurement that was under way.
     pub(super) fn interrupt(&mut self, now: f64) {
         self.begin_window(now);
