@@ -12,8 +12,7 @@ use crate::sharing::clients::{self, Clients};
 use crate::sharing::fair_share::FairShare;
 use crate::sharing::gate::Interval;
 
-/// A queue stands from so much of its bound on: who has had more than a fair share may fill it
-/// to half of that.
+/// A queue stands from so much of its bound on, and is short up to half of that.
 const STANDING: f64 = 0.25;
 
 /// What clients and classes have had, and how much of that is fair.
@@ -125,7 +124,8 @@ impl Sharing {
         match &level.weights {
             Some(shares) => shares.is_exceeded(class, filled),
             None => {
-                level.has_others && level.fair.is_exceeded(level.clients.share(now, flow), filled)
+                let share = level.clients.share(now, flow);
+                level.has_others && filled > bound(share, level.fair.ratio())
             }
         }
     }
@@ -153,6 +153,20 @@ impl Level {
             self.has_others = true;
             self.fair.reset();
         }
+    }
+}
+
+/// How much of the queue's bound who has had `share` may fill: all of it up to the fair share,
+/// and then steadily less. With a step there, who asks most would fill the queue whenever what is
+/// fair reaches what it has had.
+fn bound(share: f64, fair: f64) -> f64 {
+    /// Of who has had twice what is fair.
+    const SHORT: f64 = STANDING / 2.0;
+    let fairness = fair / share;
+    if fairness < 0.5 {
+        SHORT * 2.0 * fairness
+    } else {
+        SHORT + (1.0 - SHORT) * (2.0 * fairness - 1.0)
     }
 }
 
@@ -207,6 +221,20 @@ mod tests {
             !sharing.is_exceeded(at(7000), HIGH, 8, 1.0),
             "who asks little has the whole queue"
         );
+    }
+
+    #[test]
+    fn the_part_of_the_queue_falls_steadily_from_the_fair_share_on() {
+        assert!(bound(0.0, 0.5) >= 1.0, "who has had nothing");
+        assert!((bound(0.5, 0.5) - 1.0).abs() < 1e-9, "what is fair");
+        let shares = (10..=20).map(|tenths| 0.05 * f64::from(tenths));
+        let parts: Vec<_> = shares.map(|share| bound(share, 0.5)).collect();
+        assert!(
+            parts.windows(2).all(|pair| (0.0..0.2).contains(&(pair[0] - pair[1]))),
+            "{parts:?}"
+        );
+        assert!((bound(1.0, 0.5) - STANDING / 2.0).abs() < 1e-9, "twice what is fair");
+        assert!((bound(1.0, 0.25) - STANDING / 4.0).abs() < 1e-9, "four times");
     }
 
     #[test]

@@ -104,6 +104,23 @@ fn what_others_leave_over_is_the_greedy_ones() {
     }
 }
 
+/// Ninety-nine ask for half of the capacity, and one for four and a half times all of it. Were its
+/// fair share a step, it would fill the whole queue as soon as that reaches what it has.
+#[test]
+fn the_work_limit_leaves_the_queue_to_the_modest_while_the_fair_share_is_found() {
+    let situation = situations::clients(100, 0.505, 891.0);
+    let (from, to) = situation.measured;
+    let shares = (1..=20).map(|seed| {
+        let law = Box::new(WorkLimit::new(situation.classes()));
+        let records = run(law, &situation, seed);
+        let asked = |record: &&Record| record.flow > 0 && (from..to).contains(&record.ended);
+        let asked = records.iter().filter(asked).count() as f64;
+        goodput_of_clients(&situation, &records, 100)[1..].iter().sum::<f64>() / asked
+    });
+    let mean = shares.sum::<f64>() / 20.0;
+    assert!(mean >= 0.97, "{mean:.4} of what the ninety-nine ask for is answered in time");
+}
+
 /// One run in ten rejects anybody, so that a mean takes many.
 const SHARE_SEEDS: u64 = 200;
 
