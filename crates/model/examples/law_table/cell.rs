@@ -36,10 +36,29 @@ pub(crate) struct Place {
     stages: Vec<String>,
     /// Of each period.
     runs: Vec<(Timeline, Simulation)>,
-    /// Seconds of the bottleneck's work in a request of each class.
-    work: Vec<f64>,
+    /// Of each class.
+    uses: Vec<Use>,
     /// How many seconds of work the bottleneck does in a second.
     capacity: f64,
+}
+
+/// What of a class is of use, and how much work it is.
+#[derive(Clone, Copy, Debug)]
+enum Use {
+    /// Requests, with so many seconds of the bottleneck's work.
+    Requests(f64),
+    /// Whole pages.
+    Pages(f64),
+}
+
+impl Use {
+    /// Seconds of work of what was answered in time, in a second.
+    fn done(self, class: &ClassReport, seconds: f64) -> f64 {
+        match self {
+            Self::Requests(work) => class.goodput() * work,
+            Self::Pages(work) => class.pages.in_time as f64 / seconds * work,
+        }
+    }
 }
 
 impl Place {
@@ -54,9 +73,9 @@ impl Place {
             Some(ResourceKind::Shared(_)) => return Err("the bottleneck has no capacity".into()),
         };
         let on = bottleneck.map(|resource| resource.name.clone());
-        let mut work = Vec::new();
+        let mut uses = Vec::new();
         for (_, class) in scenario.classes.iter() {
-            work.push(work_of(&class.name, on.as_ref(), &scenario)?);
+            uses.push(use_of(&class.name, on.as_ref(), &scenario)?);
         }
         let run = |period| -> Result<_, Failure> {
             let timeline = Timeline::new(scenario.clone(), &situation.pattern, period);
@@ -64,7 +83,7 @@ impl Place {
             Ok((timeline, simulation))
         };
         let runs = Period::ALL.into_iter().map(run).collect::<Result<_, _>>()?;
-        Ok(Self { situation, text, classes: scenario.classes, stages, runs, work, capacity })
+        Ok(Self { situation, text, classes: scenario.classes, stages, runs, uses, capacity })
     }
 
     pub(crate) fn run(&self, row: &Row, period: Period, seed: u64) -> Numbers {
@@ -107,8 +126,8 @@ impl Place {
             let stages = report.stages.iter().flat_map(|stage| &stage.classes);
             stages.map(|class| class.rejected_idle).sum::<u64>() as f64
         };
-        let done =
-            report.classes.iter().zip(&self.work).map(|(class, work)| class.goodput() * work);
+        let classes = report.classes.iter().zip(&self.uses);
+        let done = classes.map(|(class, of_use)| of_use.done(class, seconds));
         let over = report.classes.iter().map(|class| class.seconds_over as f64 / seconds);
         Numbers {
             goodput: done.sum::<f64>() / self.capacity,
@@ -125,9 +144,9 @@ fn with_places(scenario: &Scenario, places: u32) -> Simulation {
     Simulation::new(&scenario).expect("it is as sound as with more places")
 }
 
-/// Seconds of the work of a request of `class` that are done at the resource `on`, or by
-/// workers, where it comes in.
-fn work_of(class: &str, on: Option<&String>, scenario: &Scenario) -> Result<f64, Failure> {
+/// What of `class` is of use. Its work is what is done at the resource `on`, or by workers, where it
+/// comes in.
+fn use_of(class: &str, on: Option<&String>, scenario: &Scenario) -> Result<Use, Failure> {
     let comes = |client: &&Client| {
         client.mix.is_empty() || client.mix.iter().any(|(name, _)| name == class)
     };
@@ -140,7 +159,10 @@ fn work_of(class: &str, on: Option<&String>, scenario: &Scenario) -> Result<f64,
     for step in steps.iter().filter(|step| step.on.as_ref() == on) {
         seconds += step.work.mean()?.as_secs_f64();
     }
-    Ok(seconds)
+    Ok(match client.calls {
+        1 => Use::Requests(seconds),
+        calls => Use::Pages(f64::from(calls) * seconds),
+    })
 }
 
 #[cfg(test)]

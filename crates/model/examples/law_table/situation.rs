@@ -54,7 +54,7 @@ const fn part(from: u64, until: u64, title: &'static str, file: &'static str) ->
     Situation { title, file, pattern, width: Width::Narrow, bearable: false, more: None }
 }
 
-pub(crate) const SITUATIONS: [Situation; 20] = [
+pub(crate) const SITUATIONS: [Situation; 21] = [
     part(15, 75, "3 → 1000 → 3 users, 8 workers", "spike"),
     step_from(0.03, "Ten times the capacity, 8 workers", "ten-fold"),
     part(10, 130, "A ramp to three times the capacity and back", "ramp"),
@@ -68,6 +68,11 @@ pub(crate) const SITUATIONS: [Situation; 20] = [
     step("Service of six tenths of the target, twice the capacity", "most-of-target"),
     step("Service of nine tenths of the target, twice the capacity", "all-of-target"),
     part(15, 75, "Bursts of three times the capacity, and clients who ask again", "retries"),
+    step_from(
+        0.15,
+        "Pages of twenty calls that are of use only whole, twice the capacity",
+        "fan-out",
+    ),
     Situation {
         more: Some(("gold ÷ possible", gold_of_possible)),
         ..step_from(0.075, "Two classes, four times the capacity", "two-classes")
