@@ -158,7 +158,8 @@ impl Clients {
         let [first, second] = self.cells(flow);
         let had = f64::from(self.rows[0][first].min(self.rows[1][second]));
         let (chance, one_event) = (STANDS_OUT / CELLS as f64, self.unit / self.events);
-        let share = (had / self.total).min(1.0);
+        // Nothing was charged but work that is not known yet: nobody has had anything.
+        let share = if self.total > 0.0 { (had / self.total).min(1.0) } else { 0.0 };
         if share > chance + one_event { share } else { 0.0 }
     }
 

@@ -32,7 +32,7 @@
 //!
 //! **Source.** Our own. To count work as busy servers is Little's law \[Little61\]; to judge a
 //! trial by both throughput and response is its derivative. Trunk reservation is from loss
-//! networks; the shares are those of [`PredictGateTrim`](crate::PredictGateTrim).
+//! networks; what is fair is found as by [`PredictGateTrim`](crate::PredictGateTrim).
 //!
 //! **Limits.** With a few answers a second a trial takes many seconds. Kinds that nobody tells
 //! apart are one kind: the mean of a mixture stands for all of it.
@@ -78,7 +78,7 @@ use tamarisk_control::{
 const QUEUE: f64 = 0.25;
 /// A stream may wait for more: how long that is, is known from the ends of others.
 const QUEUE_STREAMS: f64 = 0.9;
-/// While nothing has come back the queue is bounded by so many times the limit.
+/// While nothing is known of its service, an event finds a queue of at most so many times the limit.
 const QUEUE_UNKNOWN: f64 = 16.0;
 /// While the upstream is not known to be full, an event may wait for this share, …
 const QUEUE_FREE: f64 = 0.9;
@@ -204,24 +204,23 @@ impl WorkLimit {
                 self.streams.wait(self.now, ahead, self.promises.kept(kind))
             }
             None => {
+                let unhurried = kind.service.unhurried()?;
                 let drain = match self.search.drain() {
                     Some(drain) => drain,
                     // Not known to be full: the limit doubles with each response.
                     None => {
-                        let unhurried = kind.service.unhurried()?;
                         let responses = self.promises.room(kind) / unhurried;
                         self.search.limit() * responses.clamp(0.0, DOUBLINGS_MAX).exp2()
                     }
                 };
                 // Those beyond the limit, which was higher, have to come back first.
                 let beyond = self.in_flight(backlog).saturating_sub(self.places());
-                let beyond = f64::from(beyond) * kind.service.unhurried().unwrap_or(0.0);
+                let beyond = f64::from(beyond) * unhurried;
                 let wait = (self.work_ahead(row) + beyond) / drain;
                 // Work that is kept to some of the places has these only.
-                let own = kind.share.kept_to(self.places()).map_or(0.0, |places| {
-                    let unhurried = kind.service.unhurried().unwrap_or(0.0);
-                    f64::from(kind.queued) * unhurried / f64::from(places)
-                });
+                let own = kind.share.kept_to(self.places());
+                let own = own
+                    .map_or(0.0, |places| f64::from(kind.queued) * unhurried / f64::from(places));
                 Some(wait.max(own))
             }
         }
@@ -306,7 +305,9 @@ impl WorkLimit {
         let kind = self.kinds.row_mut(row);
         let answer =
             Answer { at: now, took, ages: kind.ages(now), running: f64::from(kind.running) };
-        if !(kind.service.is_new() && self.search.is_settling()) {
+        // What came too much for the upstream may still wait there; streams do not wait for it.
+        let has_waited = kind.flowing.is_none() && self.search.is_settling();
+        if !(has_waited && kind.service.is_new()) {
             kind.service.learn(answer, full, spread);
         }
         let unhurried = kind.service.unhurried().unwrap_or(took);

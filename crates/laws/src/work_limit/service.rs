@@ -53,7 +53,7 @@ pub(crate) struct Answer {
 }
 
 impl Service {
-    /// How long one takes where nobody waits, if any has come back.
+    /// How long one takes where nobody waits, if that was learned from any.
     pub(crate) fn unhurried(&self) -> Option<f64> {
         self.unhurried
     }
@@ -68,7 +68,7 @@ impl Service {
         self.count > FIRST_COMPARED
     }
 
-    /// How long the recent ones took, their wait in the upstream included; 0 if none has.
+    /// How long the recent ones took, their wait in the upstream included; 0 if none was learned from.
     pub(crate) fn recent(&self) -> f64 {
         self.recent
     }
@@ -141,7 +141,7 @@ impl Service {
         (self.batch_sum, self.batch_count) = (0.0, 0.0);
     }
 
-    /// Whether the first answers, as they come, are all that is known of it.
+    /// Whether nothing is known of it but a few first answers, as they came.
     pub(crate) fn is_new(&self) -> bool {
         self.count < FIRST && self.measured_count == 0.0
     }
@@ -153,6 +153,7 @@ impl Service {
             recent: mean,
             count: count as u32,
             mean,
+            // As of exponential service.
             square: 2.0 * mean * mean,
             ..Self::default()
         };

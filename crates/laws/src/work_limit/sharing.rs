@@ -125,7 +125,7 @@ impl Sharing {
             Some(shares) => shares.is_exceeded(class, filled),
             None => {
                 let share = level.clients.share(now, flow);
-                level.has_others && filled > bound(share, level.fair.ratio())
+                level.has_others && filled > part_of_queue(share, level.fair.ratio())
             }
         }
     }
@@ -159,7 +159,7 @@ impl Level {
 /// How much of the queue's bound who has had `share` may fill: all of it up to the fair share,
 /// and then steadily less. With a step there, who asks most would fill the queue whenever what is
 /// fair reaches what it has had.
-fn bound(share: f64, fair: f64) -> f64 {
+fn part_of_queue(share: f64, fair: f64) -> f64 {
     /// Of who has had twice what is fair.
     const SHORT: f64 = STANDING / 2.0;
     let fairness = fair / share;
@@ -225,16 +225,16 @@ mod tests {
 
     #[test]
     fn the_part_of_the_queue_falls_steadily_from_the_fair_share_on() {
-        assert!(bound(0.0, 0.5) >= 1.0, "who has had nothing");
-        assert!((bound(0.5, 0.5) - 1.0).abs() < 1e-9, "what is fair");
+        assert!(part_of_queue(0.0, 0.5) >= 1.0, "who has had nothing");
+        assert!((part_of_queue(0.5, 0.5) - 1.0).abs() < 1e-9, "what is fair");
         let shares = (10..=20).map(|tenths| 0.05 * f64::from(tenths));
-        let parts: Vec<_> = shares.map(|share| bound(share, 0.5)).collect();
+        let parts: Vec<_> = shares.map(|share| part_of_queue(share, 0.5)).collect();
         assert!(
             parts.windows(2).all(|pair| (0.0..0.2).contains(&(pair[0] - pair[1]))),
             "{parts:?}"
         );
-        assert!((bound(1.0, 0.5) - STANDING / 2.0).abs() < 1e-9, "twice what is fair");
-        assert!((bound(1.0, 0.25) - STANDING / 4.0).abs() < 1e-9, "four times");
+        assert!((part_of_queue(1.0, 0.5) - STANDING / 2.0).abs() < 1e-9, "twice what is fair");
+        assert!((part_of_queue(1.0, 0.25) - STANDING / 4.0).abs() < 1e-9, "four times");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Search {
             // queue.
             if row == main || count >= ANSWERS_MEASURED {
                 service.measured(mean, count, true);
-            } else if service.is_new() {
+            } else if service.is_new() && service.unhurried().is_some_and(|known| mean < known) {
                 service.restart(mean, count);
             }
         }

@@ -191,7 +191,7 @@ impl Search {
         }
     }
 
-    /// Whether answers may still come to what was sent under another limit.
+    /// Whether no answer has come yet, or too early, to what was sent under the limit.
     pub(super) fn is_settling(&self) -> bool {
         self.settling
     }
