@@ -301,6 +301,13 @@ mod tests {
     }
 
     #[test]
+    fn nobody_has_had_anything_while_nothing_but_unknown_work_was_charged() {
+        let mut clients = clients();
+        (1..=10).for_each(|flow| clients.charge(at(1000), flow, 0.0));
+        assert_eq!(share_of(&mut clients, at(1000), 1), 0.0);
+    }
+
+    #[test]
     fn what_unknown_clients_have_had_is_a_part_of_all() {
         let mut clients = clients();
         (0..30).for_each(|_| clients.charge(at(1000), 0, 0.1));

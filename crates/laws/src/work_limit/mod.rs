@@ -218,9 +218,9 @@ impl WorkLimit {
                 let beyond = f64::from(beyond) * unhurried;
                 let wait = (self.work_ahead(row) + beyond) / drain;
                 // Work that is kept to some of the places has these only.
-                let own = kind.share.kept_to(self.places());
-                let own = own
-                    .map_or(0.0, |places| f64::from(kind.queued) * unhurried / f64::from(places));
+                let own_work = f64::from(kind.queued) * unhurried;
+                let own_places = kind.share.kept_to(self.places());
+                let own = own_places.map_or(0.0, |places| own_work / f64::from(places));
                 Some(wait.max(own))
             }
         }
