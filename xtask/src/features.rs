@@ -27,19 +27,24 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
+/// What the fuzz targets call, which is checked with them.
+const FUZZING: &str = "fuzzing";
+
 /// Packages and the feature to check them with; the empty one is none.
 fn combinations(metadata: &Value) -> Vec<(String, String)> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    packages
-        .filter_map(|package| {
-            let features = package["features"].as_object().filter(|all| !all.is_empty())?;
-            let name = package["name"].as_str()?.to_owned();
-            let alone = features.keys().filter(|feature| *feature != "default").cloned();
-            let each = std::iter::once(String::new()).chain(alone);
-            Some(each.map(move |feature| (name.clone(), feature)).collect::<Vec<_>>())
-        })
-        .flatten()
-        .collect()
+    packages.flat_map(of_package).collect()
+}
+
+fn of_package(package: &Value) -> Vec<(String, String)> {
+    let name = package["name"].as_str().unwrap_or_default();
+    let features = package["features"].as_object().into_iter().flat_map(|all| all.keys());
+    let own: Vec<_> = features.filter(|feature| *feature != FUZZING).collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let alone = own.into_iter().map(String::as_str).filter(|feature| *feature != "default");
+    std::iter::once("").chain(alone).map(|feature| (name.to_owned(), feature.to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -50,6 +55,7 @@ mod tests {
     fn each_feature_is_checked_alone_and_none_too() {
         let metadata = serde_json::json!({ "packages": [
             { "name": "plain", "features": {} },
+            { "name": "fuzzed", "features": { "fuzzing": [] } },
             { "name": "rich", "features": { "default": ["a"], "a": [], "b": [] } },
         ] });
         let expected = [("rich", ""), ("rich", "a"), ("rich", "b")];

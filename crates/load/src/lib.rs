@@ -54,7 +54,7 @@ pub mod arrivals;
 mod connection;
 mod descriptors;
 mod fairness;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod groups;
 mod outcome;

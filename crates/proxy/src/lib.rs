@@ -13,7 +13,7 @@ mod answer;
 mod budget;
 pub mod classify;
 mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod hop_by_hop;
 mod overflow;

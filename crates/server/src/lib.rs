@@ -20,7 +20,7 @@ mod client_service;
 mod connection;
 mod cores;
 mod drain;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod guard;
 mod h1;

@@ -17,7 +17,7 @@
 //! # }
 //! ```
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod import;
 pub mod mail;

@@ -44,7 +44,7 @@ mod connection;
 mod core_site;
 mod disk;
 mod fast_path;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod page;
 mod rejected_page;

@@ -38,7 +38,7 @@
 //! ```
 
 pub mod config;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod options;
 mod reload;

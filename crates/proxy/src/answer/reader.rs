@@ -215,7 +215,7 @@ pub(crate) struct AnswerHead {
     pub(crate) reason: Option<ReasonPhrase>,
     /// The fields that go on to the client, `Via` with us added.
     pub(crate) headers: HeaderMap,
-    #[cfg(any(test, fuzzing))]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) body: tamarisk_h1::Framing,
     /// Whether the connection can take another request afterwards.
     pub(crate) keep: bool,
@@ -270,7 +270,7 @@ impl AnswerHead {
             status,
             reason,
             headers,
-            #[cfg(any(test, fuzzing))]
+            #[cfg(any(test, feature = "fuzzing"))]
             body: said.framing,
             keep: said.keep,
             upgrade,
