@@ -1,8 +1,8 @@
 //! The tables of `docs/LAWS.md` and `docs/LAWS-TABLES.md`: every admission law of the catalogue in
 //! every situation, simulated by the shipped code.
 //! ```text
-//! cargo run --release -p tamarisk-model --example law_table check   # minutes: compare the quick set
-//! cargo run --release -p tamarisk-model --example law_table all     # hours: run what is not known, write the pages
+//! cargo run -p tamarisk-model --example law_table check             # a minute: compare the quick set
+//! cargo run --release -p tamarisk-model --example law_table all     # up to two hours: run what is not known, write the pages
 //! cargo run --release -p tamarisk-model --example law_table write   # write the pages from what is known
 //! ```
 //! Each situation is a file in `scenarios/`, so that `tamarisk sim compare` shows more of any of them.
