@@ -1,11 +1,14 @@
 //! What the mechanisms and constants of the work limit are good for.
 //!
-//! A copy of the workspace is changed in one constant at a time, and the situations are run
-//! with it. A row says where that is worse, or better, by more than chance.
+//! Copies of the workspace, one for each core, are changed in one constant at a time, and the
+//! situations are run with it. A row says where that is worse, or better, by more than chance.
 
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -35,26 +38,37 @@ const MECHANISMS: &[Mechanism] = &[
         off: &[("curve.rs", "WITHIN", "0.0")],
     },
     Mechanism {
+        name: "a request whose predecessors are forgotten is left out",
+        off: &[("curve.rs", "FORGOTTEN", "f64::INFINITY")],
+    },
+    Mechanism {
         name: "the first answers are looked at one by one",
-        off: &[("search.rs", "FIRST", "0")],
+        off: &[("search/mod.rs", "FIRST", "0")],
+    },
+    Mechanism {
+        name: "the service of a kind is measured from six answers on",
+        off: &[("search/verdict.rs", "ANSWERS_MEASURED", "0.0")],
     },
     Mechanism {
         name: "growth waits for a share of the limit's answers",
         off: &[("growth.rs", "ANSWERS_SHARE", "0.0")],
     },
-    Mechanism { name: "trials of a higher limit", off: &[("search.rs", "UP_EVERY", "1_000_000")] },
+    Mechanism {
+        name: "trials of a higher limit",
+        off: &[("search/mod.rs", "UP_EVERY", "1_000_000")],
+    },
     Mechanism {
         name: "trials of a lower limit",
         off: &[
-            ("search.rs", "DOWN_EVERY", "1_000_000"),
-            ("search.rs", "DOWN_EVERY_MAX", "1_000_000"),
+            ("search/mod.rs", "DOWN_EVERY", "1_000_000"),
+            ("search/verdict.rs", "DOWN_EVERY_MAX", "1_000_000"),
         ],
     },
     Mechanism {
         name: "a held limit grows while answers are unhurried",
-        off: &[("search.rs", "UNHURRIED", "0.0")],
+        off: &[("search/mod.rs", "UNHURRIED", "0.0")],
     },
-    Mechanism { name: "the margin by the wait", off: &[("search.rs", "MARGIN_WAIT", "0.0")] },
+    Mechanism { name: "the margin by the wait", off: &[("search/mod.rs", "MARGIN_WAIT", "0.0")] },
     Mechanism {
         name: "the queue's bound is trimmed",
         off: &[("queue_trim.rs", "TRIM_MIN", "1.0")],
@@ -95,44 +109,116 @@ struct Row {
 
 /// A constant in the source.
 struct Constant {
-    file: PathBuf,
+    /// Below [`LAW`].
+    file: String,
     name: String,
     kind: String,
     value: f64,
 }
 
+impl Constant {
+    /// Half and double of it, as the source has them.
+    fn half_and_double(&self) -> [String; 2] {
+        [half(self.value), double(self.value)].map(|value| match self.kind.as_str() {
+            "f64" => format!("{value:?}"),
+            _ => format!("{value:.0}"),
+        })
+    }
+}
+
+/// The law with other values of some constants: a file, a name, a value.
+struct Variant(Vec<[String; 3]>);
+
+impl Variant {
+    fn new(constants: &[(&str, &str, &str)]) -> Self {
+        Self(constants.iter().map(|&it| <[&str; 3]>::from(it).map(str::to_owned)).collect())
+    }
+}
+
+impl Display for Variant {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let texts: Vec<_> = self.0.iter().map(|it| it.join(" ")).collect();
+        out.write_str(&texts.join(", "))
+    }
+}
+
 /// Prints both tables; with `files`, only that of the constants in these.
 pub(crate) fn run(workspace: &Path, files: &[String]) -> Result<()> {
-    let copy = Copy::new(workspace)?;
+    let law = workspace.join(LAW);
     for file in files {
-        let path = copy.root.join(LAW).join(file);
-        ensure!(path.is_file(), "there is no file {file} in {LAW}");
+        ensure!(law.join(file).is_file(), "there is no file {file} in {LAW}");
     }
-    let base = copy.situations()?;
     let mechanisms = if files.is_empty() { MECHANISMS } else { &[] };
-    if !mechanisms.is_empty() {
-        println!("| without | is worse in | is better in |\n| --- | --- | --- |");
+    let mut constants = constants(&law)?;
+    constants.retain(|it| files.is_empty() || files.contains(&it.file));
+
+    let mut variants: Vec<_> = mechanisms.iter().map(|it| Variant::new(it.off)).collect();
+    for constant in &constants {
+        for value in constant.half_and_double() {
+            variants.push(Variant::new(&[(&constant.file, &constant.name, &value)]));
+        }
     }
-    for Mechanism { name, off } in mechanisms {
-        let changed = copy.with(off, &base)?;
+    let changes = measured(workspace, &variants)?;
+    let (of_mechanisms, of_constants) = changes.split_at(mechanisms.len());
+    if !mechanisms.is_empty() {
+        print_mechanisms(mechanisms, of_mechanisms);
+    }
+    print_constants(&constants, of_constants);
+    Ok(())
+}
+
+fn print_mechanisms(mechanisms: &[Mechanism], changes: &[Changed]) {
+    println!("| without | is worse in | is better in |\n| --- | --- | --- |");
+    for (Mechanism { name, .. }, changed) in mechanisms.iter().zip(changes) {
         println!("| {name} | {} | {} |", changed.worse, changed.better);
     }
-    println!("\n| constant | value | half | double |\n| --- | --- | --- | --- |");
-    for constant in copy.constants()? {
-        let Constant { file, name, kind, value } = &constant;
-        let file = file.display().to_string();
-        if !files.is_empty() && !files.contains(&file) {
+    println!();
+}
+
+/// Two of `changes` are of each constant.
+fn print_constants(constants: &[Constant], changes: &[Changed]) {
+    println!("| constant | value | half | double |\n| --- | --- | --- | --- |");
+    let mut same = Vec::new();
+    for (constant, changed) in constants.iter().zip(changes.chunks(2)) {
+        let Constant { file, name, value, .. } = constant;
+        if changed.iter().all(Changed::is_none) {
+            same.push(format!("`{file}` {name}"));
             continue;
         }
-        let cells = [half(*value), double(*value)].map(|value| {
-            let text = if kind == "f64" { format!("{value:?}") } else { format!("{value:.0}") };
-            let changed = copy.with(&[(file.as_str(), name.as_str(), text.as_str())], &base)?;
-            Ok(format!("{text}: {}", changed.cell()))
-        });
-        let [half, double] = cells.map(|cell: Result<String>| cell);
-        println!("| `{file}` {name} | {value} | {} | {} |", half?, double?);
+        let cells = constant.half_and_double().into_iter().zip(changed);
+        let cells: Vec<_> =
+            cells.map(|(at, changed)| format!("{at}: {}", changed.cell())).collect();
+        println!("| `{file}` {name} | {value} | {} |", cells.join(" | "));
     }
-    Ok(())
+    println!("\nHalf and double of these change nothing beyond chance: {}.", same.join(", "));
+}
+
+/// What each variant changes, in their order; each core takes the next one.
+fn measured(workspace: &Path, variants: &[Variant]) -> Result<Vec<Changed>> {
+    let cores = thread::available_parallelism()?.get();
+    let copies: Vec<_> =
+        (0..cores).map(|number| Copy::new(workspace, number)).collect::<Result<_>>()?;
+    let base = copies[0].situations()?;
+    let waiting = Mutex::new(variants.iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    let work = |copy: &Copy| -> Result<()> {
+        loop {
+            let next = waiting.lock().expect("no other core has failed").next();
+            let Some((number, variant)) = next else { return Ok(()) };
+            let changed = copy.with(variant, &base)?;
+            let mut done = done.lock().expect("no other core has failed");
+            done.push((number, changed));
+            let (count, changed) = (done.len(), done[done.len() - 1].1.cell());
+            eprintln!("xtask: ablation: {count} of {}: {variant}: {changed}", variants.len());
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = copies.iter().map(|copy| scope.spawn(|| work(copy))).collect();
+        threads.into_iter().try_for_each(|it| it.join().expect("errors are returned"))
+    })?;
+    let mut done = done.into_inner().expect("no core has failed");
+    done.sort_by_key(|(number, _)| *number);
+    Ok(done.into_iter().map(|(_, changed)| changed).collect())
 }
 
 /// Half of a constant; of one between ½ and 2, half of its distance from 1.
@@ -159,9 +245,13 @@ struct Changed {
 }
 
 impl Changed {
+    fn is_none(&self) -> bool {
+        (self.worse.as_str(), self.better.as_str()) == ("–", "–")
+    }
+
     fn cell(&self) -> String {
         match (self.worse.as_str(), self.better.as_str()) {
-            ("–", "–") => "the same".into(),
+            _ if self.is_none() => "the same".into(),
             (worse, "–") => format!("worse: {worse}"),
             ("–", better) => format!("better: {better}"),
             (worse, better) => format!("worse: {worse}; better: {better}"),
@@ -196,8 +286,8 @@ struct Copy {
 }
 
 impl Copy {
-    fn new(workspace: &Path) -> Result<Self> {
-        let root = workspace.join("target/ablation");
+    fn new(workspace: &Path, number: usize) -> Result<Self> {
+        let root = workspace.join(format!("target/ablation/{number}"));
         let listed = Command::new("git").args(["ls-files"]).current_dir(workspace).output();
         let listed = listed.context("git could not be started; it lists what is to be copied")?;
         ensure!(listed.status.success(), "this is not a checkout: git ls-files failed");
@@ -209,10 +299,10 @@ impl Copy {
         Ok(Self { root })
     }
 
-    /// What differs with other values of some constants; the copy is as before afterwards.
-    fn with(&self, constants: &[(&str, &str, &str)], base: &[Row]) -> Result<Changed> {
+    /// What differs in a variant; the copy is as before afterwards.
+    fn with(&self, variant: &Variant, base: &[Row]) -> Result<Changed> {
         let mut before = Vec::new();
-        for (file, name, value) in constants {
+        for [file, name, value] in &variant.0 {
             let path = self.root.join(LAW).join(file);
             let source = fs::read_to_string(&path)?;
             let changed = replaced(&source, name, value)
@@ -224,7 +314,6 @@ impl Copy {
         for (path, source) in before.into_iter().rev() {
             fs::write(path, source)?;
         }
-        eprintln!("xtask: ablation: {}", constants.iter().map(|it| it.1).collect::<String>());
         Ok(match rows {
             Ok(rows) => Changed::new(base, &rows),
             Err(error) => Changed { worse: format!("{error:#}"), better: "–".into() },
@@ -250,22 +339,29 @@ impl Copy {
         ensure!(output.status.success(), "it does not run with this value");
         String::from_utf8(output.stdout)?.lines().map(row).collect()
     }
+}
 
-    fn constants(&self) -> Result<Vec<Constant>> {
-        let mut files: Vec<_> = fs::read_dir(self.root.join(LAW))?
-            .map(|file| Ok(file?.path()))
-            .collect::<Result<_>>()?;
-        files.sort();
-        let mut constants = Vec::new();
-        for path in files {
-            for line in fs::read_to_string(&path)?.lines() {
-                let Some((name, kind, value)) = constant(line) else { continue };
-                let file = path.file_name().context("a file has a name")?.into();
-                constants.push(Constant { file, name, kind, value });
-            }
+/// The constants of the law, by file; those of tests are not the law's.
+fn constants(law: &Path) -> Result<Vec<Constant>> {
+    let mut constants = Vec::new();
+    for path in sources(law)? {
+        let file = path.strip_prefix(law)?.display().to_string();
+        let source = fs::read_to_string(&path)?;
+        for line in source.lines().take_while(|line| *line != "mod tests {") {
+            let Some((name, kind, value)) = constant(line) else { continue };
+            constants.push(Constant { file: file.clone(), name, kind, value });
         }
-        Ok(constants)
     }
+    Ok(constants)
+}
+
+/// The files in a folder and in those below it.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder)?.map(|file| Ok(file?.path())).collect::<Result<_>>()?;
+    paths.sort();
+    let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { Ok(vec![path]) };
+    Ok(paths.into_iter().map(below).collect::<Result<Vec<_>>>()?.concat())
 }
 
 /// The name, type and value of a constant number.
@@ -310,6 +406,16 @@ mod tests {
         assert_eq!((b.0.as_str(), b.1.as_str(), b.2), ("B", "u32", 1000.0));
         assert!(replaced(source, "B", "5").unwrap().contains("const B: u32 = 5;"));
         assert!(replaced(source, "C", "5").is_none());
+    }
+
+    #[test]
+    fn every_constant_that_switches_a_mechanism_off_is_one_of_the_law() {
+        let law = Path::new(crate::WORKSPACE).join(LAW);
+        let constants = constants(&law).unwrap();
+        for (file, name, _) in MECHANISMS.iter().flat_map(|it| it.off) {
+            let is_found = constants.iter().any(|it| it.file == *file && it.name == *name);
+            assert!(is_found, "{file} {name}");
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ enum Chore {
     Figures,
     /// Print what each mechanism and each constant of the work limit is good for (an hour)
     Ablation {
-        /// Only the constants of these files, such as `search.rs`
+        /// Only the constants of these files, such as `search/held.rs`
         files: Vec<String>,
     },
 }
