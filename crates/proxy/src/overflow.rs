@@ -27,7 +27,7 @@ pub(crate) struct Excess<'a> {
     pub(crate) head: &'a mut Parts,
     pub(crate) id: &'a RequestId,
     /// None of it has been sent.
-    pub(crate) body: Option<RequestBody>,
+    pub(crate) body: Option<Box<RequestBody>>,
     /// How it asks for a place, with the time that is left.
     pub(crate) entry: Entry,
     /// Which gate that was.

@@ -1,7 +1,9 @@
 //! The way of a request through an upstream: sent under its permit, and its answer on the way back.
 
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
@@ -45,8 +47,14 @@ impl Passage<'_> {
             return switch(answered, head.extensions.remove::<Upgrade>());
         }
         let recipient = Recipient { upstream_client: to, budget, client };
-        Ok(deliver(answered, streams, recipient, logged).await)
+        Ok(poll_once(|cx| deliver(answered, streams, recipient, logged, cx)).await)
     }
+}
+
+/// Waits for nothing, but wakes who waits later.
+fn poll_once<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> impl Future<Output = T> {
+    let mut poll = Some(poll);
+    poll_fn(move |cx| Poll::Ready(poll.take().expect("it is ready at once")(cx)))
 }
 
 /// Whether an answer with this status counts as failed.
@@ -55,11 +63,12 @@ pub(crate) fn has_failed(status: StatusCode) -> bool {
 }
 
 /// The answer of an upstream as the client gets it.
-async fn deliver(
+fn deliver(
     answered: Answered,
     streams: bool,
     recipient: Recipient<'_>,
     logged: Option<&mut Admission>,
+    cx: &mut Context<'_>,
 ) -> Response<ProxyBody> {
     let Answered { mut head, connection, permit, .. } = answered;
     let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
@@ -67,16 +76,18 @@ async fn deliver(
     if streams || head.is_stream {
         hold.streams();
     }
-    if let Some(logged) = logged {
-        logged.held(hold.outcome());
-    }
     let body = match head.whole.take() {
         Some(bytes) => {
             hold.completes(bytes.len());
             recipient.upstream_client.give_back(connection);
             ProxyBody::whole(bytes)
         }
-        None => ProxyBody::passing(connection, hold, recipient).await,
+        None => {
+            if let Some(logged) = logged {
+                logged.held(hold.outcome());
+            }
+            ProxyBody::passing(connection, hold, recipient, cx)
+        }
     };
     with_head(head, body)
 }

@@ -144,21 +144,21 @@ impl Proxy {
         request: Request<ClientBody>,
         entry: Option<&mut access_log::Entry>,
     ) -> Response<ProxyBody> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let client = || self.client(peer, &head.headers);
         let choice =
             self.routes.choice(route, &head.method, head.uri.path(), &head.headers, client);
-        self.answer_as(choice, peer, head, body, entry).await
+        self.answer_as(choice, peer, &mut head, body, entry).await
     }
 
     async fn answer(
         &self,
         peer: &Peer,
-        request: Request<ClientBody>,
+        head: &mut Parts,
+        body: ClientBody,
         entry: Option<&mut access_log::Entry>,
     ) -> Response<ProxyBody> {
-        let (head, body) = request.into_parts();
-        match self.choose(peer, &head) {
+        match self.choose(peer, head) {
             Some(choice) => self.answer_as(choice, peer, head, body, entry).await,
             None => {
                 let id = self.ids.of(&head.headers);
@@ -172,7 +172,7 @@ impl Proxy {
         &self,
         choice: Choice,
         peer: &Peer,
-        mut head: Parts,
+        head: &mut Parts,
         body: ClientBody,
         entry: Option<&mut access_log::Entry>,
     ) -> Response<ProxyBody> {
@@ -192,14 +192,14 @@ impl Proxy {
             None => {
                 // There is no gRPC over HTTP/1: who says so would have no body buffered.
                 let is_grpc = is_grpc && head.version == Version::HTTP_2;
-                self.receive(client, upstream, is_grpc, &mut head, body).await
+                self.receive(client, upstream, is_grpc, head, body).await
             }
         };
         let body = match received {
             Ok(received) => received,
             Err(error) => {
                 logged.iter_mut().for_each(|logged| logged.turned_away(error.reason()));
-                return error.answer(form(&head), self.details(id.as_str()));
+                return error.answer(form(head), self.details(id.as_str()));
             }
         };
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
@@ -236,13 +236,12 @@ impl Proxy {
                     id.as_str(),
                     upstream_client.upstream.gate.name()
                 );
-                let form = form(&head);
+                let form = form(head);
                 if let Some(overflow) = overflow::of(upstream_client, &rejected, &head.headers) {
                     let left = timeout.map(|timeout| timeout.saturating_sub(waited()));
                     let entry = left.into_iter().fold(asking, Entry::timeout);
                     let rejected_by = upstream_client.upstream.gate();
-                    let (head, id) = (&mut head, &id);
-                    let request = overflow::Excess { head, id, body, entry, rejected_by };
+                    let request = overflow::Excess { head, id: &id, body, entry, rejected_by };
                     // Boxed, for most requests are not rejected.
                     let answer = Box::pin(overflow::answer(&overflow, passage, request, logged));
                     match answer.await {
@@ -258,7 +257,7 @@ impl Proxy {
         logged.iter_mut().for_each(|logged| logged.admitted(queued));
         let accept = head.headers.get(ACCEPT).cloned();
         let can_reload = head.method == Method::GET;
-        let request = Outgoing { head: &mut head, id: &id, body, permit };
+        let request = Outgoing { head, id: &id, body, permit };
         let answered = passage.go(upstream_client, request, logged.as_deref_mut()).await;
         match answered {
             Ok(answer) => {
@@ -302,7 +301,8 @@ impl Proxy {
         self.routes.choose(&head.method, host, head.uri.path(), &head.headers, client)
     }
 
-    /// The body of a request: all of it, if there is one and it is to be buffered.
+    /// The body of a request: all of it, if there is one and it is to be buffered. Boxed, for
+    /// most requests have none.
     async fn receive(
         &self,
         client: IpAddr,
@@ -310,13 +310,13 @@ impl Proxy {
         is_grpc: bool,
         head: &mut Parts,
         body: ClientBody,
-    ) -> Result<Option<RequestBody>, ProxyError> {
+    ) -> Result<Option<Box<RequestBody>>, ProxyError> {
         if body.is_end_stream() {
             return Ok(None);
         }
         let is_buffered = upstream.request_buffering == RequestBuffering::MemoryAndFile && !is_grpc;
         if !is_buffered {
-            return Ok(Some(RequestBody::passing(body, &head.headers)));
+            return Ok(Some(Box::new(RequestBody::passing(body, &head.headers))));
         }
         let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
         let account = self.budget.account(client);
@@ -324,7 +324,7 @@ impl Proxy {
         let body = Box::pin(intake::read(body, account, Each { memory, max })).await?;
         // The client has been asked for it, so the upstream need not ask.
         head.headers.remove(EXPECT);
-        Ok(Some(RequestBody::buffered(body)))
+        Ok(Some(Box::new(RequestBody::buffered(body))))
     }
 }
 
@@ -365,8 +365,9 @@ impl Service<Request<ClientBody>> for ProxyService {
     fn call(&self, request: Request<ClientBody>) -> Self::Future {
         let (proxy, peer) = (Arc::clone(&self.proxy), Arc::clone(&self.peer));
         let mut entry = self.entry(&request);
+        let (mut head, body) = request.into_parts();
         Box::pin(async move {
-            let answer = proxy.answer(&peer, request, entry.as_deref_mut()).await;
+            let answer = proxy.answer(&peer, &mut head, body, entry.as_deref_mut()).await;
             Ok(Logged::answer(answer, entry))
         })
     }

@@ -1,13 +1,12 @@
 //! Admission fields of the access log: route, class, outcome, reason, times.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_http_gate::HeldOutcome;
 
 use super::options::LogFormat;
-use super::value::{Json, Seconds};
+use super::value::Text;
 use crate::RequestId;
 
 /// The names under which a request was admitted.
@@ -98,67 +97,38 @@ impl Admission {
 
     /// Appends it to a line. Names are the operator's, ids are plain, the rest is ours: nothing
     /// of it can end the line.
-    pub(super) fn write(&self, line: &mut String, format: LogFormat) {
+    pub(super) fn write(&self, text: &mut Text, format: LogFormat) {
         let Self { names, id, outcome, reason, held, queued, upstream } = self;
         let outcome = held.as_ref().map(HeldOutcome::settle).or(*outcome);
         let Names { route, class, stage } = names;
-        // Writing to a string does not fail.
-        let _ = match format {
-            LogFormat::Combined => write!(
-                line,
-                " route={} class={} stage={} outcome={} reason={} id={} queued={} upstream={}",
-                Word(route),
-                Word(class),
-                Word(stage),
-                outcome.unwrap_or("-"),
-                reason.unwrap_or("-"),
-                id.as_str(),
-                OrNone(*queued, "-"),
-                OrNone(*upstream, "-"),
-            ),
-            LogFormat::Json => write!(
-                line,
-                ",\"route\":{},\"class\":{},\"stage\":{},\"outcome\":{},\"reason\":{},\
-                 \"request_id\":\"{}\",\"queued_seconds\":{},\"upstream_seconds\":{}",
-                Json(Some(route.as_bytes())),
-                Json(Some(class.as_bytes())),
-                Json(Some(stage.as_bytes())),
-                Json(outcome.map(str::as_bytes)),
-                Json(reason.map(str::as_bytes)),
-                id.as_str(),
-                OrNone(*queued, "null"),
-                OrNone(*upstream, "null"),
-            ),
-        };
-    }
-}
-
-/// A name without spaces and quotes.
-struct Word<'a>(&'a str);
-
-impl std::fmt::Display for Word<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Nearly all names are as they should be.
-        if self.0.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"') {
-            return f.write_str(self.0);
+        match format {
+            LogFormat::Combined => {
+                text.raw(" route=").word(route).raw(" class=").word(class);
+                text.raw(" stage=").word(stage);
+                text.raw(" outcome=").raw(outcome.unwrap_or("-"));
+                text.raw(" reason=").raw(reason.unwrap_or("-"));
+                text.raw(" id=").raw(id.as_str());
+                or_none(text.raw(" queued="), *queued, "-");
+                or_none(text.raw(" upstream="), *upstream, "-");
+            }
+            LogFormat::Json => {
+                text.raw(",\"route\":").json(Some(route.as_bytes()));
+                text.raw(",\"class\":").json(Some(class.as_bytes()));
+                text.raw(",\"stage\":").json(Some(stage.as_bytes()));
+                text.raw(",\"outcome\":").json(outcome.map(str::as_bytes));
+                text.raw(",\"reason\":").json(reason.map(str::as_bytes));
+                text.raw(",\"request_id\":\"").raw(id.as_str());
+                or_none(text.raw("\",\"queued_seconds\":"), *queued, "null");
+                or_none(text.raw(",\"upstream_seconds\":"), *upstream, "null");
+            }
         }
-        for character in self.0.chars() {
-            let is_plain =
-                !character.is_whitespace() && !character.is_control() && character != '"';
-            f.write_char(if is_plain { character } else { '_' })?;
-        }
-        Ok(())
     }
 }
 
 /// Seconds, or what stands for none.
-struct OrNone(Option<Duration>, &'static str);
-
-impl std::fmt::Display for OrNone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(time) => Seconds(time).fmt(f),
-            None => f.write_str(self.1),
-        }
-    }
+fn or_none(text: &mut Text, time: Option<Duration>, none: &str) {
+    match time {
+        Some(time) => text.seconds(time),
+        None => text.raw(none),
+    };
 }

@@ -1,7 +1,6 @@
 //! One line: what a client says cannot end it, or pass for another one.
 
 use std::cell::RefCell;
-use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +10,7 @@ use tamarisk_server::guard::Violation;
 
 use super::admission::Admission;
 use super::options::LogFormat;
-use super::value::{Json, Plain, Seconds};
+use super::value::Text;
 use crate::date::{Civil, Rfc3339};
 
 /// What is written down of a request.
@@ -50,42 +49,42 @@ impl<'a, B> From<&'a Request<B>> for Asked<'a> {
 #[derive(Default)]
 pub(super) struct Line {
     format: LogFormat,
-    text: String,
+    text: Text,
     /// Where the rest goes: in the combined format before what a client says of itself.
     rest_at: usize,
 }
 
 impl Line {
-    pub(super) fn begin<'a>(
+    pub(super) fn begin(
         format: LogFormat,
         time: SystemTime,
         client: IpAddr,
-        asked: &Asked<'a>,
+        asked: &Asked<'_>,
     ) -> Self {
         let Asked { method, target, version, host, referer, agent } = *asked;
-        let mut text = String::with_capacity(512);
-        // Writing to a string does not fail.
+        let version = version_text(version);
+        let mut text = Text::with_capacity(512);
         let rest_at = match format {
             LogFormat::Combined => {
-                let client = format_args!("{client} - - [{}] \"", Combined(time));
-                let _ =
-                    write!(text, "{client}{method} {} {version:?}\" ", Plain(target.as_bytes()));
+                text.address(client).raw(" - - [");
+                write_time(&mut text, format, time);
+                text.raw("] \"").raw(method).raw(" ").plain(target.as_bytes());
+                text.raw(" ").raw(version).raw("\" ");
                 let rest_at = text.len();
-                let or_none = |field: Option<&'a [u8]>| Plain(field.unwrap_or(b"-"));
-                let _ = write!(text, " \"{}\" \"{}\"", or_none(referer), or_none(agent));
+                text.raw(" \"").plain(referer.unwrap_or(b"-"));
+                text.raw("\" \"").plain(agent.unwrap_or(b"-")).raw("\"");
                 rest_at
             }
             LogFormat::Json => {
-                let _ = write!(
-                    text,
-                    "{{\"time\":\"{}\",\"client\":\"{client}\",\"host\":{},\"method\":\"{method}\",\
-                     \"target\":{},\"protocol\":\"{version:?}\",\"referer\":{},\"user_agent\":{}",
-                    Rfc3339(time),
-                    Json(host),
-                    Json(Some(target.as_bytes())),
-                    Json(referer),
-                    Json(agent),
-                );
+                text.raw("{\"time\":\"");
+                write_time(&mut text, format, time);
+                text.raw("\",\"client\":\"").address(client);
+                text.raw("\",\"host\":").json(host);
+                text.raw(",\"method\":\"").raw(method);
+                text.raw("\",\"target\":").json(Some(target.as_bytes()));
+                text.raw(",\"protocol\":\"").raw(version);
+                text.raw("\",\"referer\":").json(referer);
+                text.raw(",\"user_agent\":").json(agent);
                 text.len()
             }
         };
@@ -100,20 +99,23 @@ impl Line {
         took: Duration,
         admission: Option<&Admission>,
     ) -> String {
-        let Self { format, text: mut line, rest_at } = self;
+        let Self { format, mut text, rest_at } = self;
         match format {
-            LogFormat::Combined => line.insert_str(rest_at, &format!("{status} {bytes}")),
+            LogFormat::Combined => {
+                text.insert(rest_at, itoa::Buffer::new().format(bytes));
+                text.insert(rest_at, " ");
+                text.insert(rest_at, itoa::Buffer::new().format(status));
+            }
             LogFormat::Json => {
-                let seconds = Seconds(took);
-                let end = format_args!(",\"duration_seconds\":{seconds}");
-                let _ = write!(line, ",\"status\":{status},\"bytes\":{bytes}{end}");
+                text.raw(",\"status\":").number(status.into()).raw(",\"bytes\":").number(bytes);
+                text.raw(",\"duration_seconds\":").seconds(took);
             }
         }
         if let Some(admission) = admission {
-            admission.write(&mut line, format);
+            admission.write(&mut text, format);
         }
-        line.push_str(if format == LogFormat::Json { "}\n" } else { "\n" });
-        line
+        text.raw(if format == LogFormat::Json { "}\n" } else { "\n" });
+        text.into_string()
     }
 
     /// The line about what was no request, in which nothing is known but why it was rejected.
@@ -124,51 +126,79 @@ impl Line {
         violation: Violation,
         bytes: usize,
     ) -> String {
-        let status = violation.status().as_u16();
+        let (status, bytes) = (violation.status().as_u16().into(), bytes as u64);
+        let mut text = Text::default();
         match format {
             LogFormat::Combined => {
-                let time = Combined(time);
-                let why = format_args!("\"tamarisk: {violation}\"");
-                format!("{client} - - [{time}] \"-\" {status} {bytes} \"-\" {why}\n")
+                text.address(client).raw(" - - [");
+                write_time(&mut text, format, time);
+                text.raw("] \"-\" ").number(status).raw(" ").number(bytes);
+                text.raw(" \"-\" \"tamarisk: ").shown(violation).raw("\"\n");
             }
-            LogFormat::Json => format!(
-                "{{\"time\":\"{}\",\"client\":\"{client}\",\"status\":{status},\"bytes\":{bytes},\
-                 \"rejected\":\"{violation}\"}}\n",
-                Rfc3339(time),
-            ),
+            LogFormat::Json => {
+                text.raw("{\"time\":\"");
+                write_time(&mut text, format, time);
+                text.raw("\",\"client\":\"").address(client);
+                text.raw("\",\"status\":").number(status).raw(",\"bytes\":").number(bytes);
+                text.raw(",\"rejected\":\"").shown(violation).raw("\"}\n");
+            }
         }
+        text.into_string()
     }
 
     /// The line that says how many others could not be written.
     pub(super) fn lost(format: LogFormat, time: SystemTime, lines: u64) -> String {
+        let mut text = Text::default();
         match format {
             LogFormat::Combined => {
-                let time = Combined(time);
-                format!("- - - [{time}] \"-\" 0 0 \"-\" \"tamarisk: {lines} lines were lost\"\n")
+                text.raw("- - - [");
+                write_time(&mut text, format, time);
+                text.raw("] \"-\" 0 0 \"-\" \"tamarisk: ")
+                    .number(lines)
+                    .raw(" lines were lost\"\n");
             }
             LogFormat::Json => {
-                format!("{{\"time\":\"{}\",\"lines_lost\":{lines}}}\n", Rfc3339(time))
+                text.raw("{\"time\":\"");
+                write_time(&mut text, format, time);
+                text.raw("\",\"lines_lost\":").number(lines).raw("}\n");
             }
         }
+        text.into_string()
     }
 }
 
-/// `10/Oct/2000:13:55:36 +0000`
-struct Combined(SystemTime);
+fn version_text(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        Version::HTTP_3 => "HTTP/3.0",
+        _ => "HTTP/1.1",
+    }
+}
 
-impl std::fmt::Display for Combined {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        thread_local! {
-            /// The second that was written last, and how.
-            static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+/// As in `10/Oct/2000:13:55:36 +0000`, or as in `2000-10-10T13:55:36.123Z`.
+fn write_time(text: &mut Text, format: LogFormat, time: SystemTime) {
+    thread_local! {
+        /// The second that was written last, and how.
+        static LAST: RefCell<(LogFormat, u64, String)> =
+            const { RefCell::new((LogFormat::Combined, u64::MAX, String::new())) };
+    }
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    LAST.with_borrow_mut(|(last_format, last, written)| {
+        if (*last_format, *last) != (format, since.as_secs()) {
+            (*last_format, *last) = (format, since.as_secs());
+            *written = match format {
+                LogFormat::Combined => combined(time),
+                LogFormat::Json => {
+                    Rfc3339(time).to_string().split('.').next().unwrap_or_default().to_owned()
+                }
+            };
         }
-        let second = self.0.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        LAST.with_borrow_mut(|(last, text)| {
-            if *last != second {
-                (*last, *text) = (second, combined(self.0));
-            }
-            f.write_str(text)
-        })
+        text.raw(written);
+    });
+    if format == LogFormat::Json {
+        text.fraction::<3>(since.subsec_millis()).raw("Z");
     }
 }
 
@@ -205,6 +235,35 @@ mod tests {
             \"protocol\":\"HTTP/1.1\",\"referer\":null,\"user_agent\":\"curl/8\",\"status\":206,\
             \"bytes\":512,\"duration_seconds\":0.001500}\n";
         assert_eq!(line(LogFormat::Json, b"curl/8"), expected);
+    }
+
+    #[test]
+    fn what_is_no_request_and_what_was_lost_have_lines_of_their_own() {
+        let (time, client) = (UNIX_EPOCH + Duration::from_millis(5), "192.0.2.1".parse().unwrap());
+        let rejected = |format| Line::rejected(format, time, client, Violation::NotHttp, 12);
+        assert_eq!(
+            rejected(LogFormat::Combined),
+            format!(
+                "192.0.2.1 - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 12 \"-\" \"tamarisk: {}\"\n",
+                Violation::NotHttp
+            )
+        );
+        assert_eq!(
+            rejected(LogFormat::Json),
+            format!(
+                "{{\"time\":\"1970-01-01T00:00:00.005Z\",\"client\":\"192.0.2.1\",\"status\":400,\
+                 \"bytes\":12,\"rejected\":\"{}\"}}\n",
+                Violation::NotHttp
+            )
+        );
+        assert_eq!(
+            Line::lost(LogFormat::Combined, time, 7),
+            "- - - [01/Jan/1970:00:00:00 +0000] \"-\" 0 0 \"-\" \"tamarisk: 7 lines were lost\"\n"
+        );
+        assert_eq!(
+            Line::lost(LogFormat::Json, time, 7),
+            "{\"time\":\"1970-01-01T00:00:00.005Z\",\"lines_lost\":7}\n"
+        );
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The body of a proxied response: of the upstream, or our own.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -41,15 +40,15 @@ impl ProxyBody {
     /// The body of the answer on `connection`, which goes back to its pool when the body has been read
     /// to its end. What has come of it is read here and now: whether the client takes it
     /// is not the upstream's business.
-    pub(crate) async fn passing(
+    pub(crate) fn passing(
         mut connection: Box<UpstreamConnection>,
         mut hold: Hold,
         recipient: Recipient<'_>,
+        cx: &mut Context<'_>,
     ) -> Self {
         let left = connection.left();
         let mut frames = Frames::default();
-        let read = |cx: &mut Context<'_>| read_ahead(&mut connection, &mut hold, &mut frames, cx);
-        let rest = match poll_once(read).await {
+        let rest = match read_ahead(&mut connection, &mut hold, &mut frames, cx) {
             Ahead::Whole => {
                 recipient.upstream_client.give_back(connection);
                 if frames.bytes() <= SHORT_BYTES {
@@ -68,11 +67,6 @@ impl ProxyBody {
     pub fn is_ours(&self) -> bool {
         matches!(self.0, ProxyBodySource::Fixed { is_ours: true, .. })
     }
-}
-
-async fn poll_once<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> T {
-    let mut poll = Some(poll);
-    poll_fn(|cx| Poll::Ready(poll.take().expect("it is ready at once")(cx))).await
 }
 
 /// Reads an answer as far as it goes without waiting, and no further than it counts.

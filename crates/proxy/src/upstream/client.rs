@@ -65,7 +65,7 @@ impl Limit {
 pub(crate) struct Outgoing<'a> {
     pub(crate) head: &'a mut Parts,
     pub(crate) id: &'a RequestId,
-    pub(crate) body: Option<RequestBody>,
+    pub(crate) body: Option<Box<RequestBody>>,
     /// Its place.
     pub(crate) permit: GatePermit,
 }
@@ -140,7 +140,7 @@ impl UpstreamClient {
             None => (*answer_time, Limit::AnswerTime),
         };
         let quality = self.upstream.quality(&permit);
-        let length = body.as_ref().map_or(BodyLength::Empty, RequestBody::length);
+        let length = body.as_deref().map_or(BodyLength::Empty, RequestBody::length);
         let fail = |error: ProxyError, permit: GatePermit| {
             match error.is_of_the_upstream() {
                 true => permit.fail_because(self.failure(error)),

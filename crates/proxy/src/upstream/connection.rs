@@ -31,7 +31,7 @@ pub(crate) struct UpstreamConnection {
     stream: TcpStream,
     receiving: AnswerReader,
     output: Output,
-    sending: Option<RequestBody>,
+    sending: Option<Box<RequestBody>>,
     /// All that the client has sent of its body is passed on, and there is more to come.
     waits_for_client: bool,
     deadline: Deadline,
@@ -60,7 +60,7 @@ impl UpstreamConnection {
     }
 
     /// Begins an exchange on an idle connection, with a body: where its head is to be appended.
-    pub(crate) fn begin(&mut self, to_head: bool, body: Option<RequestBody>) -> &mut Vec<u8> {
+    pub(crate) fn begin(&mut self, to_head: bool, body: Option<Box<RequestBody>>) -> &mut Vec<u8> {
         self.receiving.begin(to_head);
         self.sending = body;
         self.output.begin()

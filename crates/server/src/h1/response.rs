@@ -1,6 +1,6 @@
 //! Responses as they are written: the head, and the body in its framing.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::mem;
 use std::pin::Pin;
@@ -28,19 +28,14 @@ const COPIED_MAX: usize = 4 * 1024;
 const GATHERED_MAX: usize = 8 * 1024;
 
 /// Bytes on their way to the client.
+#[derive(Default)]
 pub(super) struct Output {
-    /// Heads, framing, and data that is short.
+    /// Heads, framing, and data that is short. It has memory from the first of them on.
     gathered: Vec<u8>,
     written: usize,
     /// Data that is long, and what ends its chunk.
     data: Bytes,
     behind: &'static [u8],
-}
-
-impl Default for Output {
-    fn default() -> Self {
-        Self { gathered: spare_head(), written: 0, data: Bytes::new(), behind: b"" }
-    }
 }
 
 impl Drop for Output {
@@ -52,6 +47,9 @@ impl Drop for Output {
 impl Output {
     /// Where to append what comes next; there must be [room](Self::has_room).
     pub(super) fn gathered(&mut self) -> &mut Vec<u8> {
+        if self.gathered.capacity() == 0 {
+            self.gathered = spare_head();
+        }
         &mut self.gathered
     }
 
@@ -208,7 +206,7 @@ pub(super) fn begin(
     let mut framing = BodyFraming::of(&response.headers, length, has_body, may_chunk, asked);
     keep &= !matches!(framing.encoder, Encoder::UntilClose);
 
-    let mut head = HeadWriter::response(&mut output.gathered, version, status, reason);
+    let mut head = HeadWriter::response(output.gathered(), version, status, reason);
     let mut is_dated = false;
     let mut says_connection = false;
     for (name, value) in &response.headers {
@@ -260,25 +258,33 @@ pub(super) struct RequestFacts {
     pub(super) framing: Framing,
 }
 
-/// More than this is not kept for the next request.
-const SPARE_MAX: usize = 128;
+/// A map with room for more fields is not kept for another request.
+const SPARE_FIELDS_MAX: usize = 128;
+
+/// As many maps are kept as requests are mostly under way at once on one core.
+const SPARES_MAX: usize = 64;
 
 thread_local! {
-    /// The memory of a map whose fields have been written, for those of the next request.
-    static SPARE_FIELDS: Cell<HeaderMap> = Cell::new(HeaderMap::new());
+    /// The memory of maps whose fields have been written, for those of other requests.
+    static SPARES: RefCell<Vec<HeaderMap>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The memory of fields that have been written, for those of the next request.
 pub(super) fn spare_fields() -> HeaderMap {
-    SPARE_FIELDS.take()
+    SPARES.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
 /// Keeps the memory of fields that are written.
 fn keep_spare_fields(mut fields: HeaderMap) {
-    if fields.capacity() <= SPARE_MAX {
+    if fields.capacity() <= SPARE_FIELDS_MAX {
         fields.clear();
         // When the thread ends, nobody needs it.
-        let _ = SPARE_FIELDS.try_with(|spare| spare.set(fields));
+        let _ = SPARES.try_with(|spares| {
+            let mut spares = spares.borrow_mut();
+            if spares.len() < SPARES_MAX {
+                spares.push(fields);
+            }
+        });
     }
 }
 
