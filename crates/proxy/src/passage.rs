@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Response, StatusCode};
-use tamarisk_http_gate::Hold;
+use tamarisk_http_gate::{Hold, grpc_failure};
 use tamarisk_observe::access_log::Admission;
 use tamarisk_server::{Tunnel, Upgrade};
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
@@ -51,7 +51,7 @@ impl Passage<'_> {
     }
 }
 
-/// Waits for nothing, but wakes who waits later.
+/// Polls once, with the context of the task, and is ready whatever comes of it.
 fn poll_once<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> impl Future<Output = T> {
     let mut poll = Some(poll);
     poll_fn(move |cx| Poll::Ready(poll.take().expect("it is ready at once")(cx)))
@@ -60,6 +60,16 @@ fn poll_once<T>(poll: impl FnOnce(&mut Context<'_>) -> T) -> impl Future<Output 
 /// Whether an answer with this status counts as failed.
 pub(crate) fn has_failed(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+/// Why an answer with this head counts as failed, if it does. One of gRPC that has no messages says
+/// so in a field, for it has no trailers.
+fn failure(head: &AnswerHead) -> Option<String> {
+    match has_failed(head.status) {
+        true => Some(format!("answered {}", head.status.as_u16())),
+        false if head.is_stream => grpc_failure(&head.headers),
+        false => None,
+    }
 }
 
 /// The answer of an upstream as the client gets it.
@@ -71,8 +81,13 @@ fn deliver(
     cx: &mut Context<'_>,
 ) -> Response<ProxyBody> {
     let Answered { mut head, connection, permit, .. } = answered;
-    let failure = has_failed(head.status).then(|| format!("answered {}", head.status.as_u16()));
+    let failure = failure(&head);
+    // Of an answer that is there and has not failed nothing is left to be decided.
+    let is_open = head.whole.is_none() || failure.is_some();
     let mut hold = Hold::new(permit, failure);
+    if let Some(logged) = logged.filter(|_| is_open) {
+        logged.held(hold.outcome());
+    }
     if streams || head.is_stream {
         hold.streams();
     }
@@ -82,12 +97,7 @@ fn deliver(
             recipient.upstream_client.give_back(connection);
             ProxyBody::whole(bytes)
         }
-        None => {
-            if let Some(logged) = logged {
-                logged.held(hold.outcome());
-            }
-            ProxyBody::passing(connection, hold, recipient, cx)
-        }
+        None => ProxyBody::passing(connection, hold, recipient, cx),
     };
     with_head(head, body)
 }

@@ -301,8 +301,7 @@ impl Proxy {
         self.routes.choose(&head.method, host, head.uri.path(), &head.headers, client)
     }
 
-    /// The body of a request: all of it, if there is one and it is to be buffered. Boxed, for
-    /// most requests have none.
+    /// The body of a request: all of it, if there is one and it is to be buffered.
     async fn receive(
         &self,
         client: IpAddr,
@@ -314,13 +313,13 @@ impl Proxy {
         if body.is_end_stream() {
             return Ok(None);
         }
+        // Boxed from here on, for most requests have no body.
         let is_buffered = upstream.request_buffering == RequestBuffering::MemoryAndFile && !is_grpc;
         if !is_buffered {
             return Ok(Some(Box::new(RequestBody::passing(body, &head.headers))));
         }
         let Bounds { body_memory: memory, body: max, .. } = *self.budget.bounds();
         let account = self.budget.account(client);
-        // Boxed, for most requests have no body.
         let body = Box::pin(intake::read(body, account, Each { memory, max })).await?;
         // The client has been asked for it, so the upstream need not ask.
         head.headers.remove(EXPECT);

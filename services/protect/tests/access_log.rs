@@ -106,6 +106,39 @@ async fn the_outcome_of_an_answer_whose_client_leaves_is_that_of_the_accounts() 
 }
 
 #[tokio::test]
+async fn what_has_failed_in_the_log_has_failed_in_the_accounts() {
+    let answers = [
+        ("200 OK", "", "completed"),
+        ("500 Internal Server Error", "", "failed"),
+        // As it is where there are no messages, and so no trailers.
+        ("200 OK", "Content-Type: application/grpc\r\ngrpc-status: 14\r\n", "failed"),
+        ("200 OK", "Content-Type: application/grpc\r\ngrpc-status: 0\r\n", "completed"),
+    ];
+    let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut options = options(upstream.local_addr().unwrap());
+    let to = LogTarget::File(file.path().to_owned());
+    options.log = Some(LogOptions { to, format: LogFormat::Json });
+    let running = tamarisk_protect::start(options).await.unwrap();
+    for (status, fields, _) in answers {
+        let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        let answer = tokio::spawn(exchange(running.local_addr(), request));
+        let (mut asked, _) = upstream.accept().await.unwrap();
+        let head =
+            format!("HTTP/1.1 {status}\r\n{fields}Content-Length: 0\r\nConnection: close\r\n\r\n");
+        asked.write_all(head.as_bytes()).await.unwrap();
+        assert!(answer.await.unwrap().contains(status));
+    }
+    let total = running.observe()[0].total();
+    assert_eq!((total.completed, total.failed), (2, 2));
+    running.shutdown(Duration::from_secs(20)).await;
+    let log = fs::read_to_string(file.path()).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let outcomes: Vec<_> = lines.map(|line| line["outcome"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(outcomes, answers.map(|(_, _, outcome)| outcome), "{log}");
+}
+
+#[tokio::test]
 async fn an_upstream_that_cannot_be_reached_is_told_in_the_log_and_the_status() {
     let gone = Recorder::ok().await.address;
     // Nobody listens there any more.

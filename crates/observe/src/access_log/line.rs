@@ -1,4 +1,4 @@
-//! One line: what a client says cannot end it, or pass for another one.
+//! One line: which values stand in it, and in what order.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -11,13 +11,13 @@ use tamarisk_server::guard::Violation;
 use super::admission::Admission;
 use super::options::LogFormat;
 use super::value::Text;
-use crate::date::{Civil, Rfc3339};
+use crate::date::Civil;
 
 /// What is written down of a request.
 pub struct Asked<'a> {
     /// The method, which was found to be a token.
     pub method: &'a str,
-    /// The path and the query.
+    /// The path and the query, or the authority if there is nothing else.
     pub target: &'a str,
     /// The version of HTTP.
     pub version: Version,
@@ -36,7 +36,12 @@ impl<'a, B> From<&'a Request<B>> for Asked<'a> {
         let host = uri.authority().map(|authority| authority.as_str().as_bytes());
         Self {
             method: request.method().as_str(),
-            target: uri.path_and_query().map_or("/", |target| target.as_str()),
+            target: match (uri.path_and_query(), uri.authority()) {
+                (Some(target), _) => target.as_str(),
+                // As it is asked of a proxy that is to be passed through.
+                (None, Some(authority)) => authority.as_str(),
+                (None, None) => "/",
+            },
             version: request.version(),
             host: host.or_else(|| field(HOST)),
             referer: field(REFERER),
@@ -68,7 +73,7 @@ impl Line {
             LogFormat::Combined => {
                 text.address(client).raw(" - - [");
                 write_time(&mut text, format, time);
-                text.raw("] \"").raw(method).raw(" ").plain(target.as_bytes());
+                text.raw("] \"").plain(method.as_bytes()).raw(" ").plain(target.as_bytes());
                 text.raw(" ").raw(version).raw("\" ");
                 let rest_at = text.len();
                 text.raw(" \"").plain(referer.unwrap_or(b"-"));
@@ -80,7 +85,7 @@ impl Line {
                 write_time(&mut text, format, time);
                 text.raw("\",\"client\":\"").address(client);
                 text.raw("\",\"host\":").json(host);
-                text.raw(",\"method\":\"").raw(method);
+                text.raw(",\"method\":\"").plain(method.as_bytes());
                 text.raw("\",\"target\":").json(Some(target.as_bytes()));
                 text.raw(",\"protocol\":\"").raw(version);
                 text.raw("\",\"referer\":").json(referer);
@@ -102,9 +107,9 @@ impl Line {
         let Self { format, mut text, rest_at } = self;
         match format {
             LogFormat::Combined => {
-                text.insert(rest_at, itoa::Buffer::new().format(bytes));
-                text.insert(rest_at, " ");
-                text.insert(rest_at, itoa::Buffer::new().format(status));
+                let mut rest = Text::default();
+                rest.number(status.into()).raw(" ").number(bytes);
+                text.insert(rest_at, &rest.into_string());
             }
             LogFormat::Json => {
                 text.raw(",\"status\":").number(status.into()).raw(",\"bytes\":").number(bytes);
@@ -190,9 +195,7 @@ fn write_time(text: &mut Text, format: LogFormat, time: SystemTime) {
             (*last_format, *last) = (format, since.as_secs());
             *written = match format {
                 LogFormat::Combined => combined(time),
-                LogFormat::Json => {
-                    Rfc3339(time).to_string().split('.').next().unwrap_or_default().to_owned()
-                }
+                LogFormat::Json => rfc3339_seconds(time),
             };
         }
         text.raw(written);
@@ -200,6 +203,11 @@ fn write_time(text: &mut Text, format: LogFormat, time: SystemTime) {
     if format == LogFormat::Json {
         text.fraction::<3>(since.subsec_millis()).raw("Z");
     }
+}
+
+fn rfc3339_seconds(time: SystemTime) -> String {
+    let Civil { year, month, day, hour, minute, second, .. } = Civil::of(time);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
 fn combined(time: SystemTime) -> String {
@@ -270,5 +278,18 @@ mod tests {
     fn a_long_field_is_cut() {
         let long = vec![b'a'; 100_000];
         assert!(line(LogFormat::Combined, &long).ends_with("a...\"\n"));
+        let method = "A".repeat(8000);
+        let request = Request::builder().method(&*method).uri("/").body(()).unwrap();
+        let client = "192.0.2.1".parse().unwrap();
+        for format in [LogFormat::Combined, LogFormat::Json] {
+            let line = Line::begin(format, UNIX_EPOCH, client, &Asked::from(&request));
+            assert!(line.text.len() < 2500);
+        }
+    }
+
+    #[test]
+    fn whom_a_proxy_was_asked_for_is_told() {
+        let request = Request::connect("example.org:443").body(()).unwrap();
+        assert_eq!(Asked::from(&request).target, "example.org:443");
     }
 }

@@ -32,7 +32,7 @@ impl Text {
         self
     }
 
-    /// The same further ahead.
+    /// The same, at a place within the line.
     pub(super) fn insert(&mut self, at: usize, text: &str) {
         self.0.insert_str(at, text);
     }
@@ -87,16 +87,18 @@ impl Text {
             self.raw(std::str::from_utf8(text).unwrap_or_default());
             let Some((special, behind)) = behind.split_first() else { break };
             match special {
-                b'"' | b'\\' => self.shown(format_args!("\\{}", char::from(*special))),
-                other => self.shown(format_args!("\\x{other:02X}")),
-            };
+                b'"' | b'\\' => self.0.extend(['\\', char::from(*special)]),
+                other => {
+                    self.shown(format_args!("\\x{other:02X}"));
+                }
+            }
             rest = behind;
         }
         self.raw(end)
     }
 
-    /// A string or `null`. Bytes that are no UTF-8 become U+FFFD; control characters of any
-    /// kind are escaped, because people look at logs in terminals.
+    /// A string or `null`. Bytes that are no UTF-8 become U+FFFD; what is not seen, or turns the
+    /// text behind it around, is escaped, because people look at logs in terminals.
     pub(super) fn json(&mut self, bytes: Option<&[u8]>) -> &mut Self {
         let Some(bytes) = bytes else { return self.raw("null") };
         let (bytes, end) = cut(bytes);
@@ -106,12 +108,12 @@ impl Text {
         }
         for character in String::from_utf8_lossy(bytes).chars() {
             match character {
-                '"' | '\\' => self.shown(format_args!("\\{character}")),
-                other if other.is_control() || matches!(other, '\u{2028}' | '\u{2029}') => {
-                    self.shown(format_args!("\\u{:04x}", u32::from(other)))
+                '"' | '\\' => self.0.extend(['\\', character]),
+                other if is_unseen(other) => {
+                    self.shown(format_args!("\\u{:04x}", u32::from(other)));
                 }
-                other => self.shown(other),
-            };
+                other => self.0.push(other),
+            }
         }
         self.raw(end).raw("\"")
     }
@@ -138,6 +140,18 @@ fn cut(bytes: &[u8]) -> (&[u8], &str) {
 /// Visible ASCII and spaces, without quotes and backslashes.
 fn is_plain(byte: &u8) -> bool {
     matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+}
+
+/// Control characters, and those that separate lines, join or turn around what is beside them.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}'
+                | '\u{feff}'
+        )
 }
 
 /// The text of `bytes` that may stand in a line as they are, as nearly all do.
@@ -196,6 +210,11 @@ mod tests {
         for text in [plain(&hostile), json(&hostile)] {
             assert!(!text.contains(char::is_control), "{text}");
         }
+    }
+
+    #[test]
+    fn no_text_is_turned_around() {
+        assert_eq!(json("a\u{202e}b\u{2066}c\u{feff}é".as_bytes()), r#""a\u202eb\u2066c\ufeffé""#);
     }
 
     #[test]

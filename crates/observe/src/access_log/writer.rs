@@ -89,7 +89,14 @@ impl Writer {
             asked: Condvar::new(),
             lost: AtomicU64::new(0),
         });
-        let mut pen = Pen { output, target, format, shared: Arc::clone(&shared), confessed: 0 };
+        let mut pen = Pen {
+            output,
+            target,
+            format,
+            shared: Arc::clone(&shared),
+            confessed: 0,
+            is_cut: false,
+        };
         thread::Builder::new().name("access-log".to_owned()).spawn(move || pen.run())?;
         Ok(Self(shared))
     }
@@ -138,6 +145,8 @@ struct Pen {
     shared: Arc<Shared>,
     /// How many lost lines the log has told of.
     confessed: u64,
+    /// The last line that was written has no end.
+    is_cut: bool,
 }
 
 impl Pen {
@@ -177,6 +186,19 @@ impl Pen {
     }
 
     fn write(&mut self, lines: &[u8]) {
+        let lost = self.put(lines);
+        self.shared.lose(lost);
+    }
+
+    /// Writes lines as far as that goes; how many of them are not there in full.
+    fn put(&mut self, lines: &[u8]) -> u64 {
+        if lines.is_empty() {
+            return 0;
+        }
+        if self.is_cut && self.output.write_all(b"\n").is_err() {
+            return count(lines);
+        }
+        self.is_cut = false;
         let mut rest = lines;
         while !rest.is_empty() {
             match self.output.write(rest) {
@@ -185,16 +207,17 @@ impl Pen {
                 _ => break,
             }
         }
-        let mut lost = count(rest);
-        if self.output.flush().is_err() {
-            lost = count(lines);
+        let written = lines.len() - rest.len();
+        self.is_cut = written > 0 && lines[written - 1] != b'\n';
+        match self.output.flush() {
+            Ok(()) => count(rest),
+            Err(_) => count(lines),
         }
-        self.shared.lose(lost);
     }
 
     fn reopen(&mut self) {
         if let Ok(output) = self.target.open() {
-            self.output = output;
+            (self.output, self.is_cut) = (output, false);
         }
     }
 
@@ -203,7 +226,7 @@ impl Pen {
         let lost = self.shared.lost.load(Ordering::Relaxed);
         if lost > self.confessed {
             let line = Line::lost(self.format, SystemTime::now(), lost - self.confessed);
-            if self.output.write_all(line.as_bytes()).is_ok() && self.output.flush().is_ok() {
+            if self.put(line.as_bytes()) == 0 {
                 self.confessed = lost;
             }
         }
@@ -228,6 +251,8 @@ mod tests {
     struct State {
         hangs: bool,
         fails: bool,
+        /// So many bytes more, and then it is full.
+        room: Option<usize>,
         written: String,
     }
 
@@ -249,8 +274,13 @@ mod tests {
             if state.fails {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            state.written.push_str(std::str::from_utf8(bytes).unwrap());
-            Ok(bytes.len())
+            let room = state.room.unwrap_or(bytes.len()).min(bytes.len());
+            if room == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            state.room = state.room.map(|left| left - room);
+            state.written.push_str(std::str::from_utf8(&bytes[..room]).unwrap());
+            Ok(room)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -305,6 +335,26 @@ mod tests {
         let written = disk.written();
         assert!(written.starts_with("two\n{"), "{written}");
         assert!(written.ends_with(",\"lines_lost\":3}\n"), "{written}");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_ended_before_the_next() {
+        let disk = Disk::default();
+        disk.0.0.lock().unwrap().room = Some(6);
+        let writer = writer(&disk);
+        writer.write("one\ntwo\n");
+        writer.close(PATIENCE);
+        writer.write("three\n");
+        writer.close(PATIENCE);
+        assert_eq!(writer.lost(), 2);
+        disk.0.0.lock().unwrap().room = None;
+        writer.write("four\n");
+        writer.close(PATIENCE);
+        let written = disk.written();
+        let lines: Vec<_> = written.lines().collect();
+        let ["one", "tw", "four", told] = lines[..] else { panic!("{written}") };
+        assert!(told.ends_with(",\"lines_lost\":2}"), "{told}");
+        assert!(written.ends_with('\n'), "{written}");
     }
 
     #[test]

@@ -276,7 +276,7 @@ pub(super) fn spare_fields() -> HeaderMap {
 
 /// Keeps the memory of fields that are written.
 fn keep_spare_fields(mut fields: HeaderMap) {
-    if fields.capacity() <= SPARE_FIELDS_MAX {
+    if (1..=SPARE_FIELDS_MAX).contains(&fields.capacity()) {
         fields.clear();
         // When the thread ends, nobody needs it.
         let _ = SPARES.try_with(|spares| {

@@ -86,7 +86,7 @@ pub(crate) fn spare_head() -> Vec<u8> {
 
 /// Keeps the memory of a head that is written.
 pub(crate) fn keep_spare(mut head: Vec<u8>) {
-    if head.capacity() <= SPARE_MAX {
+    if (1..=SPARE_MAX).contains(&head.capacity()) {
         head.clear();
         // When the thread ends, nobody needs it.
         let _ = SPARE_HEAD.try_with(|spare| spare.set(head));
