@@ -24,7 +24,7 @@ use self::progress::Progress;
 use self::results::{ResultFiles, ResultOptions};
 use crate::arguments::{misunderstood, target_time};
 use crate::ending::Ending;
-use crate::interrupt::interrupted;
+use crate::interrupt::asked_to_end;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -272,11 +272,11 @@ fn execute(plan: Plan, options: &ResultOptions) -> anyhow::Result<Ending> {
     })
 }
 
-/// Runs `plan` until its end or Ctrl-C.
+/// Runs `plan` until its end, or until it is asked to end.
 fn generate(plan: Plan, mut progress: Progress) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        Ok(tamarisk_load::run(plan, interrupted(), |interval| progress.show(interval)).await?)
+        Ok(tamarisk_load::run(plan, asked_to_end(), |interval| progress.show(interval)).await?)
     })
 }
 

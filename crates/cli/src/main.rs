@@ -62,7 +62,7 @@ Exit codes:
   0    done
   1    the command failed, or the service under load answered nothing
   2    the command line is not understood
-  130  ended by Ctrl-C";
+  130  ended by Ctrl-C, or a load by SIGTERM";
 
 fn main() -> ExitCode {
     raise_open_files();

@@ -30,18 +30,6 @@ enum Place {
     },
 }
 
-impl Destination {
-    pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Write>> {
-        Ok(match self {
-            Self::Stdout => Box::new(io::stdout()),
-            Self::File(path) => {
-                let file = create(path);
-                Box::new(file.with_context(|| format!("cannot write {}", path.display()))?)
-            }
-        })
-    }
-}
-
 impl FromStr for Destination {
     type Err = Infallible;
 
@@ -75,6 +63,10 @@ impl Output {
         let partial = PathBuf::from(partial);
         let file = create(&partial).with_context(cannot)?;
         Ok(Self(Place::File { path: path.clone(), partial, file }))
+    }
+
+    pub(crate) fn is_stdout(&self) -> bool {
+        matches!(self.0, Place::Stdout)
     }
 
     pub(crate) fn write(mut self, bytes: &[u8]) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 use tamarisk_laws::catalogue::{ADMISSION, AdmissionEntry, Named};
 use tamarisk_model::scenario::{self, File};
 
-use self::places::{at_all, places};
+use self::places::compared;
 use self::runs::Arrangement;
 use self::simulate::{Common, Task, law, simulate};
 use crate::ending::Ending;
@@ -119,10 +119,9 @@ impl Compare {
             Ok(file) => file,
             Err(mistake) => return Ok(Ending::mistaken(mistake)),
         };
-        let places = places(&file);
         let with = |law: &'static AdmissionEntry| Arrangement {
             name: law.name.to_owned(),
-            laws: at_all(&places, &law.named()),
+            laws: compared(&file, &law.named()),
         };
         let arrangements = self.laws.iter().copied().flatten().map(with).collect();
         simulate(&self.common, Task::of(&self.scenario, &file, arrangements, self.seeds))

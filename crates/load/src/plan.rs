@@ -13,7 +13,7 @@ use crate::groups::Groups;
 use crate::population::Population;
 use crate::request::RequestForm;
 use crate::url::WeightedUrl;
-use crate::workload::{ClosedLoop, Workload};
+use crate::workload::{ClosedLoop, OpenLoop, Workload};
 
 /// Intervals in the time series of one run, at most: two days of seconds, some
 /// tens of megabytes.
@@ -85,6 +85,9 @@ pub enum InvalidPlan {
     /// Users who read their answers ask for one thing at a time, and wait.
     #[error("emulated users need a closed loop in which a user waits for each answer")]
     Population,
+    /// There are no connections to send on.
+    #[error("the number of connections must be 1 or more")]
+    Connections,
     /// No threads to run on, or more than 1024.
     #[error("the number of threads ({0}) must be 1 to 1024")]
     Threads(usize),
@@ -247,7 +250,7 @@ impl PlanBuilder {
     /// # Errors
     /// [`InvalidPlan`] if a part is missing or out of range.
     pub fn build(self) -> Result<Plan, InvalidPlan> {
-        let Self { urls, workload, method, headers, body, population, settings } = self;
+        let Self { urls, workload, method, headers, body, population, mut settings } = self;
         let first = urls.first().ok_or(InvalidPlan::NoUrl)?;
         if let Some(other) = urls.iter().find(|url| url.authority() != first.authority()) {
             return Err(InvalidPlan::Servers(first.to_string(), other.to_string()));
@@ -274,6 +277,13 @@ impl PlanBuilder {
         }
         if !(1..=1024).contains(&settings.threads) {
             return Err(InvalidPlan::Threads(settings.threads));
+        }
+        if let Workload::Open(OpenLoop { connections_max: Some(connections), .. }) = workload {
+            if connections == 0 {
+                return Err(InvalidPlan::Connections);
+            }
+            // A thread without a connection could send none of its share.
+            settings.threads = settings.threads.min(connections);
         }
         let form = RequestForm::new(first, method, &headers, body);
         let running_sum = |sum: &mut u64, url: &WeightedUrl| {

@@ -139,9 +139,11 @@ fn connections_max(plan: &Plan) -> Result<usize, TooFewDescriptors> {
             let each = closed.requests_per_user(plan.settings().timeout);
             closed.users_max() as u64 * u64::from(each)
         }
-        Workload::Open(open) => open
-            .connections_max
-            .map_or_else(|| allowed.min(CONNECTIONS_DEFAULT), |connections| connections as u64),
+        Workload::Open(open) => open.connections_max.map_or_else(
+            // Each thread needs one at least.
+            || allowed.min(CONNECTIONS_DEFAULT).max(plan.settings().threads as u64),
+            |connections| connections as u64,
+        ),
     };
     descriptors::check(wanted, allowed)?;
     Ok(wanted as usize)

@@ -77,8 +77,24 @@ pub fn weight(value: &Value<'_>) -> Result<Weight, Fault> {
 
 /// A time such as `"200ms"`, longer than none.
 pub fn duration(value: &Value<'_>) -> Result<Duration, Fault> {
-    parsed(value, "a time such as \"200ms\", \"1.5s\" or \"2m\"", |text| {
-        parse_duration(text).ok().filter(|duration| !duration.is_zero())
+    let expected = "a time such as \"200ms\", \"1.5s\" or \"2m\"";
+    let duration = time(value, expected)?;
+    if duration.is_zero() {
+        let message = "the time must be longer than 0s";
+        return Err(Fault::new(value.span(), message, format!("expected {expected}")));
+    }
+    Ok(duration)
+}
+
+/// A time such as `"20s"` since a beginning, or of what need not take any: `"0s"` is one.
+pub fn instant(value: &Value<'_>) -> Result<Duration, Fault> {
+    time(value, "a time such as \"0s\", \"1.5s\" or \"2m\"")
+}
+
+fn time(value: &Value<'_>, expected: &str) -> Result<Duration, Fault> {
+    let text = value.get_ref().as_str().ok_or_else(|| wrong_type(value, expected))?;
+    parse_duration(text).map_err(|error| {
+        Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
     })
 }
 

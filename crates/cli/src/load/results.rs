@@ -1,6 +1,6 @@
 //! Output of results: summary, JSON, CSV, plot.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tamarisk_load::Report;
 
 use super::{plot, summary};
 use crate::arguments::misunderstood;
-use crate::output::{Destination, figure_file};
+use crate::output::{Destination, Output, figure_file};
 use tamarisk_plot::Format;
 
 #[derive(Debug, Args)]
@@ -38,11 +38,11 @@ pub(super) struct ResultOptions {
 }
 
 /// The open destinations of a run's results. They are opened before the run, so
-/// that a path that cannot be written does not cost a run.
+/// that a path that cannot be written does not cost a run; what is there stays until then.
 pub(super) struct ResultFiles {
-    json: Option<Box<dyn Write>>,
-    csv: Option<Box<dyn Write>>,
-    plot: Option<(Format, Box<dyn Write>)>,
+    json: Option<Output>,
+    csv: Option<Output>,
+    plot: Option<(Format, Output)>,
     /// The text gives way to a machine that reads the standard output.
     text: Box<dyn Write>,
 }
@@ -60,35 +60,38 @@ impl ResultFiles {
             (false, false) => Box::new(io::stdout()),
             _ => Box::new(io::stderr()),
         };
-        let open =
-            |option: &Option<Destination>| option.as_ref().map(Destination::open).transpose();
+        let open = |option: &Option<Destination>| option.as_ref().map(Output::open).transpose();
         let plot = match plot {
-            Some(path) => Some((Format::of(path), Destination::File(path.clone()).open()?)),
+            Some(path) => Some((Format::of(path), Output::open(&Destination::File(path.clone()))?)),
             None => None,
         };
         Ok(Self { json: open(json)?, csv: open(csv)?, plot, text })
     }
 
+    /// Writes all that can be written; an error is the first one.
     pub(super) fn write(mut self, report: &Report) -> anyhow::Result<()> {
+        let mut results = Vec::new();
         if let Some(out) = self.json {
-            let mut out = BufWriter::new(out);
-            serde_json::to_writer_pretty(&mut out, report)
-                .map_err(io::Error::from)
-                .and_then(|()| writeln!(out))
-                .and_then(|()| out.flush())
-                .context("cannot write the JSON")?;
+            let mut json = serde_json::to_vec_pretty(report)?;
+            json.push(b'\n');
+            results.push((out, json, "JSON"));
         }
         if let Some(out) = self.csv {
-            let mut out = BufWriter::new(out);
-            report
-                .write_csv(&mut out)
-                .and_then(|()| out.flush())
-                .context("cannot write the CSV")?;
+            let mut csv = Vec::new();
+            report.write_csv(&mut csv)?;
+            results.push((out, csv, "CSV"));
         }
-        if let Some((format, mut out)) = self.plot {
-            out.write_all(&plot::figure(report).encode(format)?)
-                .context("cannot write the plot")?;
+        if let Some((format, out)) = self.plot {
+            results.push((out, plot::figure(report).encode(format)?, "plot"));
         }
-        self.text.write_all(summary::render(report).as_bytes()).context("cannot write the summary")
+        // The reader of the standard output may have gone.
+        results.sort_by_key(|(out, ..)| out.is_stdout());
+        let mut written = Ok(());
+        for (out, bytes, name) in results {
+            written =
+                written.and(out.write(&bytes).with_context(|| format!("cannot write the {name}")));
+        }
+        let text = self.text.write_all(summary::render(report).as_bytes());
+        written.and(text.context("cannot write the summary"))
     }
 }

@@ -11,7 +11,7 @@ use clap::Args;
 use tamarisk_model::scenario;
 
 use self::fetch::{StatusUrl, fetch};
-use self::status::Status;
+use self::status::{Stage, Status};
 use self::text::Detail;
 use crate::ending::Ending;
 use crate::output::Destination;
@@ -52,7 +52,7 @@ impl From {
         let body = fetch(&self.url).with_context(|| format!("cannot read {}", self.url))?;
         let status: Status = serde_json::from_slice(&body)
             .with_context(|| format!("the answer of {} is not a status of Tamarisk", self.url))?;
-        if status.stages.iter().all(|stage| stage.classes.iter().all(|c| c.profile.is_none())) {
+        if !status.stages.iter().any(Stage::has_served) {
             bail!("no requests were served in the last seconds: try again under load");
         }
         let detail = if self.by_class { Detail::ByClass } else { Detail::Alike };
@@ -69,8 +69,12 @@ impl From {
                 status.stages.len()
             );
         }
-        for stage in status.stages.iter().filter(|stage| stage.profile.in_progress_count.is_none())
-        {
+        for stage in status.stages.iter().filter(|stage| !stage.has_served()) {
+            eprintln!("{:?} has served nothing of late, and is left out.", stage.name);
+        }
+        let is_guessed =
+            |stage: &&Stage| stage.has_served() && stage.profile.in_progress_count.is_none();
+        for stage in status.stages.iter().filter(is_guessed) {
             eprintln!(
                 "No request waited at {:?} of late: its {} workers are a guess.",
                 stage.name, stage.workers

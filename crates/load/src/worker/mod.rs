@@ -87,12 +87,19 @@ pub(crate) fn run(
     let _ = messages.send(Message::Finished(result));
 }
 
+/// What a thread chooses by. Neighbouring seeds must not give the threads neighbouring choices, and
+/// the arrivals have the seed itself: what is asked for does not depend on when.
+fn choices(seed: u64, number: usize) -> StdRng {
+    let of_run: u64 = StdRng::seed_from_u64(seed).random();
+    StdRng::seed_from_u64(of_run ^ number as u64)
+}
+
 impl Worker {
     fn new(assignment: Assignment) -> Self {
-        let seed = assignment.plan.seed().wrapping_add(assignment.number as u64);
+        let random = choices(assignment.plan.seed(), assignment.number);
         Self {
             recorder: RefCell::new(Recorder::new(Arc::clone(&assignment.plan))),
-            random: RefCell::new(StdRng::seed_from_u64(seed)),
+            random: RefCell::new(random),
             buffers: Buffers::default(),
             assignment,
         }
@@ -288,5 +295,33 @@ impl Worker {
                 next += interval;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::Arrivals;
+    use crate::{Schedule, Spacing};
+
+    #[test]
+    fn what_is_asked_for_does_not_depend_on_when() {
+        let minute = Duration::from_secs(60);
+        let schedule = Schedule::new(100.0, vec![], Some(minute)).unwrap();
+        let due: Vec<_> = Arrivals::new(&schedule, Spacing::Poisson, 5).collect();
+        let mut random = choices(5, 0);
+        // Arrivals after a gap shorter than the mean, and draws below the median.
+        let (short, low): (Vec<_>, Vec<_>) = due
+            .windows(2)
+            .map(|pair| {
+                (pair[1] - pair[0] < Duration::from_millis(10), random.random::<f64>() < 0.5)
+            })
+            .unzip();
+        let both = short.iter().zip(&low).filter(|(short, low)| **short && **low).count() as f64;
+        let count = |list: &[bool]| list.iter().filter(|it| **it).count() as f64;
+        let expected = count(&short) * count(&low) / short.len() as f64;
+        assert!((both / expected - 1.0).abs() < 0.05, "{both} of {expected}");
+        assert_ne!(choices(5, 0).random::<u64>(), choices(5, 1).random::<u64>());
+        assert_ne!(choices(5, 1).random::<u64>(), choices(6, 0).random::<u64>());
     }
 }

@@ -91,17 +91,21 @@ static RETRY: Table = Table {
     heading: "retry",
     summary: "How rejected requests are sent again.",
     groups: &[&[
-        key("attempts", Form::Whole(1, 1_000_000_000), "how often a request is sent at most")
-            .required(),
-        key("pause", TIME, "time before the second attempt").required(),
+        key(
+            "attempts",
+            Form::Whole(1, 1_000_000_000),
+            "how often a rejected request is sent again at most",
+        )
+        .required(),
+        key("pause", TIME, "time before it is sent again for the first time").required(),
         key(
             "growth",
             Form::Number(1.0, f64::INFINITY),
             "by which factor each pause is longer than the last",
         )
         .default("1"),
-        key("most", Form::Time, "longest pause").otherwise("unlimited"),
-        key("heed", Form::Bool, "whether clients wait as long as `Retry-After` says")
+        key("most", Form::Time, "longest pause of its own").default("\"60s\""),
+        key("heed", Form::Bool, "whether clients wait at least as long as `Retry-After` says")
             .default("false"),
     ]],
 };
@@ -242,7 +246,7 @@ fn change<T>(
     read: fn(&Value<'_>) -> Result<T, Fault>,
 ) -> Result<(Change, T), Fault> {
     let section = Section::new(value, &CHANGE)?;
-    let time = |key| section.require(key, "\"10s\"", values::duration);
+    let time = |key| section.require(key, "\"10s\"", values::instant);
     let level = |key| section.require(key, "…", read);
     let said = |key| section.value(key).is_some();
     match (said("step"), said("ramp"), said("spike")) {
@@ -270,6 +274,9 @@ fn users(section: &Section<'_>) -> Result<Vec<(Duration, u32)>, Fault> {
     let mut count = section.require("closed", "3", whole)?;
     let mut users = vec![(Duration::ZERO, count)];
     for (change, to) in changes(section, whole)? {
+        if let Change::Step(Duration::ZERO) | Change::Spike(Duration::ZERO, _) = change {
+            users.clear();
+        }
         match change {
             Change::Step(at) => {
                 users.push((at, to));

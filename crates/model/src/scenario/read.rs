@@ -75,7 +75,7 @@ pub(super) fn file(
     let file = Section::of(document, &FILE)?;
     let duration = file.require("duration", "\"60s\"", values::duration)?;
     let mut scenario = Scenario::new(classes(&file)?, duration);
-    scenario.warm_up = file.read("warm_up", values::duration)?.unwrap_or_default();
+    scenario.warm_up = file.read("warm_up", values::instant)?.unwrap_or_default();
     if let Some(batches) = file.read("batches", stages::whole)? {
         scenario.batches = batches;
     }

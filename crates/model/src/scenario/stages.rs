@@ -233,11 +233,11 @@ pub(super) fn stage(
         service_of: Vec::new(),
         routes: section.read("to", routes)?.unwrap_or_default(),
         routes_of: Vec::new(),
-        batch_cost: section.read("batch_cost", values::duration)?.unwrap_or_default(),
+        batch_cost: section.read("batch_cost", values::instant)?.unwrap_or_default(),
         batch_cost_covers: section.read("batch_cost_covers", whole)?.unwrap_or(u32::MAX),
         measured_from: section.read("measured_from", measured_from)?.unwrap_or_default(),
         degradable: section.read("degradable", values::ratio)?.unwrap_or(Ratio::ONE),
-        clean_up: section.read("clean_up", values::duration)?.unwrap_or_default(),
+        clean_up: section.read("clean_up", values::instant)?.unwrap_or_default(),
         kinds: Vec::new(),
         lost: section.read("lost", values::ratio)?.unwrap_or(Ratio::ZERO),
         outages: section.read("outages", spans)?.unwrap_or_default(),
@@ -355,7 +355,7 @@ fn penalty(value: &Value<'_>) -> Result<Penalty, Fault> {
 fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
     let spans = values::list(value, |value| {
         let section = Section::new(value, &SLOW)?;
-        let from = section.require("from", "\"20s\"", values::duration)?;
+        let from = section.require("from", "\"20s\"", values::instant)?;
         let until = section.require("until", "\"30s\"", values::duration)?;
         Ok((from, until, section.require("times", "5", positive)?))
     })?;
@@ -368,7 +368,7 @@ fn slow(value: &Value<'_>) -> Result<Profile, Fault> {
 fn spans(value: &Value<'_>) -> Result<Vec<(Duration, Duration)>, Fault> {
     values::list(value, |value| {
         let section = Section::new(value, &SPAN)?;
-        let time = |key| section.require(key, "\"20s\"", values::duration);
+        let time = |key| section.require(key, "\"20s\"", values::instant);
         Ok((time("from")?, time("until")?))
     })
 }

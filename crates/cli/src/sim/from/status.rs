@@ -55,6 +55,14 @@ pub(super) struct ReportedLaw {
     pub(super) name: String,
 }
 
+impl Stage {
+    /// Whether anything is known of its service.
+    pub(super) fn has_served(&self) -> bool {
+        let profiles = self.classes.iter().filter_map(|class| class.profile.as_ref());
+        ServiceProfile::together(profiles).is_some()
+    }
+}
+
 impl ServiceProfile {
     pub(super) fn count(&self) -> f64 {
         self.buckets.iter().map(|bucket| bucket.count).sum::<u64>() as f64

@@ -26,6 +26,10 @@ pub(super) fn scenario(url: &str, status: &Status, detail: Detail) -> String {
     if status.stages.len() > 1 {
         text += "# How requests go from stage to stage is not known: each has its arrivals from outside.\n";
     }
+    let (seen, idle): (Vec<_>, Vec<_>) = status.stages.iter().partition(|stage| stage.has_served());
+    for stage in idle {
+        let _ = writeln!(text, "# {:?} has served nothing of late, and is left out.", stage.name);
+    }
     text += "duration = \"60s\"\nwarm_up = \"10s\"\n";
     // Stages may have classes of the same name with other promises.
     let own_names = status.stages.len() > 1;
@@ -33,7 +37,7 @@ pub(super) fn scenario(url: &str, status: &Status, detail: Detail) -> String {
         true => format!("{}.{class}", stage.name),
         false => class.to_owned(),
     };
-    for stage in &status.stages {
+    for stage in &seen {
         for class in &stage.classes {
             let _ = write!(
                 text,
@@ -44,7 +48,7 @@ pub(super) fn scenario(url: &str, status: &Status, detail: Detail) -> String {
             );
         }
     }
-    for stage in &status.stages {
+    for stage in seen {
         write_stage(&mut text, stage, detail, |class| name(stage, class));
         write_clients(&mut text, stage, |class| name(stage, class));
     }

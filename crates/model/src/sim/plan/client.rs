@@ -220,7 +220,7 @@ impl Retry {
         Self::backoff(0, Distribution::Constant(Duration::ZERO), 1.0)
     }
 
-    /// Up to `attempts_max` times after a pause that grows by the factor `growth`, up
+    /// Again up to `attempts_max` times, after a pause that grows by the factor `growth`, up
     /// to a minute, with no regard to what the rejection says.
     pub fn backoff(attempts_max: u32, pause: Distribution, growth: f64) -> Self {
         let pause_max = Duration::from_secs(60);

@@ -154,11 +154,16 @@ impl Durations {
         self.times.histogram.quantile(share).unwrap_or(0.0) / 1e9
     }
 
-    /// The mean of the batch means, in seconds, with its confidence interval; `None`
-    /// if fewer than two batches have any.
+    /// The mean, in seconds, with its confidence interval from batches, of which those with more
+    /// of them weigh more; `None` if fewer than two batches have any.
     pub fn estimate(&self, confidence: f64) -> Option<Estimate> {
-        let means: Vec<_> = self.times.batch_means().collect();
-        Estimate::of(&means, confidence)
+        let batches: Vec<_> = self.times.batches().filter(|(count, _)| *count > 0.0).collect();
+        let total = batches.iter().fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        let mean = total.1 / total.0;
+        // A ratio of two sums: its error is that of what each batch has beyond its part.
+        let beyond: Vec<_> = batches.iter().map(|(count, sum)| sum - mean * count).collect();
+        let half_width = Estimate::of(&beyond, confidence)?.half_width;
+        Some(Estimate { mean, half_width: half_width * batches.len() as f64 / total.0 })
     }
 }
 

@@ -72,12 +72,11 @@ impl Times {
         self.marks.push((self.count, self.sum));
     }
 
-    /// The mean of each part, in seconds; of one without any, none.
-    pub(in crate::sim) fn batch_means(&self) -> impl Iterator<Item = f64> {
-        self.marks.windows(2).filter(|pair| pair[0].0 < pair[1].0).map(|pair| {
-            let count = (pair[1].0 - pair[0].0) as f64;
-            (pair[1].1 - pair[0].1) as f64 / count / 1e9
-        })
+    /// How many fell into each part, and their sum in seconds.
+    pub(in crate::sim) fn batches(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.marks
+            .windows(2)
+            .map(|pair| ((pair[1].0 - pair[0].0) as f64, (pair[1].1 - pair[0].1) as f64 / 1e9))
     }
 
     #[inline]

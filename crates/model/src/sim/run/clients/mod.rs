@@ -254,7 +254,7 @@ impl<W: Watch> Run<'_, W> {
         // asks for next.
         let mut random = Stream::derived(job.seed, u64::from(job.attempts));
         let growth = plan.retry.growth.powi(job.attempts as i32);
-        let pause = round(plan.retry.pause.sample(&mut random) * growth);
+        let pause = round(plan.retry.pause.sample(&mut random) * growth).min(plan.retry.pause_max);
         let pause = match plan.retry.heed {
             Heed::Nothing => pause,
             Heed::RetryAfter => pause.max(nanos(retry_after)),
@@ -262,7 +262,7 @@ impl<W: Watch> Run<'_, W> {
         job.attempts += 1;
         job.draws = Stream::from_state(job.seed);
         self.ledger.retry(job.class);
-        self.wake_after(id, pause.min(plan.retry.pause_max));
+        self.wake_after(id, pause);
     }
 
     fn wake_after(&mut self, id: u32, pause: u64) {
