@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use tamarisk_stage::{DrainReport, Gate, Graph, Stage, StageObservation};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 use crate::serving::{self, Limits};
 
@@ -188,24 +189,27 @@ impl Service {
         let profile = self.log_profile()?;
         #[cfg(feature = "status")]
         let _status = show(self.status, &self.parts, profile.as_ref()).await?;
-        let (stopped, mut stopping) = tokio::sync::watch::channel(());
+        let (stopped, stopping) = tokio::sync::watch::channel(None);
         let stop = async move {
             stop.await;
-            drop(stopped);
+            stopped.send_replace(Some(Instant::now()));
         };
+        let mut asked = stopping.clone();
         let serving = serving::serve(listener, router, Limits::default(), stop);
         let too_late = async {
-            // It ends when the sender is dropped.
-            while stopping.changed().await.is_ok() {}
+            // It changes once.
+            let _ = asked.changed().await;
             tokio::time::sleep(DRAIN_TIME).await;
         };
         tokio::select! {
             () = serving => {}
             () = too_late => {}
         }
+        let until = (*stopping.borrow()).unwrap_or_else(Instant::now) + DRAIN_TIME;
         let mut reports = Vec::new();
         for part in &self.parts {
-            reports.extend(part.drain(DRAIN_TIME).await);
+            let left = until.saturating_duration_since(Instant::now());
+            reports.extend(part.drain(left).await);
         }
         Ok(reports)
     }

@@ -221,3 +221,23 @@ async fn the_status_port_says_whether_a_profile_is_written() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"on\":true"), "{answer}");
     std::fs::remove_file(&file).unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn all_stages_together_have_ten_seconds_to_finish() {
+    let stages: Vec<_> =
+        ["one", "two", "three"].map(|name| described(name).handler(double).unwrap()).into();
+    let mut service = Service::new();
+    for stage in &stages {
+        service = service.stage(stage);
+        let stage = stage.clone();
+        tokio::spawn(async move { stage.call(Json(3)).await });
+    }
+    tokio::task::yield_now().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let began = tokio::time::Instant::now();
+    let reports =
+        service.serve_until(listener, Router::new(), std::future::ready(())).await.unwrap();
+    assert_eq!(reports.len(), 3);
+    assert!(began.elapsed() >= Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() <= Duration::from_secs(12), "{:?}", began.elapsed());
+}

@@ -161,6 +161,7 @@ struct Scripted(Arc<Mutex<Script>>);
 #[derive(Debug, Default)]
 struct Script {
     closed: bool,
+    let_in: u32,
     target: Option<Target>,
     insides: Vec<u64>,
     samples: Vec<Sample>,
@@ -180,9 +181,11 @@ impl GlobalLaw for Scripted {
     }
 
     fn on_entry(&mut self, _: Timestamp) -> Decision {
-        if self.0.lock().closed {
+        let mut script = self.0.lock();
+        if script.closed {
             Decision::Reject(Rejection::new(Reason::RateExceeded))
         } else {
+            script.let_in += 1;
             Decision::Admit
         }
     }
@@ -228,6 +231,26 @@ fn pair(law: &Scripted) -> (Graph, Node<u32>, Node<u32>) {
     works(&b, ms(300), |_| None);
     graph.start().unwrap();
     (graph, a, b)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_full_stage_rejects_takes_no_part_of_what_the_law_lets_in() {
+    let law = Scripted::default();
+    let (_graph, _, b) = pair(&law);
+    sleep(ms(50)).await;
+    b.sink().try_send(1).unwrap();
+    sleep(ms(1)).await;
+    (2..5).for_each(|event| b.sink().try_send(event).unwrap());
+    for event in 5..25 {
+        let error = b.sink().try_send(event).unwrap_err();
+        assert_eq!(error.rejection.reason, Reason::QueueFull);
+    }
+    // Who waits for room asks again and again.
+    let waiting = tokio::spawn(async move { b.sink().send(25).await.is_ok() });
+    sleep(ms(200)).await;
+    assert_eq!(law.0.lock().let_in, 4);
+    assert!(waiting.await.unwrap());
+    assert_eq!(law.0.lock().let_in, 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tamarisk_http_gate::{
@@ -27,6 +27,10 @@ use tower::{Layer, Service};
 ///
 /// The layer itself is always ready: the service is made ready after admission, as part of
 /// the request, so that a service that is not ready fills the gate and not its callers.
+///
+/// A request holds its place from there until its answer is ready, also while the service reads
+/// the request's body: of a service that takes large or slow uploads, read the body in a layer
+/// around this one, or let `tamarisk protect` stand before it, which does that.
 ///
 /// # Examples
 /// ```
@@ -103,6 +107,7 @@ where
             entry = entry.timeout_at_most(timeout);
         }
         let client = Client::of(&parts);
+        let is_head = parts.method == Method::HEAD;
         let request = Request::from_parts(parts, body);
         let gate = self.gate.clone();
         // Made ready below: a clone need not be, where the original is.
@@ -122,7 +127,7 @@ where
                 return Ok(client.overdue());
             };
             match answered {
-                Ok(answer) => Ok(hold(answer, permit)),
+                Ok(answer) => Ok(hold(answer, is_head, permit)),
                 Err(error) => {
                     permit.fail();
                     Err(error)
@@ -170,14 +175,19 @@ fn left(gate: &Gate, permit: &GatePermit) -> Option<Duration> {
     permit.deadline().map(|deadline| deadline.since(gate.clock().now()))
 }
 
-fn hold<B: Body<Data = Bytes>>(answer: Response<B>, permit: GatePermit) -> Response<StageBody<B>> {
+/// The answer, which holds its place until it is ready. Nobody reads the body of one to a `HEAD`.
+fn hold<B: Body<Data = Bytes>>(
+    answer: Response<B>,
+    is_to_head: bool,
+    permit: GatePermit,
+) -> Response<StageBody<B>> {
     let status = answer.status();
     let failed = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
     let failure = failed.then(|| format!("answered {}", status.as_u16()));
     let failure = failure.or_else(|| grpc_failure(answer.headers()));
     answer.map(|body| {
         let mut hold = Hold::new(permit, failure);
-        if body.is_end_stream() {
+        if is_to_head || body.is_end_stream() {
             hold.ends();
         }
         StageBody { source: Source::Service { body, hold } }

@@ -15,7 +15,7 @@ use tamarisk_control::{
 };
 use tamarisk_stage::{Clock, Entry, Gate, StageBuilder};
 use tamarisk_tower::StageLayer;
-use tower::{Layer, Service};
+use tower::{Layer, Service, ServiceExt};
 
 fn gate() -> Gate {
     StageBuilder::new("test").workers(8).clock(Clock::runtime()).gate().unwrap()
@@ -51,6 +51,20 @@ async fn a_request_is_inside_until_its_answer_has_been_read() {
     let answer = ask(&mut service, "/").await;
     assert_eq!(gate.observe().total().running, 1);
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
+    let accounts = gate.observe().total();
+    assert_eq!((accounts.completed, accounts.inside()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_head_is_complete_without_its_body() {
+    let gate = gate();
+    let router = Router::new().route("/", get(|| async { "hello" }));
+    // As a server sees it: it has a router around the layer, or drops the body itself.
+    let router = router.layer(StageLayer::new(gate.clone()));
+    let request = Request::head("/").body(Body::empty()).unwrap();
+    let answer = router.oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    drop(answer);
     let accounts = gate.observe().total();
     assert_eq!((accounts.completed, accounts.inside()), (1, 0));
 }

@@ -10,7 +10,8 @@ use crate::{Classes, Ratio, Timestamp};
 ///
 /// A law has a name and an answer to arrivals. Each other method is called when something
 /// else happens, and does nothing by default. All are called under the stage's lock: each
-/// does a bounded amount of arithmetic and allocates nothing.
+/// does a bounded amount of arithmetic, allocates nothing and does not panic: the event that it is
+/// asked about would be lost, and with it a worker.
 ///
 /// What only some laws decide stands in traits of its own: [`BatchDecisions`],
 /// [`PlaceLimits`] and [`QueueOrder`]. A law that implements one returns itself from the

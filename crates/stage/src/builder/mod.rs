@@ -309,10 +309,19 @@ impl StageBuilder {
         self
     }
 
-    /// The batching factor: the most events that a worker takes at once.
+    /// The batching factor: the most events that a worker takes at once. Unless it is stated, it
+    /// is 32 where a [`Handler`](crate::Handler) takes batches, and 1 at shared processors and where
+    /// a function handles one event after the other: those behind it in a batch would wait for it,
+    /// while other workers may have nothing to do.
     #[must_use]
     pub fn batch(mut self, events: usize) -> Self {
         self.batch = Some(events);
+        self
+    }
+
+    /// A worker takes one event at a time, unless more are stated.
+    pub(crate) fn one_by_one(mut self) -> Self {
+        self.batch.get_or_insert(1);
         self
     }
 

@@ -136,7 +136,7 @@ impl<T: Item> Core<T> {
             entered: now,
             deadline: entry.due.resolve(now),
             kind: entry.kind,
-            cost: entry.cost,
+            cost: entry.cost.max(1),
             flow: entry.flow,
         }
     }

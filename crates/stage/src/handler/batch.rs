@@ -159,8 +159,11 @@ impl<E: Send + 'static> Batch<E> {
             outcome => outcome,
         };
         let teaches = self.worker.teaches(self.sequence);
-        self.core.finish(now, &self.begun, Ended { teaches, ..Ended::now(self.started, outcome) });
-        self.begun.clear();
+        // They are over whatever the law does with that: if it panics, this is not done again.
+        let mut begun = std::mem::take(&mut self.begun);
+        self.core.finish(now, &begun, Ended { teaches, ..Ended::now(self.started, outcome) });
+        begun.clear();
+        self.begun = begun;
     }
 
     /// The next event fails without having been handled.

@@ -29,6 +29,8 @@ const IDLE_FLOWS_MAX: usize = 1 << 16;
 struct Flow {
     /// Where on the virtual clock its latest event ends.
     end: u64,
+    /// The same of the latest that was served.
+    served: u64,
     queued: u32,
 }
 
@@ -40,10 +42,11 @@ impl<T> Default for Fair<T> {
 
 impl<T> Fair<T> {
     pub(super) fn push(&mut self, queued: Queued<T>) {
-        let flow =
-            self.flows.entry(queued.meta.flow).or_insert(Flow { end: self.virtual_now, queued: 0 });
+        let virtual_now = self.virtual_now;
+        let new = || Flow { end: virtual_now, served: virtual_now, queued: 0 };
+        let flow = self.flows.entry(queued.meta.flow).or_insert_with(new);
         let start = flow.end.max(self.virtual_now);
-        flow.end = start + u64::from(queued.meta.cost.max(1));
+        flow.end = start + u64::from(queued.meta.cost);
         flow.queued += 1;
         self.arrivals += 1;
         self.heap.push(Reverse(Ranked { rank: (start, self.arrivals), queued }));
@@ -52,7 +55,11 @@ impl<T> Fair<T> {
     pub(super) fn pop(&mut self) -> Option<Queued<T>> {
         let Reverse(ranked) = self.heap.pop()?;
         self.virtual_now = ranked.rank.0;
-        self.leave(ranked.queued.meta.flow);
+        let EventMetadata { flow, cost, .. } = ranked.queued.meta;
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.served = self.virtual_now + u64::from(cost);
+        }
+        self.leave(flow);
         Some(ranked.queued)
     }
 
@@ -72,7 +79,27 @@ impl<T> Fair<T> {
         for queued in &out {
             self.leave(queued.meta.flow);
         }
+        if !out.is_empty() {
+            self.close_ranks();
+        }
         out
+    }
+
+    /// Events have gone without having been served: those behind them move up, for only work counts.
+    fn close_ranks(&mut self) {
+        let now = self.virtual_now;
+        self.flows.values_mut().for_each(|flow| flow.end = flow.served.max(now));
+        let mut line = std::mem::take(&mut self.heap).into_sorted_vec();
+        // The first in line is the last here.
+        for Reverse(Ranked { rank, queued }) in line.iter_mut().rev() {
+            let EventMetadata { flow, cost, .. } = queued.meta;
+            if let Some(flow) = self.flows.get_mut(&flow) {
+                rank.0 = rank.0.min(flow.end);
+                flow.end = rank.0 + u64::from(cost);
+            }
+        }
+        self.flows.retain(|_, flow| flow.queued > 0 || flow.end > now);
+        self.heap = line.into();
     }
 
     /// One event of flow `key` has left.

@@ -133,6 +133,28 @@ fn a_flow_that_was_away_has_saved_nothing_up() {
 }
 
 #[test]
+fn what_is_dropped_costs_its_flow_nothing() {
+    let mut queue = Queue::new(Discipline::FairByFlow, &classes(&[0]));
+    for item in 1..=100 {
+        queue.push(event(item, 0, 1, 7));
+    }
+    for item in 201..=203 {
+        queue.push(event(item, 0, 1, 8));
+    }
+    let next = |queue: &mut Queue<u64>, count| -> Vec<u64> {
+        (0..count)
+            .filter_map(|_| queue.pop(PartitionLease::WHOLE, Order::OldestFirst, as_entered))
+            .map(|queued| queued.item)
+            .collect()
+    };
+    assert_eq!(next(&mut queue, 1), [1]);
+    // All that flow 7 has left is its last event, and that it was served one: it is flow 8's turn.
+    assert_eq!(queue.extract(|queued| (2..100).contains(&queued.item)).len(), 98);
+    queue.push(event(101, 0, 1, 7));
+    assert_eq!(next(&mut queue, 5), [201, 100, 202, 203, 101]);
+}
+
+#[test]
 fn a_flow_that_queues_one_event_at_a_time_gains_nothing_by_it() {
     let mut queue = Queue::new(Discipline::FairByFlow, &classes(&[0]));
     for item in 1..=8 {

@@ -230,7 +230,11 @@ impl<E: Send + 'static> TrySink<E> {
         event: Option<&E>,
     ) -> Result<(), Rejection> {
         self.endpoint.ask(meta, event)?;
-        self.global_law().map_or(Ok(()), |global_law| global_law.ask(now))
+        let Some(global_law) = self.global_law() else { return Ok(()) };
+        // What cannot enter for another reason takes no part of what the law lets in.
+        let core = &self.endpoint.core;
+        core.check(&core.lock(), now, meta)?;
+        global_law.ask(now)
     }
 
     /// The global law, unless the sink is an edge of the graph.

@@ -46,7 +46,7 @@ impl StageBuilder {
         F: FnOnce(Q, Context) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<R, BoxError>> + Send,
     {
-        self.tasks(move || AnswerFn(handle.clone()))
+        self.one_by_one().tasks(move || AnswerFn(handle.clone()))
     }
 
     /// A stage of threads that answers each request with what `handle` returns: for
@@ -60,7 +60,7 @@ impl StageBuilder {
         R: Send + 'static,
         F: Fn(Q, Context) -> Result<R, BoxError> + Clone + Send + Sync + 'static,
     {
-        self.threads(move || AnswerFn(handle.clone()))
+        self.one_by_one().threads(move || AnswerFn(handle.clone()))
     }
 
     /// A stage of tasks that runs `handle` on each event. An event may be a
@@ -97,7 +97,7 @@ impl StageBuilder {
         F: FnOnce(E, Context) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<(), BoxError>> + Send,
     {
-        self.tasks(move || EventFn(handle.clone()))
+        self.one_by_one().tasks(move || EventFn(handle.clone()))
     }
 
     /// A stage of tasks with a handler of its own for each worker, made by `factory`: for

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tamarisk_stage::{CallError, Context, Entry, Envelope, Request, TrySink, stage_fn};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::rig::{Law, accounts, at_desk, described, settle};
 
@@ -39,6 +39,27 @@ async fn an_overdue_event_need_not_wait_for_its_turn_to_be_told() {
     let due = Entry::new().timeout(Duration::from_millis(30));
     assert_eq!(sink.call_as((), due).await, Err(CallError::Dropped));
     assert!(start.elapsed() <= Duration::from_millis(30) + TICK, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_request_that_hangs_is_told_in_time() {
+    let stage = described("late").handler(async |(), _: Context| {
+        let forever: Result<(), _> = std::future::pending().await;
+        forever
+    });
+    let stage = stage.unwrap();
+    let start = Instant::now();
+    let due = Entry::new().timeout(Duration::from_millis(30));
+    // Both are there before the worker takes one.
+    let hangs = tokio::spawn({
+        let stage = stage.clone();
+        async move { stage.call(()).await }
+    });
+    let waits = tokio::spawn(async move { stage.call_as((), due).await });
+    let told = timeout(Duration::from_secs(60), waits).await.expect("it is told at all").unwrap();
+    assert_eq!(told, Err(CallError::Dropped));
+    assert!(start.elapsed() <= Duration::from_millis(30) + TICK, "{:?}", start.elapsed());
+    hangs.abort();
 }
 
 #[tokio::test(start_paused = true)]

@@ -243,7 +243,7 @@ async fn a_predicate_is_told_what_is_asked_and_rejects_with_its_own_reason() {
         workers: Concurrency::new(2),
     };
     assert_eq!(all[0], (ask(1, 5, 0), Some(13)));
-    assert_eq!(all[1], (ask(0, 0, 0), Some(14)));
+    assert_eq!(all[1], (ask(0, 1, 0), Some(14)));
     assert_eq!(all[2], (ask(1, 5, 1), None), "the event of a reservation is yet to be made");
     assert_eq!(accounts(&stage).rejected, 1);
 }
