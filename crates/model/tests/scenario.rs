@@ -168,6 +168,31 @@ fn rendered(error: &dyn Diagnostic) -> String {
     out.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
+#[test]
+fn what_happens_may_begin_at_the_start() {
+    let text = "
+        duration = \"10s\"
+        warm_up = \"0s\"
+        p90 = \"1s\"
+        [stages.web]
+        workers = 8
+        service = \"10ms\"
+        outages = [{ from = \"0s\", until = \"1s\" }]
+        pauses = [{ from = \"0s\", until = \"1s\" }]
+        slow = [{ from = \"0s\", until = \"1s\", times = 2 }]
+        [clients.crowd]
+        closed = 3
+        think = \"1s\"
+        changes = [{ spike = 10, from = \"0s\", until = \"5s\" }]
+    ";
+    let file = scenario::parse("start.toml", text).unwrap();
+    let second = Duration::from_secs(1);
+    assert_eq!(file.scenario.stages[0].outages, [(Duration::ZERO, second)]);
+    let Load::Closed { users, .. } = &file.scenario.clients[0].load else { panic!("closed") };
+    assert_eq!(*users, [(Duration::ZERO, 10), (5 * second, 3)]);
+    Simulation::new(&file.scenario).unwrap().start(1).finish();
+}
+
 /// Each file in `rejected` is a scenario with a mistake; the one beside it shows how it
 /// is told. Set `SHOW_ANEW` to write those.
 #[test]

@@ -171,9 +171,9 @@ fn who_is_rejected_tries_again_and_gives_up_after_as_often_as_stated() {
         }
     }
     let once = TraceArrival { at: SECOND, class: ClassId::DEFAULT, flow: 0, service: None };
-    let attempts = |heed| {
+    let attempts = |heed, pause_max| {
         let pause = Distribution::Constant(100 * MS);
-        let retry = Retry { heed, ..Retry::backoff(3, pause, 2.0) };
+        let retry = Retry { heed, pause_max, ..Retry::backoff(3, pause, 2.0) };
         let load = Load::Trace([once].into());
         let scenario = Scenario::new(one_class(), 10 * SECOND)
             .stage(idle_stage())
@@ -189,8 +189,10 @@ fn who_is_rejected_tries_again_and_gives_up_after_as_often_as_stated() {
         offers.0.into_iter().map(|offer| offer.0 / 1_000_000).collect::<Vec<_>>()
     };
     // Pauses of 100, 200, 400 ms; or of the half second that the rejection names.
-    assert_eq!(attempts(Heed::Nothing), [1000, 1100, 1300, 1700]);
-    assert_eq!(attempts(Heed::RetryAfter), [1000, 1500, 2000, 2500]);
+    assert_eq!(attempts(Heed::Nothing, SECOND), [1000, 1100, 1300, 1700]);
+    assert_eq!(attempts(Heed::Nothing, 300 * MS), [1000, 1100, 1300, 1600]);
+    assert_eq!(attempts(Heed::RetryAfter, SECOND), [1000, 1500, 2000, 2500]);
+    assert_eq!(attempts(Heed::RetryAfter, 300 * MS), [1000, 1500, 2000, 2500]);
 }
 
 #[test]
