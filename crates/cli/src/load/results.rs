@@ -4,7 +4,6 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use tamarisk_control::parse_duration;
 use tamarisk_load::Report;
@@ -86,12 +85,17 @@ impl ResultFiles {
         }
         // The reader of the standard output may have gone.
         results.sort_by_key(|(out, ..)| out.is_stdout());
-        let mut written = Ok(());
+        let mut failed = None;
         for (out, bytes, name) in results {
-            written =
-                written.and(out.write(&bytes).with_context(|| format!("cannot write the {name}")));
+            if let Err(error) = out.write(&bytes) {
+                failed.get_or_insert_with(|| error.context(format!("cannot write the {name}")));
+            }
         }
-        let text = self.text.write_all(summary::render(report).as_bytes());
-        written.and(text.context("cannot write the summary"))
+        if let Err(error) = self.text.write_all(summary::render(report).as_bytes()) {
+            failed.get_or_insert_with(|| {
+                anyhow::Error::new(error).context("cannot write the summary")
+            });
+        }
+        failed.map_or(Ok(()), Err)
     }
 }
