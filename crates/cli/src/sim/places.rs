@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_law_stands_where_one_rejects_and_else_where_clients_enter() {
-        let slow = "workers = { law = \"pool-sizing\" }\ncoordination = \"alone\"";
+        let slow = "workers = { law = \"pool-sizing\" }\ncoordination = \"independent\"";
         assert_eq!(stages("", "workers = 1"), ["front"]);
         assert_eq!(stages("", slow), ["front"]);
         assert_eq!(stages("", "workers = 1\nadmission = \"vegas\""), ["db"]);
