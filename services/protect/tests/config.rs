@@ -192,7 +192,8 @@ fn shown(text: &str) -> String {
 #[test]
 fn a_mistake_is_shown_where_it_stands() {
     let text = "listen = \"127.0.0.1:8080\"\np90 = \"200 parsecs\"\n\n[upstreams.app]\nurl = \"http://a\"\n";
-    let expected = "  × \"200 parsecs\" is invalid\n   \
+    let expected = "  × `200 parsecs` needs a unit: one of ns, us, ms, s, m, h; \
+                    write for example `200ms` or `1.5s`\n   \
         ╭─[site.toml:2:7]\n \
         1 │ listen = \"127.0.0.1:8080\"\n \
         2 │ p90 = \"200 parsecs\"\n   \
