@@ -299,7 +299,7 @@ impl PlanBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RetryAfter, Schedule, Spread};
+    use crate::{RetryAfter, Schedule, Spacing, Spread};
     use rand::SeedableRng;
     use rand::rngs::StdRng;
 
@@ -337,6 +337,21 @@ mod tests {
         }
         // 100 each expected with a standard deviation of 10.
         assert!(asked.iter().all(|count| (50..150).contains(count)), "{asked:?}");
+    }
+
+    #[test]
+    fn each_thread_has_a_connection() {
+        let plan = |connections| {
+            let workload = Workload::Open(OpenLoop {
+                rate: Schedule::new(1.0, vec![], None).unwrap(),
+                spacing: Spacing::Constant,
+                connections_max: Some(connections),
+            });
+            Plan::builder(workload, vec!["http://h/".parse().unwrap()]).threads(4).build()
+        };
+        assert_eq!(plan(0).unwrap_err(), InvalidPlan::Connections);
+        assert_eq!(plan(3).unwrap().settings().threads, 3);
+        assert_eq!(plan(30).unwrap().settings().threads, 4);
     }
 
     #[test]

@@ -10,15 +10,21 @@ use std::time::Duration;
 use serde_json::Value;
 use support::{Recorder, curl, exchange, options, within};
 use tamarisk_observe::access_log::{LogFormat, LogOptions, LogTarget};
-use tamarisk_protect::Options;
+use tamarisk_protect::{Options, Running};
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The log of what `requests` come to, which are sent one after the other.
-async fn log_of(mut options: Options, format: LogFormat, requests: &[&[&str]]) -> String {
-    let file = tempfile::NamedTempFile::new().unwrap();
+/// A proxy that writes its access log to this file.
+async fn logging(mut options: Options, format: LogFormat) -> (Running, NamedTempFile) {
+    let file = NamedTempFile::new().unwrap();
     options.log = Some(LogOptions { to: LogTarget::File(file.path().to_owned()), format });
-    let running = tamarisk_protect::start(options).await.unwrap();
+    (tamarisk_protect::start(options).await.unwrap(), file)
+}
+
+/// The log of what `requests` come to, which are sent one after the other.
+async fn log_of(options: Options, format: LogFormat, requests: &[&[&str]]) -> String {
+    let (running, file) = logging(options, format).await;
     let url = format!("http://{}/a", running.local_addr());
     for arguments in requests {
         curl(&[*arguments, &[&url]].concat()).await;
@@ -79,11 +85,8 @@ async fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
 #[tokio::test]
 async fn the_outcome_of_an_answer_whose_client_leaves_is_that_of_the_accounts() {
     let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let mut options = options(upstream.local_addr().unwrap());
-    let to = LogTarget::File(file.path().to_owned());
-    options.log = Some(LogOptions { to, format: LogFormat::Json });
-    let running = tamarisk_protect::start(options).await.unwrap();
+    let options = options(upstream.local_addr().unwrap());
+    let (running, file) = logging(options, LogFormat::Json).await;
     // Of a long answer there is less than counts as ready, or more.
     for (length, outcome) in [(10_000, "terminated"), (200_000, "completed")] {
         let mut client = TcpStream::connect(running.local_addr()).await.unwrap();
@@ -115,11 +118,8 @@ async fn what_has_failed_in_the_log_has_failed_in_the_accounts() {
         ("200 OK", "Content-Type: application/grpc\r\ngrpc-status: 0\r\n", "completed"),
     ];
     let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let mut options = options(upstream.local_addr().unwrap());
-    let to = LogTarget::File(file.path().to_owned());
-    options.log = Some(LogOptions { to, format: LogFormat::Json });
-    let running = tamarisk_protect::start(options).await.unwrap();
+    let options = options(upstream.local_addr().unwrap());
+    let (running, file) = logging(options, LogFormat::Json).await;
     for (status, fields, _) in answers {
         let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         let answer = tokio::spawn(exchange(running.local_addr(), request));

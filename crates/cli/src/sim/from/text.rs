@@ -177,6 +177,21 @@ mod tests {
     }
 
     #[test]
+    fn a_stage_that_has_served_nothing_is_left_out() {
+        let mut status = status(1.0, "7.6");
+        let mut idle = self::status(1.0, "null").stages.remove(0);
+        idle.name = "idle".into();
+        idle.classes.iter_mut().for_each(|class| class.profile = None);
+        status.stages.push(idle);
+        let text = scenario("there", &status, Detail::Alike);
+        let file = scenario::parse("live.toml", &text).unwrap();
+        let names: Vec<_> = file.scenario.stages.iter().map(|stage| &*stage.name).collect();
+        assert_eq!(names, ["app"]);
+        assert_eq!(file.scenario.clients.len(), 1);
+        assert!(text.contains("# \"idle\" has served nothing"), "{text}");
+    }
+
+    #[test]
     fn workers_and_service_keep_the_measured_capacity() {
         for variation_squared in [0.0, 0.3, 1.0, 4.0] {
             let text = scenario("there", &status(variation_squared, "7.6"), Detail::Alike);
