@@ -14,6 +14,7 @@ use tamarisk_arashi::store::{
 };
 
 use crate::accounts::{Account, Accounts};
+use crate::users::seed_of;
 
 /// The largest mailbox of the papers [Welsh02 §6.3.4]; the smallest had one message.
 const MESSAGES_MAX: u64 = 12_794;
@@ -85,8 +86,7 @@ pub fn prepare(
                 let mut store = database.store();
                 let share = work.iter().skip(thread).step_by(threads);
                 for &(number, (account, size)) in share {
-                    let seed = seed.wrapping_add(number as u64);
-                    let made = fill(&mut store, account, seed, size);
+                    let made = fill(&mut store, account, seed_of(seed, number), size);
                     if !hand_over(&sender, made.map(|()| size)) {
                         return;
                     }

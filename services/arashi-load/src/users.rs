@@ -72,10 +72,13 @@ impl Population for WebmailUsers {
         let account = self.accounts.of_user(number);
         let class = self.classes.iter().position(|class| *class == account.class);
         let class = class.expect("the classes are those of the accounts");
-        // Neighbouring seeds must not give neighbouring users the same choices.
-        let mut seeds = StdRng::seed_from_u64(self.seed);
-        let of_run: u64 = seeds.random();
-        let random = StdRng::seed_from_u64(of_run ^ number as u64);
+        let random = StdRng::seed_from_u64(seed_of(self.seed, number));
         Box::new(User::new(account.clone(), class, random))
     }
+}
+
+/// The seed of the user, or the account, of this number. Neighbouring seeds share none.
+pub(crate) fn seed_of(seed: u64, number: usize) -> u64 {
+    let of_run: u64 = StdRng::seed_from_u64(seed).random();
+    of_run ^ number as u64
 }

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use tamarisk_arashi::store::{AccountClass, Database, FolderKind, Untimed};
+use tamarisk_arashi::store::{AccountClass, Database, FolderKind, Order, Untimed};
 use tamarisk_arashi_load::{Accounts, PrepareError, Prepared, prepare};
 
 struct Scratch(PathBuf);
@@ -64,6 +64,38 @@ fn the_same_seed_makes_the_same_mailboxes() {
     use AccountClass::{Bronze, Gold};
     assert_eq!(classes, [Bronze, Bronze, Gold, Gold]);
     assert!(first.iter().all(|(_, messages)| *messages >= 1));
+}
+
+/// The first message of each account's inbox.
+fn first_messages(database: &Database, accounts: &Accounts) -> Vec<Vec<u8>> {
+    let mut store = database.connect().unwrap();
+    let all = accounts.all().iter();
+    all.map(|account| {
+        let user = store.account(&Untimed, &account.name).unwrap().expect("it was made").id;
+        let folders = store.folders(&Untimed, user).unwrap();
+        let inbox = folders.iter().find(|folder| folder.kind == FolderKind::Inbox).unwrap().id;
+        let order = Order { reversed: true, ..Order::default() };
+        let listing = store.list(&Untimed, user, inbox, order, 0, 1, false).unwrap();
+        store.message(&Untimed, user, listing.messages[0].id).unwrap().raw
+    })
+    .collect()
+}
+
+#[test]
+fn neighbouring_seeds_make_other_mail() {
+    let scratch = Scratch::new("arashi-prepare-seeds");
+    let accounts = accounts(2);
+    let mut all: Vec<_> = [1, 2]
+        .into_iter()
+        .flat_map(|seed| {
+            let database = scratch.database(&format!("{seed}.db"));
+            prepare(&database, &accounts, seed, |_| {}).unwrap();
+            first_messages(&database, &accounts)
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 4);
 }
 
 #[test]

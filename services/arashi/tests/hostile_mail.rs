@@ -106,9 +106,9 @@ fn attachments_have_harmless_names_and_types() {
             "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: text/html\r\n\
              Content-Disposition: attachment; {field}\r\n\r\n<script>\r\n--a--\r\n"
         );
-        let mail = read(raw.as_bytes());
-        assert_eq!(mail.attachments[0].name, expected, "{field}");
-        assert_eq!(mail.attachments[0].content_type, "application/octet-stream");
+        assert_eq!(read(raw.as_bytes()).attachments[0].name, expected, "{field}");
+        let saved = attachment(raw.as_bytes(), 0).expect("it is listed");
+        assert_eq!(saved.content_type, "application/octet-stream");
     }
     check("filename=a.html", "a.html");
     check("filename=\"../../etc/passwd\"", "passwd");
@@ -131,7 +131,9 @@ fn only_images_are_shown_by_browsers() {
             "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: {content_type}\r\n\
              Content-Disposition: attachment\r\n\r\n{content}\r\n--a--\r\n"
         );
-        assert_eq!(read(raw.as_bytes()).attachments[0].content_type, expected, "{content_type}");
+        read(raw.as_bytes());
+        let saved = attachment(raw.as_bytes(), 0).expect("it is listed");
+        assert_eq!(saved.content_type, expected, "{content_type}");
     }
     check("image/gif", "GIF89a", "image/gif");
     check("IMAGE/GIF; name=x", "GIF89a", "image/gif");
@@ -168,6 +170,13 @@ fn deep_and_wide_structures_are_bounded() {
     let mail = read(&"Content-Type: message/rfc822\r\n\r\n".repeat(900).into_bytes());
     assert_eq!(mail.attachments.len(), 1);
     check_raw(&"C o n tent-\tType: message/rfc822\r\n\r\n".repeat(10_000).into_bytes(), "parts");
+    check_raw(&": :Content-Type: message/rfc822\r\n\r\n".repeat(10_000).into_bytes(), "parts");
+    // A header may begin directly behind a boundary.
+    let digests = "--aContent-Type: multipart/digest; boundary=a\r\n\r\n".repeat(10_000);
+    check_raw(
+        format!("Content-Type: multipart/digest; boundary=a\r\n\r\n{digests}").as_bytes(),
+        "parts",
+    );
     read(&"Content-Type: multipart/digest; boundary=a\r\n\r\n--a\r\n\r\n".repeat(900).into_bytes());
     let header = "X: y\r\n".repeat(20_000);
     check_raw(header.as_bytes(), "header has more than");
@@ -176,6 +185,67 @@ fn deep_and_wide_structures_are_bounded() {
     read(wide.as_bytes());
     let parameters: String = (0..20_000).map(|index| format!("; a*{index}=x")).collect();
     read(format!("Content-Type: text/plain{parameters}\r\n\r\ntext").as_bytes());
+}
+
+#[test]
+fn lines_of_parts_are_bounded() {
+    let within = |kind: &str, parts: &str, count: usize| {
+        let parts = parts.repeat(count);
+        format!("Content-Type: multipart/{kind}; boundary=a\r\n\r\n--a\r\n{parts}").into_bytes()
+    };
+    check_raw(&within("mixed", "a:\n", 5_000_000), "at most 500000 are parsed");
+    check_raw(&within("mixed", "--a\n\n", 3_000_000), "at most 500000 are parsed");
+    check_raw(&within("digest", "--a\n\nb:\n\n", 1_500_000), "at most 500000 are parsed");
+    let mail = read(&within("digest", "\r\nSubject: b\r\n\r\ntext\r\n--a\r\n", 2_000));
+    assert_eq!(mail.attachments.len(), 1_000);
+    assert!(mail.defects[0].contains("attachments, 1000 are listed"), "{:?}", mail.defects);
+}
+
+#[test]
+fn fields_that_take_long_to_read_are_not_read() {
+    let why = "too many encoded words or parameters";
+    let words = "=?ab?q?_".repeat(1 << 17);
+    check_raw(format!("Subject: {words}\r\n\r\ntext").as_bytes(), why);
+    let folded = format!("{}\r\n ", "=?ab?q?_".repeat(32)).repeat(1 << 12);
+    check_raw(format!("Subject: a\r\n {folded}\r\n\r\ntext").as_bytes(), why);
+    let small = format!("Subject: {}\r\n", "=?ab?q?_".repeat(1_000));
+    check_raw((small.repeat(100) + "\r\ntext").as_bytes(), why);
+    let parameters: String = (0..200_000).map(|index| format!("; k{index:06}*1=x")).collect();
+    for kind in ["Content-Type: text/plain", "Content-\tDisposition : attachment"] {
+        check_raw(format!("{kind}{parameters}\r\n\r\ntext").as_bytes(), why);
+    }
+    let attributes = "; a=b".repeat(500_000);
+    let quotes = "'x".repeat(1_000);
+    let raw = format!("Content-Type: text/plain{attributes}; c*={quotes}\r\n\r\ntext");
+    check_raw(raw.as_bytes(), why);
+    // In a part, and behind a line that is no field.
+    for before in ["--a\r\n", "--a\r\nno field\r\n ", "--a"] {
+        for field in [format!("Subject: {words}"), format!("Content-Type: a/b{parameters}")] {
+            let raw = format!(
+                "Content-Type: multipart/mixed; boundary=a\r\n\r\n{before}{field}\r\n\r\n--a--\r\n"
+            );
+            check_raw(raw.as_bytes(), why);
+        }
+    }
+    // What people write is read.
+    let subject = "=?utf-8?q?storm_?= ".repeat(100);
+    let names: String = (0..50).map(|index| format!("; name*{index}=part")).collect();
+    let raw = format!("Subject: {subject}\r\nContent-Type: text/plain{names}\r\n\r\ntext");
+    let mail = read(raw.as_bytes());
+    assert_eq!((&mail.subject[..11], mail.defects.len()), ("storm storm", 0));
+}
+
+#[test]
+fn long_text_beside_html_is_not_made_html() {
+    let text = "http://a.example/ ".repeat(10 << 16);
+    let raw = format!(
+        "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: text/html\r\n\r\n\
+         <p>b</p>\r\n--a\r\n\r\n{text}\r\n--a--\r\n"
+    );
+    let mail = read(raw.as_bytes());
+    assert_eq!(mail.html, None);
+    let is_told = mail.defects.iter().any(|defect| defect.contains("too large to be shown"));
+    assert!(is_told, "{:?}", mail.defects);
 }
 
 #[test]
@@ -190,6 +260,49 @@ fn messages_in_messages_in_base64_are_attachments() {
     assert_eq!(mail.attachments.len(), 1);
     assert_eq!(mail.attachments[0].size_bytes, inner.len() as u64);
     assert_eq!(mail.text.as_deref(), Some("behind"));
+}
+
+#[test]
+fn encoded_messages_are_found_however_they_say_so() {
+    let inner = "Content-Type: message/rfc822\r\n\r\n".repeat(99_999);
+    let encoded = base64(inner.as_bytes());
+    let check = |header: &str, kind: &str| {
+        let raw = format!(
+            "Content-Type: multipart/{kind}; boundary=a\r\n\r\n--a\r\n{header}\r\n\r\n{encoded}\r\n--a--\r\n"
+        );
+        let mail = read(raw.as_bytes());
+        assert_eq!(mail.attachments.len(), 1, "{header}");
+        assert_eq!(mail.attachments[0].size_bytes, inner.len() as u64, "{header}");
+    };
+    let message = "Content-Type: message/rfc822\r\nContent-Transfer-Encoding:";
+    check(&format!("{message} =?utf-8?q?base64?="), "mixed");
+    check(&format!("{message}\r\n\t=?ab?b?YmFzZTY0?="), "mixed");
+    check(&format!("{message} BASE64"), "digest");
+    let global = "content-type:\r\n (message) message/global";
+    check(&format!("{global}\r\nC ontent-Transfer-Encoding: base64"), "mixed");
+    // The parser of this date takes the next field for its end.
+    let date = "Date: 1 Jan 2020 00:00:00 Z\r\nContent-Transfer-Encoding: 7bit";
+    check(&format!("{message} base64\r\n{date}"), "mixed");
+}
+
+#[test]
+fn encoded_messages_of_digests_stay_encoded() {
+    let inner = "Content-Type: message/rfc822\r\n\r\n".repeat(99_999);
+    let encoded = base64(inner.as_bytes());
+    for (header, within) in [
+        ("Content-Type: multipart/digest; boundary=a", "Content-Transfer-Encoding: base64"),
+        (
+            "content-type:\r\n MULTIPART/Digest; boundary=a",
+            "content-transfer-encoding:\r\n\tBase64",
+        ),
+    ] {
+        let digest = format!("{header}\r\n\r\n--a\r\n{within}\r\n\r\n{encoded}\r\n--a--\r\n");
+        assert_eq!(read(digest.as_bytes()).attachments.len(), 1, "{header}");
+        let nested = format!(
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n{digest}\r\n--b\r\n\r\nbehind\r\n--b--\r\n"
+        );
+        assert_eq!(read(nested.as_bytes()).attachments.len(), 1, "{header}");
+    }
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -11,6 +11,9 @@ const OPAQUE: &str = "application/octet-stream";
 /// The types that browsers show and that cannot hold a script.
 const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"];
 
+/// How many attachments of a message are listed: as many as parts with a type can be.
+pub(super) const ATTACHMENTS_MAX: usize = 1_000;
+
 /// The longest name that file systems take, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -19,9 +22,6 @@ const NAME_BYTES_MAX: usize = 255;
 pub struct AttachmentSummary {
     /// The name of a file: no path, no control characters, never empty.
     pub name: String,
-    /// A type that no browser executes or shows as a document: that of an image of pixels, or
-    /// `application/octet-stream`.
-    pub content_type: &'static str,
     /// Its size, decoded.
     pub size_bytes: u64,
 }
@@ -31,7 +31,8 @@ pub struct AttachmentSummary {
 pub struct Attachment {
     /// As in lists.
     pub name: String,
-    /// As in lists.
+    /// A type that no browser executes or shows as a document: that of an image of pixels, or
+    /// `application/octet-stream`.
     pub content_type: &'static str,
     /// Its content, decoded.
     pub bytes: Vec<u8>,
@@ -56,13 +57,9 @@ pub fn attachment(raw: &[u8], index: usize) -> Option<Attachment> {
 pub(super) fn summaries(message: &Message<'_>) -> Vec<AttachmentSummary> {
     let parts = attached(message).enumerate();
     parts
-        .map(|(index, part)| {
-            let bytes = content(message, part);
-            AttachmentSummary {
-                name: name(part, index),
-                content_type: content_type(part, bytes),
-                size_bytes: bytes.len() as u64,
-            }
+        .map(|(index, part)| AttachmentSummary {
+            name: name(part, index),
+            size_bytes: content(message, part).len() as u64,
         })
         .collect()
 }
@@ -76,8 +73,9 @@ pub(super) fn content_ids(message: &Message<'_>) -> Vec<(String, usize)> {
         .collect()
 }
 
+/// Those that are listed.
 fn attached<'a>(message: &'a Message<'_>) -> impl Iterator<Item = &'a MessagePart<'a>> {
-    message.attachments()
+    message.attachments().take(ATTACHMENTS_MAX)
 }
 
 fn content<'a>(message: &'a Message<'_>, part: &'a MessagePart<'_>) -> &'a [u8] {

@@ -5,11 +5,12 @@ use mail_builder::headers::address::Address;
 use mail_builder::headers::message_id::MessageId;
 use mail_parser::{HeaderValue, Message};
 
+use super::parsed::FIELD_BYTES_MAX;
 use super::structure::with_message;
 use super::text::clean_line;
 
-/// The longest subject, in bytes.
-const SUBJECT_BYTES_MAX: usize = 1_000;
+/// The longest subject, in bytes: as much as is shown of one.
+pub(crate) const SUBJECT_BYTES_MAX: usize = FIELD_BYTES_MAX;
 /// The longest address: 64 bytes, `@`, and a domain of 255 [RFC5321 §4.5.3.1].
 const ADDRESS_BYTES_MAX: usize = 320;
 /// How many earlier messages of a thread are referred to.

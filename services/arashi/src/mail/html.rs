@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ammonia::{Builder, UrlRelative};
+use percent_encoding::percent_decode_str;
 
 use super::tags::bounded;
 
 /// The most HTML that is parsed, in bytes: a tag of that many attributes takes a second.
-const HTML_BYTES_MAX: usize = 512 << 10;
+pub(super) const HTML_BYTES_MAX: usize = 512 << 10;
 
 /// HTML that may be put into a page.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +74,11 @@ pub(super) fn sanitise(
         .set_tag_attribute_value("a", "target", "_blank")
         .attribute_filter(move |element, attribute, value| match (element, attribute) {
             ("img", "src") => {
-                let shown = cid(value).and_then(&attachment);
+                let shown = cid(value).and_then(|identifier| {
+                    // Many write identifiers as they are, against [RFC 2392 §2].
+                    attachment(identifier)
+                        .or_else(|| attachment(&percent_decode_str(identifier).decode_utf8_lossy()))
+                });
                 if shown.is_none() {
                     blocked.fetch_add(1, Ordering::Relaxed);
                 }

@@ -13,6 +13,7 @@ mod tags;
 mod text;
 
 pub use attachment::{Attachment, AttachmentSummary, attachment};
+pub(crate) use compose::SUBJECT_BYTES_MAX;
 pub use compose::{Draft, compose};
 pub use new_message::{new_message, new_message_and_defects};
 pub use parsed::Mail;

@@ -3,13 +3,13 @@
 use mail_parser::decoders::html::html_to_text;
 use mail_parser::{Address, HeaderName, Message, MessagePart, MimeHeaders, PartType};
 
-use super::attachment::{AttachmentSummary, content_ids, summaries};
-use super::html::{SafeHtml, sanitise};
+use super::attachment::{ATTACHMENTS_MAX, AttachmentSummary, content_ids, summaries};
+use super::html::{HTML_BYTES_MAX, SafeHtml, sanitise};
 use super::structure::{header_length, with_message};
 use super::text::{TEXT_BYTES_MAX, clean_line, clean_lines, linkify, split_at_most};
 
 /// The most of a header field that is shown, in bytes.
-const FIELD_BYTES_MAX: usize = 1_000;
+pub(super) const FIELD_BYTES_MAX: usize = 1_000;
 
 /// A message as it is shown. All strings but [`html`](Self::html) are plain text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Mail {
     }
 
     /// The message `raw` without its HTML, which costs the most.
-    pub(super) fn without_html(raw: &[u8]) -> Self {
+    pub(crate) fn without_html(raw: &[u8]) -> Self {
         Self::read(raw, HtmlOf::Nothing)
     }
 
@@ -89,6 +89,10 @@ impl Mail {
             mail.defects.push("the parts have no boundary: the message is shown as it came".into());
             mail.set_raw(raw);
             return mail;
+        }
+        let attached = message.attachment_count();
+        if attached > ATTACHMENTS_MAX {
+            mail.defects.push(format!("of {attached} attachments, {ATTACHMENTS_MAX} are listed"));
         }
         mail.note_encodings(message);
         mail.set_text(message);
@@ -188,29 +192,16 @@ impl Mail {
     }
 
     fn set_html(&mut self, message: &Message<'_>, attachment_url: Option<&str>) {
-        let bodies = || message.html_bodies();
         if !has_html(message) {
             return;
         }
-        let mut html = String::new();
-        for part in bodies() {
-            match &part.body {
-                PartType::Html(shown) => html.push_str(shown),
-                PartType::Text(shown) => {
-                    html.push_str("<pre>");
-                    html.push_str(&linkify(shown));
-                    html.push_str("</pre>");
-                }
-                _ => {}
-            }
-        }
         let images = content_ids(message);
         let url = attachment_url.map(ToOwned::to_owned);
-        let safe = sanitise(&html, move |identifier| {
+        let attachment = move |identifier: &str| {
             let (_, index) = images.iter().find(|(attached, _)| attached == identifier)?;
             Some(format!("{}{index}", url.as_ref()?))
-        });
-        match safe {
+        };
+        match html_of(message).and_then(|html| sanitise(&html, attachment)) {
             Some(SafeHtml { html, blocked_images }) => {
                 self.html = Some(html);
                 self.blocked_images = blocked_images;
@@ -221,6 +212,25 @@ impl Mail {
             }
         }
     }
+}
+
+/// The bodies as one HTML; none if they are longer than what is made safe.
+fn html_of(message: &Message<'_>) -> Option<String> {
+    let mut html = String::new();
+    for part in message.html_bodies() {
+        let (PartType::Html(shown) | PartType::Text(shown)) = &part.body else { continue };
+        if html.len() + shown.len() > HTML_BYTES_MAX {
+            return None;
+        }
+        if matches!(part.body, PartType::Html(_)) {
+            html.push_str(shown);
+        } else {
+            html.push_str("<pre>");
+            html.push_str(&linkify(shown));
+            html.push_str("</pre>");
+        }
+    }
+    Some(html)
 }
 
 fn has_html(message: &Message<'_>) -> bool {

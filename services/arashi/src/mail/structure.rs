@@ -1,21 +1,33 @@
 //! The structure of a message, found by `mail-parser` within bounds of time, memory and stack.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::iter::once;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mail_parser::{HeaderName, Message, MessageParser, MimeHeaders, PartType};
+use memchr::{memchr_iter, memchr2_iter, memmem};
 
 use crate::store::MESSAGE_BYTES_MAX;
 
-/// Parts have a `Content-Type` each; the parser looks through the rest of the message for the
-/// boundary of each multipart, which this many may cost.
+/// Lines: each header field and each part has one at least, and the parser allocates for each. The
+/// longest message in base64 has 200,000.
+const LINES_MAX: usize = 500_000;
+
+/// Lines of the header. Mail has hundreds at most.
+const HEADER_LINES_MAX: usize = 10_000;
+
+/// Fields `Content-Type`: each multipart has one, and the parser looks through the rest of the
+/// message for its boundary; each message in a message has one as well.
 const CONTENT_TYPES_MAX: usize = 1_000;
 
-/// What all these searches may read: seconds. A message of 25 MiB may have 40 parts then.
+/// What all these searches may read: seconds. A message of 25 MiB may have 40 multiparts then.
 const SEARCHED_BYTES_MAX: usize = 1 << 30;
 
-/// Lines of the header, which the parser allocates for each.
-const HEADER_LINES_MAX: usize = 10_000;
+/// What the parser may read again within fields, in bytes: a part of a second. An encoded word
+/// without an end costs the rest of its field, and a parameter in pieces a look at all the others.
+const FIELDS_COST_MAX: usize = 64 << 20;
 
 /// Encoded messages that are attached, each of which costs a pass.
 const ENCODED_MESSAGES_MAX: usize = 16;
@@ -62,82 +74,165 @@ fn check_bounds(raw: &[u8]) -> Result<(), String> {
             raw.len()
         ));
     }
-    let lines = || raw.split(|&byte| byte == b'\n');
+    let lines = memchr_iter(b'\n', raw).count();
+    if lines > LINES_MAX {
+        return Err(format!("the message has {lines} lines; at most {LINES_MAX} are parsed"));
+    }
     let is_empty = |line: &&[u8]| line.iter().all(u8::is_ascii_whitespace);
-    let header_lines = lines().take_while(|line| !is_empty(line)).take(HEADER_LINES_MAX + 1);
-    if header_lines.count() > HEADER_LINES_MAX {
+    let header_lines = raw.split(|&byte| byte == b'\n').take_while(|line| !is_empty(line));
+    if header_lines.take(HEADER_LINES_MAX + 1).count() > HEADER_LINES_MAX {
         return Err(format!("the message's header has more than {HEADER_LINES_MAX} lines"));
     }
-    let content_types = lines().filter(|line| is_content_type(line)).count();
+    let encoded_word = memmem::Finder::new("=?");
+    let (mut content_types, mut cost) = (0, 0);
+    for field in fields(raw) {
+        let is_type = may_be_named(field, b"content-type");
+        content_types += usize::from(is_type);
+        let mut marks = encoded_word.find_iter(field).count();
+        if is_type || may_be_named(field, b"content-disposition") {
+            marks += memchr2_iter(b'*', b'\'', field).count();
+        }
+        cost += marks * field.len();
+    }
     let content_types_max = CONTENT_TYPES_MAX.min(SEARCHED_BYTES_MAX / raw.len().max(1));
     if content_types > content_types_max {
         return Err(format!(
             "the message has {content_types} parts; of its size, at most {content_types_max} are parsed"
         ));
     }
+    if cost > FIELDS_COST_MAX {
+        return Err("the header fields have too many encoded words or parameters".to_owned());
+    }
     Ok(())
 }
 
-/// Whether the parser reads `line` as a header `Content-Type`: white space anywhere is ignored.
-fn is_content_type(line: &[u8]) -> bool {
-    let mut letters = line.iter().filter(|byte| !byte.is_ascii_whitespace());
-    b"content-type:"
-        .iter()
-        .all(|expected| letters.next().is_some_and(|byte| byte.eq_ignore_ascii_case(expected)))
+/// The lines of `raw`, each with those behind it that continue it: whatever the parser takes for a
+/// header field lies in one of them. It may begin anywhere, behind a boundary.
+fn fields(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_continued = move |end: usize| matches!(raw.get(end), Some(b' ' | b'\t'));
+    let ends = memchr_iter(b'\n', raw).map(|at| at + 1).filter(move |&end| !is_continued(end));
+    let mut start = 0;
+    ends.chain(once(raw.len())).map(move |end| {
+        let field = &raw[start..end];
+        start = end;
+        field
+    })
 }
+
+/// Whether the parser may read a header of this name in `field`: it ignores white space anywhere.
+fn may_be_named(field: &[u8], name: &[u8]) -> bool {
+    let ends_with_name = |before: &[u8]| {
+        let mut letters = before.iter().rev().filter(|byte| !byte.is_ascii_whitespace());
+        name.iter()
+            .rev()
+            .all(|expected| letters.next().is_some_and(|byte| byte.eq_ignore_ascii_case(expected)))
+    };
+    memchr_iter(b':', field).any(|colon| ends_with_name(&field[..colon]))
+}
+
+const ENCODING: HeaderName<'_> = HeaderName::ContentTransferEncoding;
 
 /// Messages attached in base64 or quoted-printable, which [RFC2046 §5.2.1] forbids, are parsed by
 /// recursion as deep as they are nested: their type is made an unknown one, and they stay
-/// attachments.
+/// attachments. Those that are messages because they are in a digest stay encoded.
 fn without_encoded_messages(raw: &[u8]) -> Result<Cow<'_, [u8]>, String> {
-    const ENCODING: HeaderName<'_> = HeaderName::ContentTransferEncoding;
-    let parser = MessageParser::new().with_mime_headers().ignore_header(ENCODING);
-    let may_have = |word: &[u8]| raw.windows(word.len()).any(|at| at.eq_ignore_ascii_case(word));
     let mut raw = Cow::Borrowed(raw);
-    if !may_have(b"message/") || !(may_have(b"base64") || may_have(b"quoted-printable")) {
+    if !may_have_messages(&raw) {
         return Ok(raw);
     }
+    // This must find the parts that the next parser finds. A part ends at its boundary, whatever its
+    // encoding; dates are parsed because one may end in the field behind it.
+    let parser =
+        MessageParser::new().with_mime_headers().with_date_headers().ignore_header(ENCODING);
     for _ in 0..ENCODED_MESSAGES_MAX {
-        let types: Vec<_> = {
+        let found = {
             let message = Dismantled(parser.parse(&*raw));
-            let mut found = Vec::new();
-            let mut pending: Vec<&Message<'_>> = message.0.iter().collect();
-            while let Some(message) = pending.pop() {
-                for part in &message.parts {
-                    if let PartType::Message(inner) = &part.body {
-                        pending.push(inner);
-                    }
-                    let is_message = part.content_type().is_some_and(|is| is.ctype() == "message");
-                    let range = |name: &HeaderName<'_>| {
-                        let header =
-                            part.headers.iter().rev().find(|header| header.name == *name)?;
-                        Some(header.offset_start as usize..header.offset_end as usize)
-                    };
-                    let encoding = range(&ENCODING).and_then(|range| raw.get(range));
-                    let is_encoded = encoding.is_some_and(|encoding| {
-                        let encoding = encoding.trim_ascii();
-                        encoding.eq_ignore_ascii_case(b"base64")
-                            || encoding.eq_ignore_ascii_case(b"quoted-printable")
-                    });
-                    if is_message && is_encoded {
-                        found.extend(range(&HeaderName::ContentType));
-                    }
-                }
-            }
-            found
+            message.0.as_ref().map_or_else(Vec::new, |message| encoded_messages(message, &raw))
         };
-        if types.is_empty() {
+        if found.is_empty() {
             return Ok(raw);
         }
-        for range in types {
-            let value = &mut raw.to_mut()[range];
-            let at = value.windows(7).position(|at| at.eq_ignore_ascii_case(b"message"));
-            if let Some(at) = at {
-                value[at..at + 7].copy_from_slice(b"unknown");
+        let raw = raw.to_mut();
+        for EncodedMessage { content_type, encoding } in found {
+            let word = content_type.and_then(|range| {
+                let value = raw[range.clone()].to_ascii_lowercase();
+                Some(range.start + memmem::find(&value, b"message")?)
+            });
+            match word {
+                Some(at) => raw[at..at + 7].copy_from_slice(b"unknown"),
+                None => {
+                    let value = &mut raw[encoding];
+                    value.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+                }
             }
         }
     }
     Err(format!("more than {ENCODED_MESSAGES_MAX} attached messages are encoded"))
+}
+
+/// Whether the types that are parsed as messages may be in `raw`, or the multipart whose parts are.
+fn may_have_messages(raw: &[u8]) -> bool {
+    let lower = raw.to_ascii_lowercase();
+    let has = |word: &&str| memmem::find(&lower, word.as_bytes()).is_some();
+    ["rfc822", "global", "digest"].iter().any(has)
+}
+
+/// Where an attached message says what it is, and how it is encoded.
+struct EncodedMessage {
+    content_type: Option<Range<usize>>,
+    encoding: Range<usize>,
+}
+
+/// The parts of `message`, and of all messages in it, that are messages and may be encoded.
+fn encoded_messages(message: &Message<'_>, raw: &[u8]) -> Vec<EncodedMessage> {
+    let mut found = Vec::new();
+    let mut pending = vec![message];
+    while let Some(message) = pending.pop() {
+        let in_digest = digested(message);
+        for (id, part) in (0..).zip(&message.parts) {
+            if let PartType::Message(inner) = &part.body {
+                pending.push(inner);
+            }
+            // Its body does not tell: one without a header has become text.
+            let is_message = match part.content_type() {
+                Some(stated) => {
+                    stated.ctype() == "message"
+                        && matches!(stated.subtype(), Some("rfc822" | "global"))
+                }
+                None => in_digest.contains(&id),
+            };
+            let range = |name: &HeaderName<'_>| {
+                let header = part.headers.iter().rev().find(|header| header.name == *name)?;
+                Some(header.offset_start as usize..header.offset_end as usize)
+            };
+            let Some(encoding) = range(&ENCODING).filter(|_| is_message) else { continue };
+            // Whatever else it says may be decoded to be one of the others.
+            let value = raw.get(encoding.clone()).unwrap_or_default().trim_ascii();
+            let is_plain = ["", "7bit", "8bit", "binary"]
+                .iter()
+                .any(|plain| value.eq_ignore_ascii_case(plain.as_bytes()));
+            if !is_plain {
+                found.push(EncodedMessage {
+                    content_type: range(&HeaderName::ContentType),
+                    encoding,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The parts of digests: without a type they are messages.
+fn digested(message: &Message<'_>) -> HashSet<u32> {
+    let mut parts = HashSet::new();
+    for part in &message.parts {
+        if let PartType::Multipart(within) = &part.body
+            && part.content_type().is_some_and(|is| is.subtype() == Some("digest"))
+        {
+            parts.extend(within);
+        }
+    }
+    parts
 }
 
 /// A message that is dropped without recursion, however deep messages are nested in it.

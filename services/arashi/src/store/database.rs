@@ -124,9 +124,9 @@ impl Database {
         }
     }
 
-    /// What a call is told whose connection was lost.
-    pub(super) fn lost(&self, cause: &str) -> StoreError {
-        StoreError::Unavailable(format!("{}: {cause}", self.target))
+    /// Why a connection was lost, and where it led.
+    pub(super) fn cause_of_loss(&self, cause: &str) -> String {
+        format!("{}: {cause}", self.target)
     }
 }
 

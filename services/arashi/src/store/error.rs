@@ -4,10 +4,14 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database cannot be reached or does not answer: try again later. Whether a change was
-    /// made is unknown only if the connection was lost while it was being committed.
+    /// The database cannot be reached or does not answer, and nothing has been changed: try again
+    /// later.
     #[error("database unavailable: {0}")]
     Unavailable(String),
+    /// The connection was lost while the change was being committed: look whether it was made before
+    /// you make it again.
+    #[error("it is not known whether the change was made: {0}")]
+    Unknown(String),
     /// The request was terminated; nothing has been changed.
     #[error("request terminated")]
     Terminated,

@@ -32,7 +32,7 @@ pub struct Session {
 }
 
 impl SessionKey {
-    pub(super) fn draw() -> Result<Self, StoreError> {
+    pub(crate) fn draw() -> Result<Self, StoreError> {
         let mut bits = [0; 32];
         fill_random(&mut bits)?;
         Ok(Self(bits))

@@ -97,11 +97,12 @@ impl Store {
         call: impl FnMut(&mut Statements<'_>) -> Result<(), Fault>,
     ) -> Result<(), StoreError> {
         match self.change(&Limited::to(limit, work), user, call) {
-            Err(StoreError::Terminated | StoreError::Unavailable(_) | StoreError::Failed(_))
-                if !work.is_ended()() =>
-            {
-                Ok(())
-            }
+            Err(
+                StoreError::Terminated
+                | StoreError::Unavailable(_)
+                | StoreError::Unknown(_)
+                | StoreError::Failed(_),
+            ) if !work.is_ended()() => Ok(()),
             changed => changed,
         }
     }
@@ -126,7 +127,9 @@ impl Store {
                     self.connection = Some(connection);
                     return Ok(value);
                 }
-                Err(Attempt::Unknown(cause)) => return Err(self.database.lost(&cause)),
+                Err(Attempt::Unknown(cause)) => {
+                    return Err(StoreError::Unknown(self.database.cause_of_loss(&cause)));
+                }
                 Err(Attempt::Torn(fault)) => fault,
                 Err(Attempt::Undone(fault)) => {
                     if connection.is_usable() && !matches!(fault, Fault::Lost(_)) {
@@ -138,7 +141,9 @@ impl Store {
             match fault {
                 // The server may have been restarted since it was used last.
                 Fault::Lost(_) if !is_new => {}
-                Fault::Lost(cause) => return Err(self.database.lost(&cause)),
+                Fault::Lost(cause) => {
+                    return Err(StoreError::Unavailable(self.database.cause_of_loss(&cause)));
+                }
                 Fault::Busy(_) if tries < TRIES => {}
                 other => return Err(other.into()),
             }

@@ -20,7 +20,7 @@ const SEARCH_BYTES_MAX: usize = 800;
 const FOLDER_NAME_BYTES_MAX: usize = 400;
 /// The longest line of recipients, in bytes.
 const RECIPIENTS_BYTES_MAX: usize = 4_000;
-/// The longest subject, in bytes.
+/// The longest subject that is looked at, in bytes: five hundred characters, as the form takes.
 const SUBJECT_BYTES_MAX: usize = 2_000;
 /// The longest text that can be written here, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;

@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::class_cache::ClassCache;
 use super::cookies::Cookies;
 use super::digest;
-use super::front::{Front, router};
+use super::front::{Front, LongForms, router};
 use super::kind::RequestKind;
 use super::log_in_limit::LogInLimit;
 use super::options::{OpenError, Options};
@@ -67,7 +67,9 @@ impl Arashi {
         let class = |name| stages[0].class(name).unwrap_or_default();
         let [gold, bronze] = CLASSES.map(class);
         let behind_tls = options.behind_tls;
-        let front = Front { stages, site, gold, bronze, class_header, behind_tls, shared };
+        let long_forms = LongForms::default();
+        let front =
+            Front { stages, site, gold, bronze, class_header, behind_tls, long_forms, shared };
         Ok(Self { front: Arc::new(front) })
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-use crate::store::SessionKey;
+use crate::store::{SessionKey, StoreError};
 
 /// How long the form to log in may stay open, in seconds: a working day.
 const LOG_IN_SECONDS: i64 = 12 * 3600;
@@ -70,21 +70,16 @@ impl Cookies {
     }
 }
 
-/// 256 random bits in hexadecimal digits, for the form to log in.
+/// A token for the form to log in, as random as the key of a session.
 ///
 /// # Errors
 /// If the system has no random numbers.
-pub(crate) fn new_token() -> Result<String, getrandom::Error> {
-    let mut bits = [0; 32];
-    getrandom::fill(&mut bits)?;
-    Ok(bits.iter().fold(String::with_capacity(64), |mut token, byte| {
-        let _ = write!(token, "{byte:02x}");
-        token
-    }))
+pub(crate) fn new_token() -> Result<String, StoreError> {
+    SessionKey::draw().map(|key| key.to_string())
 }
 
 fn is_token(token: &str) -> bool {
-    token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit())
+    token.parse::<SessionKey>().is_ok()
 }
 
 /// The first cookie of this name.

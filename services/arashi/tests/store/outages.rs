@@ -56,7 +56,7 @@ fn kill_in_the_middle_of_writes(kind: Kind) {
                                 successes_after.fetch_add(1, Ordering::AcqRel);
                             }
                         }
-                        Err(StoreError::Unavailable(_)) => {
+                        Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => {
                             failures.fetch_add(1, Ordering::AcqRel);
                             std::thread::yield_now();
                         }

@@ -205,6 +205,17 @@ fn what_is_too_large_or_no_form_is_rejected() {
     let csrf = browser.csrf();
     let large = format!("csrf={csrf}&to=ada&text={}", "a".repeat(5 << 20));
     assert_eq!(browser.send("POST", "/compose", &large).status, 413);
+    // All forms but that of a message are short, and above all the one to log in.
+    let twenty = "a".repeat(20 << 10);
+    assert_eq!(browser.send("POST", "/delete", &twenty).status, 413);
+    assert_eq!(served.browser().send("POST", "/login", &twenty).status, 413);
+    // Every field a message of the longest number, but for the token and the longest path.
+    let back = "%2Fsearch%3Fq%3D".to_owned() + &"%25F0".repeat(740);
+    let full = "&message=9223372036854775807".repeat(254);
+    let full = format!("csrf={csrf}&back={back}{full}");
+    assert_eq!(browser.send("POST", "/delete", &full).status, 404);
+    let written = format!("csrf={csrf}&to=ada&text={}", "a".repeat(1 << 20));
+    assert_eq!(browser.send("POST", "/compose", &written).status, 303);
     let long = format!("csrf={csrf}&to=ada&text={}", "a".repeat((1 << 20) + 1));
     assert_eq!(browser.send("POST", "/compose", &long).status, 400);
     assert_eq!(browser.get(&format!("/search?q={}", "a".repeat(5000))).status, 414);

@@ -27,6 +27,8 @@ on_each_database! {
     lists_are_sorted_by_their_heads,
     messages_are_searched_moved_and_deleted,
     users_write_to_one_another,
+    an_answer_is_not_lost_when_its_original_is_gone,
+    a_subject_that_is_too_long_is_not_cut,
     a_password_is_changed,
     attachments_are_saved_and_never_shown,
 }
@@ -263,6 +265,59 @@ fn users_write_to_one_another(served: &Served) {
     let id = served.deliver(user, b"From: eve@example.org\r\nSubject: Hello\r\n\r\nHello\r\n");
     let reply = ada.get(&format!("/compose?reply={}", id.0));
     assert!(reply.has("eve@example.org is no user of this service."), "{}", reply.body);
+}
+
+fn an_answer_is_not_lost_when_its_original_is_gone(served: &Served) {
+    let ada = served.user("ada", AccountClass::Bronze, 0);
+    served.user("bob", AccountClass::Bronze, 0);
+    let raw =
+        b"From: bob@localhost\r\nMessage-ID: <one@example.org>\r\nSubject: Storm\r\n\r\nOne\r\n";
+    let id = served.deliver(ada, raw).0.to_string();
+    let mut browser = served.logged_in("ada");
+    let form = browser.get(&format!("/compose?reply={id}"));
+    let csrf = form.csrf();
+    for for_good in ["", "1"] {
+        let fields = [("csrf", &*csrf), ("message", &id), ("for_good", for_good)];
+        assert_eq!(browser.post("/delete", &fields).status, 303, "{for_good}");
+    }
+    assert_eq!(browser.get(&format!("/compose?reply={id}")).status, 404);
+    let fields = [
+        ("csrf", &*csrf),
+        ("to", "bob"),
+        ("subject", "Re: Storm"),
+        ("text", "Two"),
+        ("reply", &id),
+    ];
+    let form = browser.post("/compose", &fields);
+    assert_eq!((form.status, form.has("Two"), form.has("name=\"reply\"")), (404, true, false));
+    let sent = browser.post("/compose", &fields[..4]);
+    assert_eq!(sent.location(), Some("/folders?done=sent"), "{}", sent.body);
+    let mut bob = served.logged_in("bob");
+    let inbox = bob.get("/folders").links("folder")[0].clone();
+    let arrived = bob.get(&inbox).links("message");
+    let source = bob.get(&format!("{}&source=1", arrived[0]));
+    assert!(source.has("Re: Storm") && !source.has("In-Reply-To"), "{}", source.body);
+}
+
+fn a_subject_that_is_too_long_is_not_cut(served: &Served) {
+    served.user("ada", AccountClass::Bronze, 0);
+    let mut browser = served.logged_in("ada");
+    let csrf = browser.csrf();
+    let mut send = |subject: &str| {
+        let fields = [("csrf", &*csrf), ("to", "ada"), ("subject", subject), ("text", "Kept")];
+        browser.post("/compose", &fields)
+    };
+    let long = "字".repeat(500);
+    let rejected = send(&long);
+    assert_eq!((rejected.status, rejected.page()), (422, "compose"));
+    let trouble = "The subject has 1500 bytes, and 1000 are the most. Nothing was sent.";
+    assert!(rejected.has(trouble) && rejected.has("Kept</textarea>"), "{}", rejected.body);
+    assert!(rejected.has(&long), "what was typed is there");
+    let longest = "字".repeat(333);
+    assert_eq!(send(&longest).status, 303);
+    let inbox = browser.get("/folders").links("folder")[0].clone();
+    let message = browser.get(&inbox).links("message")[0].clone();
+    assert!(browser.get(&message).has(&longest));
 }
 
 fn attachments_are_saved_and_never_shown(served: &Served) {

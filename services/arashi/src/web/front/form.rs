@@ -3,19 +3,35 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Method, StatusCode};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::web::fields::{Fields, Malformed};
 
 /// The longest query, in bytes: that of a search, with room.
 const QUERY_BYTES_MAX: usize = 4096;
-/// The longest form, in bytes: a message of a megabyte, each byte of which may take three.
-const FORM_BYTES_MAX: usize = 4 << 20;
+/// The longest form, in bytes: as many messages as it may have fields, and a path to return to, each
+/// byte of which may take three.
+const FORM_BYTES_MAX: usize = 16 << 10;
+/// The longest form with a message in it, in bytes: a megabyte, each byte of which may take three.
+const MESSAGE_FORM_BYTES_MAX: usize = 4 << 20;
+/// How many long forms are read at once: a quarter of a gigabyte.
+const LONG_FORMS_MAX: usize = 64;
 /// How long a client has to send a form: a megabyte over a slow line.
 const FORM_TIME: Duration = Duration::from_secs(30);
+
+/// Bounds how many long forms are read at once. Short ones do not wait for long ones that somebody
+/// sends slowly.
+pub(crate) struct LongForms(Semaphore);
+
+impl Default for LongForms {
+    fn default() -> Self {
+        Self(Semaphore::new(LONG_FORMS_MAX))
+    }
+}
 
 /// Why the fields of a request cannot be read.
 pub(super) struct Unreadable {
@@ -24,7 +40,11 @@ pub(super) struct Unreadable {
 }
 
 /// The fields of the form of a POST, or else of the query.
-pub(super) async fn read(head: &Parts, body: Body) -> Result<Fields, Unreadable> {
+pub(super) async fn read(
+    head: &Parts,
+    body: Body,
+    long_forms: &LongForms,
+) -> Result<Fields, Unreadable> {
     if head.method != Method::POST {
         let query = head.uri.query().unwrap_or_default();
         if query.len() > QUERY_BYTES_MAX {
@@ -39,19 +59,70 @@ pub(super) async fn read(head: &Parts, body: Body) -> Result<Fields, Unreadable>
         let reason = "Forms are sent as application/x-www-form-urlencoded.".to_owned();
         return Err(Unreadable { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, reason });
     }
-    let Ok(read) = timeout(FORM_TIME, to_bytes(body, FORM_BYTES_MAX)).await else {
+    let bytes_max = bytes_max_of(head);
+    let read = async {
+        // The semaphore is never closed, so that there is always a permit.
+        let permit = match bytes_max {
+            FORM_BYTES_MAX => None,
+            _ => long_forms.0.acquire().await.ok(),
+        };
+        (to_bytes(body, bytes_max).await, permit)
+    };
+    let Ok((read, _permit)) = timeout(FORM_TIME, read).await else {
         let reason = "The form took too long to arrive.".to_owned();
         return Err(Unreadable { status: StatusCode::REQUEST_TIMEOUT, reason });
     };
     let Ok(form) = read else {
-        let reason = format!("The form is larger than {FORM_BYTES_MAX} bytes, or was cut off.");
+        let reason = format!("The form is larger than {bytes_max} bytes, or was cut off.");
         return Err(Unreadable { status: StatusCode::PAYLOAD_TOO_LARGE, reason });
     };
     Ok(Fields::parse(&form)?)
 }
 
+/// The most that is read, in bytes.
+fn bytes_max_of(head: &Parts) -> usize {
+    let stated = head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let stated: Option<usize> = stated.and_then(|length| length.parse().ok());
+    let is_short = stated.is_some_and(|length| length <= FORM_BYTES_MAX);
+    if is_short || head.uri.path() != "/compose" { FORM_BYTES_MAX } else { MESSAGE_FORM_BYTES_MAX }
+}
+
 impl From<Malformed> for Unreadable {
     fn from(Malformed(reason): Malformed) -> Self {
         Self { status: StatusCode::BAD_REQUEST, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use http::Request;
+
+    use super::*;
+
+    async fn sent(path: &str, length: usize, long_forms: &LongForms) -> Result<Fields, StatusCode> {
+        let request = Request::post(path)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(CONTENT_LENGTH, length)
+            .body(())
+            .expect("the request is valid");
+        let (head, ()) = request.into_parts();
+        let read = read(&head, Body::from("a".repeat(length)), long_forms).await;
+        read.map_err(|unreadable| unreadable.status)
+    }
+
+    #[tokio::test]
+    async fn only_long_messages_wait_for_one_another() {
+        let (short, long) = (16 << 10, (16 << 10) + 1);
+        let long_forms = LongForms::default();
+        let others = long_forms.0.acquire_many(64).await.unwrap();
+        assert!(sent("/compose", long, &long_forms).now_or_never().is_none());
+        let read = sent("/compose", short, &long_forms).now_or_never();
+        assert!(read.expect("it does not wait").is_ok());
+        let read = sent("/login", long, &long_forms).now_or_never();
+        let status = read.expect("it does not wait").err();
+        assert_eq!(status, Some(StatusCode::PAYLOAD_TOO_LARGE));
+        drop(others);
+        assert!(sent("/compose", long, &long_forms).await.is_ok());
     }
 }

@@ -6,4 +6,5 @@ mod headers;
 mod routes;
 mod unanswered;
 
+pub(crate) use form::LongForms;
 pub(crate) use routes::{Front, router};

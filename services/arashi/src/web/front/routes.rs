@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 use tamarisk::{ClassId, Entry, Request, Stage};
 use tamarisk_pytec::Site;
 
-use super::form;
+use super::form::{self, LongForms};
 use super::headers::secured;
 use super::unanswered::{Unanswered, problem};
 use crate::store::AccountClass;
@@ -43,6 +43,7 @@ pub(crate) struct Front {
     /// A header that states a class.
     pub(crate) class_header: Option<HeaderName>,
     pub(crate) behind_tls: bool,
+    pub(crate) long_forms: LongForms,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -102,7 +103,7 @@ async fn wrong_method() -> Answer {
 /// its visitors in as somebody whose mail it then sees being written.
 async fn show_log_in(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer {
     let (head, body) = request.into_parts();
-    match form::read(&head, body).await {
+    match form::read(&head, body, &front.long_forms).await {
         Ok(fields) => {
             let next = fields.text("next").and_then(LocalPath::new);
             front.log_in_form(&head, StatusCode::OK, "", next.as_ref(), None)
@@ -113,7 +114,7 @@ async fn show_log_in(State(front): State<Arc<Front>>, request: HttpRequest) -> A
 
 async fn log_in(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer {
     let (head, body) = request.into_parts();
-    let fields = match form::read(&head, body).await {
+    let fields = match form::read(&head, body, &front.long_forms).await {
         Ok(fields) => fields,
         Err(unreadable) => return malformed(&unreadable),
     };
@@ -137,7 +138,7 @@ async fn answer(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer
         let path = (head.method != Method::POST).then(|| path(&head));
         return shown(&Problem::LoggedOut { path });
     }
-    match form::read(&head, body).await {
+    match form::read(&head, body, &front.long_forms).await {
         Ok(fields) => front.answer(&head, &fields).await,
         Err(unreadable) => malformed(&unreadable),
     }

@@ -7,8 +7,8 @@ use http::StatusCode;
 use super::change::after;
 use super::problem::Problem;
 use super::running::RunningRequest;
-use crate::mail::{Draft, Mail, compose as composed, new_message};
-use crate::store::{Account, MessageId, Session};
+use crate::mail::{Draft, Mail, SUBJECT_BYTES_MAX, compose as composed, new_message};
+use crate::store::{Account, MessageId, Session, StoreError};
 use crate::web::answer::{Answer, page};
 use crate::web::notice::Notice;
 use crate::web::page::{ComposeForm, compose_page};
@@ -29,7 +29,7 @@ pub(super) fn compose(
         return Ok(page(StatusCode::OK, empty));
     };
     let message = running.store.message(running.work, running.user(), id)?;
-    let draft = answer_to(id, &Mail::parse(&message.raw));
+    let draft = answer_to(id, &Mail::without_html(&message.raw));
     let is_known = draft.to.is_empty() || running.store.account(running.work, &draft.to)?.is_some();
     let trouble = format!(
         "{} is no user of this service. An answer can be sent to its users only.",
@@ -59,6 +59,13 @@ pub(super) fn send(
         );
         return rejected(running, &trouble);
     }
+    if draft.subject.len() > SUBJECT_BYTES_MAX {
+        let trouble = format!(
+            "The subject has {} bytes, and {SUBJECT_BYTES_MAX} are the most. Nothing was sent.",
+            draft.subject.len()
+        );
+        return rejected(running, &trouble);
+    }
     let (mut users, mut unknown) = (BTreeSet::new(), Vec::new());
     for name in &names {
         match running.store.account(running.work, local_name(name))? {
@@ -73,9 +80,17 @@ pub(super) fn send(
         );
         return rejected(running, &trouble);
     }
-    let answered = match draft.reply {
-        Some(id) => Some(running.store.message(running.work, running.user(), id)?.raw),
-        None => None,
+    let reply = draft.reply.map(|id| running.store.message(running.work, running.user(), id));
+    let answered = match reply.transpose() {
+        Ok(message) => message.map(|message| message.raw),
+        Err(StoreError::NotFound) => {
+            let draft = ComposeForm { reply: None, ..draft.clone() };
+            let trouble = "The message that this answers is no longer there. Nothing was sent. \
+                           Send it again to send it without a reference to that message.";
+            let form = compose_page(running.session, &draft, Some(trouble));
+            return Ok(page(StatusCode::NOT_FOUND, form));
+        }
+        Err(error) => return Err(error.into()),
     };
     let raw = composed(&Draft {
         from: &running.session.account.name,
@@ -115,7 +130,8 @@ fn local_name(name: &str) -> &str {
 /// An answer, with the text quoted.
 fn answer_to(id: MessageId, mail: &Mail) -> ComposeForm {
     let re = mail.subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
-    let subject = if re { mail.subject.clone() } else { format!("Re: {}", mail.subject) };
+    let mut subject = if re { mail.subject.clone() } else { format!("Re: {}", mail.subject) };
+    subject.truncate(subject.floor_char_boundary(SUBJECT_BYTES_MAX));
     let text = mail.text.as_deref().unwrap_or_default();
     let quoted: String = text.chars().take(QUOTED_CHARACTERS_MAX).collect();
     let quoted: String = quoted.trim_end().lines().map(|line| format!("> {line}\n")).collect();
@@ -154,5 +170,8 @@ mod tests {
         assert_eq!(draft.text, "\n\nAda L <ada@localhost> wrote:\n> One\n> Two\n");
         let again = answer_to(MessageId(7), &Mail { subject: "RE: é".into(), ..mail });
         assert_eq!(again.subject, "RE: é");
+        // A subject that is as long as is shown can be answered.
+        let long = answer_to(MessageId(7), &Mail { subject: "é".repeat(500), ..Mail::default() });
+        assert_eq!(long.subject, format!("Re: {}", "é".repeat(498)));
     }
 }

@@ -21,7 +21,11 @@ pub(super) fn message(
     let folders = running.folders()?;
     let images = format!("/attachment?id={}&part=", place.id.0);
     running.work.note_parsing(&message.raw);
-    let mail = Mail::parse_with_images(&message.raw, Some(&images));
+    let mail = if place.source {
+        Mail::without_html(&message.raw)
+    } else {
+        Mail::parse_with_images(&message.raw, Some(&images))
+    };
     let source = place.source.then(|| {
         let shown = message.raw.len().min(SOURCE_BYTES_MAX);
         String::from_utf8_lossy(&message.raw[..shown])

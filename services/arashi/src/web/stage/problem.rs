@@ -75,7 +75,9 @@ impl Problem {
     pub(super) fn is_failure(&self) -> bool {
         matches!(
             self,
-            Self::Store(StoreError::Unavailable(_) | StoreError::Failed(_)) | Self::Digest(_)
+            Self::Store(
+                StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Failed(_)
+            ) | Self::Digest(_)
         )
     }
 
@@ -106,6 +108,15 @@ impl Problem {
                     .into(),
                 "If you were sending a form, please go back and send it again a little later; \
                  what you have typed is still there.",
+            ),
+            Self::Store(StoreError::Unknown(_)) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "It is not known whether this was done",
+                "The connection to the database that keeps the mail was lost at the moment at which \
+                 the change was to be kept."
+                    .into(),
+                "Please look before you do it again. If you were sending a message, look in Sent \
+                 before you send it again.",
             ),
             Self::Store(StoreError::Invalid(invalid)) => {
                 let reason = sentence(&invalid.to_string());
@@ -160,4 +171,26 @@ fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_changed_nothing_is_to_be_sent_again() {
+        let words = |error: fn(String) -> StoreError| {
+            let problem = Problem::Store(error("lost".into()));
+            let (status, title, _, cure) = problem.words().expect("there is a page about it");
+            let answer = problem.answer(None, true).expect("there is a page about it");
+            (status, title, cure, answer.headers().contains_key("retry-after"))
+        };
+        let (status, _, cure, has_retry) = words(StoreError::Unavailable);
+        assert_eq!((status, has_retry), (StatusCode::SERVICE_UNAVAILABLE, true));
+        assert!(cure.contains("send it again a little later"), "{cure}");
+        let (status, title, cure, has_retry) = words(StoreError::Unknown);
+        assert_eq!((status, has_retry), (StatusCode::SERVICE_UNAVAILABLE, false));
+        assert_eq!(title, "It is not known whether this was done");
+        assert!(cure.contains("look in Sent before you send it again"), "{cure}");
+    }
 }
