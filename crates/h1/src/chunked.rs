@@ -7,7 +7,7 @@ use crate::violation::Violation;
 
 /// Where in a chunked body its reader is.
 #[derive(Debug, Default)]
-pub struct Chunked {
+pub(crate) struct Chunked {
     place: Place,
     /// Bytes of data announced so far.
     data: u64,
@@ -37,7 +37,7 @@ enum Place {
 
 /// What the next bytes of a chunked body are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// Sizes, extensions and line ends.
     Framing,
     /// Data, within one chunk.
@@ -50,7 +50,7 @@ pub enum Part {
 
 impl Chunked {
     /// At the beginning of a body.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -59,7 +59,11 @@ impl Chunked {
     ///
     /// # Errors
     /// The [`Violation`] in the framing.
-    pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<(usize, Part), Violation> {
+    pub(crate) fn next(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+    ) -> Result<(usize, Part), Violation> {
         if let Place::Data(left) = self.place {
             let here = left.min(bytes.len() as u64);
             self.place = if here == left { Place::DataCr } else { Place::Data(left - here) };
@@ -154,7 +158,7 @@ fn hex(byte: u8) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::*;
+    use super::*;
 
     /// The data and the trailers of a body, and its length if it has come to its end.
     fn read(bytes: &[u8]) -> Result<(String, String, Option<usize>), Violation> {

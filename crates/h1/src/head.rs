@@ -174,11 +174,13 @@ impl HeadScan {
         len: usize,
         limits: &Limits,
     ) -> Result<(), Violation> {
-        match self.version {
-            None => first.check_start(line, limits),
-            Some(_) if len > limits.head_max => Err(Violation::HeadTooLarge),
-            Some(_) => Ok(()),
+        if self.version.is_none() {
+            // Of what is within the head's bound: which bound is broken first does not depend on how
+            // much of the line has come.
+            let room = limits.head_max.saturating_sub(self.line_start);
+            first.check_start(&line[..line.len().min(room)], limits)?;
         }
+        if len > limits.head_max { Err(Violation::HeadTooLarge) } else { Ok(()) }
     }
 
     fn field<F: FirstLine>(

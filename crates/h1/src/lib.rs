@@ -64,10 +64,9 @@ mod response;
 mod violation;
 
 pub use body::trailer_fields;
-pub use chunked::{Chunked, Part};
 pub use event::Event;
 pub use head::{Field, Framing, Span, Version};
-pub use limits::{CHUNK_LINE_MAX, FIELDS_MAX, Limits};
+pub use limits::{FIELDS_MAX, Limits};
 pub use request::{RequestHead, RequestReader};
 pub use response::{Asked, ResponseHead, ResponseReader};
 pub use violation::Violation;

@@ -6,7 +6,7 @@ pub const FIELDS_MAX: u32 = 100;
 
 /// The most bytes in one line of chunk framing: a size and its extensions. Nobody sends
 /// extensions, and long ones have been used to exhaust servers.
-pub const CHUNK_LINE_MAX: usize = 256;
+pub(crate) const CHUNK_LINE_MAX: usize = 256;
 
 /// The most bytes in a message, part by part. Complete by definition: these are its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

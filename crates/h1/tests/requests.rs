@@ -180,6 +180,13 @@ fn everything_has_a_limit() {
     passes(&head(1024));
     rejects(Violation::HeadTooLarge, &head(1025));
     rejects(Violation::HeadTooLarge, &head(2000)[..1025]);
+    // The first line is a part of the head, complete or not.
+    let limits = Limits { head_max: 100, ..LIMITS };
+    let first = |size: usize| RequestReader::new(limits).next(&line(256).as_bytes()[..size]);
+    assert_eq!(first(100), Ok(None));
+    for size in [101, 200, 256, 258, 267] {
+        assert_eq!(first(size), Err(Violation::HeadTooLarge), "{size}");
+    }
     let fields =
         |count: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a:b\r\n".repeat(count));
     passes(&fields(99));

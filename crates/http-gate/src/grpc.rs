@@ -14,6 +14,7 @@ use tamarisk_stage::EnterError;
 use crate::rejection::{Rejection, reason, sentence_of};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_TYPE: &str = "application/grpc";
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// In how many milliseconds a client may try again
@@ -34,9 +35,12 @@ const FAILURES: [&[u8]; 6] = [b"2", b"4", b"8", b"13", b"14", b"15"];
 /// Whether a request, by its head, is one of gRPC.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     let Some(content_type) = headers.get(CONTENT_TYPE) else { return false };
-    // `application/grpc`, `application/grpc+proto`; gRPC-Web is another protocol.
-    let rest = content_type.as_bytes().strip_prefix(b"application/grpc");
-    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+    // `application/grpc`, `application/grpc+proto`, in any case; gRPC-Web is another protocol.
+    let Some((kind, rest)) = content_type.as_bytes().split_at_checked(GRPC_TYPE.len()) else {
+        return false;
+    };
+    kind.eq_ignore_ascii_case(GRPC_TYPE.as_bytes())
+        && matches!(rest.first(), None | Some(b'+' | b';'))
 }
 
 /// The answer to a call that a gate did not let through: RESOURCE_EXHAUSTED, or UNAVAILABLE
@@ -75,7 +79,7 @@ pub fn grpc_failure(fields: &HeaderMap) -> Option<String> {
 fn answer<B: From<Bytes>>(code: u32, message: &'static str) -> Response<B> {
     let mut answer = Response::new(B::from(Bytes::new()));
     let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(GRPC_TYPE));
     headers.insert(GRPC_STATUS, code.into());
     // Our messages are ASCII without `%`: nothing is to be encoded.
     headers.insert(GRPC_MESSAGE, HeaderValue::from_static(message));
@@ -94,6 +98,8 @@ mod tests {
             ("application/grpc", true),
             ("application/grpc+proto", true),
             ("application/grpc; charset=utf-8", true),
+            ("Application/gRPC+proto", true),
+            ("application/grp", false),
             ("application/grpc-web", false),
             ("application/json", false),
         ] {

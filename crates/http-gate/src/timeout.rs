@@ -15,10 +15,8 @@ const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// The time from now after which the client wants no answer any more. What
 /// cannot be read is as good as not said.
 pub fn timeout(headers: &HeaderMap) -> Option<Duration> {
-    if let Some(value) = headers.get(X_REQUEST_TIMEOUT) {
-        return value.to_str().ok().and_then(plain);
-    }
-    headers.get(GRPC_TIMEOUT).and_then(|value| grpc(value.to_str().ok()?))
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+    text(X_REQUEST_TIMEOUT).and_then(plain).or_else(|| text(GRPC_TIMEOUT).and_then(grpc))
 }
 
 fn plain(text: &str) -> Option<Duration> {
@@ -94,6 +92,23 @@ mod tests {
             ("+5S", None),
         ] {
             check(GRPC_TIMEOUT, value, expected);
+        }
+    }
+
+    #[test]
+    fn the_first_that_can_be_read_counts() {
+        for (plain, grpc, expected) in [
+            ("2", "5S", Some(Duration::from_secs(2))),
+            ("soon", "5S", Some(Duration::from_secs(5))),
+            ("\u{e9}", "5S", Some(Duration::from_secs(5))),
+            ("soon", "5", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [(X_REQUEST_TIMEOUT, plain), (GRPC_TIMEOUT, grpc)] {
+                let value = http::HeaderValue::from_bytes(value.as_bytes()).unwrap();
+                headers.insert(name, value);
+            }
+            assert_eq!(timeout(&headers), expected, "{plain:?} {grpc:?}");
         }
     }
 }

@@ -158,14 +158,22 @@ impl Page {
         })
     }
 
-    /// Compiles the page anew if one of its files has changed; whether it has.
+    /// Compiles the page anew if one of its files has changed; whether it has. As long as one cannot
+    /// be looked at, the page stays as it is.
     pub(crate) fn refresh(&self, root: &Root) -> bool {
         let current = Arc::clone(&self.core.program.read());
-        let is_current = current
-            .compiled
-            .sources
-            .iter()
-            .all(|(path, fingerprint)| root.fingerprint(path) == *fingerprint);
+        let mut is_current = true;
+        for (path, known) in &current.compiled.sources {
+            match root.fingerprint(path) {
+                Ok(fingerprint) => is_current &= fingerprint == *known,
+                // It could not be read before either.
+                Err(_) if known.is_none() => {}
+                Err(error) => {
+                    tracing::error!("Page {} is left as it is: {path}: {error}", self.path());
+                    return false;
+                }
+            }
+        }
         if is_current {
             return false;
         }

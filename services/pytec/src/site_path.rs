@@ -5,6 +5,9 @@ use std::fmt;
 /// The longest path; longer ones are not looked for.
 const BYTES_MAX: usize = 1024;
 
+/// What the names of files that are code end with.
+const ENDINGS_OF_CODE: [&str; 4] = [".pytec", ".pyh", ".py", ".pyc"];
+
 /// The path of a file below the site's folder, without `.` and `..`, and with no hidden segment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SitePath(String);
@@ -74,9 +77,14 @@ impl SitePath {
 
     /// Whether it is code or configuration, which nobody is sent.
     fn is_source(&self) -> bool {
-        let name = self.0.to_ascii_lowercase();
-        let is_code = [".pytec", ".pyh", ".py", ".pyc"].iter().any(|end| name.ends_with(end));
-        is_code || self.is_library() || name == "pytec.toml"
+        let path = self.0.to_ascii_lowercase();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        // Editors and people keep copies of sources: `a.pytec~`, `a.py.bak`, `pytec.toml.old`.
+        let is_code = ENDINGS_OF_CODE.iter().any(|ending| {
+            let mut others = name.split(ending).skip(1);
+            others.any(|behind| !behind.starts_with(char::is_alphanumeric))
+        });
+        is_code || self.is_library() || name.starts_with("pytec.toml") || name.ends_with('~')
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -142,12 +150,26 @@ mod tests {
             "/lib/a.txt",
             "/LIB/a.txt",
             "/pytec.toml",
+            "/a.pyc",
+            "/a.pytec~",
+            "/a.PYTEC.bak",
+            "/a.pyh.orig",
+            "/a.py-2",
+            "/a.py_old",
+            "/a.python.py.txt",
+            "/#a.pytec#",
+            "/sub/a.pytec.1",
+            "/pytec.toml.bak",
+            "/pytec.toml~",
+            "/a.html~",
             "/.env",
             "/a/../b",
         ] {
             assert_eq!(SitePath::of_file(path), None, "{path}");
         }
         assert_eq!(SitePath::of_file("/").unwrap().as_str(), "index.html");
-        assert_eq!(SitePath::of_file("/a/b.css").unwrap().as_str(), "a/b.css");
+        for path in ["/a/b.css", "/a.python.txt", "/a.pytecs.txt", "/a.pytec/b.txt", "/copy.txt"] {
+            assert_eq!(SitePath::of_file(path).unwrap().as_str(), &path[1..]);
+        }
     }
 }

@@ -16,6 +16,8 @@ async fn rendered(source: &str) -> String {
 
 #[tokio::test]
 async fn html_blocks_and_values_become_a_page() {
+    // Two thousand levels of the syntax tree.
+    let deep = format!("<%= {} %>", ["1"; 2000].join(" + "));
     for (source, expected) in [
         ("", ""),
         ("<p>plain & simple\r\n</p>\n", "<p>plain & simple\r\n</p>\n"),
@@ -28,6 +30,8 @@ async fn html_blocks_and_values_become_a_page() {
         ("<%pytec\n    for i in range(2):\n        write(i)\n    %>.", "01."),
         ("<%pytec\n\tdef f():\n\t\treturn x\n\tx = 7\n%><%= f() %>", "7"),
         ("<%pytec if 1:\n     write('y')\n%>", "y"),
+        ("<%pytec if 1:  # why\n     write('y')\n%>", "y"),
+        (deep.as_str(), "2000"),
         ("<%pytec\n  x = '''a\n b\n    c'''\n%><%= x %>", "a\n b\n  c"),
         ("a<%pytec return %>b", "a"),
         ("<%% 1 %>", "<% 1 %>"),
@@ -95,6 +99,9 @@ async fn what_cannot_be_a_header_is_an_error_of_the_page() {
         "res.headers['Content-Length'] = '1'",
         "res.headers['a b'] = '1'",
         "res.cookie('a', 'b; Path=/')",
+        "res.cookie('a', 'b', path='/; Domain=c')",
+        "res.cookie('a', 'b', path='/\\n')",
+        "res.cookie('a', 'b', same_site='Lax; Domain=c')",
         "res.redirect('/\\n')",
         "res.status = 99",
     ] {
@@ -126,6 +133,7 @@ async fn an_error_is_shown_with_file_line_and_message_of_python() {
         ("<%pytec f((1, %>a<%pytec 2)) %>", "a.pytec:1: SyntaxError: "),
         ("\n<%= 1 + %>", "a.pytec:2: SyntaxError: invalid syntax"),
         ("<%=\n\n  1 1 %>", "a.pytec:3: SyntaxError: "),
+        ("<%= 1\n + %>", "a.pytec:2: SyntaxError: "),
         ("\n<%pytec break %>", "a.pytec:2: SyntaxError: 'break' outside loop"),
         ("\n<%pytec\n  yield 1 %>", "a.pytec:3: SyntaxError: 'yield' outside function"),
         ("<%pytec await x %>", "a.pytec:1: SyntaxError: "),
@@ -144,6 +152,8 @@ async fn an_error_is_shown_with_file_line_and_message_of_python() {
             "\n<%pytec import broken %>",
             "a.pytec:2: NameError: name &#x27;nothing&#x27; is not defined",
         ),
+        ("\n<%pytec import unclosed %>", "a.pytec:2: SyntaxError: '(' was never closed"),
+        ("\n<%pytec import unclosed %>", "lib/unclosed.py:3 in "),
         ("\n<%pytec raise SystemExit(1) %>", "a.pytec:2: SystemExit: 1"),
         ("<%pytec\n def f(): f()\n f() %>", "a.pytec:2: RecursionError: "),
     ] {
@@ -153,6 +163,7 @@ async fn an_error_is_shown_with_file_line_and_message_of_python() {
             ("self.pyh", "<%include self.pyh %>"),
             ("syntax.pyh", "\n<%pytec\n  1 1\n%>"),
             ("lib/broken.py", "\nnothing\n"),
+            ("lib/unclosed.py", "x = 1\n\ny = ("),
         ];
         let folder = Folder::with(&files);
         let answer = get(&folder.open(), "/a").await;

@@ -141,7 +141,7 @@ async fn what_a_page_does_to_its_process_is_told_and_costs_nobody_else() {
             "while True:\n  try: write('x' * 1000)\n  except Exception: pass",
             "a.pytec:3: AnswerTooLarge: ",
         ),
-        ("write('ü' * 15000)", "AnswerTooLarge: "),
+        ("write('ü' * 15000)", "a.pytec:0: AnswerTooLarge: "),
         // The protocol's socket, written to by a page.
         (
             "import os, glob, stat\n for fd in range(3, 20):\n  try:\n   if stat.S_ISSOCK(os.fstat(fd).st_mode): os.write(fd, b'\\xff' * 64)\n  except OSError: pass",
@@ -212,6 +212,39 @@ async fn children_of_a_page_do_not_outlive_a_process_that_ends_itself_or_is_kill
     assert!(!has_ended(child));
     assert_ne!(page(&site, "/who").await, parent);
     until(|| async { has_ended(child) }).await;
+}
+
+/// What it has kept is the output of the page that imported it, and of all that come later.
+#[tokio::test]
+async fn a_module_that_keeps_the_output_writes_to_every_page_of_its_process() {
+    let folder = Folder::with(&[
+        ("a.pytec", "<%pytec import m; m.out.write('x') %>"),
+        ("lib/m.py", "import sys; out = sys.stdout"),
+    ]);
+    let mut options = folder.options();
+    options.processes = 1;
+    let site = Site::open(options).unwrap();
+    for _ in 0..2 {
+        assert_eq!(page(&site, "/a").await, "x");
+    }
+}
+
+/// A database in the folder of modules, for one.
+#[tokio::test]
+async fn data_beside_modules_replaces_no_process() {
+    let folder = Folder::with(&[WHO, ("lib/m.py", ""), ("lib/data.sqlite", "1")]);
+    let mut options = folder.options();
+    options.processes = 1;
+    let site = Site::open(options).unwrap();
+    let before = page(&site, "/who").await;
+    for name in ["lib/data.sqlite", "lib/data.sqlite-journal", "lib/.#m.py", "lib/m.py~"] {
+        folder.write(name, "22");
+    }
+    site.refresh().await;
+    assert_eq!(page(&site, "/who").await, before);
+    folder.write("lib/m.py", "v = 1");
+    site.refresh().await;
+    assert_ne!(page(&site, "/who").await, before);
 }
 
 /// UTF-8 cannot encode a lone surrogate, so an answer with one would be invalid.

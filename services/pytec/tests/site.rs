@@ -4,16 +4,22 @@
 
 mod support;
 
+use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use http_body_util::BodyExt;
 use serde_json::json;
 use support::{Folder, STUCK, get, page, post, send, until};
 use tamarisk::axum::{Part, Service};
 use tamarisk::{CallError, Entry};
 use tamarisk_pytec::{PageRequest, Site, SiteError, SiteOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tower::ServiceExt;
 
 #[tokio::test]
 async fn paths_lead_to_pages_and_files() {
@@ -123,7 +129,7 @@ async fn pages_come_change_and_go_with_their_files() {
     let names = || site.observe().into_iter().map(|stage| stage.name).collect::<Vec<_>>();
     assert_eq!(names(), ["files", "/a", "/b"]);
 
-    std::fs::remove_file(folder.0.join("a.pytec")).unwrap();
+    fs::remove_file(folder.0.join("a.pytec")).unwrap();
     site.refresh().await;
     assert_eq!(get(&site, "/a").await.status, 404);
     assert_eq!(names(), ["files", "/b"]);
@@ -131,6 +137,178 @@ async fn pages_come_change_and_go_with_their_files() {
     // Without anybody's doing.
     folder.write("b.pytec", "by itself");
     until(|| async { page(&site, "/b").await == "by itself" }).await;
+}
+
+#[tokio::test]
+async fn a_name_that_no_file_can_have_is_not_found() {
+    let folder = Folder::with(&[("index.pytec", "")]);
+    let _socket = UnixListener::bind(folder.0.join("socket")).unwrap();
+    let site = folder.open();
+    for path in [format!("/{}", "a".repeat(300)), "/socket".to_owned()] {
+        assert_eq!(get(&site, &path).await.status, 404, "{path}");
+    }
+    let files = site.observe()[0].total();
+    assert_eq!((files.completed, files.failed), (2, 0));
+}
+
+/// Whoever reads slowly costs the memory of a piece, and who wants only the head none.
+#[tokio::test]
+async fn a_long_file_is_sent_in_pieces() {
+    const PIECE_MAX: usize = 64 << 10;
+    let text: Vec<u8> = (0..1_u32 << 20).flat_map(u32::to_be_bytes).collect();
+    let folder = Folder::with(&[("short.txt", "short"), ("empty.txt", "")]);
+    folder.write("long.txt", &text);
+    let site = folder.open();
+    for (path, expected) in [
+        ("/short.txt", b"short".as_slice()),
+        ("/empty.txt", b"".as_slice()),
+        ("/long.txt", text.as_slice()),
+    ] {
+        let length = expected.len().to_string();
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let (head, mut body) = site.router().oneshot(request).await.unwrap().into_parts();
+        assert_eq!(head.status, 200);
+        assert_eq!(head.headers["content-length"], length);
+        let mut received = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let piece = frame.unwrap().into_data().unwrap();
+            assert!(piece.len() <= PIECE_MAX, "{}", piece.len());
+            received.extend_from_slice(&piece);
+        }
+        assert!(received == expected, "{path}");
+
+        let answer = send(&site, Request::head(path).body(Body::empty()).unwrap()).await;
+        assert_eq!(answer.headers["content-length"], length);
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 0));
+        assert_eq!(post(&site, path, "").await.headers["allow"], "GET, HEAD");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_replaced_is_noticed() {
+    let source = |name: &str| format!("{name} <%pytec import m, os; write(m.v, os.getcwd()) %>");
+    let with = |name: &str| {
+        let module = format!("v = '{name} '");
+        Folder::with(&[("a.pytec", &source(name)), ("lib/m.py", &module), ("a.txt", name)])
+    };
+    let (one, two, three, aside) = (with("one"), with("two"), with("three"), Folder::with(&[]));
+    let link = aside.0.join("link");
+    symlink(&one.0, &link).unwrap();
+    let site = Site::open(SiteOptions::new(&link)).unwrap();
+    check_shown(&site, "one", &one.0).await;
+
+    // Another folder at its path.
+    fs::rename(&one.0, aside.0.join("one")).unwrap();
+    fs::rename(&two.0, &one.0).unwrap();
+    site.refresh().await;
+    check_shown(&site, "two", &one.0).await;
+
+    // A link that is turned.
+    fs::remove_file(&link).unwrap();
+    symlink(&three.0, &link).unwrap();
+    site.refresh().await;
+    check_shown(&site, "three", &three.0).await;
+
+    // While there is none, pages stay as they are.
+    fs::remove_file(&link).unwrap();
+    site.refresh().await;
+    check_shown(&site, "three", &three.0).await;
+}
+
+/// The page, its module and the file beside it are those of this name, and the process is in this
+/// folder.
+async fn check_shown(site: &Site, name: &str, folder: &Path) {
+    let folder = folder.canonicalize().expect("the folder is there");
+    assert_eq!(page(site, "/a").await, format!("{name} {name} {}", folder.display()));
+    assert_eq!(page(site, "/a.txt").await, name);
+}
+
+#[tokio::test]
+async fn modules_change_behind_links_and_in_folders_of_their_own() {
+    let elsewhere = Folder::with(&[
+        ("lib/one.py", "v = 1"),
+        ("two.py", "v = 1"),
+        ("package/__init__.py", ""),
+        ("package/three.py", "v = 1"),
+        ("more/four.py", "v = 1"),
+    ]);
+    let source = "<%pytec
+        import one, two, four
+        from package import three
+        write(one.v, two.v, three.v, four.v)
+    %>";
+    let folder = Folder::with(&[("a.pytec", source)]);
+    symlink(elsewhere.0.join("lib"), folder.0.join("lib")).unwrap();
+    for (file, link) in [("two.py", "two.py"), ("package", "package"), ("lib", "itself")] {
+        symlink(elsewhere.0.join(file), elsewhere.0.join("lib").join(link)).unwrap();
+    }
+    let mut options = folder.options();
+    options.module_folders = vec![elsewhere.0.join("more"), elsewhere.0.join("none")];
+    let site = Site::open(options).unwrap();
+    assert_eq!(page(&site, "/a").await, "1111");
+    for (module, expected) in [
+        ("lib/one.py", "2111"),
+        ("two.py", "2211"),
+        ("package/three.py", "2221"),
+        ("more/four.py", "2222"),
+    ] {
+        elsewhere.write(module, "v = 2");
+        site.refresh().await;
+        assert_eq!(page(&site, "/a").await, expected);
+    }
+}
+
+/// What is inside of it ends first, and nothing else waits for that.
+#[tokio::test]
+async fn a_page_that_is_removed_holds_up_no_other_change() {
+    let source = "<%pytec
+        import os, time
+        while not os.path.exists('go'): time.sleep(0.01)
+    %>went on";
+    let folder = Folder::with(&[("slow.pytec", source), ("a.pytec", "one")]);
+    let mut options = folder.options();
+    (options.p90, options.time_max) = (Duration::from_secs(60), Duration::from_secs(60));
+    let site = Site::open(options).unwrap();
+    let ask = |path: &'static str| {
+        let site = site.clone();
+        tokio::spawn(async move { page(&site, path).await })
+    };
+    let asked = ask("/slow");
+    let slow = site.page("/slow").unwrap();
+    until(|| async { slow.observe().total().inside() > 0 }).await;
+    fs::remove_file(folder.0.join("slow.pytec")).unwrap();
+    let refreshing = {
+        let site = site.clone();
+        tokio::spawn(async move { site.refresh().await })
+    };
+    until(|| async { site.page("/slow").is_none() }).await;
+
+    folder.write("b.pytec", "new");
+    assert_eq!(page(&site, "/b").await, "new");
+    folder.write("a.pytec", "two");
+    until(|| async { page(&site, "/a").await == "two" }).await;
+    assert!(!asked.is_finished() && !refreshing.is_finished());
+
+    // A new one of its name waits.
+    folder.write("slow.pytec", "again");
+    let before = site.observe()[0].total().completed;
+    let again = ask("/slow");
+    until(|| async { site.observe()[0].total().completed > before }).await;
+    assert!(!again.is_finished());
+    folder.write("go", "");
+    assert_eq!(asked.await.unwrap(), "went on");
+    refreshing.await.unwrap();
+    assert_eq!(again.await.unwrap(), "again");
+}
+
+#[tokio::test]
+async fn the_sample_site_answers_whatever_number_it_is_asked_for() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/pytec");
+    let site = Site::open(SiteOptions::new(sample)).unwrap();
+    for (below, expected) in [("-5", "0 primes below 2"), ("2", "0 primes"), ("10", "4 primes")] {
+        let shown = page(&site, &format!("/primes?below={below}")).await;
+        assert!(shown.contains(expected), "{shown}");
+    }
 }
 
 #[tokio::test]

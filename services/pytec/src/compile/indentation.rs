@@ -20,7 +20,7 @@ pub(super) fn dedented(block: &str) -> String {
     let mut lines: Vec<String> = rest.split('\n').map(without).collect();
     let first_is_flush =
         lines.iter().find(|line| is_code(line)).is_some_and(|line| indentation(line).is_empty());
-    if has_code && first.ends_with(':') && first_is_flush {
+    if has_code && without_comment(first).ends_with(':') && first_is_flush {
         lines = lines.iter().map(|line| format!("{SUITE}{line}")).collect();
     }
     let body = lines.join("\n");
@@ -32,6 +32,24 @@ pub(super) fn dedented(block: &str) -> String {
 fn is_code(line: &str) -> bool {
     let line = line.trim_start();
     !line.is_empty() && !line.starts_with('#')
+}
+
+/// The line up to a `#` that stands outside of quotes. Three quotes are an empty string and a quote.
+fn without_comment(line: &str) -> &str {
+    let mut quote = None;
+    let mut characters = line.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match quote {
+            None if character == '#' => return line[..at].trim_end(),
+            None if matches!(character, '\'' | '"') => quote = Some(character),
+            Some(_) if character == '\\' => {
+                characters.next();
+            }
+            Some(open) if open == character => quote = None,
+            _ => {}
+        }
+    }
+    line
 }
 
 fn indentation(line: &str) -> &str {
@@ -70,6 +88,14 @@ mod tests {
         check(" x = (1,\n      2)\n   y = 3", "x = (1,\n   2)\ny = 3");
         check(" if x:\n     y()\n  ", "if x:\n    y()\n    ".trim_end_matches(' '));
         check(" if x:\n     y()\n  else:\n     z()", "if x:\n   y()\nelse:\n   z()");
+    }
+
+    #[test]
+    fn a_comment_on_the_line_of_the_tag_neither_hides_nor_makes_a_suite() {
+        check(" if x:  # why\n     y()\n", "if x:  # why\n    y()\n");
+        check(" x = 1  # note:\n  y = 2", "x = 1  # note:\ny = 2");
+        check(" if x == '#':\n  y()", "if x == '#':\n    y()");
+        check(" if x == \"'#\\\"#\": # '\n  y()", "if x == \"'#\\\"#\": # '\n    y()");
     }
 
     #[test]

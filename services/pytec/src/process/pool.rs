@@ -5,21 +5,20 @@
 //! at once is what the workers laws of the stages decide; the pool has the bound of all together.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::Backoff;
-use super::worker::{RunError, StartError, Work, Worker, WorkerOptions};
+use super::worker::{RunError, Setup, StartError, Work, Worker, WorkerOptions};
 use crate::request::PageAnswer;
 
 /// Processes, and those that wait for one in order of arrival.
 pub(crate) struct Pool {
-    options: WorkerOptions,
+    current: RwLock<Arc<Current>>,
     processes: u32,
     /// One for each process that is lent, starts or ends. Idle ones have none: a process is started
     /// only where none is idle, so there are never more than permits.
@@ -27,10 +26,15 @@ pub(crate) struct Pool {
     /// The one that was used last is the next.
     idle: Mutex<Vec<Worker>>,
     idle_time_max: Duration,
-    /// Of the site's modules; processes of an older one are replaced.
-    generation: AtomicU64,
     starts: Mutex<Backoff>,
     runtime: Handle,
+}
+
+/// What a process is started with now.
+struct Current {
+    options: WorkerOptions,
+    /// Of the site's folder and modules; processes of an older one are replaced.
+    generation: u64,
 }
 
 /// A process that is lent, until this is dropped. If it is dropped while a page runs, the process
@@ -50,12 +54,11 @@ impl Pool {
         idle_time_max: Duration,
     ) -> Arc<Self> {
         Arc::new(Self {
-            options,
+            current: RwLock::new(Arc::new(Current { options, generation: 0 })),
             processes,
             permits: Arc::new(Semaphore::new(processes as usize)),
             idle: Mutex::default(),
             idle_time_max,
-            generation: AtomicU64::new(0),
             starts: Mutex::default(),
             runtime: Handle::current(),
         })
@@ -88,14 +91,15 @@ impl Pool {
     }
 
     async fn start(&self) -> Result<Worker, StartError> {
+        let current = Arc::clone(&self.current.read());
         {
             let starts = self.starts.lock();
             if let Some(pause) = starts.pause(Instant::now()) {
-                let python = self.options.python.display().to_string();
+                let python = current.options.python.display().to_string();
                 return Err(StartError::Pausing { python, failures: starts.failures(), pause });
             }
         }
-        let started = Worker::start(&self.options, self.generation()).await;
+        let started = Worker::start(&current.options, current.generation).await;
         let mut starts = self.starts.lock();
         match &started {
             Ok(_) => starts.succeeded(),
@@ -109,12 +113,15 @@ impl Pool {
     }
 
     fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
+        self.current.read().generation
     }
 
-    /// Replaces every process before its next event: the site's modules have changed.
-    pub(crate) fn renew(&self) {
-        self.generation.fetch_add(1, Ordering::Relaxed);
+    /// Replaces every process before its next event by one that is started with this: the site's
+    /// folder or modules have changed.
+    pub(crate) fn renew(&self, setup: Setup) {
+        let mut current = self.current.write();
+        let options = WorkerOptions { python: current.options.python.clone(), setup };
+        *current = Arc::new(Current { options, generation: current.generation + 1 });
     }
 
     /// Ends processes that have been idle for long, and those that nobody will use.

@@ -25,6 +25,9 @@ PROTOCOL = 1
 LINE_BITS = 20
 TRACE_FRAMES = 20
 MESSAGE_CHARACTERS = 2000
+# While a page is compiled: Python's parser makes trees three thousand levels deep, and each level
+# counts as a call when they are compiled.
+COMPILER_RECURSION_LIMIT = 4000
 PAGE_FUNCTION = "page"
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 FRAMING = {"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
@@ -151,6 +154,9 @@ class Response:
             raise ValueError(f"{name!r} is not the name of a cookie")
         if re.search(r'[\s",;\\]', value):
             raise ValueError(f"the value of the cookie {name} has characters that a cookie cannot have: {value!r}")
+        for attribute, text in (("path", path), ("same_site", same_site)):
+            if ";" in str(text):
+                raise ValueError(f"`{attribute}` of the cookie {name} has a semicolon: {text!r}")
         parts = [f"{name}={value}", f"Path={path}", f"SameSite={same_site}"]
         if max_age is not None:
             parts.append(f"Max-Age={int(max_age)}")
@@ -168,7 +174,8 @@ class Response:
 
 
 class Output:
-    """What a page writes; stands in for sys.stdout while a page runs."""
+    """What a page writes; stands in for sys.stdout while a page runs. A process has one for all of its
+    pages: a module may keep the sys.stdout of the page that imported it."""
 
     encoding = "utf-8"
 
@@ -221,15 +228,20 @@ class CompiledPage:
         for kind, file, line, text in source["parts"]:
             body += self._statements(kind, file, line, text)
         arguments = ast.arguments(
-            posonlyargs=[], args=[ast.arg(arg=name) for name in self.PARAMETERS],
+            posonlyargs=[], args=[located(ast.arg(arg=name), 1) for name in self.PARAMETERS],
             kwonlyargs=[], kw_defaults=[], defaults=[])
         function = ast.FunctionDef(
-            name=PAGE_FUNCTION, args=arguments, body=body or [ast.Pass()], decorator_list=[], type_params=[])
-        module = ast.fix_missing_locations(ast.Module(body=[function], type_ignores=[]))
+            name=PAGE_FUNCTION, args=arguments, body=body or [located(ast.Pass(), 1)], decorator_list=[],
+            type_params=[])
+        module = ast.Module(body=[located(function, 1)], type_ignores=[])
+        recursion_limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(recursion_limit, COMPILER_RECURSION_LIMIT))
         try:
             self.code = compile(module, self.file_name, "exec", dont_inherit=True)
         except SyntaxError as error:
             raise PageSyntaxError(error_text(error), *self.place(error.lineno or 0))
+        finally:
+            sys.setrecursionlimit(recursion_limit)
         for constant in self.code.co_consts:
             if isinstance(constant, types.CodeType) and constant.co_flags & FLAGS_OF_GENERATORS:
                 raise PageSyntaxError("SyntaxError: 'yield' outside function", *self.place(first_yield(body)))
@@ -240,7 +252,7 @@ class CompiledPage:
     def _statements(self, kind, file, line, text):
         number = (file << LINE_BITS) + line
         if kind == "html":
-            return [called("_pytec_html", ast.Constant(value=text), number)]
+            return [called("_pytec_html", located(ast.Constant(value=text), number), number)]
         try:
             if kind == "value":
                 # In parentheses it may be of several lines.
@@ -249,7 +261,8 @@ class CompiledPage:
             else:
                 parsed = ast.parse(text)
         except SyntaxError as error:
-            at = line + max((error.lineno or 1), 1) - 1
+            # The closing parenthesis stands on a line of its own, which the page does not have.
+            at = min(line + max((error.lineno or 1), 1) - 1, line + text.count("\n"))
             raise PageSyntaxError(error_text(error), self.files[file], at)
         except (ValueError, OverflowError, RecursionError, MemoryError) as error:
             raise PageSyntaxError(error_text(error), self.files[file], line)
@@ -278,10 +291,17 @@ class CompiledPage:
 
 
 def called(name, argument, number):
-    call = ast.Expr(value=ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[argument], keywords=[]))
-    call.lineno = call.end_lineno = number
-    call.col_offset = call.end_col_offset = 0
-    return call
+    function = located(ast.Name(id=name, ctx=ast.Load()), number)
+    call = located(ast.Call(func=function, args=[argument], keywords=[]), number)
+    return located(ast.Expr(value=call), number)
+
+
+def located(node, number):
+    """The node, which no parser made, on this line. Not `fix_missing_locations`: it visits all nodes,
+    those of the parser too, recursively."""
+    node.lineno = node.end_lineno = number
+    node.col_offset = node.end_col_offset = 0
+    return node
 
 
 def first_yield(body):
@@ -357,7 +377,7 @@ class Worker:
         setup, _ = self.receive()
         resource.setrlimit(resource.RLIMIT_AS, (setup["memory_bytes_max"],) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        self._answer_bytes_max = setup["answer_bytes_max"]
+        self._output = Output(setup["answer_bytes_max"])
         os.chdir(setup["folder"])
         sys.path[:0] = setup["module_folders"]
         sys.meta_path.insert(0, EmbeddedModules(setup["modules"]))
@@ -373,9 +393,11 @@ class Worker:
                            "message": f"unknown kind of work: {head['kind']}", "retire": False})
 
     def page(self, head, body):
-        output = Output(self._answer_bytes_max)
+        output = self._output
+        output.clear()
         sys.stdout = output
         page = self._pages.get(head["page"])
+        files = head["source"]["files"] if "source" in head else page.files
         try:
             if "source" in head:
                 page = CompiledPage(head["page"], head["version"], head["source"])
@@ -392,18 +414,19 @@ class Worker:
             return error_head(str(error), error.file, error.line, [], False), b""
         except BaseException as error:
             output.clear()
-            return self._run_time_error(page, error), b""
+            return self._run_time_error(page, files[0], error), b""
         finally:
             if os.getpid() != self._process:
                 # The page has forked, and this is its child.
                 os._exit(0)
+            output.clear()
             sys.stdout = sys.__stdout__
         return head, answer
 
-    def _run_time_error(self, page, error):
+    def _run_time_error(self, page, file, error):
         # Of a process whose memory was full nothing is known.
         retire = isinstance(error, MemoryError)
-        trace, place = [], ("", 0)
+        trace, place = [], (file, 0)
         for frame, line in traceback.walk_tb(error.__traceback__):
             code = frame.f_code
             if page is not None and code.co_filename == page.file_name:
@@ -411,6 +434,9 @@ class Worker:
                 trace.append([*place, code.co_name])
             elif code.co_filename != __file__:
                 trace.append([code.co_filename, line, code.co_name])
+        if isinstance(error, SyntaxError) and error.filename:
+            # A module that cannot be compiled has no frame.
+            trace.append([str(error.filename), error.lineno or 0, "<module>"])
         error.__traceback__ = None
         return error_head(error_text(error), *place, trace[-TRACE_FRAMES:], retire)
 

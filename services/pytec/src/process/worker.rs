@@ -133,7 +133,7 @@ pub(crate) struct Worker {
     answer_bytes_max: usize,
     /// The pages that it has, and in which version.
     pages: HashMap<String, u64>,
-    /// What tells whether the site's modules have changed since.
+    /// What tells whether the site's folder or modules have changed since.
     pub(super) generation: u64,
     pub(super) idle_since: Instant,
     /// It is to take no more work.

@@ -1,7 +1,9 @@
 //! A site: pages of a folder or of the program, each a stage, and the files beside them.
 
 mod files;
+mod modules;
 mod options;
+mod removals;
 mod router;
 mod site_file;
 
@@ -20,22 +22,20 @@ use tokio::time::MissedTickBehavior;
 
 use crate::compile::PageError;
 use crate::page::Page;
-use crate::process::{Pool, Setup, WorkerOptions};
-use crate::root::{Fingerprint, Root};
+use crate::process::{Pool, WorkerOptions};
+use crate::root::{Listing, Root};
 use crate::site_path::SitePath;
 use files::FilesStage;
+use modules::ModuleFiles;
 pub(crate) use options::PageOptions;
 pub use options::{ClassOf, SiteOptions, SiteSource};
+use removals::Removals;
 use site_file::SiteFile;
 
 /// How often the folder is looked at.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
-/// How long the events of a page that has been removed have to end.
-const REMOVAL_TIME: Duration = Duration::from_secs(10);
 /// The most processes that a site may ask for: each is some ten megabytes at least.
 const PROCESSES_MAX: u32 = 1024;
-/// The folder of a site's modules.
-const LIBRARY: &str = "lib";
 
 /// A site that is open: clones share it. It ends with the last clone.
 #[derive(Clone)]
@@ -50,8 +50,9 @@ struct SiteCore {
     /// None where the files are in the program: it has nothing but pages and includes.
     files: Option<FilesStage>,
     pages: RwLock<BTreeMap<String, Page>>,
-    library: Mutex<Vec<(SitePath, Option<Fingerprint>)>>,
-    /// Held while pages are added or removed.
+    removals: Removals,
+    modules: Mutex<ModuleFiles>,
+    /// Held while files are looked at and pages are added or removed.
     changes: tokio::sync::Mutex<()>,
 }
 
@@ -105,21 +106,13 @@ impl Site {
                 format!("`processes` is {}: it must be 1 to {PROCESSES_MAX}", options.processes);
             return Err(SiteError::Options(message));
         }
-        let Opened { folder, root, file } = Opened::of(&options.source)?;
+        let (root, file) = opened(&options.source)?;
+        let folder = root.path();
         let unlisted = |source| SiteError::Folder { folder: folder.clone(), source };
         let found = root.files().map_err(unlisted)?;
-        let library = library(&root).map_err(unlisted)?;
-        let mut module_folders = options.module_folders.clone();
-        if let SiteSource::Folder(_) = options.source {
-            module_folders.insert(0, folder.join(LIBRARY));
-        }
-        let setup = Setup {
-            folder,
-            module_folders,
-            modules: options.modules.clone(),
-            memory_bytes_max: options.memory_bytes_max,
-            answer_bytes_max: options.answer_bytes_max,
-        };
+        let module_folders = options.module_folders_in(&folder);
+        let modules = ModuleFiles::look(&module_folders, &ModuleFiles::default());
+        let setup = options.setup(folder);
         let worker = WorkerOptions { python: options.python.clone(), setup };
         let graph = Arc::new(Graph::new());
         let files = match options.source {
@@ -135,13 +128,14 @@ impl Site {
             options,
             file,
             root,
+            removals: Removals::of(&graph),
             graph,
             files,
             pages: RwLock::default(),
-            library: Mutex::new(library),
+            modules: Mutex::new(modules),
             changes: tokio::sync::Mutex::default(),
         }));
-        for file in found.into_iter().filter(|file| file.page().is_some()) {
+        for file in found.files.into_iter().filter(|file| file.page().is_some()) {
             site.insert(file)?;
         }
         for path in site.0.file.pages().filter(|path| site.page(path).is_none()) {
@@ -177,37 +171,52 @@ impl Site {
     }
 
     /// Compiles the pages anew whose files have changed, adds new ones, removes those that are
-    /// gone, and replaces the processes if the site's modules have changed. Is done every second;
-    /// this does it now.
+    /// gone, and replaces the processes if the site's modules have changed, or its folder by another
+    /// one. Is done every second; this does it now, and waits until what is inside of removed pages
+    /// has ended, ten seconds at most.
     pub async fn refresh(&self) {
+        self.update().await;
+        self.0.removals.end().await;
+    }
+
+    /// The same, without waiting for removals.
+    async fn update(&self) {
+        let changes = self.0.changes.lock().await;
         let core = Arc::clone(&self.0);
         let looked = tokio::task::spawn_blocking(move || core.look()).await;
         match looked {
-            Ok(Ok(found)) => self.follow(found).await,
-            Ok(Err(error)) => tracing::error!("The folder of the site cannot be listed: {error}"),
+            Ok(Ok(found)) => self.follow(&found),
+            Ok(Err(error)) => {
+                tracing::error!("The folder of the site cannot be looked at: {error}");
+            }
             // The runtime ends.
             Err(_) => {}
         }
+        drop(changes);
         self.0.pool.end_idle().await;
     }
 
     /// Has the pages that there are files of.
-    async fn follow(&self, found: Vec<SitePath>) {
-        let _changes = self.0.changes.lock().await;
-        let paths: Vec<String> = found.iter().filter_map(SitePath::page).collect();
-        let gone: Vec<Page> = self
-            .pages()
-            .into_iter()
-            .filter(|page| !paths.iter().any(|path| path == page.path()))
-            .collect();
-        for page in gone {
-            tracing::info!("Page {} is gone.", page.path());
-            self.0.pages.write().remove(page.path());
-            // An error means that another one has removed it.
-            let _ = self.0.graph.remove(page.path(), REMOVAL_TIME).await;
+    fn follow(&self, found: &Listing) {
+        for page in self.pages() {
+            let path = page.path();
+            match found.has(page.file()) {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::info!("Page {path} is gone.");
+                    self.0.pages.write().remove(path);
+                    self.0.removals.start(path.to_owned());
+                }
+                Err((folder, error)) => {
+                    tracing::error!("Page {path} is left as it is: folder {folder}: {error}");
+                }
+            }
         }
-        for file in found {
-            let is_new = file.page().is_some_and(|path| self.page(&path).is_none());
+        for file in &found.files {
+            // One whose name is not free yet is added when it is looked for next.
+            let is_new = file
+                .page()
+                .is_some_and(|path| self.page(&path).is_none() && !self.0.removals.has(&path));
             if is_new && let Err(error) = self.insert(file.clone()) {
                 tracing::error!("Page {file} cannot be added: {error}");
             }
@@ -216,9 +225,18 @@ impl Site {
 
     /// Adds the page of this file, unless there is one now.
     async fn add(&self, file: SitePath) -> Result<Page, SiteError> {
-        let _changes = self.0.changes.lock().await;
-        let known = file.page().and_then(|path| self.page(&path));
-        known.map_or_else(|| self.insert(file), Ok)
+        let path = file.page().unwrap_or_default();
+        loop {
+            // Without the lock: other changes do not wait for it.
+            self.0.removals.end_of(&path).await;
+            let _changes = self.0.changes.lock().await;
+            if let Some(page) = self.page(&path) {
+                return Ok(page);
+            }
+            if !self.0.removals.has(&path) {
+                return self.insert(file);
+            }
+        }
     }
 
     fn insert(&self, file: SitePath) -> Result<Page, SiteError> {
@@ -251,69 +269,61 @@ impl Site {
     }
 }
 
-/// Where the files of a site are, once that has been opened.
-struct Opened {
-    /// The folder that the processes run in.
-    folder: PathBuf,
-    root: Arc<Root>,
-    file: SiteFile,
-}
-
-impl Opened {
-    fn of(source: &SiteSource) -> Result<Self, SiteError> {
-        match source {
-            SiteSource::Folder(folder) => {
-                let unopened = |source| SiteError::Folder { folder: folder.clone(), source };
-                let folder = folder.canonicalize().map_err(unopened)?;
-                let root = Arc::new(Root::open(&folder).map_err(unopened)?);
-                let file = SiteFile::read(&folder).map_err(|reason| SiteError::File {
-                    file: folder.join("pytec.toml"),
-                    reason,
+/// Where the files of a site are, and what `pytec.toml` says.
+fn opened(source: &SiteSource) -> Result<(Arc<Root>, SiteFile), SiteError> {
+    match source {
+        SiteSource::Folder(folder) => {
+            let unopened = |source| SiteError::Folder { folder: folder.clone(), source };
+            let root = Root::open(folder).map_err(unopened)?;
+            let path = root.path();
+            let file = SiteFile::read(&path)
+                .map_err(|reason| SiteError::File { file: path.join("pytec.toml"), reason })?;
+            Ok((Arc::new(root), file))
+        }
+        SiteSource::Embedded(files) => {
+            let files = files.iter().map(|(name, text)| {
+                let path = SitePath::new(name).ok_or_else(|| {
+                    SiteError::Options(format!("{name:?} cannot be a file's name in a site"))
                 })?;
-                Ok(Self { folder, root, file })
-            }
-            SiteSource::Embedded(files) => {
-                let files = files.iter().map(|(name, text)| {
-                    let path = SitePath::new(name).ok_or_else(|| {
-                        SiteError::Options(format!("{name:?} cannot be a file's name in a site"))
-                    })?;
-                    Ok((path, text.clone()))
-                });
-                let root = Arc::new(Root::Embedded(files.collect::<Result<_, SiteError>>()?));
-                Ok(Self { folder: PathBuf::from("/"), root, file: SiteFile::default() })
-            }
+                Ok((path, text.clone()))
+            });
+            let root = Root::Embedded(files.collect::<Result<_, SiteError>>()?);
+            Ok((Arc::new(root), SiteFile::default()))
         }
     }
 }
 
 impl SiteCore {
-    /// Compiles what has changed; the files of the pages that there are.
-    fn look(&self) -> io::Result<Vec<SitePath>> {
+    /// Compiles what has changed; the files that there are.
+    fn look(&self) -> io::Result<Listing> {
+        let is_moved = self.root.reopen()?;
+        if is_moved {
+            tracing::info!("The site is in another folder: {}", self.root.path().display());
+        }
+        self.look_at_modules(is_moved);
         let pages: Vec<Page> = self.pages.read().values().cloned().collect();
         for page in pages {
-            if page.refresh(&self.root) && self.root.fingerprint(page.file()).is_some() {
+            let has_changed = page.refresh(&self.root);
+            if has_changed && matches!(self.root.fingerprint(page.file()), Ok(Some(_))) {
                 match page.tag_error() {
                     Some(error) => tracing::error!("Page {} has an error: {error}", page.path()),
                     None => tracing::info!("Page {} has changed.", page.path()),
                 }
             }
         }
-        let library = library(&self.root)?;
-        let mut known = self.library.lock();
-        if *known != library {
-            *known = library;
-            self.pool.renew();
-        }
-        drop(known);
-        let files = self.root.files()?;
-        Ok(files.into_iter().filter(|file| file.page().is_some()).collect())
+        self.root.files()
     }
-}
 
-/// The files of the site's modules.
-fn library(root: &Root) -> io::Result<Vec<(SitePath, Option<Fingerprint>)>> {
-    let files = root.files_below(LIBRARY)?;
-    Ok(files.into_iter().map(|file| (file.clone(), root.fingerprint(&file))).collect())
+    /// Replaces the processes if their modules have changed, or the folder that they run in.
+    fn look_at_modules(&self, is_moved: bool) {
+        let folder = self.root.path();
+        let mut known = self.modules.lock();
+        let modules = ModuleFiles::look(&self.options.module_folders_in(&folder), &known);
+        if is_moved || *known != modules {
+            *known = modules;
+            self.pool.renew(self.options.setup(folder));
+        }
+    }
 }
 
 async fn keep_current(site: Weak<SiteCore>) {
@@ -323,7 +333,7 @@ async fn keep_current(site: Weak<SiteCore>) {
     loop {
         every.tick().await;
         let Some(core) = site.upgrade() else { return };
-        Site(core).refresh().await;
+        Site(core).update().await;
     }
 }
 

@@ -3,15 +3,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::request::Parts;
 use tamarisk::Ratio;
 
+use crate::process::Setup;
+
 /// Processes for each core, at most: pages that wait for others leave a core idle.
 const PROCESSES_PER_CORE: usize = 4;
+/// The folder of a site's modules.
+const LIBRARY: &str = "lib";
 
 /// Names the class of a request by its head.
 pub type ClassOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
@@ -107,6 +111,27 @@ impl SiteOptions {
     pub fn module(mut self, name: impl Into<String>, source: impl Into<String>) -> Self {
         self.modules.insert(name.into(), source.into());
         self
+    }
+
+    /// The folders that modules are in, of a site in this folder.
+    pub(super) fn module_folders_in(&self, folder: &Path) -> Vec<PathBuf> {
+        let library = match self.source {
+            SiteSource::Folder(_) => Some(folder.join(LIBRARY)),
+            SiteSource::Embedded(_) => None,
+        };
+        let others = self.module_folders.iter().map(|other| folder.join(other));
+        library.into_iter().chain(others).collect()
+    }
+
+    /// What the processes of a site in this folder are started with.
+    pub(super) fn setup(&self, folder: PathBuf) -> Setup {
+        Setup {
+            module_folders: self.module_folders_in(&folder),
+            folder,
+            modules: self.modules.clone(),
+            memory_bytes_max: self.memory_bytes_max,
+            answer_bytes_max: self.answer_bytes_max,
+        }
     }
 }
 

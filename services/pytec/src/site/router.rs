@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use tamarisk::axum::{RequestEntry, StageError};
 use tamarisk::{CallError, Entry};
 
-use super::files::{self, FileAnswer};
+use super::files::{self, FileAnswer, FileRequest};
 use super::options::client;
 use super::{Site, SiteError};
 use crate::page::Page;
@@ -66,7 +66,8 @@ async fn answer(
 /// A new page, or what else is to be answered.
 async fn beside(site: &Site, path: &str, entry: Entry, head: &Parts) -> Result<Page, Response> {
     let files = site.files().ok_or_else(|| plain(StatusCode::NOT_FOUND))?;
-    let answer = files.call_as(path.to_owned(), entry).await;
+    let request = FileRequest { path: path.to_owned(), method: head.method.clone() };
+    let answer = files.call_as(request, entry).await;
     let answer =
         answer.map_err(|error| StageError::from(error).response_to(&head.method, &head.headers))?;
     match answer {
@@ -77,10 +78,12 @@ async fn beside(site: &Site, path: &str, entry: Entry, head: &Parts) -> Result<P
                 _ => plain(StatusCode::INTERNAL_SERVER_ERROR),
             }
         }),
-        FileAnswer::File { .. } | FileAnswer::Folder if head.method == Method::POST => {
+        FileAnswer::File(_) | FileAnswer::TooLarge | FileAnswer::Folder
+            if head.method == Method::POST =>
+        {
             Err(with_allow("GET, HEAD"))
         }
-        FileAnswer::File { path, bytes } => Err(files::response(&path, bytes)),
+        FileAnswer::File(file) => Err(files::response(file)),
         FileAnswer::Folder => {
             // As the client wrote it, with a slash behind; a query goes with it.
             let query = head.uri.query().map_or_else(String::new, |query| format!("?{query}"));
