@@ -4,12 +4,13 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tamarisk_http_gate::Deadline;
-use tokio::time::Instant;
+use tokio::time::timeout_at;
 
 use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
@@ -33,7 +34,7 @@ const STREAMS_MAX: u32 = 100;
 /// closed when no answer comes for as long again.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long an HTTP/2 client that asked for nothing may take to part.
+/// How long an HTTP/2 client that asks for nothing may take to part once it is told to.
 const PARTING_TIME: Duration = Duration::from_secs(5);
 
 /// A client, and how far we have come with it.
@@ -69,8 +70,15 @@ pub(crate) async fn serve<S: ClientService>(
     // Boxed, as all that does not last as long as the connection: what it needs when it is idle
     // is what many of them cost.
     let begun = {
-        let mut begun = Box::pin(clock.limit(begin(client, &settings)));
-        settings.drain.until_kept(begun.as_mut()).await
+        let has_begun = AtomicBool::new(false);
+        let mut begun = Box::pin(clock.limit(begin(client, &settings, &has_begun)));
+        match settings.drain.until_kept(begun.as_mut()).await {
+            // Its own time is bounded too.
+            Err(end) if has_begun.load(Ordering::Relaxed) => {
+                timeout_at(end, begun).await.map_err(|_| end)
+            }
+            begun => begun,
+        }
     };
     match begun {
         Ok(Some(Ok((Some(Protocol::Http1), wire)))) => {
@@ -90,8 +98,8 @@ async fn http2<S: ClientService>(
     settings: &ConnectionSettings,
 ) -> Ended {
     let stream = H2Stream::of(wire);
-    let (responses, memory) = (settings.backoff.responses().clone(), settings.memory.clone());
-    let streams = Streams::new(settings.limits.clone(), stream.unsent(), responses, memory);
+    let (backoff, memory) = (settings.backoff.clone(), settings.memory.clone());
+    let streams = Streams::new(settings.limits.clone(), stream.unsent(), backoff, memory);
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
@@ -102,33 +110,35 @@ async fn http2<S: ClientService>(
         .keep_alive_timeout(PING_INTERVAL);
     let service = streams.counted(service, Arc::clone(&settings.rejected));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let end = tokio::select! {
-        done = settings.drain.until(connection.as_mut()) => match done {
-            Ok(_) => return Ended::ByItself,
-            Err(end) => Some(end),
+    // In this order: those that wait look at the streams that the connection has opened.
+    tokio::select! {
+        biased;
+        done = settings.drain.until(connection.as_mut()) => if done.is_ok() {
+            return Ended::ByItself;
         },
-        () = streams.idle(settings.idle_time) => None,
-    };
+        () = streams.idle(settings.idle_time) => {}
+        () = streams.place_given_away(&settings.idle) => {}
+    }
     connection.as_mut().graceful_shutdown();
-    match end {
-        Some(end) => Ended::by(end, connection).await,
-        None => {
-            // No request is lost, whether or not the client parts in time.
-            let _ = Ended::by(Instant::now() + PARTING_TIME, connection).await;
-            Ended::ByItself
-        }
+    // A request that comes before the client knows is answered, however long that takes.
+    tokio::select! {
+        biased;
+        _ = connection => Ended::ByItself,
+        () = settings.drain.ended() => Ended::CutOff,
+        () = streams.parted(PARTING_TIME) => Ended::ByItself,
     }
 }
 
-/// The stream to speak HTTP on, and what the client begins with.
+/// The stream to speak HTTP on, and what the client begins with; whether a handshake `has_begun`.
 async fn begin(
     client: Client,
     settings: &ConnectionSettings,
+    has_begun: &AtomicBool,
 ) -> io::Result<(Option<Protocol>, Box<Wire<Stream>>)> {
     let mut wire = match client {
         Client::Open(wire) => wire,
         Client::Socket(socket, tls) => {
-            let stream = settings.rejected.handshake(tls.shake(socket)).await?;
+            let stream = settings.rejected.handshake(tls.shake(socket, has_begun)).await?;
             let stream = Stream::Tls(Box::new(stream));
             Box::new(Wire::new(stream, settings.limits.clone()))
         }

@@ -5,7 +5,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Tells all that serve to finish what they have and take nothing new.
 #[derive(Debug)]
@@ -48,6 +48,11 @@ impl Drain {
         let mut watched = self.0.clone();
         let end = watched.wait_for(Option::is_some).await.ok().and_then(|end| *end);
         end.unwrap_or_else(Instant::now)
+    }
+
+    /// Waits for its end, when what is not finished is cut off.
+    pub(crate) async fn ended(&self) {
+        sleep_until(self.started().await).await;
     }
 
     /// Runs `work` until it ends, or the drain starts: then, when the drain ends.

@@ -6,8 +6,12 @@
 //! waits behind them: it looks slow to the law, which then rejects even more. So when a
 //! core has no room and rejections take a good part of it, connections that have just been
 //! rejected are read again only after a pause. It is doubled until rejections take little,
-//! and is never longer than the `Retry-After` that their clients were told. Rejections
-//! themselves are never delayed, and with room on the core there is no pause at all.
+//! and is never longer than the `Retry-After` that their clients were told. With room on
+//! the core there is no pause at all.
+//!
+//! Over HTTP/1 rejections themselves are never delayed. On a connection of HTTP/2 there are
+//! other streams to be read: there the rejection waits, and keeps its stream open, of which
+//! a client may have a hundred.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -92,7 +96,7 @@ impl RejectionBackoff {
     }
 
     /// The share of answers since the last call that were rejections.
-    fn take_rejected(&self) -> f64 {
+    pub(crate) fn take_rejected(&self) -> f64 {
         let answers = self.0.answers.swap(0, Ordering::Relaxed);
         let rejections = self.0.rejections.swap(0, Ordering::Relaxed);
         f64::from(rejections) / f64::from(answers.max(1))

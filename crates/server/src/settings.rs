@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
-
 use super::{Drain, Server};
 use crate::guard::Limits;
 use crate::h2::send_memory::ServerMemory;
@@ -67,14 +65,4 @@ pub(crate) enum Ended {
     ByItself,
     /// It was still busy when the time to drain was over.
     CutOff,
-}
-
-impl Ended {
-    /// Lets `connection` finish until `end`.
-    pub(crate) async fn by(end: Instant, connection: impl Future) -> Self {
-        match timeout_at(end, connection).await {
-            Ok(_) => Self::ByItself,
-            Err(_) => Self::CutOff,
-        }
-    }
 }

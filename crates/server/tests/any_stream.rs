@@ -10,11 +10,18 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::service::service_fn;
+use support::frames::{END_HEADERS, END_STREAM, HEADERS, head};
 use support::{PATIENCE, within};
 use tamarisk_server::{ClientBody, DrainTrigger, Server, WithoutFastPath};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::time::{Instant, sleep};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// What an HTTP/2 client begins with: these words, and its settings, which are the usual ones.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+const SECOND: Duration = Duration::from_secs(1);
 
 async fn answer(_: Request<ClientBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from("done"))))
@@ -49,9 +56,47 @@ async fn an_http2_client_that_vanished_while_idle_is_not_cut_off() {
     let (_trigger, drain) = DrainTrigger::new();
     // It never closes its end, nor answers.
     let (mut client, stream) = duplex(1024);
-    client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    client.write_all(PREFACE).await.unwrap();
     let service = WithoutFastPath(service_fn(answer));
     assert!(within(server.serve_stream(stream, service, drain)).await, "nothing of it was lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_http2_client_that_vanished_while_idle_does_not_hold_up_a_drain() {
+    let (trigger, drain) = DrainTrigger::new();
+    let (mut client, stream) = duplex(1024);
+    client.write_all(PREFACE).await.unwrap();
+    let service = WithoutFastPath(service_fn(answer));
+    let served = tokio::spawn(Server::default().serve_stream(stream, service, drain));
+    sleep(SECOND).await;
+    let start = Instant::now();
+    trigger.drain(60 * SECOND);
+    assert!(within(served).await.unwrap(), "nothing of it was lost");
+    assert_eq!(start.elapsed(), 5 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_http2_client_asks_while_it_is_told_to_part_is_answered() {
+    let server = Server::default().idle_time(SECOND);
+    let (_trigger, drain) = DrainTrigger::new();
+    let (mut client, stream) = duplex(1024);
+    client.write_all(PREFACE).await.unwrap();
+    // For longer than a client may take to part that asks for nothing.
+    let slow = |request| async {
+        sleep(8 * SECOND).await;
+        answer(request).await
+    };
+    let service = WithoutFastPath(service_fn(slow));
+    let served = tokio::spawn(server.serve_stream(stream, service, drain));
+    sleep(2 * SECOND).await;
+    let head = head("GET", "/", &[]);
+    let length = u8::try_from(head.len()).unwrap();
+    let frame = [0, 0, length, HEADERS, END_HEADERS | END_STREAM, 0, 0, 0, 1];
+    client.write_all(&[&frame[..], &head].concat()).await.unwrap();
+    let mut answered = Vec::new();
+    within(client.read_to_end(&mut answered)).await.unwrap();
+    assert!(answered.windows(4).any(|bytes| bytes == b"done"), "{answered:?}");
+    assert!(served.await.unwrap(), "it has ended by itself");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 mod support;
 
 use std::convert::Infallible;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -141,6 +141,29 @@ async fn an_idle_connection_with_a_task_gives_way_to_who_comes() {
     };
     within(comes).await;
     assert_eq!(within(idle.read(&mut [0])).await.unwrap(), 0, "it is closed");
+}
+
+#[tokio::test]
+async fn an_http2_connection_without_requests_gives_way_to_who_comes() {
+    let held = Held::start(Server::default().connections_max(1)).await;
+    held.release.add_permits(2);
+    let (mut sender, connection) = http2(held.address).await;
+    let request = Request::get("http://a/").body(Empty::<Bytes>::new()).unwrap();
+    let answer = within(sender.send_request(request)).await.unwrap();
+    assert_eq!(within(answer.into_body().collect()).await.unwrap().to_bytes(), "done");
+    // After a second.
+    let comes = async {
+        loop {
+            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            let answer = exchange(held.address, request).await;
+            if answer.ends_with("done") {
+                break;
+            }
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        }
+    };
+    within(comes).await;
+    within(connection).await.unwrap().expect("it is told to part");
 }
 
 #[tokio::test]
@@ -320,6 +343,32 @@ async fn a_client_that_takes_nothing_is_reset_and_nothing_of_it_stays() {
     within(ended).await;
     let end = within(client.read_to_end(&mut Vec::new())).await;
     assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_whole_when_the_connection_ends_breaks_off_with_a_reset() {
+    let listener = TcpListener::bind(any_port()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (_trigger, drain) = DrainTrigger::new();
+    let answer = |request: Request<ClientBody>| async move {
+        let mut frames = vec![Ok(Frame::data(Bytes::from_static(b"part")))];
+        if request.uri().path() == "/broken" {
+            frames.push(Err(io::Error::other("it broke off")));
+        }
+        Ok::<_, Infallible>(Response::new(StreamBody::new(stream::iter(frames))))
+    };
+    tokio::spawn(async move {
+        Server::default().serve(listener, |_| WithoutFastPath(service_fn(answer)), drain).await
+    });
+    for (path, end) in [("/whole", None), ("/broken", Some(io::ErrorKind::ConnectionReset))] {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.0\r\nHost: a\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = within(client.read_to_end(&mut answer)).await;
+        assert_eq!(read.err().map(|error| error.kind()), end, "{path}");
+        assert!(end.is_some() || answer.ends_with(b"\r\n\r\npart"), "{path}");
+    }
 }
 
 #[tokio::test]

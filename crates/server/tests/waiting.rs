@@ -427,6 +427,21 @@ async fn over_tls_as_well() {
 }
 
 #[tokio::test]
+async fn who_has_shaken_hands_when_a_drain_starts_is_answered() {
+    let (running, connector) = start_tls(Server::default()).await;
+    let mut client = tls_client(&running, &connector).await;
+    running.drain.drain(Duration::from_secs(20));
+    // Longer than an idle connection is kept.
+    sleep(Duration::from_millis(2500)).await;
+    client.write_all(request("/last").as_bytes()).await.unwrap();
+    client.flush().await.unwrap();
+    let (head, body) = answer(&mut client).await;
+    assert!(head.contains("connection: close\r\n"), "{head}");
+    assert_eq!(body, b"/last");
+    assert_eq!(within(running.served).await.unwrap(), 0, "cut off");
+}
+
+#[tokio::test]
 async fn what_is_said_over_tls_without_a_request_gains_no_time() {
     let (running, connector) = start_tls(Server::default().idle_time(6 * MOMENT)).await;
     let mut client = tls_client(&running, &connector).await;

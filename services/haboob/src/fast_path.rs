@@ -16,7 +16,7 @@ use tamarisk_server::{
 
 use crate::answer::{self, Answer};
 use crate::cache::loading::Loading;
-use crate::cache::pages::NotNow;
+use crate::cache::outcome::NotNow;
 use crate::connection::Connection;
 use crate::disk::path::SitePath;
 use crate::page::encoding::accepted_by;
@@ -136,8 +136,9 @@ impl Connection {
         }
         let key = folder.source.key(SitePath::of(wanted.rest, folder.hidden).ok()?);
         let Some(page) = pages.loaded(&folder.source, &key) else {
-            // The page that the host has for it would have to be had as well.
-            if host.error_page(REJECTED).is_some() {
+            // The page that the host has for it would have to be had as well, and a rejection is
+            // kept with its client.
+            if host.error_page(REJECTED).is_some() || !proxy.trusted.is_empty() {
                 return None;
             }
             return match Loading::new(pages, &folder.source, key).begin() {

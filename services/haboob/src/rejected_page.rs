@@ -7,7 +7,7 @@ use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::{Admission, Entry, Names};
 use tamarisk_observe::status::{Rejection, Rejections};
 
-use crate::cache::pages::NotNow;
+use crate::cache::outcome::NotNow;
 
 /// A request for a page that is not in memory.
 pub(crate) struct PageAsked {

@@ -11,9 +11,14 @@ use tamarisk_stage::StageObservation;
 use crate::site::options::SiteOptions;
 use crate::site::{Site, SiteError};
 
-/// Files of a site that may be open beside the connections: one for each thread that
-/// reads, and some that are sent as they are read.
+/// Descriptors kept beside connections and open files: 512 for request bodies, 256 for pages in files
+/// in memory, and the others for files that threads have found and not read.
 const FILES_RESERVED: usize = 1024;
+
+/// Files that may be open besides, and their share of the descriptors if that is more: of eight
+/// clients hardly more than one is sent a long file that nobody else is sent.
+const OPEN_FILES_MIN: usize = 512;
+const OPEN_FILES_SHARE: usize = 8;
 
 /// What is served, and where.
 #[derive(Clone, Debug)]
@@ -25,16 +30,18 @@ pub struct Options {
 }
 
 impl Options {
-    /// One thread for each core, and nearly as many connections as there may be open files, or
-    /// half as many if each may need another one to a service behind; in clear text.
+    /// One thread for each core, and as many connections as there are descriptors left beside open
+    /// files, or half as many if each may need another one to a service behind; in clear text.
     pub fn new(listen: SocketAddr, site: SiteOptions) -> Self {
         Self::with_front(FrontOptions::new(listen), site)
     }
 
     /// The same where `front` says, as many connections as there may be.
-    pub(crate) fn with_front(mut front: FrontOptions, site: SiteOptions) -> Self {
-        let share = if site.has_proxies() { 1 } else { 2 };
-        let connections = (share * front.server.connections_limit()).saturating_sub(FILES_RESERVED);
+    pub(crate) fn with_front(mut front: FrontOptions, mut site: SiteOptions) -> Self {
+        let half = front.server.connections_limit();
+        site.open_files_max = (2 * half / OPEN_FILES_SHARE).max(OPEN_FILES_MIN);
+        let possible = if site.has_proxies() { half } else { 2 * half };
+        let connections = possible.saturating_sub(FILES_RESERVED + site.open_files_max);
         front.server = front.server.connections_max(connections.max(64));
         Self { front, site }
     }

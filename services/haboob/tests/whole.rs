@@ -428,6 +428,21 @@ async fn each_request_is_written_down_once_it_is_answered() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_rejected_behind_a_proxy_is_kept_with_its_client() {
+    let site = "status = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.1\"]\n\
+        [[host]]\nroot = \"public\"\n";
+    let web = Web::with(site, &[("public/a.txt", b"a")]).await;
+    web.running.site().close();
+    let fields = [("x-forwarded-for", "203.0.113.7")];
+    let answer = ask(web.running.local_addr(), "test", "GET", "/a.txt", &fields).await;
+    assert_eq!(answer.status, 503);
+    let status = web.running.status_addr().unwrap();
+    let latest = ask(status, "localhost", "GET", "/rejections", &[]).await;
+    let latest: serde_json::Value = serde_json::from_str(latest.text()).unwrap();
+    assert_eq!(latest["rejections"][0]["client"], "203.0.113.7");
+}
+
+#[tokio::test]
 async fn a_request_that_is_rejected_is_written_down_too() {
     let site =
         "status = \"127.0.0.1:0\"\n[log]\nfile = \"access.log\"\n[[host]]\nroot = \"public\"\n";

@@ -179,6 +179,7 @@ where
             return ExchangeEnd::Switched(this.tunnel.take());
         }
         if !*this.keep || *this.is_unread {
+            wire.stream.set_unfinished(false);
             // Who has said that it sends nothing more is believed.
             let is_sending = *this.is_unread || (this.asked.keep && wire.has_more(cx));
             return ExchangeEnd::Close { is_sending };
@@ -338,6 +339,9 @@ where
         let begun = response::begin(&mut head, first, this.asked, keep, this.output);
         *this.keep &= begun.keep;
         *this.encoder = begun.encoder;
+        if matches!(this.encoder, Encoder::UntilClose) {
+            wire.stream.set_unfinished(true);
+        }
         *this.tunnel = head.extensions.get::<Tunnel>().and_then(Tunnel::take);
         match end {
             Some(end) => self.finish(end),

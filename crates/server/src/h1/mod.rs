@@ -433,12 +433,17 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
         State::Exchange(exchange)
     }
 
+    /// How long it keeps its memory: where it is not left idle, it may need that again at once.
+    fn held_time(&self) -> Duration {
+        if self.may_idle { self.held_time } else { HELD_TIME }
+    }
+
     /// Whether it has been idle for too long, or for long enough to be left so.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Left> {
         let idle_time = self.settings.idle_time;
         if !self.idle.is_started() {
-            self.is_released |= self.held_time.is_zero();
-            let held = if self.is_released { idle_time } else { self.held_time };
+            self.is_released |= self.held_time().is_zero();
+            let held = if self.is_released { idle_time } else { self.held_time() };
             self.idle.start(held.min(idle_time));
         }
         loop {
@@ -459,7 +464,7 @@ impl<T: AsyncRead + Outlet + Send + 'static, S: ClientService> Connection<T, S> 
                 self.release();
             }
             self.is_released = true;
-            self.idle.start(idle_time.saturating_sub(self.held_time));
+            self.idle.start(idle_time.saturating_sub(self.held_time()));
         }
     }
 }

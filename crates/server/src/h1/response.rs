@@ -1,9 +1,8 @@
 //! Responses as they are written: the head, and the body in its framing.
 
 use std::cell::RefCell;
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
@@ -17,12 +16,8 @@ use tamarisk_h1::encode::{CHUNK_END, HeadWriter, chunk_start, last_chunk};
 use tamarisk_h1::grammar::{decimal, lists};
 use tamarisk_h1::{Framing, Version};
 
-use crate::prepared::outgoing::{end_head, keep_spare, spare_head};
+use crate::prepared::outgoing::{COPIED_MAX, end_head, keep_spare, poll_write_pieces, spare_head};
 use crate::transport::outlet::Outlet;
-
-/// Data that is not longer is copied behind what is to be written: the kernel takes one piece with
-/// less ado than several, and copying so little costs less than that.
-const COPIED_MAX: usize = 4 * 1024;
 
 /// So much may be gathered before it is written.
 const GATHERED_MAX: usize = 8 * 1024;
@@ -78,15 +73,7 @@ impl Output {
     ) -> Poll<io::Result<()>> {
         while !self.is_written() {
             let pieces = [&self.gathered[self.written..], &self.data[..], self.behind];
-            let stream = Pin::new(&mut *stream);
-            let mut written = ready!(match pieces {
-                [gathered, [], []] => stream.poll_write(cx, gathered),
-                [[], data, []] => stream.poll_write(cx, data),
-                pieces => stream.poll_write_vectored(cx, &pieces.map(IoSlice::new)),
-            })?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
+            let mut written = ready!(poll_write_pieces(stream, cx, pieces))?;
             let of_gathered = written.min(pieces[0].len());
             self.written += of_gathered;
             written -= of_gathered;

@@ -6,6 +6,7 @@ pub(crate) mod send_memory;
 pub(crate) mod stream;
 mod write_progress;
 
+use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
+use tamarisk_http_gate::{Deadline, Rejection};
 use tokio::time::{Instant, sleep};
 
 use crate::client_body::{ClientBody, Rest};
@@ -30,12 +32,17 @@ use crate::h2::send_memory::{
 };
 use crate::h2::stream::Unsent;
 use crate::h2::write_progress::WriteProgress;
+use crate::idle::queue::IdleQueue;
 use crate::prepared::FastPath;
 use crate::rejected::{Counts, rejection_text};
-use crate::responses::Responses;
+use crate::rejection_backoff::RejectionBackoff;
 
 /// As good as never, and within what the clock can tell.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A connection that has been without a request for so long gives way to a new client: longer than
+/// most clients take to ask again.
+const QUIET_TIME: Duration = Duration::from_secs(1);
 
 /// The streams of one connection. hyper runs them on it.
 #[derive(Clone)]
@@ -49,7 +56,7 @@ struct Shared {
     open: AtomicUsize,
     /// When there was last one more of them, or one less.
     moved: Mutex<Instant>,
-    responses: Responses,
+    backoff: RejectionBackoff,
 }
 
 impl Streams {
@@ -57,12 +64,12 @@ impl Streams {
     pub(crate) fn new(
         limits: Limits,
         unsent: Unsent,
-        responses: Responses,
+        backoff: RejectionBackoff,
         memory: ServerMemory,
     ) -> Self {
         let memory = Arc::new(ConnectionMemory::new(memory));
         let (open, moved) = (AtomicUsize::new(0), Mutex::new(Instant::now()));
-        Self(Arc::new(Shared { limits, unsent, memory, open, moved, responses }))
+        Self(Arc::new(Shared { limits, unsent, memory, open, moved, backoff }))
     }
 
     /// Counts the requests to `service`, and those that are `rejected` before.
@@ -74,14 +81,47 @@ impl Streams {
     pub(crate) async fn idle(&self, limit: Duration) {
         let limit = limit.min(YEAR);
         loop {
-            let moved = *self.0.moved.lock();
-            let left = limit.saturating_sub(moved.elapsed());
+            let left = limit.saturating_sub(self.unmoved());
             if !left.is_zero() {
                 sleep(left).await;
             } else if self.open() == 0 {
                 return;
             } else {
                 sleep(limit).await;
+            }
+        }
+    }
+
+    /// Waits until the place of the connection is given to a new client, which may be while it is
+    /// in the queue of the `idle` ones.
+    pub(crate) async fn place_given_away(&self, idle: &IdleQueue) {
+        loop {
+            self.idle(QUIET_TIME).await;
+            if !self.are_taken() {
+                sleep(QUIET_TIME).await;
+                continue;
+            }
+            let place = idle.enter();
+            let is_given_away = poll_fn(|cx| match place.poll_closing(cx) {
+                Poll::Ready(()) => Poll::Ready(true),
+                // It is the connection that opens a stream, and its task that looks here then.
+                Poll::Pending if self.open() > 0 => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
+            });
+            if is_given_away.await {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the client, who has been told to part, has had so long for that, is owed no answer
+    /// any more, and has taken the last one; or nothing of it in the time for that.
+    pub(crate) async fn parted(&self, limit: Duration) {
+        loop {
+            sleep(limit).await;
+            self.idle(limit).await;
+            if self.are_taken() || self.unmoved() >= self.limits().stall_time {
+                return;
             }
         }
     }
@@ -95,6 +135,11 @@ impl Streams {
         self.0.unsent.is_so()
     }
 
+    /// Whether the client has taken what it was sent, but for a small piece of each answer.
+    fn are_taken(&self) -> bool {
+        !self.are_unsent() && !self.0.memory.is_lent()
+    }
+
     /// How many requests are not answered to the end.
     pub(crate) fn open(&self) -> usize {
         self.0.open.load(Ordering::Relaxed)
@@ -102,6 +147,11 @@ impl Streams {
 
     fn moved(&self) {
         *self.0.moved.lock() = Instant::now();
+    }
+
+    /// For how long there has been neither one more of them nor one less.
+    fn unmoved(&self) -> Duration {
+        self.0.moved.lock().elapsed()
     }
 }
 
@@ -113,6 +163,18 @@ impl Open {
         streams.0.open.fetch_add(1, Ordering::Relaxed);
         streams.moved();
         Self(streams.clone())
+    }
+
+    /// Counts an answer; the pause before it, if it is a rejection that is to wait. What others ask
+    /// on the connection is read meanwhile.
+    fn pause<B>(&self, answer: &Response<B>) -> Deadline {
+        let is_rejection = answer.extensions().get::<Rejection>().is_some();
+        let time = self.0.0.backoff.answered(is_rejection);
+        let mut pause = Deadline::default();
+        if !time.is_zero() {
+            pause.start(time);
+        }
+        pause
     }
 }
 
@@ -179,10 +241,12 @@ pin_project! {
             rest: Option<Rest>,
             open: Option<Open>,
         },
-        /// It is there, and comes after the rest of the request.
+        /// It is there, and comes after the rest of the request, and after the pause of a client
+        /// that is rejected.
         Held {
             answer: Option<Response<CountedBody<B>>>,
-            rest: Rest,
+            rest: Option<Rest>,
+            pause: Deadline,
         },
         /// The service was not asked.
         Rejected { violation: Violation, text: String, is_head: bool, open: Option<Open> },
@@ -212,17 +276,27 @@ where
         {
             let answer = ready!(answer.poll(cx))?;
             let open = open.take();
+            let pause = open.as_ref().map_or_else(Deadline::default, |open| open.pause(&answer));
             let mut answer = answer.map(|body| CountedBody::of(body, open));
             if *is_head {
                 strip_body(&mut answer);
             }
-            let Some(rest) = rest.take() else { return sent(answer) };
-            self.set(Self::Held { answer: Some(answer), rest });
+            let rest = rest.take();
+            if rest.is_none() && !pause.is_started() {
+                return sent(answer);
+            }
+            self.set(Self::Held { answer: Some(answer), rest, pause });
         }
-        let AnsweringProjected::Held { answer, rest } = self.project() else {
+        let AnsweringProjected::Held { answer, rest, pause } = self.project() else {
             unreachable!("it has just been set")
         };
-        ready!(rest.poll(cx));
+        if let Some(reading) = rest {
+            ready!(reading.poll(cx));
+            *rest = None;
+        }
+        if pause.is_started() {
+            ready!(pause.poll(cx));
+        }
         sent(answer.take().expect("it is polled no more once it is ready"))
     }
 }
@@ -242,7 +316,7 @@ fn strip_body<B: Body<Data = Bytes>>(answer: &mut Response<CountedBody<B>>) {
 /// The answer goes out.
 fn sent<B, E>(answer: Response<CountedBody<B>>) -> Poll<Result<Response<CountedBody<B>>, E>> {
     if let Some(Open(Streams(streams))) = &answer.body()._open {
-        streams.responses.count(answer.status());
+        streams.backoff.responses().count(answer.status());
     }
     Poll::Ready(Ok(answer))
 }
@@ -365,3 +439,6 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         whole
     }
 }
+
+#[cfg(test)]
+mod tests;

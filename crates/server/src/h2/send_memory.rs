@@ -84,6 +84,11 @@ impl ConnectionMemory {
         Self { lent: Lent::default(), server }
     }
 
+    /// Whether h2 holds anything of an answer but a small piece.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent.0.load(Ordering::Relaxed) > 0
+    }
+
     fn take(&self, wanted: usize) -> usize {
         let ours = self.lent.take(wanted, CONNECTION_BYTES);
         if ours == 0 {

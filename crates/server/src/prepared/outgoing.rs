@@ -14,9 +14,9 @@ use crate::prepared::{OnWritten, PreparedBody, PreparedResponse};
 use crate::responses::Responses;
 use crate::transport::outlet::Outlet;
 
-/// A body that is not longer goes into one piece with its head: the kernel takes one piece with
-/// less ado than several, and copying so little costs less than that.
-const COPIED_MAX: usize = 4 * 1024;
+/// What is not longer is copied behind what is to be written before it: the kernel takes one piece
+/// with less ado than several, and copying so little costs less than that.
+pub(crate) const COPIED_MAX: usize = 4 * 1024;
 
 /// Where a prepared response to a request is sent.
 pub struct Reply<'r, 'cx> {
@@ -128,8 +128,7 @@ impl Outgoing {
         stream.set_followed(is_file_left || self.is_last);
         while self.bytes_left() > 0 {
             match self.poll_write_bytes(stream, cx)? {
-                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(_) => {}
+                Poll::Ready(()) => {}
                 Poll::Pending => {
                     self.file.iter_mut().for_each(FileBody::doubt);
                     return Poll::Pending;
@@ -147,20 +146,13 @@ impl Outgoing {
         &mut self,
         stream: &mut (impl Outlet + ?Sized),
         cx: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        let stream = Pin::new(stream);
+    ) -> Poll<io::Result<()>> {
         let head = &self.head[self.written..];
-        let written = ready!(match (head, &*self.body) {
-            (head, []) => stream.poll_write(cx, head),
-            ([], body) => stream.poll_write(cx, body),
-            (head, body) => {
-                stream.poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)])
-            }
-        })?;
+        let written = ready!(poll_write_pieces(stream, cx, [head, &self.body, &[]]))?;
         let of_head = written.min(head.len());
         self.written += of_head;
         self.body.advance(written - of_head);
-        Poll::Ready(Ok(written))
+        Poll::Ready(Ok(()))
     }
 
     /// Bytes that have not been written, without those of a file.
@@ -183,6 +175,25 @@ impl Drop for Outgoing {
             account(self.body_length - self.left());
         }
         keep_spare(mem::take(&mut self.head));
+    }
+}
+
+/// Writes some of `pieces`, one behind the other, of which some are not empty; how many bytes.
+#[inline]
+pub(crate) fn poll_write_pieces(
+    stream: &mut (impl Outlet + ?Sized),
+    cx: &mut Context<'_>,
+    pieces: [&[u8]; 3],
+) -> Poll<io::Result<usize>> {
+    let stream = Pin::new(stream);
+    let written = ready!(match pieces {
+        [piece, [], []] | [[], piece, []] => stream.poll_write(cx, piece),
+        [first, next, []] => stream.poll_write_vectored(cx, &[first, next].map(IoSlice::new)),
+        pieces => stream.poll_write_vectored(cx, &pieces.map(IoSlice::new)),
+    })?;
+    match written {
+        0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+        written => Poll::Ready(Ok(written)),
     }
 }
 

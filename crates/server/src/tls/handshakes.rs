@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -58,12 +59,18 @@ impl Handshakes {
         self.gate.observe()
     }
 
-    /// Agrees on keys with the client behind `socket`.
-    pub(crate) async fn shake<S>(&self, socket: S) -> io::Result<TlsStream<S>>
+    /// Agrees on keys with the client behind `socket`, and tells when that `has_begun`: when the
+    /// client has said hello.
+    pub(crate) async fn shake<S>(
+        &self,
+        socket: S,
+        has_begun: &AtomicBool,
+    ) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let mut start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
+        has_begun.store(true, Ordering::Relaxed);
         let Ok(permit) = self.gate.enter(Entry::new()).await else {
             start.io.write_all(&REJECTION).await?;
             start.io.shutdown().await?;
@@ -140,7 +147,7 @@ mod tests {
         let (mut client, socket) = duplex(4096);
         let shaking = tokio::spawn({
             let handshakes = handshakes.clone();
-            async move { handshakes.shake(socket).await.map(drop) }
+            async move { handshakes.shake(socket, &AtomicBool::new(false)).await.map(drop) }
         });
         client.write_all(&hello()).await.unwrap();
         let mut record = [0; 5];
@@ -153,7 +160,7 @@ mod tests {
         let (mut client, socket) = duplex(4096);
         let shaking = tokio::spawn({
             let handshakes = handshakes.clone();
-            async move { handshakes.shake(socket).await.map(drop) }
+            async move { handshakes.shake(socket, &AtomicBool::new(false)).await.map(drop) }
         });
         client.write_all(&hello()).await.unwrap();
         let mut answer = Vec::new();

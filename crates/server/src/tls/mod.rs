@@ -2,8 +2,8 @@
 //!
 //! A server has any number of certificates. Which one a client gets follows from the name that
 //! it asks for [RFC6066 §3] and the names in the certificates themselves, so there is nothing to
-//! configure twice. [`Tls::reload`] reads the files again, and [`Tls::take_over`] takes those of
-//! others; connections that are open do not notice, and those that resume a session go on with it.
+//! configure twice. [`Tls::take_over`] takes those of others, or of the same files read again;
+//! connections that are open do not notice, and those that resume a session go on with it.
 //!
 //! A handshake costs as much as ten requests or more, and anyone may ask for one. So it is work
 //! like any other, and [`Handshakes`] is the stage that admits it.
@@ -21,7 +21,6 @@ use std::time::SystemTime;
 
 use parking_lot::RwLock;
 use rustls::ServerConfig;
-use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
 use rustls::server::{ClientHello, ResolvesServerCert, ServerSessionMemoryCache};
 use rustls::sign::CertifiedKey;
@@ -44,7 +43,6 @@ pub struct Tls(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    provider: Arc<CryptoProvider>,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
 }
@@ -66,7 +64,7 @@ impl Tls {
         let provider = Arc::new(default_provider());
         let certificates = Certificates::read(identities, &provider)?;
         let current = Arc::new(Current(RwLock::new(Arc::new(certificates))));
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("the provider has suites for both versions")
             .with_no_client_auth()
@@ -74,20 +72,10 @@ impl Tls {
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         config.session_storage = ServerSessionMemoryCache::new(SESSIONS_MAX);
         config.ticketer = Ticketer::new().expect("the system has random numbers");
-        Ok(Self(Arc::new(Shared { provider, current, config: Arc::new(config) })))
+        Ok(Self(Arc::new(Shared { current, config: Arc::new(config) })))
     }
 
-    /// Reads the same files again, for handshakes that begin from now on.
-    ///
-    /// # Errors
-    /// [`TlsError`]; then the certificates stay as they were.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        let certificates = Certificates::read(self.identities(), &self.0.provider)?;
-        *self.0.current.0.write() = Arc::new(certificates);
-        Ok(())
-    }
-
-    /// Has the certificates of `other`, and reads its files from now on. Sessions that were
+    /// Has the certificates of `other` for handshakes that begin from now on. Sessions that were
     /// begun here can be resumed.
     pub fn take_over(&self, other: &Self) {
         let certificates = Arc::clone(&other.0.current.0.read());

@@ -32,6 +32,12 @@ pub(crate) trait Outlet: AsyncWrite + Unpin {
         let _ = is_followed;
     }
 
+    /// Whether the stream, if it is closed now, is to be reset: its end alone tells that an answer is
+    /// complete, and this one is not.
+    fn set_unfinished(&mut self, is_unfinished: bool) {
+        let _ = is_unfinished;
+    }
+
     /// Says that nothing follows, before the stream is closed at once.
     fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let _ = by;
@@ -49,7 +55,7 @@ pub(crate) enum EndedBy {
     Us,
 }
 
-/// The same by reading and writing.
+/// A file's bytes, by reading and writing.
 pub(crate) fn poll_copy_file(
     stream: &mut (impl AsyncWrite + Unpin + ?Sized),
     cx: &mut Context<'_>,

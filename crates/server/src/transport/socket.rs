@@ -32,6 +32,8 @@ pub(crate) struct Socket {
     ended: bool,
     /// The kernel takes nothing more, because the client does not.
     full: bool,
+    /// The close would tell that an answer is complete.
+    is_unfinished: bool,
     /// There may be bytes to read, or the end: so at first, as a client is accepted when it has
     /// spoken. If not, there was nothing left when it was read last, and [`Self::heard`] tells.
     /// Of no matter while tokio knows of the socket.
@@ -85,6 +87,7 @@ impl Socket {
             listens: false,
             ended: false,
             full: false,
+            is_unfinished: false,
             is_unread: true,
             is_hung_up: false,
             flags: SendFlags::NOSIGNAL,
@@ -179,9 +182,10 @@ impl Socket {
 
 impl Drop for Socket {
     /// What a client has not taken by now is thrown away: the kernel would go on offering it, for
-    /// as long as the client likes, and hold the memory.
+    /// as long as the client likes, and hold the memory. So is what is no whole answer, and the client
+    /// is told.
     fn drop(&mut self) {
-        if self.full
+        if (self.full || self.is_unfinished)
             && let Some(socket) = self.stream.socket()
         {
             let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
@@ -280,6 +284,10 @@ impl Outlet for Socket {
 
     fn set_followed(&mut self, is_followed: bool) {
         self.flags.set(SendFlags::MORE, is_followed);
+    }
+
+    fn set_unfinished(&mut self, is_unfinished: bool) {
+        self.is_unfinished = is_unfinished;
     }
 
     /// The close says it. But where bytes of the client would be left unread it is a reset, for

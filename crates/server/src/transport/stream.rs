@@ -159,6 +159,12 @@ impl Outlet for Stream {
         }
     }
 
+    fn set_unfinished(&mut self, is_unfinished: bool) {
+        if let Some(socket) = self.socket_mut() {
+            socket.set_unfinished(is_unfinished);
+        }
+    }
+
     fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(socket) => socket.poll_end(by, cx),
@@ -284,6 +290,10 @@ impl<T: Outlet> Outlet for Paced<T> {
 
     fn set_followed(&mut self, is_followed: bool) {
         self.stream.set_followed(is_followed);
+    }
+
+    fn set_unfinished(&mut self, is_unfinished: bool) {
+        self.stream.set_unfinished(is_unfinished);
     }
 
     fn poll_end(&mut self, by: EndedBy, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

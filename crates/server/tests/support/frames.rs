@@ -103,6 +103,16 @@ impl RawHttp2 {
         .await
     }
 
+    /// Reads until the head of an answer has come: its status, if it is a usual one.
+    pub(crate) async fn status(&mut self, stream: u32) -> Option<u16> {
+        loop {
+            let frame = self.read_frame().await.expect("the connection stays open");
+            if frame.stream == stream && frame.kind == HEADERS {
+                return status_in(&frame.payload);
+            }
+        }
+    }
+
     /// Reads until a stream has ended: its status, if it had a usual one, and how much of a
     /// body it got.
     pub(crate) async fn answer(&mut self, stream: u32) -> (Option<u16>, usize) {

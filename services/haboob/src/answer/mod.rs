@@ -17,7 +17,7 @@ use tamarisk_server::Rejection;
 
 use crate::answer::body::{Part, SiteBody};
 use crate::answer::range::{ByteRange, Ranges};
-use crate::cache::pages::{NoPage, NotNow};
+use crate::cache::outcome::{NoPage, NotNow};
 use crate::page::condition::Verdict;
 use crate::page::encoding::accepted;
 use crate::page::{Content, Form, Page};

@@ -8,8 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::cache::page_cache::{Loaded, PageKey};
-use crate::cache::pages::{NoPage, NotNow, PageSource, Pages};
+use crate::cache::outcome::{Loaded, NoPage, NotNow};
+use crate::cache::page_cache::PageKey;
+use crate::cache::pages::{PageSource, Pages};
 
 /// A page that has been asked for, or what was said instead. Others may wait for the same one:
 /// whoever has this has to wait for it or to drop it.

@@ -8,6 +8,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use tamarisk_control::Timestamp;
 
+use crate::cache::outcome::{Loaded, NoPage};
 use crate::disk::path::SitePath;
 use crate::page::Page;
 use crate::page::due::Due;
@@ -16,8 +17,8 @@ use crate::page::page_file::PageFile;
 /// What a page takes besides its content: its forms, its key, its place in the cache.
 const OVERHEAD_BYTES: u64 = 1024;
 
-/// Each takes a descriptor, of which a server keeps a thousand beside its connections.
-const FILES_MAX: u64 = 512;
+/// More would hardly be asked for again. Each takes a descriptor.
+const FILES_MAX: usize = 512;
 
 const SWEEP_NANOS: u64 = 60_000_000_000;
 
@@ -29,20 +30,44 @@ pub(crate) struct PageKey {
     pub(crate) path: SitePath,
 }
 
+/// What there is room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLimits {
+    /// Bytes of pages in memory.
+    pub(crate) bytes: u64,
+    /// Bytes of the longest file that is held.
+    pub(crate) held_bytes: u64,
+    /// Files that may be open, those of answers under way included.
+    pub(crate) open_files: usize,
+}
+
 /// Bounded; what is not asked for again leaves first.
 pub(crate) struct PageCache {
-    held: Cache<PageKey, Arc<Page>, ByBytes>,
+    held: Cache<PageKey, Held, ByBytes>,
     /// In open files.
     files: Cache<PageKey, Arc<Page>, ByFiles>,
     sweep: Due,
 }
 
+/// What there is of a path.
+#[derive(Clone)]
+enum Held {
+    Page(Arc<Page>),
+    /// What a reading has come to of which nothing is held. It is removed as soon as those who wait
+    /// for the reading have it.
+    Passing(Result<Loaded, NoPage>),
+}
+
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<PageKey, Arc<Page>> for ByBytes {
-    fn weight(&self, key: &PageKey, page: &Arc<Page>) -> u64 {
-        key.path.len() as u64 + page.held() + OVERHEAD_BYTES
+impl Weighter<PageKey, Held> for ByBytes {
+    fn weight(&self, key: &PageKey, held: &Held) -> u64 {
+        match held {
+            Held::Page(page) => key.path.len() as u64 + page.held() + OVERHEAD_BYTES,
+            // For it no page has to leave.
+            Held::Passing(_) => 0,
+        }
     }
 }
 
@@ -56,31 +81,36 @@ impl Weighter<PageKey, Arc<Page>> for ByFiles {
 }
 
 impl PageCache {
-    /// Of so many bytes, of which files up to `held_max` are held.
-    pub(crate) fn new(bytes_max: u64, held_max: u64) -> Self {
+    /// With room for so much.
+    pub(crate) fn new(limits: CacheLimits) -> Self {
         let cores = available_parallelism().map_or(1, NonZeroUsize::get);
-        Self::on_cores(cores, bytes_max, held_max)
+        Self::on_cores(cores, limits)
     }
 
-    fn on_cores(cores: usize, bytes_max: u64, held_max: u64) -> Self {
+    fn on_cores(cores: usize, limits: CacheLimits) -> Self {
         /// Of a site of web pages; a guess only sizes the first tables.
         const PAGE_BYTES: u64 = 16 * 1024;
-        let pages = usize::try_from(bytes_max / PAGE_BYTES).unwrap_or(usize::MAX);
+        let pages = usize::try_from(limits.bytes / PAGE_BYTES).unwrap_or(usize::MAX);
         let options = OptionsBuilder::new()
             .estimated_items_capacity(pages)
-            .weight_capacity(bytes_max)
-            .shards(shards(cores, bytes_max, held_max))
+            .weight_capacity(limits.bytes)
+            .shards(shards(cores, limits.bytes, limits.held_bytes))
             .build()
             .expect("both capacities are set");
         let (hash, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
         let held = Cache::with_options(options, ByBytes, hash, lifecycle);
-        let files = Cache::with_weighter(FILES_MAX as usize, FILES_MAX, ByFiles);
+        // The others are for pages that have left and are still being sent.
+        let files_max = FILES_MAX.min(limits.open_files / 2);
+        let files = Cache::with_weighter(files_max, files_max as u64, ByFiles);
         Self { held, files, sweep: Due::after(SWEEP_NANOS, Timestamp::ZERO) }
     }
 
     /// A page in our memory.
     pub(crate) fn held(&self, key: &PageKey) -> Option<Arc<Page>> {
-        self.held.get(key)
+        match self.held.get(key)? {
+            Held::Page(page) => Some(page),
+            Held::Passing(_) => None,
+        }
     }
 
     /// A page in files that are open.
@@ -88,41 +118,45 @@ impl PageCache {
         self.files.get(key)
     }
 
-    /// The page, if it has come meanwhile; else the right to bring it, which one asker
-    /// has and the others wait for.
-    pub(crate) async fn get_or_load<E>(
+    /// The page, if it has come meanwhile; else what comes of `load`, which one asker runs. The
+    /// others wait for it, and have what it says, whatever that is.
+    pub(crate) async fn get_or_load(
         &self,
         key: &PageKey,
-        load: impl Future<Output = Result<Loaded, E>>,
-    ) -> Result<Loaded, E> {
+        load: impl Future<Output = Result<Loaded, NoPage>>,
+    ) -> Result<Loaded, NoPage> {
         let guard = match self.held.get_value_or_guard_async(key).await {
-            Ok(page) => return Ok(Loaded::Page(page)),
+            Ok(Held::Page(page)) => return Ok(Loaded::Page(page)),
+            Ok(Held::Passing(loaded)) => return loaded,
             Err(guard) => guard,
         };
-        if let Some(page) = self.files.get(key)
-            && page.is_current()
-            && page.begins_in_memory()
-        {
-            return Ok(Loaded::Page(page));
-        }
-        let loaded = load.await?;
-        // The cache may have no room for it; the client has it all the same.
+        let is_there = |page: &Arc<Page>| page.is_current() && page.begins_in_memory();
+        let loaded = match self.files.get(key).filter(is_there) {
+            Some(page) => Ok(Loaded::Page(page)),
+            None => load.await,
+        };
         match &loaded {
-            Loaded::Page(page) if is_held(page) => {
+            Ok(Loaded::Page(page)) if is_held(page) => {
                 self.files.remove(key);
-                let _ = guard.insert(Arc::clone(page));
+                // The cache may have no room for it; the clients have it all the same.
+                let _ = guard.insert(Held::Page(Arc::clone(page)));
+                return loaded;
             }
-            Loaded::Page(page) => self.keep_open(key.clone(), Arc::clone(page)),
-            Loaded::Folder => drop(self.files.remove(key)),
+            Ok(Loaded::Page(page)) => self.keep_open(key.clone(), Arc::clone(page)),
+            Ok(Loaded::Folder) => drop(self.files.remove(key)),
+            Err(_) => {}
         }
-        Ok(loaded)
+        // An empty guard would go to one of those who wait, and they to the disk one by one.
+        let _ = guard.insert(Held::Passing(loaded.clone()));
+        self.held.remove_if(key, |held| matches!(held, Held::Passing(_)));
+        loaded
     }
 
     /// In place of what it was before.
     pub(crate) fn put(&self, key: PageKey, page: Arc<Page>) {
         if is_held(&page) {
             self.files.remove(&key);
-            self.held.insert(key, page);
+            self.held.insert(key, Held::Page(page));
         } else {
             self.held.remove(&key);
             self.keep_open(key, page);
@@ -177,20 +211,16 @@ fn is_held(page: &Page) -> bool {
     page.files().next().is_none()
 }
 
-/// What a path has led to.
-#[derive(Clone, Debug)]
-pub(crate) enum Loaded {
-    Page(Arc<Page>),
-    Folder,
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     use bytes::Bytes;
-    use http::HeaderValue;
+    use futures_util::future::join_all;
+    use http::{HeaderValue, StatusCode};
+    use tokio::time::{Instant, sleep};
 
     use super::*;
     use crate::disk::files::Files;
@@ -198,10 +228,13 @@ mod tests {
     use crate::page::condition::Validators;
     use crate::page::{Content, FileStamp, Form, Stamp};
 
+    const LIMITS: CacheLimits =
+        CacheLimits { bytes: 1 << 20, held_bytes: 1 << 16, open_files: 1024 };
+
     const NAMES: [&str; 2] = ["/stays", "/goes"];
 
     /// What comes of the disk when a page is not in the cache.
-    async fn folder() -> Result<Loaded, ()> {
+    async fn folder() -> Result<Loaded, NoPage> {
         Ok(Loaded::Folder)
     }
 
@@ -221,7 +254,7 @@ mod tests {
 
     /// A cache with both pages, and where their files are.
     fn filled(files: &Files, test: &str) -> (PageCache, [PathBuf; 2]) {
-        let cache = PageCache::new(1 << 20, 1 << 16);
+        let cache = PageCache::new(LIMITS);
         let paths = NAMES.map(|name| {
             let file = format!("tamarisk-{test}-{}-{}", &name[1..], std::process::id());
             let path = std::env::temp_dir().join(file);
@@ -244,7 +277,8 @@ mod tests {
         page.plain.content = Content::Held(content);
         let page = Arc::new(page);
         for cores in [1, 6, 64, 1024] {
-            let cache = PageCache::on_cores(cores, 64 << 20, LONGEST as u64);
+            let limits = CacheLimits { bytes: 64 << 20, held_bytes: LONGEST as u64, ..LIMITS };
+            let cache = PageCache::on_cores(cores, limits);
             cache.put(key("/longest"), Arc::clone(&page));
             assert!(cache.held(&key("/longest")).is_some(), "{cores} cores");
         }
@@ -270,6 +304,46 @@ mod tests {
         cache.sweep(Timestamp::from_nanos(SWEEP_NANOS));
         assert_eq!(are_open(), [true, false]);
         fs::remove_file(&paths[0]).unwrap();
+    }
+
+    /// How long a disk takes to tell that there is no such file.
+    const READING: Duration = Duration::from_millis(10);
+
+    async fn missing() -> Result<Loaded, NoPage> {
+        sleep(READING).await;
+        Err(NoPage::Status(StatusCode::NOT_FOUND))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_reading_serves_all_who_wait_though_there_is_no_page() {
+        let (cache, none) = (PageCache::new(LIMITS), key("/none"));
+        for _ in 0..2 {
+            let start = Instant::now();
+            let asking = (0..50).map(|_| cache.get_or_load(&none, missing()));
+            for loaded in join_all(asking).await {
+                assert!(matches!(loaded, Err(NoPage::Status(StatusCode::NOT_FOUND))));
+            }
+            assert_eq!(start.elapsed(), READING);
+            assert!(cache.held(&none).is_none(), "nothing of it stays");
+        }
+        assert!(matches!(cache.get_or_load(&none, folder()).await, Ok(Loaded::Folder)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_is_not_overtaken_by_those_who_come_later() {
+        let cache = Arc::new(PageCache::new(LIMITS));
+        let ask = || {
+            let cache = Arc::clone(&cache);
+            tokio::spawn(async move { cache.get_or_load(&key("/none"), missing()).await.is_err() })
+        };
+        let start = Instant::now();
+        let (_first, second) = (ask(), ask());
+        while !second.is_finished() {
+            assert!(start.elapsed() < 2 * READING, "it waits still");
+            sleep(READING / 2).await;
+            drop(ask());
+        }
+        assert!(second.await.unwrap());
     }
 
     #[tokio::test]

@@ -7,36 +7,23 @@ use http::StatusCode;
 use tamarisk_control::{ClassId, Classes, Timestamp};
 use tamarisk_stage::{BuildError, CallError, Clock, Entry};
 
-use crate::cache::page_cache::{Loaded, PageCache, PageKey};
+use crate::cache::outcome::{Loaded, NoPage, NotNow};
+use crate::cache::page_cache::{PageCache, PageKey};
 use crate::disk::files::{Files, Found, Load};
 use crate::disk::folder::Folder;
 use crate::disk::path::SitePath;
 use crate::disk::root::FileError;
 use crate::page::Page;
 
+/// A page that nobody has compared with the disk for so long after it was due is compared before it
+/// is sent: what it says may be long past. It is asked for so seldom that nobody waits for others.
+const OVERDUE_NANOS: u64 = 2_000_000_000;
+
 /// All pages of all folders.
 pub(crate) struct Pages {
     cache: Arc<PageCache>,
     pub(crate) files: Files,
     clock: Clock,
-}
-
-/// Why there is no page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum NoPage {
-    /// It is not to be had now.
-    NotNow(NotNow),
-    /// What this status says.
-    Status(StatusCode),
-}
-
-/// A page is not to be had now, and perhaps after so many seconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NotNow {
-    pub(crate) retry_after: u64,
-    /// What the accounts of the stage say, and why.
-    pub(crate) outcome: &'static str,
-    pub(crate) reason: &'static str,
 }
 
 /// Where pages come from.
@@ -55,13 +42,15 @@ impl PageSource {
 }
 
 impl Pages {
-    /// `workers` threads read files, which are asked for as one of `classes`.
+    /// `workers` threads read files, which are asked for as one of `classes`; so many may be open
+    /// that are not held.
     pub(crate) fn start(
         classes: Classes,
         cache: PageCache,
         workers: u32,
+        open_max: usize,
     ) -> Result<Self, BuildError> {
-        let files = Files::start(workers, classes)?;
+        let files = Files::start(workers, classes, open_max)?;
         let cache = Arc::new(cache);
         Ok(Self { cache, files, clock: Clock::default() })
     }
@@ -79,7 +68,8 @@ impl Pages {
     }
 
     /// The page that is in our memory, in open files or in the kernel's caches; now and then somebody
-    /// compares it with the disk.
+    /// compares it with the disk. None if that should have been long ago, and the kernel does not know
+    /// it to be the same: [`load`](Self::load) compares it.
     pub(crate) fn loaded(
         self: &Arc<Self>,
         source: &PageSource,
@@ -88,9 +78,16 @@ impl Pages {
         let now = self.clock.now();
         let page = self.cache.held(key).or_else(|| self.open(key));
         let page = page.or_else(|| self.find(source, key, now))?;
+        let Some(overdue) = page.check_overdue(now) else { return Some(page) };
+        let is_still = |searched| source.folder.is_at_once_still(&key.path, &page.stamp, searched);
+        if overdue >= OVERDUE_NANOS && !is_still(true) {
+            return None;
+        }
         if page.is_check_due(now) {
             self.cache.sweep(now);
-            self.check(source, key, &page, now);
+            if overdue < OVERDUE_NANOS && !is_still(page.is_search_due(now)) {
+                self.check(source, key, &page);
+            }
         }
         Some(page)
     }
@@ -116,29 +113,27 @@ impl Pages {
 
     /// The page that takes no disk, which is kept from now on.
     fn find(&self, source: &PageSource, key: &PageKey, now: Timestamp) -> Option<Arc<Page>> {
-        let page = source.folder.page_at_once(&key.path, &self.files.chunk, now)?;
+        let page = source.folder.page_at_once(&key.path, &self.files.open, now)?;
         let page = Arc::new(page);
         self.cache.put(key.clone(), Arc::clone(&page));
         Some(page)
     }
 
-    /// Compares a page with the disk: at once, or with a stage's help if the disk must be asked.
-    fn check(
-        self: &Arc<Self>,
-        source: &PageSource,
-        key: &PageKey,
-        page: &Arc<Page>,
-        now: Timestamp,
-    ) {
-        if !source.folder.is_at_once_still(&key.path, &page.stamp, page.is_search_due(now)) {
-            let (source, key) = (source.clone(), key.clone());
-            tokio::spawn(Arc::clone(self).exchange(source, key, Arc::clone(page)));
-        }
+    /// Compares a page with the disk, which nobody waits for.
+    fn check(self: &Arc<Self>, source: &PageSource, key: &PageKey, page: &Arc<Page>) {
+        let (pages, page) = (Arc::clone(self), Arc::clone(page));
+        let (source, key) = (source.clone(), key.clone());
+        tokio::spawn(async move { pages.exchange(&source, &key, &page).await });
     }
 
     /// The page, from the disk if need be.
     pub(crate) async fn load(&self, source: &PageSource, key: &PageKey) -> Result<Loaded, NoPage> {
-        self.cache.sweep(self.clock.now());
+        let now = self.clock.now();
+        self.cache.sweep(now);
+        let known = self.cache.held(key).or_else(|| self.cache.open(key));
+        if let Some(page) = known.filter(|page| page.is_check_due(now)) {
+            self.exchange(source, key, &page).await;
+        }
         self.cache.get_or_load(key, self.ask(source, key)).await
     }
 
@@ -178,13 +173,13 @@ impl Pages {
 
     /// Puts in the place of a page what is on the disk now. If that has no time for it the page
     /// stays.
-    async fn exchange(self: Arc<Self>, source: PageSource, key: PageKey, page: Arc<Page>) {
+    async fn exchange(&self, source: &PageSource, key: &PageKey, page: &Page) {
         let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
         let load = Load { folder, path, known: Some(page.stamp.clone()) };
-        match self.call(&source, load).await {
-            Ok(Ok(Found::Page(page))) => self.cache.put(key, page),
+        match self.call(source, load).await {
+            Ok(Ok(Found::Page(page))) => self.cache.put(key.clone(), page),
             Ok(Ok(Found::Folder) | Err(FileError::NotFound | FileError::Forbidden)) => {
-                self.cache.remove(&key);
+                self.cache.remove(key);
             }
             Ok(Ok(Found::Same) | Err(FileError::Busy | FileError::Broken)) | Err(_) => {}
         }

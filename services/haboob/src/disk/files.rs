@@ -14,7 +14,7 @@ use tamarisk_stage::{
 use crate::disk::folder::{Disk, Folder, Located, OpenPage};
 use crate::disk::path::SitePath;
 use crate::disk::root::FileError;
-use crate::page::page_file::{Chunk, ChunkRequest, ChunkSink, ReadInto};
+use crate::page::page_file::{Chunk, ChunkRequest, PageFiles, ReadInto};
 use crate::page::{Page, Stamp};
 
 /// The name of the stage that finds and reads files.
@@ -54,36 +54,41 @@ pub(crate) struct Files {
     load: Sink<LoadRequest>,
     classes: Classes,
     chunks: Arc<Stage<ChunkRequest>>,
-    pub(crate) chunk: ChunkSink,
+    pub(crate) open: PageFiles,
     workers: u32,
 }
 
 impl Files {
-    /// `workers` threads for each stage, who asks for a file is promised it by its class.
-    pub(crate) fn start(workers: u32, classes: Classes) -> Result<Self, BuildError> {
+    /// `workers` threads for each stage, who asks for a file is promised it by its class; so many
+    /// files may be open that are not held.
+    pub(crate) fn start(
+        workers: u32,
+        classes: Classes,
+        open_max: usize,
+    ) -> Result<Self, BuildError> {
         // An answer that has begun is not given up: these are not rejected.
         let chunks = StageBuilder::new("chunks")
             .law(Open)
             .workers(workers)
             .queue_capacity(CHUNKS_MAX)
             .threads(|| ChunkReader)?;
-        let (chunk, chunks) = (chunks.sink(), Arc::new(chunks));
-        let loads = Arc::new(loads(workers, classes.clone(), &chunk)?);
-        Ok(Self { load: loads.sink(), loads, classes, chunks, chunk, workers })
+        let (open, chunks) = (PageFiles::new(chunks.sink(), open_max), Arc::new(chunks));
+        let loads = Arc::new(loads(workers, classes.clone(), &open)?);
+        Ok(Self { load: loads.sink(), loads, classes, chunks, open, workers })
     }
 
     /// The same stages for other classes; only if those differ in more than their targets, the one
     /// that reads files is a new one. It lasts as long as those who use it.
     pub(crate) fn with(&self, classes: Classes) -> Result<Self, BuildError> {
-        let (chunks, chunk) = (Arc::clone(&self.chunks), self.chunk.clone());
+        let (chunks, open) = (Arc::clone(&self.chunks), self.open.clone());
         let names = |classes: &Classes| -> Vec<String> {
             classes.iter().map(|(_, class)| class.name.clone()).collect()
         };
         let loads = match names(&self.classes) == names(&classes) {
             true => Arc::clone(&self.loads),
-            false => Arc::new(loads(self.workers, classes.clone(), &chunk)?),
+            false => Arc::new(loads(self.workers, classes.clone(), &open)?),
         };
-        Ok(Self { load: loads.sink(), loads, classes, chunks, chunk, workers: self.workers })
+        Ok(Self { load: loads.sink(), loads, classes, chunks, open, workers: self.workers })
     }
 
     /// From now on its targets hold, also for whoever shares the stage.
@@ -111,14 +116,14 @@ impl Files {
     /// With a thread for each stage.
     pub(crate) fn for_tests() -> Self {
         let target = tamarisk_control::Target::p90(std::time::Duration::from_secs(1)).unwrap();
-        Self::start(1, Classes::single(target)).unwrap()
+        Self::start(1, Classes::single(target), 8).unwrap()
     }
 
     /// The file at `path`, of which the kernel is taken to tell what it has in memory.
     pub(crate) fn open(&self, path: &std::path::Path) -> crate::page::page_file::PageFile {
         let file = std::fs::File::open(path).unwrap();
         let metadata = file.metadata().unwrap();
-        crate::page::page_file::PageFile::new(file, &metadata, true, self.chunk.clone())
+        crate::page::page_file::PageFile::new(file, &metadata, true, &self.open).unwrap()
     }
 }
 
@@ -126,17 +131,17 @@ impl Files {
 fn loads(
     workers: u32,
     classes: Classes,
-    chunk: &ChunkSink,
+    open: &PageFiles,
 ) -> Result<Stage<LoadRequest>, BuildError> {
-    let chunk = chunk.clone();
-    let reader = move || Reader { clock: Clock::default(), chunk: chunk.clone() };
+    let open = open.clone();
+    let reader = move || Reader { clock: Clock::default(), open: open.clone() };
     let stage = StageBuilder::new(FILES_STAGE).classes(classes).workers(workers).batch(BATCH);
     stage.threads(reader)
 }
 
 struct Reader {
     clock: Clock,
-    chunk: ChunkSink,
+    open: PageFiles,
 }
 
 impl BlockingHandler<LoadRequest> for Reader {
@@ -156,7 +161,7 @@ impl BlockingHandler<LoadRequest> for Reader {
         }
         found.sort_by_key(|(_, page)| page.length());
         for (request, page) in found {
-            let page = request.body.folder.read(page, Disk::Asked, &self.chunk, self.clock.now());
+            let page = request.body.folder.read(page, Disk::Asked, &self.open, self.clock.now());
             answer(request, page.map(|page| Found::Page(Arc::new(page))));
         }
         Ok(())

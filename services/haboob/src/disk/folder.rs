@@ -19,7 +19,7 @@ use crate::disk::path::{HiddenFiles, SitePath};
 use crate::disk::root::{FileError, Root};
 use crate::page::condition::Validators;
 use crate::page::encoding::Encoding;
-use crate::page::page_file::{self, ChunkSink, PageFile};
+use crate::page::page_file::{self, PageFile, PageFiles};
 use crate::page::{Content, FileStamp, Form, Page, Stamp};
 
 /// A site's files.
@@ -164,7 +164,7 @@ impl Folder {
     pub(crate) fn page_at_once(
         &self,
         path: &SitePath,
-        chunk: &ChunkSink,
+        files: &PageFiles,
         now: Timestamp,
     ) -> Option<Page> {
         if path.is_folder() || !self.tells.load(Ordering::Relaxed) || is_text(&type_of(path)) {
@@ -182,7 +182,7 @@ impl Folder {
             *form = beside.filter(|(_, form)| is_form_of(&metadata, form));
         }
         let file = OpenFile { path: path.clone(), plain: (file, metadata), encoded };
-        self.read(OpenPage::File(Box::new(file)), Disk::Spared, chunk, now).ok()
+        self.read(OpenPage::File(Box::new(file)), Disk::Spared, files, now).ok()
     }
 
     /// Whether the page at `path` is the `known` one, as far as the kernel can tell from its
@@ -206,12 +206,12 @@ impl Folder {
             && encoded.all(|(encoding, known)| is_same(encoding, known))
     }
 
-    /// Reads a file, if it is to be held; lists a folder. Of others parts are asked for by `chunk`.
+    /// Reads a file, if it is to be held; lists a folder. Others are among the open `files`.
     pub(crate) fn read(
         &self,
         page: OpenPage,
         disk: Disk,
-        chunk: &ChunkSink,
+        files: &PageFiles,
         now: Timestamp,
     ) -> Result<Page, FileError> {
         let file = match page {
@@ -240,8 +240,8 @@ impl Folder {
                     Disk::Spared => self.held_at_once(&file, metadata.len())?,
                 }),
                 false => {
-                    let file = PageFile::new(file, &metadata, is_told_of, chunk.clone());
-                    Content::File(begun(file, disk)?)
+                    let file = PageFile::new(file, &metadata, is_told_of, files);
+                    Content::File(begun(file.ok_or(FileError::Busy)?, disk)?)
                 }
             };
             form(&metadata, encoding, content_type.clone(), content)

@@ -26,7 +26,7 @@ pub(crate) enum FileError {
     /// It may not be read.
     #[error("the file may not be read")]
     Forbidden,
-    /// The system has no descriptor left.
+    /// The system has no descriptor left, or as many pages are open as may be.
     #[error("too many files are open")]
     Busy,
     /// The disk or the file system failed.

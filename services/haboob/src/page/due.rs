@@ -13,6 +13,11 @@ impl Due {
         Self(AtomicU64::new(now.as_nanos() + nanos))
     }
 
+    /// For how many nanoseconds it has been to be done, if it is.
+    pub(crate) fn overdue(&self, now: Timestamp) -> Option<u64> {
+        now.as_nanos().checked_sub(self.0.load(Ordering::Relaxed))
+    }
+
     /// Whether the one who asks is to do it; the next one is, so many nanoseconds later.
     pub(crate) fn is_now(&self, nanos: u64, now: Timestamp) -> bool {
         let (now, due) = (now.as_nanos(), self.0.load(Ordering::Relaxed));
@@ -33,5 +38,7 @@ mod tests {
         let done: Vec<_> =
             (0..50).filter(|&now| due.is_now(10, Timestamp::from_nanos(now))).collect();
         assert_eq!(done, [15, 25, 35, 45]);
+        let overdue = |now| due.overdue(Timestamp::from_nanos(now));
+        assert_eq!([54, 55, 60].map(overdue), [None, Some(0), Some(5)]);
     }
 }

@@ -8,29 +8,29 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
 use tamarisk_server::{FileLoad, SentFile};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Each takes a descriptor, of which a server keeps a thousand beside its connections.
 const COUNT_MAX: usize = 256;
 
-/// How many there are in this process, whose descriptors they take.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Of this process, whose descriptors they take.
+static PLACES: Semaphore = Semaphore::const_new(COUNT_MAX);
 
 /// A page's bytes, which do not change.
 #[derive(Debug)]
 pub(crate) struct MemoryFile {
     file: File,
-    _place: MemoryFilePermit,
+    _place: SemaphorePermit<'static>,
 }
 
 impl MemoryFile {
     /// One of `bytes`; `None` if there are too many already, or the system has no such files.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let place = MemoryFilePermit::take()?;
+        let place = PLACES.try_acquire().ok()?;
         let descriptor = memfd_create("page", MemfdFlags::CLOEXEC).ok()?;
         let mut file = File::from(descriptor);
         file.write_all(bytes).ok()?;
@@ -62,23 +62,6 @@ impl SentFile for MemoryFile {
 
     fn unchanged(&self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[derive(Debug)]
-struct MemoryFilePermit;
-
-impl MemoryFilePermit {
-    fn take() -> Option<Self> {
-        let before = COUNT.fetch_add(1, Ordering::Relaxed);
-        let place = Self;
-        (before < COUNT_MAX).then_some(place)
-    }
-}
-
-impl Drop for MemoryFilePermit {
-    fn drop(&mut self) {
-        COUNT.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -165,6 +165,11 @@ impl Page {
         self.encoded.iter().any(Option::is_some)
     }
 
+    /// For how many nanoseconds the page has been to be compared with the disk, if it is.
+    pub(crate) fn check_overdue(&self, now: Timestamp) -> Option<u64> {
+        self.check.overdue(now)
+    }
+
     /// Whether the one who asks is to compare the page with the disk: one in a second.
     pub(crate) fn is_check_due(&self, now: Timestamp) -> bool {
         self.check.is_now(CHECK_NANOS, now)

@@ -14,6 +14,7 @@ use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tamarisk_server::{FileBody, FileLoad, SentFile};
 use tamarisk_stage::{Request, Sink};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Copying less than this costs less than sending it from a file, and the descriptor that it takes.
 pub(crate) const LENGTH_MIN: u64 = 64 * 1024;
@@ -33,6 +34,23 @@ pub(crate) struct PageFile {
     is_told_of: bool,
     /// Where is read what is not in memory.
     chunk: ChunkSink,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What the open files of pages have in common; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct PageFiles {
+    chunk: ChunkSink,
+    /// As many as may be open at once: who is being sent one keeps it open for as long as it likes.
+    places: Arc<Semaphore>,
+}
+
+impl PageFiles {
+    /// So many at most, of which `chunk` reads what is not in memory.
+    pub(crate) fn new(chunk: ChunkSink, files_max: usize) -> Self {
+        let places = Arc::new(Semaphore::new(files_max.min(Semaphore::MAX_PERMITS)));
+        Self { chunk, places }
+    }
 }
 
 /// A part of a file.
@@ -74,10 +92,17 @@ impl Written {
 }
 
 impl PageFile {
-    pub(crate) fn new(file: File, metadata: &Metadata, is_told_of: bool, chunk: ChunkSink) -> Self {
+    /// One of `files`; `None` if as many are open as may be.
+    pub(crate) fn new(
+        file: File,
+        metadata: &Metadata,
+        is_told_of: bool,
+        files: &PageFiles,
+    ) -> Option<Self> {
+        let place = Arc::clone(&files.places).try_acquire_owned().ok()?;
         let modified = (metadata.mtime(), metadata.mtime_nsec());
         let written = Written { length: metadata.len(), modified };
-        Self { file, written, is_told_of, chunk }
+        Some(Self { file, written, is_told_of, chunk: files.chunk.clone(), _place: place })
     }
 
     /// Whether it is of use while it stays open.

@@ -28,6 +28,9 @@ pub struct SiteOptions {
     pub held_bytes_max: u64,
     /// Threads that find and read files, and as many that read on in long ones.
     pub file_workers: u32,
+    /// Files that are not kept in memory and may be open at once, those that are being sent
+    /// included. [`Options::new`](crate::Options::new) sets it by how many the process may open.
+    pub open_files_max: usize,
     /// Who asks for a file that is not in memory is promised it by then, where the folder has
     /// no target of its own.
     pub target: Target,
@@ -112,13 +115,14 @@ impl PartialEq for ProxyOptions {
 }
 
 impl SiteOptions {
-    /// These hosts: 64 MiB of memory, files up to 1 MiB held, four threads, no log.
+    /// These hosts: 64 MiB of memory, files up to 1 MiB held, 1024 others open, four threads, no log.
     pub fn of(hosts: Vec<HostOptions>, target: Target) -> Self {
         Self {
             hosts,
             cache_bytes: 64 << 20,
             held_bytes_max: 1 << 20,
             file_workers: 4,
+            open_files_max: 1024,
             target,
             trusted: Vec::new(),
             scheme: Scheme::default(),

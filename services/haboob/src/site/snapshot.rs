@@ -13,7 +13,7 @@ use tamarisk_proxy::{Bounds, Budget, Scheme};
 use tamarisk_service::UpstreamOptions;
 use tamarisk_stage::Gate;
 
-use crate::cache::page_cache::PageCache;
+use crate::cache::page_cache::{CacheLimits, PageCache};
 use crate::cache::pages::{PageSource, Pages};
 use crate::disk::files::FILES_STAGE;
 use crate::disk::folder::Folder;
@@ -52,8 +52,12 @@ impl SiteSnapshot {
         let pages = match before {
             Some(before) => before.pages.with(classes)?,
             None => {
-                let cache = PageCache::new(options.cache_bytes, options.held_bytes_max);
-                Pages::start(classes, cache, options.file_workers)?
+                let cache = PageCache::new(CacheLimits {
+                    bytes: options.cache_bytes,
+                    held_bytes: options.held_bytes_max,
+                    open_files: options.open_files_max,
+                });
+                Pages::start(classes, cache, options.file_workers, options.open_files_max)?
             }
         };
         let log = match before {

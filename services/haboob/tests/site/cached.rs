@@ -94,6 +94,27 @@ async fn a_file_that_changes_is_noticed() {
 }
 
 #[tokio::test]
+async fn a_file_that_changed_long_ago_is_sent_as_it_is_now() {
+    let web = Web::new(&[("a.txt", b"before"), ("b.txt", b"here"), ("c/index.html", b"old")]).await;
+    let get_all = async || {
+        let (a, b, c) = (web.get("/a.txt").await, web.get("/b.txt").await, web.get("/c/").await);
+        (a.text().to_owned(), b.status, c.text().to_owned())
+    };
+    assert_eq!(get_all().await, ("before".to_owned(), 200, "old".to_owned()));
+    fs::write(web.file("a.txt"), "after").unwrap();
+    fs::remove_file(web.file("b.txt")).unwrap();
+    fs::write(web.file("c/index.html"), "new").unwrap();
+    // Compared with the disk after a second, and by who asks two seconds later before the answer.
+    tokio::time::sleep(Duration::from_millis(3100)).await;
+    assert_eq!(get_all().await, ("after".to_owned(), 404, "new".to_owned()));
+    // One that has no time for it keeps what there is.
+    fs::write(web.file("a.txt"), "later").unwrap();
+    tokio::time::sleep(Duration::from_millis(3100)).await;
+    web.running.site().close();
+    assert_eq!(web.get("/a.txt").await.text(), "after");
+}
+
+#[tokio::test]
 async fn a_prepared_rejection_is_like_all_others_and_counted_once() {
     let web = Web::new(&[("a.txt", b"a")]).await;
     web.running.site().close();

@@ -229,6 +229,19 @@ async fn a_request_that_has_come_before_a_shutdown_is_answered_last() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_is_not_left_idle_lets_go_of_its_memory_after_a_while() {
+    let (mut client, mut session) = Quick::new(1).session(4096);
+    for _ in 0..2 {
+        client.write_all(&requests(&["/later"])).await.unwrap();
+        for is_released in [false, true] {
+            assert!(timeout(HELD_TIME * 3 / 4, &mut session).await.is_err());
+            assert_eq!((session.is_waiting(), session.is_released), (true, is_released));
+        }
+        assert_ne!(client.read(&mut [0; 256]).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_is_rejected_at_hand_is_read_after_a_pause() {
     let (mut client, socket) = duplex(4096);
     let backoff = RejectionBackoff::with_pause(SECOND);
