@@ -196,6 +196,9 @@ fn lines_of_parts_are_bounded() {
     check_raw(&within("mixed", "a:\n", 5_000_000), "at most 500000 are parsed");
     check_raw(&within("mixed", "--a\n\n", 3_000_000), "at most 500000 are parsed");
     check_raw(&within("digest", "--a\n\nb:\n\n", 1_500_000), "at most 500000 are parsed");
+    let numbers = "1234567,8901234\n".repeat(900_000);
+    let raw = within("mixed", &format!("Content-Disposition: attachment\n\n{numbers}"), 1);
+    assert!(read(&raw).defects[0].contains("bytes are shown"), "a table is no structure");
     let mail = read(&within("digest", "\r\nSubject: b\r\n\r\ntext\r\n--a\r\n", 2_000));
     assert_eq!(mail.attachments.len(), 1_000);
     assert!(mail.defects[0].contains("attachments, 1000 are listed"), "{:?}", mail.defects);
@@ -227,7 +230,14 @@ fn fields_that_take_long_to_read_are_not_read() {
             check_raw(raw.as_bytes(), why);
         }
     }
+    // A word that seems to have ended where its text begins costs as much.
+    let words = "=?ab?q?=ab_".repeat(1 << 17);
+    check_raw(format!("Subject: {words}\r\n\r\ntext").as_bytes(), why);
     // What people write is read.
+    let recipients =
+        "=?utf-8?b?0JDQvdC90LA=?= =?utf-8?b?0JrQuNC8?= <a@example.org>, ".repeat(1_500);
+    let mail = read(format!("To: {recipients}\r\nSubject: a\r\n\r\ntext").as_bytes());
+    assert_eq!((&*mail.subject, mail.defects.len()), ("a", 0));
     let subject = "=?utf-8?q?storm_?= ".repeat(100);
     let names: String = (0..50).map(|index| format!("; name*{index}=part")).collect();
     let raw = format!("Subject: {subject}\r\nContent-Type: text/plain{names}\r\n\r\ntext");

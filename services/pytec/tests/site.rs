@@ -273,6 +273,7 @@ async fn a_page_that_is_removed_holds_up_no_other_change() {
         let site = site.clone();
         tokio::spawn(async move { page(&site, path).await })
     };
+    assert_eq!(page(&site, "/a").await, "one");
     let asked = ask("/slow");
     let slow = site.page("/slow").unwrap();
     until(|| async { slow.observe().total().inside() > 0 }).await;

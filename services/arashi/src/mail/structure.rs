@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mail_parser::{HeaderName, Message, MessageParser, MimeHeaders, PartType};
-use memchr::{memchr_iter, memchr2_iter, memmem};
+use memchr::{memchr, memchr_iter, memchr2_iter, memmem};
 
 use crate::store::MESSAGE_BYTES_MAX;
 
-/// Lines: each header field and each part has one at least, and the parser allocates for each. The
-/// longest message in base64 has 200,000.
+/// Lines with a colon or hyphens in front: each header field and each part has one, and the parser
+/// allocates for each.
 const LINES_MAX: usize = 500_000;
 
 /// Lines of the header. Mail has hundreds at most.
@@ -74,9 +74,12 @@ fn check_bounds(raw: &[u8]) -> Result<(), String> {
             raw.len()
         ));
     }
-    let lines = memchr_iter(b'\n', raw).count();
+    let may_be_parsed = |line: &&[u8]| line.starts_with(b"--") || memchr(b':', line).is_some();
+    let lines = raw.split(|&byte| byte == b'\n').filter(may_be_parsed).count();
     if lines > LINES_MAX {
-        return Err(format!("the message has {lines} lines; at most {LINES_MAX} are parsed"));
+        return Err(format!(
+            "the message has {lines} lines that may be fields or parts; at most {LINES_MAX} are parsed"
+        ));
     }
     let is_empty = |line: &&[u8]| line.iter().all(u8::is_ascii_whitespace);
     let header_lines = raw.split(|&byte| byte == b'\n').take_while(|line| !is_empty(line));
@@ -88,11 +91,10 @@ fn check_bounds(raw: &[u8]) -> Result<(), String> {
     for field in fields(raw) {
         let is_type = may_be_named(field, b"content-type");
         content_types += usize::from(is_type);
-        let mut marks = encoded_word.find_iter(field).count();
+        cost += encoded_word.find_iter(field).map(|at| word_cost(&field[at + 2..])).sum::<usize>();
         if is_type || may_be_named(field, b"content-disposition") {
-            marks += memchr2_iter(b'*', b'\'', field).count();
+            cost += memchr2_iter(b'*', b'\'', field).count() * field.len();
         }
-        cost += marks * field.len();
     }
     let content_types_max = CONTENT_TYPES_MAX.min(SEARCHED_BYTES_MAX / raw.len().max(1));
     if content_types > content_types_max {
@@ -117,6 +119,18 @@ fn fields(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
         start = end;
         field
     })
+}
+
+/// How much the parser may read for an encoded word of which the first two characters are left out:
+/// what says how it is encoded, and then itself, or all of `rest` if it has no end.
+fn word_cost(rest: &[u8]) -> usize {
+    let Some(encoding) = memchr(b'?', rest).map(|at| at + 1) else { return rest.len() };
+    let text = encoding + 2;
+    if !matches!(rest.get(encoding..text), Some([b'b' | b'B' | b'q' | b'Q', b'?'])) {
+        return encoding;
+    }
+    let end = memchr(b'?', &rest[text..]).map(|at| text + at);
+    end.filter(|end| rest.get(end + 1) == Some(&b'=')).unwrap_or(rest.len())
 }
 
 /// Whether the parser may read a header of this name in `field`: it ignores white space anywhere.

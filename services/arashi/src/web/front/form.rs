@@ -18,18 +18,26 @@ const QUERY_BYTES_MAX: usize = 4096;
 const FORM_BYTES_MAX: usize = 16 << 10;
 /// The longest form with a message in it, in bytes: a megabyte, each byte of which may take three.
 const MESSAGE_FORM_BYTES_MAX: usize = 4 << 20;
-/// How many long forms are read at once: a quarter of a gigabyte.
+/// How many long forms are read at once of whom is known to have logged in, …
 const LONG_FORMS_MAX: usize = 64;
+/// … and of others, who may have logged in long ago, or say so only: a third of a gigabyte with those.
+const LONG_FORMS_OF_OTHERS_MAX: usize = 16;
 /// How long a client has to send a form: a megabyte over a slow line.
 const FORM_TIME: Duration = Duration::from_secs(30);
 
 /// Bounds how many long forms are read at once. Short ones do not wait for long ones that somebody
-/// sends slowly.
-pub(crate) struct LongForms(Semaphore);
+/// sends slowly, and users not for those of anybody.
+pub(crate) struct LongForms {
+    of_users: Semaphore,
+    of_others: Semaphore,
+}
 
 impl Default for LongForms {
     fn default() -> Self {
-        Self(Semaphore::new(LONG_FORMS_MAX))
+        Self {
+            of_users: Semaphore::new(LONG_FORMS_MAX),
+            of_others: Semaphore::new(LONG_FORMS_OF_OTHERS_MAX),
+        }
     }
 }
 
@@ -44,6 +52,7 @@ pub(super) async fn read(
     head: &Parts,
     body: Body,
     long_forms: &LongForms,
+    is_user: bool,
 ) -> Result<Fields, Unreadable> {
     if head.method != Method::POST {
         let query = head.uri.query().unwrap_or_default();
@@ -60,15 +69,19 @@ pub(super) async fn read(
         return Err(Unreadable { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, reason });
     }
     let bytes_max = bytes_max_of(head);
-    let read = async {
-        // The semaphore is never closed, so that there is always a permit.
-        let permit = match bytes_max {
+    let permits = if is_user { &long_forms.of_users } else { &long_forms.of_others };
+    let permit = async {
+        match bytes_max {
             FORM_BYTES_MAX => None,
-            _ => long_forms.0.acquire().await.ok(),
-        };
-        (to_bytes(body, bytes_max).await, permit)
+            // The semaphore is never closed, so that there is always a permit.
+            _ => permits.acquire().await.ok(),
+        }
     };
-    let Ok((read, _permit)) = timeout(FORM_TIME, read).await else {
+    let Ok(_permit) = timeout(FORM_TIME, permit).await else {
+        let reason = "Too many long messages are being sent. Please send it again.".to_owned();
+        return Err(Unreadable { status: StatusCode::SERVICE_UNAVAILABLE, reason });
+    };
+    let Ok(read) = timeout(FORM_TIME, to_bytes(body, bytes_max)).await else {
         let reason = "The form took too long to arrive.".to_owned();
         return Err(Unreadable { status: StatusCode::REQUEST_TIMEOUT, reason });
     };
@@ -107,7 +120,7 @@ mod tests {
             .body(())
             .expect("the request is valid");
         let (head, ()) = request.into_parts();
-        let read = read(&head, Body::from("a".repeat(length)), long_forms).await;
+        let read = read(&head, Body::from("a".repeat(length)), long_forms, true).await;
         read.map_err(|unreadable| unreadable.status)
     }
 
@@ -115,7 +128,7 @@ mod tests {
     async fn only_long_messages_wait_for_one_another() {
         let (short, long) = (16 << 10, (16 << 10) + 1);
         let long_forms = LongForms::default();
-        let others = long_forms.0.acquire_many(64).await.unwrap();
+        let others = long_forms.of_users.acquire_many(64).await.unwrap();
         assert!(sent("/compose", long, &long_forms).now_or_never().is_none());
         let read = sent("/compose", short, &long_forms).now_or_never();
         assert!(read.expect("it does not wait").is_ok());

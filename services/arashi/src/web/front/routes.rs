@@ -103,7 +103,7 @@ async fn wrong_method() -> Answer {
 /// its visitors in as somebody whose mail it then sees being written.
 async fn show_log_in(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer {
     let (head, body) = request.into_parts();
-    match form::read(&head, body, &front.long_forms).await {
+    match form::read(&head, body, &front.long_forms, false).await {
         Ok(fields) => {
             let next = fields.text("next").and_then(LocalPath::new);
             front.log_in_form(&head, StatusCode::OK, "", next.as_ref(), None)
@@ -114,7 +114,7 @@ async fn show_log_in(State(front): State<Arc<Front>>, request: HttpRequest) -> A
 
 async fn log_in(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer {
     let (head, body) = request.into_parts();
-    let fields = match form::read(&head, body, &front.long_forms).await {
+    let fields = match form::read(&head, body, &front.long_forms, false).await {
         Ok(fields) => fields,
         Err(unreadable) => return malformed(&unreadable),
     };
@@ -133,12 +133,13 @@ async fn log_in(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer
 
 async fn answer(State(front): State<Arc<Front>>, request: HttpRequest) -> Answer {
     let (head, body) = request.into_parts();
-    if front.shared.cookies.session(&head.headers).is_none() {
+    let Some(session) = front.shared.cookies.session(&head.headers) else {
         // Before anything is read. The stage looks closer, at the session itself.
         let path = (head.method != Method::POST).then(|| path(&head));
         return shown(&Problem::LoggedOut { path });
-    }
-    match form::read(&head, body, &front.long_forms).await {
+    };
+    let is_user = front.shared.classes.of_session(&session).is_some();
+    match form::read(&head, body, &front.long_forms, is_user).await {
         Ok(fields) => front.answer(&head, &fields).await,
         Err(unreadable) => malformed(&unreadable),
     }
