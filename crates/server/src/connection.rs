@@ -10,7 +10,7 @@ use std::time::Duration;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tamarisk_http_gate::Deadline;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use crate::client_connection::{Http1, Served};
 use crate::client_service::ClientService;
@@ -34,7 +34,8 @@ const STREAMS_MAX: u32 = 100;
 /// closed when no answer comes for as long again.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long an HTTP/2 client that asks for nothing may take to part once it is told to.
+/// How long an HTTP/2 client that asks for nothing, and a TLS client that has asked for nothing yet,
+/// may take to close the connection once it drains.
 const PARTING_TIME: Duration = Duration::from_secs(5);
 
 /// A client, and how far we have come with it.
@@ -73,9 +74,9 @@ pub(crate) async fn serve<S: ClientService>(
         let has_begun = AtomicBool::new(false);
         let mut begun = Box::pin(clock.limit(begin(client, &settings, &has_begun)));
         match settings.drain.until_kept(begun.as_mut()).await {
-            // Its own time is bounded too.
             Err(end) if has_begun.load(Ordering::Relaxed) => {
-                timeout_at(end, begun).await.map_err(|_| end)
+                let parting = end.min(Instant::now() + PARTING_TIME);
+                timeout_at(parting, begun).await.map_err(|_| end)
             }
             begun => begun,
         }

@@ -35,6 +35,9 @@ impl ConnectionSettings {
     }
 }
 
+/// So many connections may be closing beside the most that there may be.
+const CLOSING_MAX: usize = 64;
+
 /// A connection's part in the count, until it is dropped.
 pub(crate) struct ConnectionPermit(Arc<AtomicUsize>);
 
@@ -43,6 +46,11 @@ impl ConnectionPermit {
         let before = server.connections.fetch_add(1, Ordering::Relaxed);
         let permit = Self(Arc::clone(&server.connections));
         (before < server.connections_max).then_some(permit)
+    }
+
+    /// Whether another may be taken beside those that are closing.
+    pub(crate) fn may_succeed(server: &Server) -> bool {
+        server.connections.load(Ordering::Relaxed) < server.connections_max + CLOSING_MAX
     }
 
     /// The permit for the place of a connection that is closing, and counted until it has.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tamarisk_observe::status::Board;
 use tamarisk_server::Listeners;
-use tamarisk_service::{Front, FrontError, FrontOptions, Reloaded, RunningFront, UnknownHost};
+use tamarisk_service::{
+    Front, FrontError, FrontOptions, Reloaded, RunningFront, UnknownHost, UpstreamOptions,
+};
 use tamarisk_stage::StageObservation;
 
 use crate::site::options::SiteOptions;
@@ -94,9 +96,7 @@ pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running,
 }
 
 async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
-    for service in options.site.services() {
-        service.resolve().await?;
-    }
+    UpstreamOptions::resolve_all(options.site.services()).await?;
     let site = Site::open(options.site_behind(&options.front))?;
     let (shown, served) = (site.clone(), site.clone());
     let show = move |board| show(board, &shown);

@@ -46,7 +46,9 @@ pub(crate) async fn run<S: ClientService>(
                     idle_connections.give_way().then(|| ConnectionPermit::take(server)).flatten()
                 })
                 .or_else(|| {
-                    idle_connections.close_idle_task().then(|| ConnectionPermit::succeed(server))
+                    let gives_way =
+                        ConnectionPermit::may_succeed(server) && idle_connections.close_idle_task();
+                    gives_way.then(|| ConnectionPermit::succeed(server))
                 });
             let Some(permit) = permit else {
                 turned_away(server);

@@ -23,6 +23,7 @@ use hyper::service::Service;
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tamarisk_http_gate::{Deadline, Rejection};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::client_body::{ClientBody, Rest};
@@ -56,6 +57,8 @@ struct Shared {
     open: AtomicUsize,
     /// When there was last one more of them, or one less.
     moved: Mutex<Instant>,
+    /// The last of them has ended.
+    ended: Notify,
     backoff: RejectionBackoff,
 }
 
@@ -69,7 +72,8 @@ impl Streams {
     ) -> Self {
         let memory = Arc::new(ConnectionMemory::new(memory));
         let (open, moved) = (AtomicUsize::new(0), Mutex::new(Instant::now()));
-        Self(Arc::new(Shared { limits, unsent, memory, open, moved, backoff }))
+        let ended = Notify::new();
+        Self(Arc::new(Shared { limits, unsent, memory, open, moved, ended, backoff }))
     }
 
     /// Counts the requests to `service`, and those that are `rejected` before.
@@ -82,12 +86,14 @@ impl Streams {
         let limit = limit.min(YEAR);
         loop {
             let left = limit.saturating_sub(self.unmoved());
+            // Of what ends from here on it is told.
+            let ended = self.0.ended.notified();
             if !left.is_zero() {
                 sleep(left).await;
             } else if self.open() == 0 {
                 return;
             } else {
-                sleep(limit).await;
+                ended.await;
             }
         }
     }
@@ -181,7 +187,9 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.0.moved();
-        self.0.0.open.fetch_sub(1, Ordering::Relaxed);
+        if self.0.0.open.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.0.ended.notify_waiters();
+        }
     }
 }
 
