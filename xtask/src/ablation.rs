@@ -104,7 +104,7 @@ struct Row {
     name: String,
     /// Whether more is better.
     more_is_better: bool,
-    runs: Vec<f64>,
+    runs: Vec<Option<f64>>,
 }
 
 /// A constant in the source.
@@ -258,11 +258,18 @@ impl Changed {
         }
     }
 
-    fn new(base: &[Row], changed: &[Row]) -> Self {
+    fn new(base: &[Row], changed: &[Row]) -> Result<Self> {
+        let names = |rows: &[Row]| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+        ensure!(names(base) == names(changed), "the situations are not those of the unchanged law");
         let mut sides = [Vec::new(), Vec::new()];
         for (before, after) in base.iter().zip(changed) {
+            // Seed by seed: where one of the two runs has no number, there is no difference.
+            let pairs = before.runs.iter().zip(&after.runs);
             let differences: Vec<f64> =
-                before.runs.iter().zip(&after.runs).map(|(before, after)| after - before).collect();
+                pairs.filter_map(|(before, after)| Some((*after)? - (*before)?)).collect();
+            if differences.len() < 2 {
+                continue;
+            }
             let count = differences.len() as f64;
             let mean = differences.iter().sum::<f64>() / count;
             let square = differences.iter().map(|it| (it - mean).powi(2)).sum::<f64>();
@@ -276,7 +283,7 @@ impl Changed {
             true => "–".to_owned(),
             false => side.join(", "),
         });
-        Self { worse, better }
+        Ok(Self { worse, better })
     }
 }
 
@@ -314,8 +321,8 @@ impl Copy {
         for (path, source) in before.into_iter().rev() {
             fs::write(path, source)?;
         }
-        Ok(match rows {
-            Ok(rows) => Changed::new(base, &rows),
+        Ok(match rows.and_then(|rows| Changed::new(base, &rows)) {
+            Ok(changed) => changed,
             Err(error) => Changed { worse: format!("{error:#}"), better: "–".into() },
         })
     }
@@ -389,7 +396,7 @@ fn row(line: &str) -> Result<Row> {
     Ok(Row {
         name: format!("{}: {}", text("situation")?, text("what")?),
         more_is_better: text("sign")? == "≥",
-        runs: runs.iter().filter_map(Value::as_f64).collect(),
+        runs: runs.iter().map(Value::as_f64).collect(),
     })
 }
 
@@ -427,12 +434,26 @@ mod tests {
 
     #[test]
     fn what_chance_explains_is_not_told() {
-        let rows = |runs: &[f64]| {
-            vec![Row { name: "a: b".into(), more_is_better: true, runs: runs.to_vec() }]
-        };
-        let base = rows(&[0.5, 0.6, 0.7, 0.8]);
-        assert_eq!(Changed::new(&base, &rows(&[0.6, 0.5, 0.8, 0.7])).cell(), "the same");
-        let changed = Changed::new(&base, &rows(&[0.4, 0.5, 0.6, 0.7]));
-        assert!(changed.cell().starts_with("worse: a: b -0.100"), "{}", changed.cell());
+        let base = rows(&["0.5", "0.6", "0.7", "0.8"]);
+        let cell = |runs: &[&str]| Changed::new(&base, &rows(runs)).unwrap().cell();
+        assert_eq!(cell(&["0.6", "0.5", "0.8", "0.7"]), "the same");
+        let changed = cell(&["0.4", "0.5", "0.6", "0.7"]);
+        assert!(changed.starts_with("worse: a: b -0.100"), "{changed}");
+    }
+
+    #[test]
+    fn runs_are_compared_seed_by_seed() {
+        let base = rows(&["0.5", "0.6", "0.7", "0.8"]);
+        let cell = |runs: &[&str]| Changed::new(&base, &rows(runs)).unwrap().cell();
+        assert_eq!(cell(&["null", "0.6", "0.7", "0.8"]), "the same");
+        assert_eq!(cell(&["null", "0.6", "null", "null"]), "the same", "one pair says nothing");
+        assert!(Changed::new(&base, &[]).is_err());
+    }
+
+    /// What the situations print of one row.
+    fn rows(runs: &[&str]) -> Vec<Row> {
+        let runs = runs.join(",");
+        let text = format!(r#"{{"situation":"a","what":"b","sign":"≥","runs":[{runs}]}}"#);
+        vec![row(&text).unwrap()]
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::WORKSPACE;
 
@@ -15,6 +15,8 @@ pub(crate) struct Step {
     name: &'static str,
     environment: &'static [(&'static str, &'static str)],
     cargo: &'static str,
+    /// In the names of the tests that are run, if not all are.
+    tests: Option<&'static str>,
 }
 
 pub(crate) const FMT: Step = step("fmt", "fmt --all --check");
@@ -33,18 +35,21 @@ pub(crate) const MODELS: Step = Step {
     name: "models",
     // In a folder of its own: the flag makes every crate another one.
     environment: &[("RUSTFLAGS", "--cfg tamarisk_loom"), ("CARGO_TARGET_DIR", "target/models")],
-    cargo: "test --package tamarisk-stage --lib --locked model::",
+    cargo: "test --package tamarisk-stage --lib --locked",
+    tests: Some("model::"),
 };
 pub(crate) const DOCS: Step = Step {
     name: "docs",
     environment: &[("RUSTDOCFLAGS", "--deny warnings")],
     cargo: "doc --workspace --no-deps --document-private-items --locked",
+    tests: None,
 };
 /// The test that compares the pages writes them instead.
 pub(crate) const CONFIG: Step = Step {
     name: "config",
     environment: &[("TAMARISK_WRITE_REFERENCE", "1")],
-    cargo: "test --package tamarisk-cli --bin tamarisk --locked reference::the_pages_are_current",
+    cargo: "test --package tamarisk-cli --bin tamarisk --locked",
+    tests: Some("reference::the_pages_are_current"),
 };
 /// As tests are compiled, since a release build takes longer than it saves.
 pub(crate) const TABLES: Step =
@@ -61,15 +66,37 @@ pub(crate) const FIGURES: [Step; 4] = [
 ];
 
 const fn step(name: &'static str, cargo: &'static str) -> Step {
-    Step { name, environment: &[], cargo }
+    Step { name, environment: &[], cargo, tests: None }
 }
 
 /// Runs `steps` up to the first that fails.
 pub(crate) fn run(steps: &[Step]) -> Result<()> {
-    steps.iter().try_for_each(|Step { name, environment, cargo }| {
-        let arguments: Vec<&str> = cargo.split(' ').collect();
+    steps.iter().try_for_each(|Step { name, environment, cargo, tests }| {
+        let mut arguments: Vec<&str> = cargo.split(' ').collect();
+        if let Some(tests) = tests {
+            arguments.push(tests);
+            check_there_are_any(name, environment, &arguments)?;
+        }
         self::cargo(name, environment, &arguments)
     })
+}
+
+/// Tests that have another name now would pass, for cargo runs none.
+fn check_there_are_any(name: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Result<()> {
+    let listed = command(environment, &[arguments, &["--", "--list"]].concat())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("{name}: cargo does not start"))?;
+    let shown = arguments.join(" ");
+    ensure!(listed.status.success(), "{name} failed: cargo {shown} -- --list ({})", listed.status);
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    ensure!(names_a_test(&listed), "{name} failed: cargo {shown} runs no test");
+    Ok(())
+}
+
+/// Whether the list of a test binary names a test.
+fn names_a_test(listed: &str) -> bool {
+    listed.lines().any(|line| line.ends_with(": test"))
 }
 
 /// Checks the fuzz targets, a workspace of their own, with the versions that the other one has.
@@ -84,11 +111,7 @@ pub(crate) fn cargo(name: &str, environment: &[(&str, &str)], arguments: &[&str]
     let shown = arguments.join(" ");
     eprintln!("xtask: {name}: cargo {shown}");
     let start = Instant::now();
-    let status = Command::new(env!("CARGO"))
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(WORKSPACE)
-        .env("PATH", crate::tools::path())
+    let status = command(environment, arguments)
         .status()
         .with_context(|| format!("{name}: cargo does not start"))?;
     if !status.success() {
@@ -96,4 +119,25 @@ pub(crate) fn cargo(name: &str, environment: &[(&str, &str)], arguments: &[&str]
     }
     eprintln!("xtask: {name}: passed in {} s", start.elapsed().as_secs());
     Ok(())
+}
+
+fn command(environment: &[(&str, &str)], arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(WORKSPACE)
+        .env("PATH", crate::tools::path());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_without_tests_is_told_from_one_with() {
+        assert!(names_a_test("model::a: test\nmodel::b: test\n\n2 tests, 0 benchmarks\n"));
+        assert!(!names_a_test("\n0 tests, 0 benchmarks\n"));
+    }
 }

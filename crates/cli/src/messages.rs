@@ -1,5 +1,6 @@
 //! Messages (log output) of commands that serve on standard error, as text or JSON.
 
+use std::error::Error as _;
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
 use std::time::SystemTime;
@@ -91,16 +92,19 @@ impl MessageOptions {
     }
 }
 
-/// As in `line 3: unknown key "p9O": expected …`.
+/// As in `protect.toml:3: unknown key "p9O": expected …; did you mean "p90"?`, or as in
+/// `cannot read protect.toml: No such file or directory`.
 fn in_one_line(mistake: &ConfigError) -> String {
     let label = mistake.labels().and_then(|mut labels| labels.next());
-    let line = label.as_ref().and_then(|label| {
+    let place = label.as_ref().and_then(|label| {
         let text = mistake.source_code()?.read_span(label.inner(), 0, 0).ok()?;
-        Some(format!("line {}: ", text.line() + 1))
+        Some(format!("{}:{}: ", text.name()?, text.line() + 1))
     });
     let expected = label.as_ref().and_then(|label| label.label());
     let expected = expected.map(|expected| format!(": {expected}"));
-    format!("{}{mistake}{}", line.unwrap_or_default(), expected.unwrap_or_default())
+    let cause = mistake.source().map(|cause| format!(": {cause}"));
+    let help = mistake.help().map(|help| format!("; {help}"));
+    [place, Some(mistake.to_string()), expected, cause, help].into_iter().flatten().collect()
 }
 
 /// The time in UTC, to the millisecond.

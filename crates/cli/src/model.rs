@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tamarisk_control::{Concurrency, PerSecond, Target, parse_duration};
+use tamarisk_control::{Concurrency, PerSecond, Percentile, Ratio, Target, parse_duration};
 use tamarisk_model::capacity::{Unreachable, greatest_arrivals, least_workers_of};
 use tamarisk_model::network::{Network, Solution, Workers};
 use tamarisk_model::queueing::Accuracy;
@@ -201,10 +201,10 @@ impl Answers {
         }
         if let Some(answer) = &self.workers_for {
             lines.push(format!(
-                "{} needs {} workers for p{} ≤ {}, which they keep up to {}.",
+                "{} needs {} workers for {} ≤ {}, which they keep up to {}.",
                 answer.stage,
                 answer.workers,
-                format::rate(answer.at * 100.0),
+                Percentile(Ratio::saturating(answer.at)),
                 format::seconds(answer.target_seconds),
                 rate(answer.bearable_per_second),
             ));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tamarisk_control::{Ratio, Target, parse_duration};
+use tamarisk_observe::access_log::Log;
 use tamarisk_protect::config::{self, ConfigError};
 use tamarisk_protect::{Options, Running};
 use tamarisk_proxy::{Origin, Upstream};
@@ -24,7 +25,7 @@ use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
-use crate::serving::{self, RunningService, counted, warn_of_readable};
+use crate::serving::{self, RunningService, check_token, counted, warn_of_readable};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEFAULT_TARGET: Duration = Duration::from_secs(1);
@@ -52,9 +53,9 @@ Examples:
 
 Requests that would be answered too late are rejected immediately with 503 and Retry-After.
 Signals:
-  SIGHUP           Reload the file and the certificates. Targets, laws, overflows and certificates change
-                   without losing a request; other changes are reported and need a restart. An invalid file
-                   changes nothing.
+  SIGHUP           Reload the file, error pages and certificates, and reopen the access log. Targets,
+                   laws, overflows, error pages and certificates change without losing a request; other
+                   changes are reported and need a restart. An invalid file changes nothing.
   SIGUSR2          Restart gracefully: a new process with the same arguments takes over the sockets,
                    then the old one drains.
   SIGTERM, Ctrl-C  Drain: accept no new connections, complete open requests, then exit.
@@ -97,7 +98,7 @@ pub(crate) struct Protect {
     check: bool,
     /// Record the admission law's inputs and decisions in this file, which is overwritten. With
     /// several upstreams, each has a file with its name before the extension. Recording ends when
-    /// SIGHUP replaces the law
+    /// SIGHUP replaces the law. After SIGUSR2 the file is the new process's, as soon as that serves
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Stop recording at this file size
@@ -118,6 +119,7 @@ impl Protect {
         };
         warn_of_readable(options.front.status_token.as_ref());
         if self.check {
+            check_token(options.front.status_token.as_ref())?;
             let upstreams = counted(options.upstreams.len(), "upstream");
             println!("Configuration valid: {upstreams}.");
             return Ok(Ending::Done);
@@ -127,16 +129,9 @@ impl Protect {
             recordings.announce();
             recordings.watch().await;
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let start = (options.front.clone(), options);
         let read = || self.options();
-        let ending = runtime.block_on(serving::run::<Running>(
-            &self.messages,
-            start,
-            read,
-            recording,
-            &self.front,
-        ))?;
+        let ending = serving::run::<Running>(&self.messages, start, read, recording, &self.front)?;
         recordings.end();
         Ok(ending)
     }
@@ -201,6 +196,10 @@ impl RunningService for Running {
 
     fn upstreams(&self) -> Vec<Arc<Upstream>> {
         self.upstreams().to_vec()
+    }
+
+    fn log(&self) -> Option<Log> {
+        self.log().cloned()
     }
 
     fn reload(&mut self, options: &Options) -> Result<Reloaded, Infallible> {

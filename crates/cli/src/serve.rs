@@ -12,6 +12,7 @@ use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::{
     FolderOptions, Listeners, Listing, Options, Running, SiteError, SiteOptions, start, start_on,
 };
+use tamarisk_observe::access_log::Log;
 use tamarisk_proxy::Upstream;
 use tamarisk_service::{Reloaded, RunningFront};
 use tamarisk_stage::StageObservation;
@@ -23,7 +24,7 @@ use crate::messages::MessageOptions;
 use crate::serving::access_log::AccessLog;
 use crate::serving::front_args::FrontArgs;
 use crate::serving::tls;
-use crate::serving::{self, RunningService, counted, warn_of_readable};
+use crate::serving::{self, RunningService, check_token, counted, warn_of_readable};
 use crate::size;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -128,13 +129,13 @@ impl Serve {
             Err(mistake) => return Ok(self.messages.mistaken(mistake)),
         };
         warn_of_readable(options.front.status_token.as_ref());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if self.check {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             return runtime.block_on(check(options));
         }
         let start = (options.front.clone(), options);
         let (read, beside) = (|| self.options(), std::future::pending());
-        runtime.block_on(serving::run::<Running>(&self.messages, start, read, beside, &self.front))
+        serving::run::<Running>(&self.messages, start, read, beside, &self.front)
     }
 
     fn serve_mail(&self) -> anyhow::Result<Ending> {
@@ -215,6 +216,7 @@ impl Serve {
 
 /// Opens what is to be served, and no port.
 async fn check(options: Options) -> anyhow::Result<Ending> {
+    check_token(options.front.status_token.as_ref())?;
     let hosts = options.site.hosts.len();
     let routes: usize = options.site.hosts.iter().map(|host| host.routes.len()).sum();
     tamarisk_haboob::Site::open(options.site)?.close();
@@ -247,12 +249,8 @@ impl RunningService for Running {
         self.site().upstreams()
     }
 
-    /// The log has been moved away perhaps, whatever the file says now.
-    fn before_reload(&mut self) {
-        if let Some(log) = self.site().log() {
-            log.reopen();
-            tracing::info!("Access log reopened.");
-        }
+    fn log(&self) -> Option<Log> {
+        self.site().log()
     }
 
     fn reload(&mut self, options: &Options) -> Result<Reloaded, SiteError> {

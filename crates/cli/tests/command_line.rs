@@ -151,6 +151,19 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
     check(&["load", url, "--spread", "2"], "from 0 to 1");
     check(&["load", url, "--target", "0s"], "not between 1ns and 24h");
     check(&["load", url, "--plot", "run.jpg"], "end in `.svg` or `.png`");
+    let profile = ["protect", url, "--profile", "x", "--profile-interval", "0s"];
+    check(&profile, "the time must be longer than 0s");
+    check(&["protect", url, "--status-token-file", "x"], "--status-token-file needs --status");
+
+    let file = scratch("no-status.toml");
+    let path = file.to_str().unwrap();
+    let rest = format!("listen = '127.0.0.1:0'\np90 = '1s'\n[upstreams.app]\nurl = '{url}'\n");
+    for line in ["status_token = { file = 'token' }\n", "status_hosts = ['a.example']\n"] {
+        std::fs::write(&file, line.to_owned() + &rest).unwrap();
+        let (key, _) = line.split_once(' ').unwrap();
+        let expected = format!("`{key}` needs `status`, or --status");
+        check(&["protect", "--check", "--config", path], &expected);
+    }
 }
 
 #[test]

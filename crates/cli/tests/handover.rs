@@ -6,14 +6,16 @@
 mod support;
 
 use std::fs;
-use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use command_fds::{CommandFdExt, FdMapping};
 use support::process::Site;
 use support::{Ended, Load, STUCK, connection};
+use tamarisk_trace::Reader;
 
 #[test]
 fn ten_restarts_under_load_fail_no_request() {
@@ -45,6 +47,47 @@ fn check_restarts(mut site: Site, count: usize) {
     assert!(failures.is_empty(), "of {answered}: {failures:?}");
     site.signal("-TERM");
     site.says("Drained: ");
+}
+
+#[test]
+fn a_service_is_healthy_while_its_predecessor_drains() {
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", upstream.local_addr().unwrap());
+    // One that is free, for both processes.
+    let status = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = status.to_string();
+    let mut site =
+        Site::protect("restart-health", &url, &["--p90", "60s", "--status", port.as_str()]);
+    let mut slow = TcpStream::connect(site.serves()).unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").unwrap();
+    let (mut held, _) = upstream.accept().unwrap();
+    site.signal("-USR2");
+    let [successor, _, _] =
+        site.says_all(["Restart: started process ", site.greeting, "Draining for up to "]);
+    site.process = successor.split(',').next().unwrap().parse().unwrap();
+    // Who connects in the moment in which the predecessor leaves the port is reset, and asks again.
+    let answers: Vec<String> = (0..100).filter_map(|_| health(status).ok()).take(50).collect();
+    assert_eq!(answers.len(), 50);
+    let unhealthy: Vec<_> = answers.iter().filter(|it| !it.starts_with("HTTP/1.1 200 ")).collect();
+    assert!(unhealthy.is_empty(), "{unhealthy:?}");
+    held.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nslow").unwrap();
+    let mut answer = String::new();
+    slow.set_read_timeout(Some(STUCK)).unwrap();
+    slow.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("\r\n\r\nslow"), "{answer}");
+    assert_eq!(site.says("Drained: "), "all requests were completed.");
+    site.signal("-TERM");
+    site.says("Drained: ");
+}
+
+/// What `/health` of the status port there answers on a connection of its own.
+fn health(status: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(status)?;
+    stream.set_read_timeout(Some(STUCK))?;
+    stream.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.is_empty() { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
 }
 
 #[test]
@@ -130,4 +173,54 @@ fn a_proxy_without_a_file_survives_sighup() {
     site.says("Drained: ");
     assert!(site.first.wait().unwrap().success());
     assert_eq!(answered.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn each_process_has_a_recording_of_its_own() {
+    let behind = Site::start("record-behind", |_| {});
+    let url = format!("http://{}", behind.serves());
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("restart.trace");
+    let mut site = Site::protect("record", &url, &["--record", file.to_str().unwrap()]);
+    let address = site.serves();
+    let ask = || {
+        let (stop, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+        connection(address, true, &stop, &answered).unwrap();
+    };
+    let started = "Recording to ";
+    site.says(started);
+    let first = fs::File::open(&file).unwrap();
+    ask();
+    site.signal("-USR2");
+    let ended = "restart.trace: ";
+    let [successor, _, first_ended] = site.says_all(["Restart: started process ", started, ended]);
+    site.process = successor.split(',').next().unwrap().parse().unwrap();
+    ask();
+    site.signal("-TERM");
+    let second_ended = site.says(ended);
+    let second = fs::File::open(&file).unwrap();
+    for (trace, said) in [(first, first_ended), (second, second_ended)] {
+        let mut trace = Reader::new(BufReader::new(trace)).unwrap();
+        let mut records = 0;
+        while trace.next().unwrap().is_some() {
+            records += 1;
+        }
+        assert!(said.starts_with(&format!("{records} records in ")), "{records}: {said}");
+        assert!(records > 0 && trace.end().is_some());
+    }
+}
+
+#[test]
+fn a_process_with_sockets_of_a_service_manager_shares_no_status_port() {
+    let first = Site::start("status-first", |command| {
+        command.args(["--status", "127.0.0.1:0"]);
+    });
+    let status = first.says("Status on http://");
+    let status = status.trim_end_matches('/');
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let second = Site::start("status-second", |command| {
+        let mapping = FdMapping { parent_fd: listener.into(), child_fd: 3 };
+        command.args(["--status", status]).env("LISTEN_FDS", "1");
+        command.fd_mappings(vec![mapping]).unwrap();
+    });
+    second.says(&format!("cannot listen on {status}"));
 }

@@ -216,6 +216,8 @@ fn mistakes_in_a_file_of_mail_are_shown_where_they_are() {
         ("[mail]\ndigest_page = \"none\"\n", &["--check"], "none: No such file"),
         ("[mail]\n", &["--cache", "1MiB"], "--cache does not apply to webmail"),
         ("[mail]\n", &["--cores", "1"], "--cores does not apply to webmail"),
+        ("[mail]\n", &["--drain", "60s"], "--drain does not apply to webmail"),
+        ("[mail]\n", &["--tls-p90", "1s"], "--tls-p90 does not apply to webmail"),
     ] {
         let (is_served, said) = run(text, arguments);
         assert!(!is_served && said.contains(expected), "{text}: {said}");

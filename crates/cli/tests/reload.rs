@@ -6,6 +6,7 @@
 mod said;
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use said::Said;
@@ -16,7 +17,7 @@ struct Protect {
 }
 
 impl Protect {
-    fn start(file: &std::path::Path) -> Self {
+    fn start(file: &Path) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_tamarisk"))
             .args(["protect", "--cores", "1", "--config"])
             .arg(file)
@@ -74,10 +75,39 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
     let said = protect.said.up_to("Configuration not reloaded");
     assert!(said.contains(":2:7]") && said.contains("a time such as"), "{said}");
 
+    fs::remove_file(&file).unwrap();
+    protect.signal("-HUP");
+    let said = protect.said.up_to("Configuration not reloaded");
+    let why = format!("not reloaded: cannot read {}: No such file", file.display());
+    assert!(said.contains(&why), "{said}");
+
     protect.signal("-TERM");
     protect.said.up_to("Drained");
     assert!(protect.process.wait().unwrap().success());
-    fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn sighup_reopens_the_access_log_also_while_the_file_is_invalid() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reopened-log");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let (file, log) = (folder.join("protect.toml"), folder.join("access.log"));
+    let text = "listen = '127.0.0.1:0'\np90 = '1s'\nlog = { file = 'access.log' }\n\
+                [upstreams.app]\nurl = 'http://127.0.0.1:9'\n";
+    fs::write(&file, text).unwrap();
+    let mut protect = Protect::start(&file);
+    protect.said.up_to("Protecting on http://127.0.0.1:");
+
+    fs::rename(&log, folder.join("access.log.1")).unwrap();
+    fs::write(&file, text.replace("1s", "soon")).unwrap();
+    protect.signal("-HUP");
+    protect.said.up_to("Access log reopened.");
+    protect.said.up_to("Configuration not reloaded: the file is invalid");
+
+    protect.signal("-TERM");
+    protect.said.up_to("Drained");
+    assert!(protect.process.wait().unwrap().success());
+    assert!(log.exists(), "another one has begun");
 }
 
 #[test]

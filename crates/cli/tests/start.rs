@@ -87,6 +87,27 @@ fn a_percentile_of_one_hundred_is_an_error() {
 }
 
 #[test]
+fn a_check_reads_the_token() {
+    let folder = std::env::temp_dir().join(format!("tamarisk-no-token-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("file.toml");
+    let path = file.to_str().unwrap();
+    let front = "listen = '127.0.0.1:0'\nstatus = '127.0.0.1:0'\np90 = '1s'\n\
+                 status_token = { file = 'token' }\n";
+    let expected = format!("cannot read the token in {}", folder.join("token").display());
+    let upstream = format!("[upstreams.app]\nurl = '{UPSTREAM}'\n");
+    let checks = [
+        (["protect", "--check", "--config", path], upstream.as_str()),
+        (["serve", "--check", path, "--verbose"], "[[host]]\nroot = '.'\n"),
+    ];
+    for (args, rest) in checks {
+        fs::write(&file, [front, rest].concat()).unwrap();
+        rejected(&args, &expected);
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_port_alone_and_localhost_are_addresses() {
     for (name, listen) in [("port", ":0"), ("localhost", "localhost:0")] {
         let site = Site::run(name, "Serving on http://", |folder, command| {

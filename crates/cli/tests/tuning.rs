@@ -145,6 +145,8 @@ fn what_cannot_be_tuned_is_rejected_with_what_can() {
     rejected(&["--law", "nobody"], "unknown admission law \"nobody\"");
     rejected(&["--law", "red", "--rules", "quality"], "unknown quality law \"red\"; known laws: ");
     rejected(&["--law", "red", "--rules", "all"], "possible values: admission, dropping, ");
+    let last = u64::MAX.to_string();
+    rejected(&["--law", "red", "--seed", &last], "--held-out exceeds the largest seed");
     rejected(&["--law", "red", "--maximise", "speed"], "`speed` is no term of an objective");
     rejected(&["--law", "red", "--maximise", "goodput", "--minimise", "over-target"], "cannot be");
 }

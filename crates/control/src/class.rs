@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{OutOfRange, Ratio};
+use crate::{OutOfRange, Percentile, Ratio};
 
 /// How many classes a stage may tell apart. Accounts, histograms and a law's
 /// estimates are kept for each, so the bound keeps a stage within a few megabytes.
@@ -88,9 +88,7 @@ impl Target {
 impl std::fmt::Display for Target {
     /// As in `p90 200ms`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Two digits behind the point are as many as configuration files can state.
-        let percent = (10_000.0 * self.percentile.get()).round() / 100.0;
-        write!(f, "p{percent} {:?}", self.response_time)
+        write!(f, "{} {:?}", Percentile(self.percentile), self.response_time)
     }
 }
 
@@ -186,14 +184,15 @@ impl Classes {
         Ok(Self { list: classes, weights: Vec::new() })
     }
 
-    /// With a weight for the class `id`. Classes of one priority share the capacity by
-    /// their weights when not all can be served, as far as the stage's law knows of
-    /// weights; where none of them has one they are served as they come.
+    /// With a weight for the class `id`; none for a class that there is not. Classes of one
+    /// priority share the capacity by their weights when not all can be served, as far as the
+    /// stage's law knows of weights; where none of them has one they are served as they come.
     #[must_use]
     pub fn weighted(mut self, id: ClassId, weight: Weight) -> Self {
-        let id = self.resolve(id);
-        self.weights.retain(|(other, _)| *other != id);
-        self.weights.push((id, weight));
+        if id.index() < self.list.len() {
+            self.weights.retain(|(other, _)| *other != id);
+            self.weights.push((id, weight));
+        }
         self
     }
 
@@ -278,6 +277,7 @@ mod tests {
         assert_eq!(target(0.9, 200), "p90 200ms");
         assert_eq!(target(0.999, 1500), "p99.9 1.5s");
         assert_eq!(target(0.57, 60_000), "p57 60s");
+        assert_eq!(target(0.999_99, 200), "p99.999 200ms");
     }
 
     fn target() -> Target {
@@ -307,6 +307,8 @@ mod tests {
         let weight = |weight| Weight::new(weight).unwrap();
         let classes = Classes::single(target()).weighted(class, weight(2));
         let classes = classes.weighted(class, weight(3));
+        assert_eq!((classes.weight(class), classes.weight(other)), (Some(weight(3)), None));
+        let classes = classes.weighted(other, weight(9));
         assert_eq!((classes.weight(class), classes.weight(other)), (Some(weight(3)), None));
         assert_eq!(Weight::new(0), Err(InvalidWeight(0)));
         assert_eq!(Weight::new(101), Err(InvalidWeight(101)));

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! # Modules, in reading order
-//! - `timestamp`, `units`, `duration`, `class`: what numbers mean here.
+//! - `timestamp`, `units`, `duration`, `percentile`, `class`: what numbers mean here.
 //! - `admission`: what admission laws implement: [`AdmissionLaw`], and for those that decide
 //!   more, [`BatchDecisions`], [`PlaceLimits`] and [`QueueOrder`].
 //! - `slow_loop`: the same for workers, batches, quality and termination, asked once a tick.
@@ -40,6 +40,7 @@ mod class;
 mod duration;
 pub mod global;
 mod measured_from;
+mod percentile;
 mod resources;
 mod slow_loop;
 mod timestamp;
@@ -56,6 +57,7 @@ pub use class::{
 pub use duration::{InvalidDuration, parse_duration};
 pub use global::GlobalLaw;
 pub use measured_from::MeasuredFrom;
+pub use percentile::Percentile;
 pub use resources::Usage;
 pub use slow_loop::{Activity, BatchLaw, Leeway, QualityLaw, Strain, TerminationLaw, WorkersLaw};
 pub use timestamp::Timestamp;

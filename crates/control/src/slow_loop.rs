@@ -115,6 +115,12 @@ pub trait WorkersLaw: Send {
         Concurrency::ONE..=Concurrency::new(u32::MAX)
     }
 
+    /// For how long it has to be asked until it may move: the length of its sample. Zero if it may
+    /// at each tick.
+    fn interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Whether more workers can still be had, and whether some can be given back.
     fn strain(&self) -> Strain;
 
@@ -179,6 +185,11 @@ pub trait TerminationLaw: Send {
     /// How long an event of `class` may run, counted from leaving the queue. None
     /// if only its own deadline ends it.
     fn limit(&self, class: ClassId) -> Option<Duration>;
+
+    /// As [`WorkersLaw::interval`].
+    fn interval(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Whether every class has its greatest limit, and whether every one has its least.
     fn strain(&self) -> Strain;

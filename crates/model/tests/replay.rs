@@ -1,6 +1,7 @@
 //! A recorded trace of a live run, replayed in the simulator, gives the same decisions.
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use tamarisk_control::*;
 use tamarisk_laws::catalogue::admission;
 use tamarisk_model::replay::{Replay, Workload, law_of, replay};
-use tamarisk_model::sim::Simulation;
+use tamarisk_model::sim::{Outcome, Seen, Simulation, Watch, What};
 use tamarisk_stage::{Batch, BlockingHandler, BoxError, Entry, Envelope, StageBuilder};
 use tamarisk_trace::{Close, End, Event, Reader, Recorder};
 
@@ -227,6 +228,101 @@ async fn a_scenario_names_a_trace_as_its_arrivals_and_times() {
     assert_eq!(error.to_string(), "the trace has a class \"plain\", the scenario none");
 }
 
+/// Which kinds come, and which end.
+#[derive(Default)]
+struct Kinds {
+    arrived: BTreeSet<u64>,
+    completed: u64,
+}
+
+impl Watch for Kinds {
+    fn see(&mut self, seen: &Seen) {
+        self.arrived.insert(seen.kind);
+        self.completed += u64::from(seen.what == What::Left(Outcome::Completed));
+    }
+}
+
+/// A gate tells its law of pages of 5 ms and reports of 400 ms: ten pages for each report. Every
+/// second page waits for its client for a second, and so holds no place meanwhile; reports are
+/// parked after 200 ms, and a page that nobody waits for any more leaves the queue.
+#[test]
+fn kinds_are_kept_and_all_that_were_served_are_known() {
+    const PAGE: u64 = 0xabcd;
+    const REPORT: u64 = 0x1234_5678_9abc;
+    let path = scratch("kinds.trace");
+    let recorder = Recorder::create(&path, Recorder::BYTES_MAX).unwrap();
+    let inner = admission("open").unwrap().law(&classes());
+    let mut law = recorder.trace(inner, "gate", &classes(), &[]);
+    let (class, flow, deadline) = (ClassId::new(1), 0, None);
+    let backlog = Backlog {
+        queued: &[0, 0],
+        running: &[0, 2],
+        queued_total: 0,
+        running_total: 2,
+        workers: Concurrency::new(2),
+    };
+    // What the law is told, in order of time.
+    let mut told: Vec<(Duration, Told)> = Vec::new();
+    let mut ended = 0;
+    for number in 0..220_u32 {
+        let kind = if number % 11 == 10 { REPORT } else { PAGE };
+        let at = number * 20 * MS;
+        told.push((at, Told::Arrival(Arrival { class, deadline, flow, kind })));
+        let moved = |change, time| Told::Move(Moved { class, kind, change, time });
+        let finished = |service| {
+            let (response, ending) = (service, Ending::Completed);
+            Told::Finish(Finished { class, service, response, ending, kind })
+        };
+        if kind == REPORT {
+            told.push((at + 200 * MS, moved(Change::Parked, 200 * MS)));
+            told.push((at + 400 * MS, moved(Change::ParkedEnded, 400 * MS)));
+        } else if number % 11 == 0 {
+            told.push((at + 30 * MS, moved(Change::Abandoned, 30 * MS)));
+            continue;
+        } else if number % 2 == 0 {
+            told.push((at + 2 * MS, moved(Change::Suspended, 2 * MS)));
+            told.push((at + SECOND, moved(Change::Resumed, 2 * MS)));
+            told.push((at + SECOND + 3 * MS, finished(5 * MS)));
+        } else {
+            told.push((at + 5 * MS, finished(5 * MS)));
+        }
+        ended += 1;
+    }
+    told.sort_by_key(|(at, _)| *at);
+    for (at, what) in told {
+        let now = Timestamp::ZERO + at;
+        match what {
+            Told::Arrival(arrival) => {
+                law.on_arrival(now, &arrival, &backlog);
+            }
+            Told::Finish(finished) => law.on_finish(now, &finished, &backlog),
+            Told::Move(moved) => law.on_move(now, &moved, &backlog),
+        }
+    }
+    drop(law);
+    recorder.finish().unwrap();
+
+    let workload = Workload::read(&mut Reader::open(&path).unwrap()).unwrap();
+    assert_eq!((workload.served, workload.kinds.len()), (ended, 2));
+    for arrival in &workload.arrivals {
+        let expected = if arrival.kind == 1 { 5 * MS } else { 400 * MS };
+        assert!(arrival.service.is_none_or(|service| service == expected), "{arrival:?}");
+    }
+    let mut kinds = Kinds::default();
+    let simulation = Simulation::new(&workload.scenario(4)).unwrap();
+    let law = admission("open").unwrap().law(&classes());
+    simulation.start(1).law("gate", law).unwrap().watch(&mut kinds).finish();
+    assert_eq!(kinds.arrived, BTreeSet::from([1, 2]));
+    assert!(kinds.completed > 200, "{} completed", kinds.completed);
+}
+
+/// What a law is told.
+enum Told {
+    Arrival(Arrival),
+    Finish(Finished),
+    Move(Moved),
+}
+
 /// Arrivals that end after 5 ms, a law told of each; from event number `first` on.
 fn rule(law: &mut dyn AdmissionLaw, first: u64, count: u64) {
     let none = [0; 2];
@@ -245,6 +341,25 @@ fn rule(law: &mut dyn AdmissionLaw, first: u64, count: u64) {
             Finished { class, service, response: service, ending: Ending::Completed, kind: 0 };
         law.on_finish(now + service, &finished, &backlog);
     }
+}
+
+#[test]
+fn a_recording_that_a_full_disk_cut_off_is_replayed_to_there() {
+    let path = scratch("full-disk.trace");
+    let recorder = Recorder::create(&path, Recorder::BYTES_MAX).unwrap();
+    let law = || admission("predict-gate-trim").unwrap().law(&classes());
+    let mut traced = recorder.trace(law(), "work", &classes(), &[]);
+    rule(&mut traced, 0, 10_000);
+    drop(traced);
+    let end = recorder.finish().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    // Within the last block of records, which is before the one that ends the trace.
+    let cut = &bytes[..bytes.len() - 60];
+    let replay = replay(&mut Reader::new(cut).unwrap(), law()).unwrap();
+    assert!(replay.agrees() && replay.end.is_none(), "{:?}", replay.first);
+    assert!((1..end.records).contains(&replay.records), "{} of {}", replay.records, end.records);
+    let workload = Workload::read(&mut Reader::new(cut).unwrap()).unwrap();
+    assert!(workload.served > 1000 && !workload.cut, "{} served", workload.served);
 }
 
 /// A pipe that nobody empties is a disk that stands still.

@@ -135,6 +135,16 @@ mod tests {
     }
 
     #[test]
+    fn ticks_of_small_values_have_labels_of_their_own() {
+        let axis = Axis::new(Scale::Linear, Unit::Count, [0.008].into_iter());
+        let labels: Vec<_> = axis.ticks.iter().map(|&tick| axis.label(tick)).collect();
+        assert_eq!(labels, ["0", "0.002", "0.004", "0.006", "0.008"]);
+        let axis = Axis::new(Scale::Log, Unit::Count, [0.002, 0.5].into_iter());
+        let labels: Vec<_> = axis.ticks.iter().map(|&tick| axis.label(tick)).collect();
+        assert_eq!(labels, ["0.001", "0.01", "0.1", "1"]);
+    }
+
+    #[test]
     fn log_ticks_are_decades_and_cover_all_values() {
         assert_eq!(ticks(Scale::Log, &[20.0, 3000.0]), [10.0, 100.0, 1000.0, 10_000.0]);
         assert_eq!(ticks(Scale::Log, &[100.0, 100.0]), [100.0, 1000.0]);

@@ -12,7 +12,7 @@ pub fn seconds(seconds: f64) -> String {
 }
 
 /// A rate or a level: to three significant digits below a thousand, and with
-/// separated thousands from there.
+/// separated thousands from there. Less than a billionth is `0`.
 pub fn rate(rate: f64) -> String {
     if rate < 999.5 { three_digits(rate) } else { count(rate.round() as u64) }
 }
@@ -30,8 +30,12 @@ pub fn count(count: u64) -> String {
     shown
 }
 
+/// Less than a billionth is what sums of floating-point numbers are off by.
+const DECIMALS_MAX: f64 = 9.0;
+
 fn three_digits(value: f64) -> String {
     let decimals = match value {
+        v if v > 0.0 && v < 1.0 => (2.0 - v.log10().floor()).min(DECIMALS_MAX) as usize,
         v if v < 9.995 => 2,
         v if v < 99.95 => 1,
         _ => 0,
@@ -69,5 +73,16 @@ mod tests {
         assert_eq!(rate(999.6), "1,000");
         assert_eq!(rate(0.5), "0.5");
         assert_eq!(rate(387.4), "387");
+    }
+
+    #[test]
+    fn small_numbers_have_three_significant_digits_too() {
+        assert_eq!(rate(0.0), "0");
+        assert_eq!(rate(0.008), "0.008");
+        assert_eq!(rate(0.012_345), "0.0123");
+        assert_eq!(rate(0.999_96), "1");
+        assert_eq!(rate(0.000_123_4), "0.000123");
+        assert_eq!(rate(1e-10), "0");
+        assert_eq!(seconds(0.000_000_734_4), "0.734 µs");
     }
 }

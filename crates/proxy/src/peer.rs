@@ -81,7 +81,7 @@ impl Peer {
         let named = lines.iter().rev().flat_map(|line| line.to_str().unwrap_or("").rsplit(','));
         let mut client = self.address;
         for name in named {
-            let Ok(address) = IpAddr::from_str(name.trim()) else { break };
+            let Some(address) = address(name.trim()) else { break };
             client = address.to_canonical();
             if !trusted.iter().any(|network| network.contains(&client)) {
                 break;
@@ -89,6 +89,12 @@ impl Peer {
         }
         client
     }
+}
+
+/// An address, to which some proxies append the client's port.
+fn address(name: &str) -> Option<IpAddr> {
+    let with_port = || Some(SocketAddr::from_str(name).ok()?.ip());
+    IpAddr::from_str(name).ok().or_else(with_port)
 }
 
 #[cfg(test)]
@@ -111,7 +117,14 @@ mod tests {
         assert_eq!(client(line, &[]), "192.0.2.7");
         assert_eq!(client(line, &["192.0.2.0/24"]), "203.0.113.9");
         assert_eq!(client(line, &["192.0.2.0/24", "203.0.113.0/24"]), "198.51.100.1");
+        // Some say the port too.
+        assert_eq!(client("203.0.113.9:51234", &["192.0.2.0/24"]), "203.0.113.9");
+        assert_eq!(client("[2001:db8::1]:443", &["192.0.2.0/24"]), "2001:db8::1");
+        let line = "198.51.100.1:1, 203.0.113.9:2";
+        assert_eq!(client(line, &["192.0.2.0/24", "203.0.113.0/24"]), "198.51.100.1");
         // Nonsense in the list ends the belief.
-        assert_eq!(client("10.0.0.1, unknown", &["192.0.2.0/24"]), "192.0.2.7");
+        for nonsense in ["10.0.0.1, unknown", "10.0.0.1, 203.0.113.9:x", "10.0.0.1, :80"] {
+            assert_eq!(client(nonsense, &["192.0.2.0/24"]), "192.0.2.7");
+        }
     }
 }

@@ -11,6 +11,8 @@ use tamarisk_proxy::classify::Client;
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, Upstream};
 use tamarisk_stage::{BuildError, Discipline, StageBuilder};
 use tamarisk_trace::Recorder;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::overflow::OverflowOptions;
 
@@ -106,28 +108,50 @@ impl UpstreamOptions {
         }
     }
 
-    /// Looks for the addresses of its host, and of its overflow's. That it can do without the latter
-    /// for a while is only a warning.
+    /// Looks for the addresses of its host, and of its overflow's, for ten seconds. That it can
+    /// do without the latter for a while is only a warning.
     ///
     /// # Errors
     /// [`UnknownHost`] if its host has no address at present.
-    pub async fn resolve(&self) -> Result<(), UnknownHost> {
-        if let Some(OverflowOptions { origin, .. }) = &self.overflow
-            && let Err(error) = origin.resolve().await
-        {
-            tracing::warn!(
-                "Cannot resolve {:?}, the host of the overflow of {:?}: {error}. Until it can be \
-                 resolved, requests that the stage rejects get the ordinary 503.",
-                origin.host(),
-                self.name
-            );
+    pub fn resolve(&self) -> impl Future<Output = Result<(), UnknownHost>> + Send + use<> {
+        let (name, origin) = (self.name.clone(), self.origin.clone());
+        let overflow = self.overflow.as_ref().map(|overflow| overflow.origin.clone());
+        async move {
+            let of_overflow = async {
+                if let Some(overflow) = overflow
+                    && let Err(error) = in_time(overflow.resolve()).await
+                {
+                    tracing::warn!(
+                        "Cannot resolve {:?}, the host of the overflow of {name:?}: {error}. Until it can \
+                         be resolved, requests that the stage rejects get the ordinary 503.",
+                        overflow.host()
+                    );
+                }
+            };
+            let (found, ()) = tokio::join!(in_time(origin.resolve()), of_overflow);
+            found.map_err(|source| UnknownHost {
+                name: name.clone(),
+                host: origin.host().to_owned(),
+                source,
+            })
         }
-        let unknown = |source| UnknownHost {
-            name: self.name.clone(),
-            host: self.origin.host().to_owned(),
-            source,
-        };
-        self.origin.resolve().await.map_err(unknown)
+    }
+
+    /// Does so for all `upstreams` at once.
+    ///
+    /// # Errors
+    /// [`UnknownHost`] for the first that is known to have no address.
+    pub async fn resolve_all(
+        upstreams: impl IntoIterator<Item = &Self>,
+    ) -> Result<(), UnknownHost> {
+        let mut lookups = JoinSet::new();
+        for upstream in upstreams {
+            lookups.spawn(upstream.resolve());
+        }
+        while let Some(found) = lookups.join_next().await {
+            found.expect("a look-up does not panic")?;
+        }
+        Ok(())
     }
 
     /// Whether a service that was started with these options is that of `other`, once its classes
@@ -137,14 +161,40 @@ impl UpstreamOptions {
         for (id, class) in other.classes.iter() {
             classes.set_target(id, class.target);
         }
-        let times = |options: &Self| (options.connect_time, options.answer_time);
-        (&self.name, &self.origin, &self.host_header)
-            == (&other.name, &other.origin, &other.host_header)
-            && (self.request_buffering, &self.client) == (other.request_buffering, &other.client)
-            && times(self) == times(other)
+        self.name == other.name
+            && self.changed_keys(other).next().is_none()
             && self.laws == other.laws
-            && self.resources == other.resources
             && classes == other.classes
+    }
+
+    /// The keys whose values are others in `new`, of those that hold for as long as a service that
+    /// was started with them: all but laws, classes and the overflow.
+    pub fn changed_keys(&self, new: &Self) -> impl Iterator<Item = &'static str> + use<> {
+        // Every field is listed, so that one more is not forgotten.
+        let Self {
+            name: _,
+            origin,
+            classes: _,
+            host_header,
+            connect_time,
+            answer_time,
+            request_buffering,
+            client,
+            resources,
+            recorder: _,
+            laws: _,
+            overflow: _,
+        } = self;
+        let same = [
+            ("url", *origin == new.origin),
+            ("host", *host_header == new.host_header),
+            ("connect_time", *connect_time == new.connect_time),
+            ("answer_time", *answer_time == new.answer_time),
+            ("request_buffering", *request_buffering == new.request_buffering),
+            ("client", *client == new.client),
+            ("resources", *resources == new.resources),
+        ];
+        same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key)
     }
 
     /// The laws before it, that for admission among them.
@@ -193,6 +243,15 @@ impl UpstreamOptions {
     }
 }
 
+/// A name server that is silent is asked twice for five seconds, unless the system is told
+/// otherwise [resolv.conf(5)].
+const LOOK_UP_TIME: Duration = Duration::from_secs(10);
+
+/// What `lookup` finds in this time.
+async fn in_time<T>(lookup: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(LOOK_UP_TIME, lookup).await?
+}
+
 /// `gate` with the laws of `options`, that for admission listened to.
 fn recorded(
     gate: StageBuilder,
@@ -206,4 +265,50 @@ fn recorded(
         .map_err(|reason| BuildError::Laws { stage: stage.clone(), reason: reason.to_string() })?;
     let knobs: Vec<_> = chosen.knobs().collect();
     Ok(gate.law(recorder.trace(law, stage, classes, &knobs)).laws(laws))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tamarisk_control::Target;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_up_ends_within_ten_seconds() {
+        let start = Instant::now();
+        let silent = in_time(pending::<io::Result<()>>()).await.map_err(|error| error.kind());
+        assert_eq!((silent, start.elapsed().as_secs()), (Err(io::ErrorKind::TimedOut), 10));
+    }
+
+    #[tokio::test]
+    async fn all_hosts_are_looked_up_and_one_without_an_address_is_named() {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let upstream = |name: &str, url: &str| {
+            UpstreamOptions::new(name, url.parse().unwrap(), classes.clone())
+        };
+        let known = upstream("known", "http://127.0.0.1:3000");
+        assert!(UpstreamOptions::resolve_all(&[known.clone(), known.clone()]).await.is_ok());
+        let unknown = upstream("unknown", "http://no-such-host.invalid:80");
+        let error = UpstreamOptions::resolve_all(&[known, unknown]).await.unwrap_err();
+        assert_eq!((&*error.name, &*error.host), ("unknown", "no-such-host.invalid"));
+    }
+
+    #[test]
+    fn what_differs_between_two_options_is_named() {
+        let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+        let url = "http://127.0.0.1:3000".parse().unwrap();
+        let options = UpstreamOptions::new("app", url, classes);
+        let mut other = options.clone();
+        assert!(options.is_like(&other) && options.changed_keys(&other).next().is_none());
+        other.classes = Classes::single(Target::p90(Duration::from_secs(2)).unwrap());
+        assert!(options.is_like(&other), "targets can change");
+        other.answer_time = Duration::from_secs(7);
+        other.client = Client::Cookie("session".to_owned());
+        let changed: Vec<_> = options.changed_keys(&other).collect();
+        assert_eq!(changed, ["answer_time", "client"]);
+        assert!(!options.is_like(&other));
+    }
 }

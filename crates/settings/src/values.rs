@@ -77,25 +77,31 @@ pub fn weight(value: &Value<'_>) -> Result<Weight, Fault> {
 
 /// A time such as `"200ms"`, longer than none.
 pub fn duration(value: &Value<'_>) -> Result<Duration, Fault> {
-    let expected = "a time such as \"200ms\", \"1.5s\" or \"2m\"";
-    let duration = time(value, expected)?;
-    if duration.is_zero() {
-        let message = "the time must be longer than 0s";
-        return Err(Fault::new(value.span(), message, format!("expected {expected}")));
-    }
-    Ok(duration)
+    time(value, "a time such as \"200ms\", \"1.5s\" or \"2m\"", parse_time)
 }
 
 /// A time such as `"20s"` since a beginning, or of what need not take any: `"0s"` is one.
 pub fn instant(value: &Value<'_>) -> Result<Duration, Fault> {
-    time(value, "a time such as \"0s\", \"1.5s\" or \"2m\"")
+    let parse = |text: &str| parse_duration(text).map_err(|error| error.to_string());
+    time(value, "a time such as \"0s\", \"1.5s\" or \"2m\"", parse)
 }
 
-fn time(value: &Value<'_>, expected: &str) -> Result<Duration, Fault> {
+/// The time that `text` is, longer than none; the error says what is wrong with it.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() {
+        return Err("the time must be longer than 0s".to_owned());
+    }
+    Ok(time)
+}
+
+fn time(
+    value: &Value<'_>,
+    expected: &str,
+    parse: impl Fn(&str) -> Result<Duration, String>,
+) -> Result<Duration, Fault> {
     let text = value.get_ref().as_str().ok_or_else(|| wrong_type(value, expected))?;
-    parse_duration(text).map_err(|error| {
-        Fault::new(value.span(), error.to_string(), format!("expected {expected}"))
-    })
+    parse(text).map_err(|message| Fault::new(value.span(), message, format!("expected {expected}")))
 }
 
 /// A finite number, whole or not.

@@ -109,7 +109,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// How the trace ended, once all of it has been read; `None` if nobody ended it: the
-    /// process was killed.
+    /// process was killed, or the disk was full.
     pub const fn end(&self) -> Option<End> {
         self.end
     }
@@ -132,6 +132,18 @@ impl<R: Read> Reader<R> {
         let read = self.read_on();
         self.done = !matches!(read, Ok(Some(_)));
         read
+    }
+
+    /// The next record that is complete. A trace that is cut short has no [end](Self::end): the disk
+    /// was full, or the process was killed.
+    ///
+    /// # Errors
+    /// As [`Reader::next`], but for [`ReadError::Truncated`].
+    pub fn next_complete(&mut self) -> Result<Option<Record>, ReadError> {
+        match self.next() {
+            Err(ReadError::Truncated { .. }) => Ok(None),
+            next => next,
+        }
     }
 
     fn read_on(&mut self) -> Result<Option<Record>, ReadError> {

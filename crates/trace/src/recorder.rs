@@ -1,8 +1,8 @@
 //! Writes a trace file.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -35,6 +35,8 @@ struct Shared {
 struct State {
     /// Until there is a law.
     waiting: Option<Waiting>,
+    /// Until the file is where it was asked for.
+    unplaced: Option<Unplaced>,
     pen: Option<Arc<Mutex<Pen>>>,
     writer: Option<JoinHandle<io::Result<Written>>>,
 }
@@ -43,6 +45,21 @@ struct State {
 struct Waiting {
     file: File,
     bytes_max: u64,
+}
+
+/// A file that is written under another name, so that the one before it stays as it is until there
+/// is something better, and whoever still writes to that has it for itself.
+#[derive(Debug)]
+struct Unplaced {
+    partial: PathBuf,
+    path: PathBuf,
+}
+
+impl Drop for Unplaced {
+    fn drop(&mut self) {
+        // There is none under this name if it has taken its place.
+        let _ = fs::remove_file(&self.partial);
+    }
 }
 
 /// Why a trace is not what was wanted.
@@ -64,19 +81,30 @@ impl Recorder {
     /// Less than this holds nothing of interest.
     pub const BYTES_LEAST: u64 = 1 << 20;
 
-    /// A recorder that writes to the file at `path`, whose content is lost, up to
-    /// `bytes_max` bytes ([`Recorder::BYTES_LEAST`] at least).
+    /// A recorder that writes up to `bytes_max` bytes ([`Recorder::BYTES_LEAST`] at least). The
+    /// file is at `path`, in place of one that is there, after [`take_place`](Self::take_place) or
+    /// [`finish`](Self::finish).
     ///
     /// # Errors
     /// [`RecordError::Write`] if the file cannot be made.
     pub fn create(path: &Path, bytes_max: u64) -> Result<Self, RecordError> {
-        let mut file = File::create(path)?;
+        let (mut file, unplaced) = begin(path)?;
         file.write_all(&MAGIC)?;
         file.write_all(&[VERSION])?;
         let bytes_max = bytes_max.max(Self::BYTES_LEAST);
-        let state = State { waiting: Some(Waiting { file, bytes_max }), ..State::default() };
+        let waiting = Some(Waiting { file, bytes_max });
+        let state = State { waiting, unplaced, ..State::default() };
         let (stopped, full) = (Arc::default(), Arc::default());
         Ok(Self { shared: Arc::new(Shared { stopped, full, state: Mutex::new(state) }) })
+    }
+
+    /// Puts the file where it was asked for: one that is there is lost, except to who has it open. A
+    /// recording that comes to nothing before leaves that alone.
+    ///
+    /// # Errors
+    /// [`RecordError::Write`] if it cannot be put there.
+    pub fn take_place(&self) -> Result<(), RecordError> {
+        Ok(self.shared.state.lock().take_place()?)
     }
 
     /// `law`, listened to: it rules the stage named `stage`, and was made for `classes`
@@ -151,8 +179,34 @@ impl Recorder {
         };
         let written = writer.join().expect("the writer does not panic")?;
         let close = if self.is_full() { Close::Full } else { Close::Finished };
-        Ok(written.close(End { close, records, lost, bytes: 0 })?)
+        let end = written.close(End { close, records, lost, bytes: 0 })?;
+        state.take_place()?;
+        Ok(end)
     }
+}
+
+impl State {
+    fn take_place(&mut self) -> io::Result<()> {
+        if let Some(Unplaced { partial, path }) = &self.unplaced {
+            fs::rename(partial, path)?;
+            self.unplaced = None;
+        }
+        Ok(())
+    }
+}
+
+/// A file that is to be at `path`. What is there and is no regular file, such as a pipe, is written
+/// to as it stands.
+fn begin(path: &Path) -> io::Result<(File, Option<Unplaced>)> {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Ok((File::create(path)?, None));
+    }
+    // Of a symbolic link, the file that it leads to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut partial = path.clone().into_os_string();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    Ok((File::create(&partial)?, Some(Unplaced { partial, path })))
 }
 
 /// The head on its way, and the buffers where they are taken from.
@@ -196,6 +250,8 @@ impl Writer {
             let written = seal(&mut block, &mut self.checksum, &mut self.file);
             if let Err(error) = written {
                 self.stopped.store(true, Ordering::Relaxed);
+                // A reader has no use for a part of a block.
+                let _ = self.file.set_len(self.bytes);
                 return Err(error);
             }
             self.bytes += block.len() as u64;
@@ -210,7 +266,10 @@ impl Written {
     fn close(mut self, end: End) -> io::Result<End> {
         let mut block = vec![0; BLOCK_HEAD];
         put_end(&mut block, &end);
-        seal(&mut block, &mut self.checksum, &mut self.file)?;
+        if let Err(error) = seal(&mut block, &mut self.checksum, &mut self.file) {
+            let _ = self.file.set_len(self.bytes);
+            return Err(error);
+        }
         Ok(End { bytes: self.bytes + block.len() as u64, ..end })
     }
 }
@@ -224,4 +283,52 @@ fn seal(block: &mut [u8], checksum: &mut u32, file: &mut File) -> io::Result<()>
     head[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
     head[4..].copy_from_slice(&checksum.to_le_bytes());
     file.write_all(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of this name with the file `live.trace`, which says `before`.
+    fn folder(name: &str) -> (PathBuf, PathBuf) {
+        let name = format!("tamarisk-recorder-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("live.trace");
+        fs::write(&path, "before").unwrap();
+        (folder, path)
+    }
+
+    fn files(folder: &Path) -> usize {
+        fs::read_dir(folder).unwrap().count()
+    }
+
+    #[test]
+    fn a_recording_that_comes_to_nothing_leaves_the_one_before_alone() {
+        let (folder, path) = folder("nothing");
+        let recorder = Recorder::create(&path, 0).unwrap();
+        assert_eq!(files(&folder), 2);
+        assert!(matches!(recorder.finish(), Err(RecordError::Nothing)));
+        drop(recorder);
+        assert_eq!((files(&folder), fs::read(&path).unwrap()), (1, b"before".to_vec()));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_recording_takes_the_place_of_one_that_is_still_written() {
+        let (folder, path) = folder("place");
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let mut before = File::options().append(true).open(&path).unwrap();
+        let recorder = Recorder::create(&link, 0).unwrap();
+        before.write_all(b" and on").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"before and on");
+        recorder.take_place().unwrap();
+        before.write_all(b" and on").unwrap();
+        recorder.take_place().unwrap();
+        drop(recorder);
+        assert_eq!(fs::read(&path).unwrap(), [&MAGIC[..], &[VERSION]].concat());
+        assert!(link.is_symlink() && files(&folder) == 2);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -113,6 +113,23 @@ fn a_cut_file_is_cut_short_or_has_no_end() {
 }
 
 #[test]
+fn a_cut_file_gives_the_records_before_the_cut() {
+    let (bytes, _) = recorded("stump.trace", 20_000);
+    // The last block says how the trace ended; the one before it has the last records.
+    for (length, expected) in [(bytes.len() - 1, 40_000..40_001), (bytes.len() - 60, 1..40_000)] {
+        let mut reader = Reader::new(&bytes[..length]).unwrap();
+        let mut records = 0;
+        while reader.next_complete().unwrap().is_some() {
+            records += 1;
+        }
+        assert!(expected.contains(&records), "{records} in {length} bytes");
+        assert_eq!(reader.end(), None);
+        assert!(matches!(read(&bytes[..length]), Err(ReadError::Truncated { .. })));
+    }
+    assert!(matches!(Reader::new(&bytes[..20]), Err(ReadError::Truncated { .. })));
+}
+
+#[test]
 fn errors_say_what_and_where() {
     let (bytes, _) = recorded("errors.trace", 60);
     let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use tamarisk_observe::access_log::Log;
 use tamarisk_proxy::Upstream;
 use tamarisk_service::{Reloaded, UpstreamOptions};
 use tamarisk_stage::{LawObservation, StageObservation};
@@ -26,8 +25,6 @@ impl Running {
         if self.options.error_pages.replace(&options.error_pages) {
             reloaded.changed.push("the error pages".to_owned());
         }
-        // It has been moved away perhaps.
-        self.log.iter().for_each(Log::reopen);
         reloaded.certificates(self.options.front.tls.as_ref(), options.front.tls.as_ref());
         reloaded
     }
@@ -56,17 +53,8 @@ impl Running {
             reloaded.needs_restart.push(format!("the upstream {name:?} (removed)"));
             return;
         };
-        let same = [
-            ("url", now.origin == new.origin),
-            ("host", now.host_header == new.host_header),
-            ("connect_time", now.connect_time == new.connect_time),
-            ("answer_time", now.answer_time == new.answer_time),
-            ("request_buffering", now.request_buffering == new.request_buffering),
-            ("client", now.client == new.client),
-            ("resources", now.resources == new.resources),
-        ];
-        let differs = same.iter().filter(|(_, same)| !same);
-        reloaded.needs_restart.extend(differs.map(|(key, _)| format!("{key} of {name:?}")));
+        let changed = now.changed_keys(new).map(|key| format!("{key} of {name:?}"));
+        reloaded.needs_restart.extend(changed);
 
         let mut targets = Vec::new();
         for (id, class) in gate.classes().iter() {

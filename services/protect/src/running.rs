@@ -36,7 +36,7 @@ pub enum StartError {
 
 /// Protection that is running.
 pub struct Running {
-    pub(crate) log: Option<Log>,
+    log: Option<Log>,
     /// What it was started with, and has been changed to since.
     pub(crate) options: Options,
     pub(crate) upstreams: Vec<Arc<Upstream>>,
@@ -62,9 +62,7 @@ pub async fn start_on(listeners: Listeners, options: Options) -> Result<Running,
 }
 
 async fn begin(front: Front, options: Options) -> Result<Running, StartError> {
-    for upstream in &options.upstreams {
-        upstream.resolve().await?;
-    }
+    UpstreamOptions::resolve_all(&options.upstreams).await?;
     let upstreams =
         options.upstreams.iter().map(UpstreamOptions::start).collect::<Result<Vec<_>, _>>()?;
     let log = options.log.as_ref().map(Log::start).transpose()?;
@@ -132,6 +130,11 @@ impl Running {
     /// The services behind, in the order of the options.
     pub fn upstreams(&self) -> &[Arc<Upstream>] {
         &self.upstreams
+    }
+
+    /// The access log, if there is one.
+    pub fn log(&self) -> Option<&Log> {
+        self.log.as_ref()
     }
 
     /// How many clients are connected.

@@ -9,6 +9,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::{Priority, Ratio};
 use tamarisk_laws::ResourceBounds;
 use tamarisk_laws::catalogue::Laws;
+use tamarisk_observe::access_log::LogTarget;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_protect::config;
 use tamarisk_proxy::classify::Client;
@@ -103,6 +104,19 @@ fn a_file_says_all_there_is_to_say() {
 }
 
 #[test]
+fn a_network_of_ipv4_may_be_written_as_one_of_ipv6() {
+    let trusted = |network: &str| {
+        let text = FULL.replacen("10.0.0.0/8", network, 1);
+        config::parse("full.toml", &text).unwrap().trusted[0].to_string()
+    };
+    assert_eq!(trusted("::ffff:10.0.0.0/104"), "10.0.0.0/8");
+    assert_eq!(trusted("::ffff:192.0.2.7"), "192.0.2.7/32");
+    assert_eq!(trusted("::ffff:0:0/96"), "0.0.0.0/0");
+    assert_eq!(trusted("2001:db8::/32"), "2001:db8::/32");
+    assert_eq!(trusted("::/0"), "::/0");
+}
+
+#[test]
 fn requests_find_their_route_and_class() {
     let options = config::parse("full.toml", FULL).unwrap();
     let choose = |host: &str, path: &str, cookie: &'static str, client: &str| {
@@ -132,7 +146,7 @@ fn a_class_has_its_weight_on_every_route() {
 }
 
 #[test]
-fn the_longest_route_takes_a_request_and_one_that_never_can_is_a_mistake() {
+fn the_most_exact_route_takes_a_request_and_one_that_never_can_is_a_mistake() {
     let file = |routes: &[&str]| {
         let routes = routes.iter().enumerate().map(|(index, lines)| {
             format!("[[routes]]\nname = \"r{index}\"\nupstream = \"a{}\"\n{lines}\n", index % 2)
@@ -142,12 +156,17 @@ fn the_longest_route_takes_a_request_and_one_that_never_can_is_a_mistake() {
             .to_owned()
             + &routes.collect::<String>()
     };
-    let routes = config::parse("a.toml", &file(&["path = \"/\"", "path = \"/a\""])).unwrap().routes;
-    let chosen = |path: &str| {
-        let client = || "192.0.2.1".parse().unwrap();
-        routes.choose(&Method::GET, || None, path, &HeaderMap::new(), client).unwrap().upstream
+    let chosen = |lines: [&str; 2], host: &str, path: &str| {
+        let routes = config::parse("a.toml", &file(&lines)).unwrap().routes;
+        let (headers, client) = (HeaderMap::new(), || "192.0.2.1".parse().unwrap());
+        routes.choose(&Method::GET, || Some(host), path, &headers, client).unwrap().upstream
     };
-    assert_eq!((chosen("/a/b"), chosen("/b")), (1, 0));
+    let paths = ["path = \"/\"", "path = \"/a\""];
+    assert_eq!((chosen(paths, "a.example", "/a/b"), chosen(paths, "a.example", "/b")), (1, 0));
+    let hosts = ["host = \"a.example\"", "path = \"/a\""];
+    assert_eq!((chosen(hosts, "a.example", "/a"), chosen(hosts, "b.example", "/a")), (0, 1));
+    let methods = ["methods = [\"GET\"]", "path = \"/a\""];
+    assert_eq!((chosen(methods, "a.example", "/a"), chosen(methods, "a.example", "/b")), (1, 0));
 
     for (dead, line) in [
         (&["path = \"/a/\"", "path = \"//%61\""][..], 11),
@@ -337,6 +356,14 @@ fn values_that_cannot_be_say_what_can() {
     wrong("\"200ms\"", "\"25h\"", 6, &["expected at most 24h"]);
     wrong("\"200ms\"", "200", 6, &["wrong type: integer", "expected a time"]);
     wrong("\"4KiB\"", "\"4K\"", 9, &["expected a size"]);
+    for (key, size) in [("request_line", "0B"), ("head", "0B"), ("head", "49KiB")] {
+        let (line, message) = (format!("{key} = {size:?}"), format!("{size:?} is out of range"));
+        wrong("request_line = \"4KiB\"", &line, 9, &[message.as_str(), "a size from 64B to 48KiB"]);
+    }
+    for size in ["0B", "8GiB"] {
+        let line = format!("rate_min = {size:?}");
+        wrong("body = \"10MiB\"", &line, 10, &["is out of range", "a size from 1B to 1GiB"]);
+    }
     wrong(
         "http://127.0.0.1:3000",
         "https://127.0.0.1:3000",
@@ -352,8 +379,11 @@ fn values_that_cannot_be_say_what_can() {
     wrong("\"/search\"", "\"search\"", 41, &["expected a path"]);
     wrong("[\"GET\"]", "[\"get\"]", 42, &["\"get\"", "expected a method"]);
     wrong("[\"GET\"]", "\"GET\"", 42, &["wrong type: string", "expected a list"]);
+    wrong("[\"GET\"]", "[]", 42, &["`methods` is empty", "or remove `methods`"]);
     wrong("blog.example.org", "blog.*.org", 35, &["expected a host name without a port"]);
     wrong("blog.example.org", "blog.example.org:80", 35, &["expected a host name without a port"]);
+    wrong("blog.example.org", "blog.example.org.", 35, &["expected a host name without a port"]);
+    wrong("blog.example.org", "*.example.org.", 35, &["expected a host name without a port"]);
     wrong("host = \"upstream\"", "host = \":80\"", 16, &["or a host name"]);
     wrong("http://127.0.0.1:3000", "http://127.0.0.1:30000000", 15, &["no port from 1 to 65535"]);
 }
@@ -386,6 +416,12 @@ fn parts_that_do_not_hold_together_are_mistakes_too() {
         "upstream = \"shop\"",
         19,
         &["no route uses the upstream \"blog\""],
+    );
+    wrong(
+        "p95 = \"1.5s\"",
+        "classes = [\"paying\"]",
+        27,
+        &["no route has the class \"early\"", "add it to the `classes` of a route"],
     );
     wrong("upstream = \"blog\"", "", 33, &["this route names no upstream"]);
     wrong("p95 = \"1.5s\"", "p95 = \"1.5s\"\np50 = \"1s\"", 45, &["several targets"]);
@@ -466,10 +502,29 @@ fn a_token_stands_in_a_file_or_in_the_environment() {
     assert_eq!(token("{ file = \"token\" }").unwrap(), Some(file));
     let variable = TokenSource::Environment("TOKEN".to_owned());
     assert_eq!(token("{ env = \"TOKEN\" }").unwrap(), Some(variable));
-    for wrong in ["{}", "{ file = \"a\", env = \"B\" }", "{ env = \"A=B\" }", "{ file = \"\" }"] {
+    for wrong in ["{}", "{ file = \"a\", env = \"B\" }", "{ env = \"A=B\" }"] {
         assert!(shown(&with(wrong)).contains("{ env = "), "{wrong}");
     }
+    assert!(shown(&with("{ file = \"\" }")).contains("expected a file such as \"token\""));
     assert!(shown(&with("\"secret\"")).contains("expected a table"));
+}
+
+#[test]
+fn paths_are_relative_to_the_folder_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("protect.toml");
+    let text = "status_token = { file = \"token\" }\nlog = { file = \"access.log\" }\n\
+                profile = { file = \"profile.jsonl\" }\n";
+    std::fs::write(&file, text.to_owned() + &upstream_of("")).unwrap();
+    let options = config::load(&file).unwrap();
+    let there = |name: &str| folder.path().join(name);
+    assert_eq!(options.front.status_token, Some(TokenSource::File(there("token"))));
+    assert_eq!(options.log.unwrap().to, LogTarget::File(there("access.log")));
+    assert_eq!(options.front.profile.unwrap().file, there("profile.jsonl"));
+    for key in ["status_token", "log", "profile"] {
+        let shown = shown(&format!("{key} = {{ file = \"\" }}\n{}", upstream_of("")));
+        assert!(shown.contains("expected a file such as"), "{shown}");
+    }
 }
 
 #[test]

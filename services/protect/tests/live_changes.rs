@@ -254,6 +254,31 @@ async fn a_token_that_is_missing_or_weak_stops_the_start() {
 }
 
 #[tokio::test]
+async fn a_reload_takes_a_new_token_over_and_keeps_the_one_before_if_there_is_none() {
+    const NEW: &str = "fedcba9876543210fedcba9876543210";
+    let options = changeable(options(Recorder::ok().await.address), "rotated");
+    let mut running = tamarisk_protect::start(options.clone()).await.unwrap();
+    let url = url(&running);
+    let allowed = async |token| {
+        let body = r#"{"upstream": {"default": {"p90": "1s"}}}"#;
+        change(&url, "PATCH", Some(token), body).await.0
+    };
+    let Some(TokenSource::File(file)) = &options.front.status_token else { panic!("a file") };
+    std::fs::write(file, NEW).unwrap();
+    assert_eq!([allowed(TOKEN).await, allowed(NEW).await], ["200", "401"], "not read before");
+    running.reload(&options);
+    assert_eq!([allowed(TOKEN).await, allowed(NEW).await], ["401", "200"]);
+    for unfit in ["short", ""] {
+        std::fs::write(file, unfit).unwrap();
+        running.reload(&options);
+        assert_eq!(allowed(NEW).await, "200", "{unfit:?} is none");
+    }
+    std::fs::remove_file(file).unwrap();
+    running.reload(&options);
+    assert_eq!(allowed(NEW).await, "200");
+}
+
+#[tokio::test]
 async fn what_cannot_change_on_the_way_is_named_and_stays() {
     let options = options(Recorder::ok().await.address);
     let mut running = tamarisk_protect::start(options.clone()).await.unwrap();

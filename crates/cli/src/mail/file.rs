@@ -1,11 +1,11 @@
 //! `mail.toml`: webmail from a file, which `tamarisk serve` serves. `docs/CONFIG.md` has all its
 //! keys, made of [`FILE`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tamarisk_arashi::RequestKind;
 use tamarisk_arashi::store::Database;
-use tamarisk_service::settings::address;
+use tamarisk_service::settings::{address, file};
 use tamarisk_settings::table::{Form, Key, LawKind, Table, key};
 use tamarisk_settings::values::{duration, not_one_of, number, text, yes};
 use tamarisk_settings::{ConfigError, Document, Fault, Section, Value, laws};
@@ -47,7 +47,7 @@ static MAIL: Table = Table {
         ADMISSION,
         key("degradation", Form::Bool, "under overload, lists, searches and digests are degraded before requests are rejected").default("true"),
         key("single_stage", Form::Bool, "one stage for all kinds, with the target of lists: for comparison").default("false"),
-        key("python", Form::Text("path"), "Python 3, which writes digests").default("\"python3\""),
+        key("python", Form::Text("path"), "Python 3, which writes digests: the name of a program, or a path relative to this file").default("\"python3\""),
         key("digest_page", Form::Text("path"), "page in PyTeC that writes digests, relative to this file").otherwise("Arashi's own"),
     ]],
 };
@@ -79,11 +79,11 @@ pub(crate) fn parse(name: &str, text: &str, folder: &Path) -> Result<MailSetting
 }
 
 fn settings(document: &Document<'_>, folder: &Path) -> Result<MailSettings, Fault> {
-    let file = Section::of(document, &FILE)?;
-    let mail = file.require("mail", "{}", |value| Section::new(value, &MAIL))?;
+    let whole = Section::of(document, &FILE)?;
+    let mail = whole.require("mail", "{}", |value| Section::new(value, &MAIL))?;
     Ok(MailSettings {
-        listen: file.read("listen", address)?.unwrap_or(LISTEN),
-        status: file.read("status", address)?,
+        listen: whole.read("listen", address)?.unwrap_or(LISTEN),
+        status: whole.read("status", address)?,
         place: place(&mail, folder)?,
         p90: targets(&mail)?,
         page_size: mail.read("page_size", page_size)?.unwrap_or(PAGE_SIZE),
@@ -92,9 +92,18 @@ fn settings(document: &Document<'_>, folder: &Path) -> Result<MailSettings, Faul
         law: Some(laws::read(|key| (key == ADMISSION.name).then(|| mail.value(key)).flatten())?),
         no_degradation: !mail.read("degradation", yes)?.unwrap_or(true),
         single_stage: mail.read("single_stage", yes)?.unwrap_or(false),
-        python: mail.read("python", text)?.unwrap_or(PYTHON).into(),
-        digest_page: mail.read("digest_page", text)?.map(|path| folder.join(path)),
+        python: mail
+            .read("python", |value| program(value, folder))?
+            .unwrap_or_else(|| PYTHON.into()),
+        digest_page: mail.read("digest_page", |value| file(value, "digest.pytec", folder))?,
     })
+}
+
+/// A program by its name, which is looked for in `PATH`, or by its path, relative to `folder`.
+fn program(value: &Value<'_>, folder: &Path) -> Result<PathBuf, Fault> {
+    let path = file(value, PYTHON, folder)?;
+    let stated = text(value)?;
+    Ok(if stated.contains('/') { path } else { stated.into() })
 }
 
 fn place(mail: &Section<'_>, folder: &Path) -> Result<MailPlace, Fault> {
@@ -140,4 +149,25 @@ fn page_size(value: &Value<'_>) -> Result<u32, Fault> {
     u32::try_from(size).ok().filter(|size| *size >= 10).ok_or_else(|| {
         Fault::new(value.span(), format!("{size} is out of range"), format!("expected {expected}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_is_looked_for_by_its_name_and_found_by_its_path() {
+        let python = |line: &str| {
+            let text = format!("[mail]\n{line}\n");
+            parse("mail.toml", &text, Path::new("/etc/mail")).map(|settings| settings.python)
+        };
+        assert_eq!(python("").unwrap(), Path::new("python3"));
+        assert_eq!(python("python = 'python3.12'").unwrap(), Path::new("python3.12"));
+        assert_eq!(
+            python("python = 'venv/bin/python'").unwrap(),
+            Path::new("/etc/mail/venv/bin/python")
+        );
+        assert_eq!(python("python = '/opt/python'").unwrap(), Path::new("/opt/python"));
+        assert!(python("python = ''").is_err());
+    }
 }

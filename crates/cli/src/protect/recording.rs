@@ -35,9 +35,14 @@ impl Recordings {
         Ok(Self(recordings))
     }
 
+    /// Puts the files in their places, now that there is something to record.
     pub(super) fn announce(&self) {
-        for (path, _) in &self.0 {
-            tracing::info!("Recording to {}", path.display());
+        for (path, recorder) in &self.0 {
+            let path = path.display();
+            match recorder.take_place() {
+                Ok(()) => tracing::info!("Recording to {path}"),
+                Err(error) => tracing::error!("{path}: {:#}", anyhow::Error::from(error)),
+            }
         }
     }
 

@@ -10,7 +10,9 @@ use tamarisk_control::parse_duration;
 use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_service::FrontOptions;
+use tamarisk_settings::values::parse_time;
 
+use super::handover;
 use super::tls::TlsFiles;
 use crate::arguments::{listen_address, misunderstood};
 
@@ -33,14 +35,14 @@ pub(crate) struct FrontArgs {
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Time from one line of --profile to the next [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     profile_interval: Option<Duration>,
     /// Number of serving threads [default: one per core]
     #[arg(long, value_name = "N")]
     cores: Option<NonZeroUsize>,
-    /// Longest time to complete open requests at shutdown
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
-    pub(super) drain: Duration,
+    /// Longest time to complete open requests at shutdown [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    drain: Option<Duration>,
 }
 
 impl FrontArgs {
@@ -48,10 +50,12 @@ impl FrontArgs {
     pub(crate) fn addresses(&self) -> anyhow::Result<[Option<SocketAddr>; 2]> {
         let others = [
             ("--tls-cert", self.tls.are_named()),
+            ("--tls-p90", self.tls.has_target()),
             ("--status-token-file", self.status_token_file.is_some()),
             ("--profile", self.profile.is_some()),
             ("--profile-interval", self.profile_interval.is_some()),
             ("--cores", self.cores.is_some()),
+            ("--drain", self.drain.is_some()),
         ];
         match others.into_iter().find(|(_, is_stated)| *is_stated) {
             Some((option, _)) => Err(misunderstood(format!(
@@ -65,11 +69,21 @@ impl FrontArgs {
     pub(crate) fn apply(&self, front: &mut FrontOptions) -> anyhow::Result<()> {
         front.listen = self.listen.unwrap_or(front.listen);
         front.status = self.status.or(front.status);
+        front.status_beside = handover::status_beside();
         if let Some(file) = &self.status_token_file {
             if front.status.is_none() {
                 return Err(misunderstood("--status-token-file needs --status"));
             }
             front.status_token = Some(TokenSource::File(file.clone()));
+        }
+        let of_status = [
+            ("status_token", front.status_token.is_some()),
+            ("status_hosts", !front.status_hosts.is_empty()),
+        ];
+        if front.status.is_none()
+            && let Some((key, _)) = of_status.into_iter().find(|(_, is_stated)| *is_stated)
+        {
+            return Err(misunderstood(format!("`{key}` needs `status`, or --status")));
         }
         if let Some(file) = &self.profile {
             front.profile = Some(ProfileOptions::new(file));
@@ -83,7 +97,12 @@ impl FrontArgs {
         if let Some(tls) = self.tls.open()? {
             front.tls = Some(tls);
         }
-        front.handshake_target = self.tls.target()?;
+        front.handshake_target = self.tls.target()?.unwrap_or(front.handshake_target);
         Ok(())
+    }
+
+    /// The longest time to complete open requests at shutdown.
+    pub(super) fn drain(&self) -> Duration {
+        self.drain.unwrap_or(Duration::from_secs(10))
     }
 }

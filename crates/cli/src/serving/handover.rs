@@ -21,6 +21,7 @@ use command_fds::{CommandFdExt, FdMapping};
 use listenfd::ListenFd;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 use sd_notify::NotifyState;
+use tamarisk_server::AlreadyListening;
 use tokio::process::{Child, Command};
 
 use super::service_manager;
@@ -59,15 +60,34 @@ fn is_among(listen: SocketAddr, addresses: &[SocketAddr]) -> bool {
     addresses.is_empty() || addresses.iter().any(is_it)
 }
 
+/// Tells the service manager that the service stops before it has begun, unless a predecessor goes on.
+pub(crate) fn given_up() {
+    if predecessor().is_none() {
+        service_manager::tell(&[NotifyState::Stopping]);
+    }
+}
+
 /// Tells the service manager and the predecessor, if there are any, that we serve.
 pub(crate) fn ready() {
     service_manager::tell(&[NotifyState::Ready, NotifyState::MainPid(std::process::id())]);
-    let predecessor = env::var(PREDECESSOR).ok().and_then(|pid| pid.parse().ok());
-    if let Some(predecessor) = predecessor.and_then(Pid::from_raw)
-        && getppid() == Some(predecessor)
-    {
+    if let Some(predecessor) = predecessor() {
         let _ = kill_process(predecessor, Signal::TERM);
     }
+}
+
+/// Who may listen on the address of the status port already: the predecessor, which does not pass
+/// that socket on. Another service with sockets of a service manager may not.
+pub(crate) fn status_beside() -> AlreadyListening {
+    match predecessor() {
+        Some(_) => AlreadyListening::Predecessor,
+        None => AlreadyListening::Nobody,
+    }
+}
+
+/// The process that this one takes over from, for as long as that runs.
+fn predecessor() -> Option<Pid> {
+    let pid = env::var(PREDECESSOR).ok()?.parse().ok()?;
+    Pid::from_raw(pid).filter(|pid| getppid() == Some(*pid))
 }
 
 /// Watches for the order to hand over to a new process.

@@ -11,13 +11,14 @@ pub(crate) mod watch;
 use std::cell::Cell;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 use sd_notify::NotifyState;
-use tamarisk_observe::status::TokenSource;
+use tamarisk_observe::access_log::Log;
+use tamarisk_observe::status::{InvalidToken, TokenSource};
 use tamarisk_proxy::Upstream;
 use tamarisk_server::Listeners;
 use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
@@ -51,30 +52,44 @@ pub(crate) trait RunningService: Sized {
 
     fn upstreams(&self) -> Vec<Arc<Upstream>>;
 
-    /// Opens the log again, and takes other options over if there are any.
-    fn reload(&mut self, options: &Self::Options) -> Result<Reloaded, Self::ReloadError>;
+    /// The access log, if there is one.
+    fn log(&self) -> Option<Log>;
 
-    /// The configuration is about to be read again.
-    fn before_reload(&mut self) {}
+    /// Takes other options over.
+    fn reload(&mut self, options: &Self::Options) -> Result<Reloaded, Self::ReloadError>;
 
     async fn shutdown(self, timeout: Duration) -> usize;
 }
 
 /// Runs a service until somebody asks it to end, then lets requests under way finish for as long as `args` say.
 /// `read` reads its options again; `beside` runs meanwhile, and must not end.
-pub(crate) async fn run<S: RunningService>(
+pub(crate) fn run<S: RunningService>(
+    messages: &MessageOptions,
+    start: (FrontOptions, S::Options),
+    read: impl Fn() -> anyhow::Result<Result<S::Options, ConfigError>>,
+    beside: impl Future<Output = ()>,
+    args: &FrontArgs,
+) -> anyhow::Result<Ending> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ending = runtime.block_on(run_until_the_end::<S>(messages, start, read, beside, args));
+    // A host may still be looked up, which would be waited for.
+    runtime.shutdown_background();
+    ending
+}
+
+async fn run_until_the_end<S: RunningService>(
     messages: &MessageOptions,
     (front, options): (FrontOptions, S::Options),
     read: impl Fn() -> anyhow::Result<Result<S::Options, ConfigError>>,
     beside: impl Future<Output = ()>,
     args: &FrontArgs,
 ) -> anyhow::Result<Ending> {
-    let drain = args.drain;
+    let drain = args.drain();
     // Also without a file to read again: the signal would end the process.
     let mut read_again = SignalWatch::read_again();
     let mut handover = Handover::watch();
-    // Whoever is told that we serve may ask us to end at once.
-    let end = asked_to_end();
+    // Whoever is told that we serve may ask us to end at once, and does not wait for a slow start.
+    let mut end = pin!(asked_to_end());
     let listeners = match handover::inherited()? {
         sockets if sockets.is_empty() => None,
         sockets => {
@@ -82,13 +97,17 @@ pub(crate) async fn run<S: RunningService>(
             Some(Listeners::inherited(sockets, front.cores)?)
         }
     };
-    let mut running = S::start(options, listeners).await?;
+    let Some(started) = unless(end.as_mut(), S::start(options, listeners)).await else {
+        handover::given_up();
+        tracing::info!("Stopped before the start was complete.");
+        return Ok(Ending::Done);
+    };
+    let mut running = started?;
     announce(S::DOING, running.front());
     handover::ready();
     let has_successor = Cell::new(false);
     {
         let passed_on: Arc<[TcpListener]> = running.front().sockets();
-        let mut end = pin!(end);
         let mut beside = pin!(beside);
         // Whoever connects after this is for the process that takes over.
         let mut handed_over = pin!(handover.hand_over(&passed_on, &has_successor));
@@ -106,7 +125,7 @@ pub(crate) async fn run<S: RunningService>(
                 }
                 () = read_again.asked() => {
                     service_manager::reloading();
-                    running.before_reload();
+                    reopen(running.log());
                     reload(messages, read(), |options| running.reload(options));
                     tls::warn_of_expiry(front.tls.as_ref());
                     service_manager::tell(&[NotifyState::Ready]);
@@ -114,7 +133,9 @@ pub(crate) async fn run<S: RunningService>(
             }
         }
     }
-    if !has_successor.get() {
+    if has_successor.get() {
+        running.front().pass_on_status(drain);
+    } else {
         service_manager::tell(&[NotifyState::Stopping]);
     }
     tracing::info!("Draining for up to {drain:?}; press Ctrl-C again to stop immediately.");
@@ -129,6 +150,17 @@ pub(crate) async fn run<S: RunningService>(
     Ok(Ending::Done)
 }
 
+/// What `start` comes to, unless `end` does before.
+async fn unless<T>(
+    end: Pin<&mut impl Future<Output = ()>>,
+    start: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        started = start => Some(started),
+        () = end => None,
+    }
+}
+
 /// Says how a service ended whose stages have drained so.
 pub(crate) fn say_drained(reports: &[DrainReport]) {
     match reports.iter().map(|report| report.dropped + report.terminated + report.left).sum() {
@@ -139,6 +171,14 @@ pub(crate) fn say_drained(reports: &[DrainReport]) {
 
 fn say_all_completed() {
     tracing::info!("Drained: all requests were completed.");
+}
+
+/// Opens the log again, which has been moved away perhaps, whatever the configuration says now.
+fn reopen(log: Option<Log>) {
+    if let Some(log) = log {
+        log.reopen();
+        tracing::info!("Access log reopened.");
+    }
 }
 
 fn announce(doing: &str, front: &RunningFront) {
@@ -172,7 +212,25 @@ pub(crate) fn warn_of_readable(token: Option<&TokenSource>) {
     }
 }
 
+/// That the token is one, as it has to be at the start.
+pub(crate) fn check_token(token: Option<&TokenSource>) -> Result<(), InvalidToken> {
+    token.map(TokenSource::read).transpose().map(drop)
+}
+
 /// A number of things, such as `1 route` and `2 routes`.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_start_that_takes_long_can_be_ended() {
+        assert_eq!(unless(pin!(ready(())), pending::<u8>()).await, None);
+        assert_eq!(unless(pin!(pending()), ready(7)).await, Some(7));
+    }
 }

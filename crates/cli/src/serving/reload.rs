@@ -15,9 +15,12 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
     let options = match read {
         Ok(Ok(options)) => options,
         Ok(Err(mistake)) => {
-            let text = mistake.to_string();
+            let why = match &mistake {
+                ConfigError::Unreadable { source, .. } => format!("{mistake}: {source}"),
+                ConfigError::Invalid(_) => format!("the file is invalid: {mistake}"),
+            };
             messages.mistaken(mistake);
-            tracing::error!("Configuration not reloaded: the file is invalid: {text}");
+            tracing::error!("Configuration not reloaded: {why}");
             return;
         }
         Err(error) => {

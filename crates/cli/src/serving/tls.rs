@@ -20,14 +20,18 @@ pub(crate) struct TlsFiles {
     /// Private key of the --tls-cert at the same position: unencrypted PEM
     #[arg(long, value_name = "FILE")]
     tls_key: Vec<PathBuf>,
-    /// Target for TLS handshakes: 90 % within TIME
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "200ms")]
-    tls_p90: Duration,
+    /// Target for TLS handshakes: 90 % within TIME [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    tls_p90: Option<Duration>,
 }
 
 impl TlsFiles {
     pub(crate) fn are_named(&self) -> bool {
         !self.tls_cert.is_empty() || !self.tls_key.is_empty()
+    }
+
+    pub(crate) fn has_target(&self) -> bool {
+        self.tls_p90.is_some()
     }
 
     /// Reads the files, if any are named.
@@ -50,9 +54,9 @@ impl TlsFiles {
         Ok(Some(tls))
     }
 
-    /// What a client who asks for a handshake is promised.
-    pub(crate) fn target(&self) -> anyhow::Result<Target> {
-        Target::p90(self.tls_p90).map_err(misunderstood)
+    /// What a client who asks for a handshake is promised, if that is stated.
+    pub(crate) fn target(&self) -> anyhow::Result<Option<Target>> {
+        self.tls_p90.map(Target::p90).transpose().map_err(misunderstood)
     }
 }
 

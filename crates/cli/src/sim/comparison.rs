@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tamarisk_control::{Class, Target};
+use tamarisk_control::{Class, Percentile, Ratio, Target};
 use tamarisk_model::sim::{ClassReport, Estimate, Report, StageReport};
 use tamarisk_plot::format;
 
@@ -202,8 +202,8 @@ impl Comparison {
                 ];
                 row.extend(self.capacity_per_second.map(|c| percent(class.goodput.mean / c)));
                 let response = &class.response_at_seconds;
-                let at = format::rate(class.at * 100.0);
-                row.push(format!("p{at} {}", response.shown(format::seconds)));
+                let at = Percentile(Ratio::saturating(class.at));
+                row.push(format!("{at} {}", response.shown(format::seconds)));
                 row.push(format!("{:.2}", response.mean / class.target_seconds));
                 row.push(percent(class.share_of_time_over_target.mean));
                 row.push(percent(class.share_rejected.mean));

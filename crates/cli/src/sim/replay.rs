@@ -94,7 +94,9 @@ impl ReplayArgs {
             return Err(misunderstood("--csv and --plot need a --law to simulate"));
         }
         let law = law_of(trace.head())?;
-        let answer = Answer::new(&self.trace, replay(&mut trace, law).with_context(cannot)?);
+        let replay = replay(&mut trace, law).with_context(cannot)?;
+        let agrees = replay.agrees();
+        let answer = Answer::new(&self.trace, replay);
         let text = answer.text();
         if let Some(json) = &self.common.json {
             let text = serde_json::to_string_pretty(&answer)? + "\n";
@@ -104,7 +106,7 @@ impl ReplayArgs {
             Some(Destination::Stdout) => io::stderr().write_all(text.as_bytes())?,
             _ => io::stdout().write_all(text.as_bytes())?,
         }
-        Ok(if answer.differences == 0 { Ending::Done } else { Ending::Unsuccessful })
+        Ok(if agrees { Ending::Done } else { Ending::Unsuccessful })
     }
 
     fn simulate(&self, workload: &Workload) -> anyhow::Result<Ending> {

@@ -6,6 +6,7 @@ mod figure;
 mod kind;
 
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -19,6 +20,7 @@ use tamarisk_plot::Format;
 use self::evaluate::Evaluation;
 use self::evidence::{Evidence, Searched, Versions, value};
 use self::kind::{Kind, Rules};
+use super::places::places;
 use crate::arguments::misunderstood;
 use crate::ending::Ending;
 use crate::output::figure_file;
@@ -111,6 +113,9 @@ impl Tune {
             misunderstood(format!("unknown {rules} law {law:?}; known laws: {}", known.join(", ")))
         })?;
         let mut knobs = self.chosen(kind, entry)?;
+        let held_out = self.held_out_seeds().ok_or_else(|| {
+            misunderstood("--seed plus --seeds and --held-out exceeds the largest seed")
+        })?;
         let stdout = Some(Destination::Stdout);
         if self.json == stdout && self.toml == stdout {
             return Err(misunderstood(
@@ -135,15 +140,17 @@ impl Tune {
         let space = Space::new(&knobs);
         let evaluation = Evaluation {
             simulation: Simulation::new(&file.scenario)?,
-            places: kind.places(&file),
+            places: places(&file),
             objective: self.objective(),
             first_seed: self.seed,
         };
         let plan = self.plan(&space, &before);
-        let make = |point: &Point| law_at(entry, &space, &before, point, &file);
-        let places_of = |point: &Point| kind.at_all(&evaluation.places, &make(point));
+        let make = |point: &Point| law_at(&space, &before, point, &file);
+        let law_of = |point: &Point| make(point).expect("the search runs only what is possible");
+        let places_of = |point: &Point| kind.at_all(&evaluation.places, &law_of(point));
         let mut tracker = evaluate::Tracker::start(&evaluation, &plan, self.quiet)?;
-        let found = search(&plan, &mut |jobs| tracker.run(jobs, &places_of));
+        let is_possible = |point: &Point| make(point).is_some();
+        let found = search(&plan, &is_possible, &mut |jobs| tracker.run(jobs, &places_of));
         let measured = tracker.end();
         let best = found.best.as_ref().context("the search ended before its first result")?;
         if found.interrupted {
@@ -152,12 +159,14 @@ impl Tune {
                 found.runs
             );
         }
-        let laws =
-            Versions { after: make(&best.point), published: entry.named(), before: before.clone() };
-        let seeds = self.seed + self.seeds..self.seed + self.seeds + self.held_out;
+        let laws = Versions {
+            after: law_of(&best.point),
+            published: entry.named(),
+            before: before.clone(),
+        };
         let name = self.scenario.display().to_string();
         let law = Searched { kind, entry, versions: &laws, knobs: &knobs };
-        let judged = Evidence::gather(name, &file, &evaluation, law, seeds, &found)?;
+        let judged = Evidence::gather(name, &file, &evaluation, law, held_out, &found)?;
         let Some(evidence) = judged else { return Ok(Ending::Interrupted) };
         if let Some(json) = json {
             json.write((serde_json::to_string_pretty(&evidence)? + "\n").as_bytes())?;
@@ -175,6 +184,12 @@ impl Tune {
             false => io::stdout().write_all(text.as_bytes())?,
         }
         Ok(Ending::Done)
+    }
+
+    /// The seeds after those of the search; `None` if there are not so many.
+    fn held_out_seeds(&self) -> Option<Range<u64>> {
+        let first = self.seed.checked_add(self.seeds)?;
+        Some(first..first.checked_add(self.held_out)?)
     }
 
     fn objective(&self) -> Objective {
@@ -238,17 +253,16 @@ impl Tune {
     }
 }
 
-/// The law at `point`; what is not searched stays as it is. Constants that do not go
-/// together make the published law.
+/// The law at `point`; what is not searched stays as it is. `None` if these constants do not go
+/// together.
 fn law_at<L: ?Sized>(
-    entry: &'static Entry<L>,
     space: &Space,
     before: &Named<L>,
     point: &Point,
     file: &File,
-) -> Named<L> {
+) -> Option<Named<L>> {
     let mut law = before.clone();
-    let set = space.values(point).into_iter().try_for_each(|(knob, value)| law.set(knob, value));
-    let made = set.and_then(|()| law.make(&file.scenario.classes).map(drop));
-    if made.is_ok() { law } else { entry.named() }
+    space.values(point).into_iter().try_for_each(|(knob, value)| law.set(knob, value)).ok()?;
+    law.make(&file.scenario.classes).ok()?;
+    Some(law)
 }

@@ -11,8 +11,8 @@
 //! nothing that leaves it goes to another stage, since what leaves it does not come
 //! as Poisson arrivals do. End-to-end percentiles are those of a sum of
 //! *independent* times at the stages of an event's way. That is exact where
-//! nobody can overtake: every stage is fed from one place only, and those that
-//! are neither first nor last have one worker [Burke69 pp. 754–755; Walrand80 pp. 1000–1018].
+//! nobody can overtake: every stage is fed from one place only and serves in the order of arrival, and
+//! those that are neither first nor last have one worker [Burke69 pp. 754–755; Walrand80 pp. 1000–1018].
 //! Elsewhere it is an approximation, and [`Solution::percentiles`] says so.
 //!
 //! **Limits.** No classes, no time that passes between stages, and stages whose
@@ -45,6 +45,8 @@ pub struct Station {
     pub parallelism: Option<Concurrency>,
     /// Where it runs: threads slow down those of their own machine.
     pub machine: u32,
+    /// Whether its queue lets some events go before others, as priorities do. Means stay as they are.
+    pub reorders: bool,
 }
 
 /// How many events a stage works on at once.
@@ -57,7 +59,7 @@ pub enum Workers {
 }
 
 impl Station {
-    /// A stage with `workers` that do not get in each other's way.
+    /// A stage with `workers` that do not get in each other's way, first come, first served.
     pub fn new(name: &str, service: PhaseType, workers: Concurrency) -> Self {
         Self {
             name: name.to_owned(),
@@ -65,6 +67,7 @@ impl Station {
             workers: Workers::Bounded(workers),
             parallelism: None,
             machine: 0,
+            reorders: false,
         }
     }
 }

@@ -347,6 +347,7 @@ impl Network {
             name: name.to_owned(),
             service: PhaseType::joined(&services, &entry, &routes, &exits),
             workers: Workers::Bounded(workers),
+            reorders: members.iter().any(|&m| self.stages[m].reorders),
             ..self.stages[members[0]].clone()
         };
 

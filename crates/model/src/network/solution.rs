@@ -215,7 +215,7 @@ impl Network {
             let inner = sources > 0 && (0..size).any(|to| self.goes(stages, i, to));
             let single = self.stages[i].workers == Workers::Bounded(Concurrency::ONE);
             let own = stages[i].equilibrium.percentiles == Accuracy::Exact;
-            own && fed_once && (single || !inner)
+            own && !self.stages[i].reorders && fed_once && (single || !inner)
         });
         if exact { Accuracy::Exact } else { Accuracy::Approximate }
     }

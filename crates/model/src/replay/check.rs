@@ -26,7 +26,7 @@ pub struct Replay {
     /// Where records are missing for the first time. What comes after was not compared:
     /// the law was not told all that it was told live.
     pub gap: Option<Gap>,
-    /// How the trace ended; `None` if nobody ended it.
+    /// How the trace ended; `None` if nobody ended it, or it is cut short.
     pub end: Option<End>,
 }
 
@@ -81,7 +81,7 @@ pub fn law_of(head: &Head) -> Result<Box<dyn AdmissionLaw>, UnknownLaw> {
 /// Tells `law` all that the recorded one was told, and compares what it answers.
 ///
 /// # Errors
-/// [`ReadError`] if the trace cannot be read to its end.
+/// [`ReadError`] if the trace cannot be read to its end. One that is cut short ends there.
 pub fn replay<R: Read>(
     trace: &mut Reader<R>,
     mut law: Box<dyn AdmissionLaw>,
@@ -98,7 +98,7 @@ pub fn replay<R: Read>(
     };
     let mut classes = replay.head.classes.clone();
     let mut began = None;
-    while let Some(record) = trace.next()? {
+    while let Some(record) = trace.next_complete()? {
         replay.span = record.at.since(*began.get_or_insert(record.at));
         if let Event::Gap { lost } = record.event {
             let gap = Gap { after: replay.records, at: replay.span, lost };

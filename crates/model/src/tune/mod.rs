@@ -7,7 +7,8 @@
 //!
 //! **Mechanism.** Candidates spread evenly over the ranges of the constants (a Halton
 //! sequence, shifted by the seed), together with the constants to begin with and the
-//! published ones. *Successive halving* [Karnin13 §3]: all under one seed, the better half
+//! published ones. Constants that do not go together (a least value above its greatest) are left out
+//! and replaced by further points. *Successive halving* [Karnin13 §3]: all under one seed, the better half
 //! under two, its better half under four, until all seeds are used. Then the downhill
 //! simplex of [Nelder65 p. 308], with coefficients for the number of dimensions [Gao12 §4], from
 //! the best, under all seeds. Neither needs derivatives, and both compare candidates only.

@@ -60,24 +60,42 @@ impl Candidate {
 /// This share of the runs looks for a good region, the rest climbs in it.
 const EXPLORING: f64 = 0.6;
 
-/// Looks for the point whose value is greatest on average over the seeds. `run` does the
-/// jobs, which do not depend on each other, and gives their values in order; or `None`
-/// to end the search early.
+/// For each candidate of the even spread so many points are looked at, if few are possible: of
+/// four constants that have to rise, one of 24 is.
+const DRAWS_MAX: usize = 100;
+
+/// Looks for the point whose value is greatest on average over the seeds, among those that
+/// `is_possible` allows. `run` does the jobs, which do not depend on each other, and gives their
+/// values in order; or `None` to end the search early.
 ///
 /// The same plan and values give the same search.
-pub fn search(plan: &Plan, run: &mut dyn FnMut(&[Job]) -> Option<Vec<f64>>) -> Found {
-    let mut trial = Trial { run, seeds: plan.seeds.max(1), left: plan.budget, tried: Vec::new() };
+pub fn search(
+    plan: &Plan,
+    is_possible: &dyn Fn(&Point) -> bool,
+    run: &mut dyn FnMut(&[Job]) -> Option<Vec<f64>>,
+) -> Found {
+    let (seeds, left) = (plan.seeds.max(1), plan.budget);
+    let mut trial = Trial { is_possible, run, seeds, left, tried: Vec::new() };
     let finished = trial.explore(plan).and_then(|()| trial.exploit());
     // Running out of budget is no interruption: then nothing more could be run.
     let interrupted = finished.is_none() && trial.left >= trial.seeds;
     let most = trial.tried.iter().map(|candidate| candidate.values.len()).max().unwrap_or(0);
     let known = trial.tried.iter().filter(|candidate| most > 0 && candidate.values.len() == most);
-    // Of equals the first: the given ones are as good as any.
-    let best = known.reduce(|best, next| if next.mean() > best.mean() { next } else { best });
-    Found { best: best.cloned(), runs: plan.budget - trial.left, interrupted, tried: trial.tried }
+    Found {
+        best: best_of(known).cloned(),
+        runs: plan.budget - trial.left,
+        interrupted,
+        tried: trial.tried,
+    }
+}
+
+/// Of equals the first: the given ones are as good as any.
+fn best_of<'a>(candidates: impl Iterator<Item = &'a Candidate>) -> Option<&'a Candidate> {
+    candidates.reduce(|best, next| if next.mean() > best.mean() { next } else { best })
 }
 
 struct Trial<'a> {
+    is_possible: &'a dyn Fn(&Point) -> bool,
     run: &'a mut dyn FnMut(&[Job]) -> Option<Vec<f64>>,
     seeds: usize,
     left: usize,
@@ -87,13 +105,16 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// Successive halving [Karnin13 §3]; the given candidates are never left behind.
     fn explore(&mut self, plan: &Plan) -> Option<()> {
-        let given = plan.given.len();
+        let is_possible = self.is_possible;
+        let points: Vec<_> = plan.given.iter().filter(|it| is_possible(it)).cloned().collect();
+        let given = points.len();
         let rungs = self.seeds.next_power_of_two().trailing_zeros() as f64;
         // The first rung takes one run of each, every further one half of that.
         let spent = (plan.budget as f64 * EXPLORING) - (given * self.seeds) as f64;
         let count = (spent / (1.0 + 0.5 * rungs)).max(0.0) as usize;
-        let spread = (0..count).map(|index| halton(index as u64 + 1, plan.dimensions, plan.seed));
-        let points = plan.given.iter().cloned().chain(spread);
+        let draws = 1..=(count * DRAWS_MAX) as u64;
+        let spread = draws.map(|index| halton(index, plan.dimensions, plan.seed));
+        let points = points.into_iter().chain(spread.filter(is_possible).take(count));
         self.tried.extend(points.map(|point| Candidate { point, values: Vec::new() }));
         self.extend(&(0..given).collect::<Vec<_>>(), self.seeds)?;
 
@@ -114,10 +135,12 @@ impl Trial<'_> {
     /// Climbs from the best until the runs are used up.
     fn exploit(&mut self) -> Option<()> {
         let known = |candidate: &&Candidate| candidate.values.len() == self.seeds;
-        let best = self.tried.iter().filter(known);
-        let best = best.max_by(|one, other| one.mean().total_cmp(&other.mean()))?;
+        let best = best_of(self.tried.iter().filter(known))?;
         let (start, value) = (best.point.clone(), best.mean());
         climb(&start, value, &mut |point| {
+            if !(self.is_possible)(point) {
+                return Some(f64::NEG_INFINITY);
+            }
             self.tried.push(Candidate { point: point.clone(), values: Vec::new() });
             let index = self.tried.len() - 1;
             self.extend(&[index], self.seeds)?;
@@ -185,7 +208,7 @@ mod tests {
     }
 
     fn found(budget: usize) -> Found {
-        search(&plan(budget), &mut |jobs| Some(jobs.iter().map(worth).collect()))
+        search(&plan(budget), &|_| true, &mut |jobs| Some(jobs.iter().map(worth).collect()))
     }
 
     #[test]
@@ -202,14 +225,14 @@ mod tests {
     fn the_same_plan_gives_the_same_search() {
         assert_eq!(found(200), found(200));
         let other = Plan { seed: 2, ..plan(200) };
-        let other = search(&other, &mut |jobs| Some(jobs.iter().map(worth).collect()));
+        let other = search(&other, &|_| true, &mut |jobs| Some(jobs.iter().map(worth).collect()));
         assert_ne!(other, found(200));
     }
 
     #[test]
     fn an_early_end_keeps_the_best_so_far() {
         let mut batches = 0;
-        let found = search(&plan(600), &mut |jobs| {
+        let found = search(&plan(600), &|_| true, &mut |jobs| {
             batches += 1;
             (batches < 6).then(|| jobs.iter().map(worth).collect())
         });
@@ -228,7 +251,36 @@ mod tests {
     #[test]
     fn what_is_no_number_never_wins() {
         let nan = |job: &Job| if job.point[0] > 0.5 { f64::NAN } else { job.point[0] };
-        let found = search(&plan(200), &mut |jobs| Some(jobs.iter().map(nan).collect()));
+        let found = search(&plan(200), &|_| true, &mut |jobs| Some(jobs.iter().map(nan).collect()));
         assert!(found.best.unwrap().mean() > 0.4);
+    }
+
+    #[test]
+    fn only_what_is_possible_is_run_and_the_spread_is_as_large_as_ever() {
+        let rising = |point: &Point| point[0] <= point[1];
+        let found = search(&plan(600), &rising, &mut |jobs| {
+            assert!(jobs.iter().all(|job| rising(&job.point)), "{jobs:?}");
+            Some(jobs.iter().map(worth).collect())
+        });
+        // Of 600 runs 360 explore: 4 of the given one, the others by halves under 4 seeds.
+        let alone = found.tried.iter().filter(|tried| tried.values.len() == 1).count();
+        assert_eq!(alone, 89, "one half of 178");
+        assert!(rising(&found.best.unwrap().point));
+    }
+
+    #[test]
+    fn of_equals_the_climb_starts_at_what_was_given() {
+        let found = search(&plan(100), &|_| true, &mut |jobs| Some(vec![0.0; jobs.len()]));
+        assert_eq!(found.best.unwrap().point, [0.1, 0.9]);
+        // The spread is of 28: of 60 runs 4 are the given one's, and every rung takes half of the
+        // rest. The second corner of the climb is straight below its first.
+        let corner = &found.tried[1 + 28 + 1].point;
+        assert!(corner[0] == 0.1 && (corner[1] - 0.78).abs() < 1e-9, "{corner:?}");
+    }
+
+    #[test]
+    fn nothing_possible_is_nothing_found() {
+        let found = search(&plan(100), &|_| false, &mut |jobs| Some(vec![0.0; jobs.len()]));
+        assert_eq!((found.best, found.runs), (None, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tamarisk_control::Percentile;
 use tamarisk_plot::{Arrow, Border, Colour, Diagram, DiagramBox, format};
 use tamarisk_stage::{Phase, SenderObservation, StageObservation};
 
@@ -85,7 +86,7 @@ fn stage_box(stage: &StageObservation) -> DiagramBox {
     let promise = Promise::of(stage);
     if let Some(Promise { percentile, target, seen: Some(seen) }) = promise {
         let [seen, target] = [seen, target].map(|time| format::seconds(time.as_secs_f64()));
-        lines.push(format!("p{:.0} {seen} of {target}", 100.0 * percentile.get()));
+        lines.push(format!("{} {seen} of {target}", Percentile(percentile)));
     }
     let ended = [
         (total.completed, "completed"),

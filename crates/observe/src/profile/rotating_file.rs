@@ -1,7 +1,7 @@
 //! A file of lines that is bounded: full, it is kept as the one before, and another begins.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Twice the bound is the most that it takes on the disk.
@@ -10,6 +10,8 @@ pub(super) struct RotatingFile {
     bytes_max: u64,
     file: File,
     written: u64,
+    /// The last line has no end: the disk was full, or the process was killed.
+    is_cut: bool,
 }
 
 impl RotatingFile {
@@ -17,19 +19,37 @@ impl RotatingFile {
     pub(super) fn open(path: &Path, bytes_max: u64) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let written = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), bytes_max, file, written })
+        let is_cut = written > 0 && last_byte(path).is_ok_and(|byte| byte != b'\n');
+        Ok(Self { path: path.to_owned(), bytes_max, file, written, is_cut })
     }
 
     /// Appends a line in one write.
+    ///
+    /// # Errors
+    /// Those of the system. Then the file is to be opened again, for there may be a part of the
+    /// line in it.
     pub(super) fn write(&mut self, line: &str) -> io::Result<()> {
         if self.written > 0 && self.written + line.len() as u64 > self.bytes_max {
             fs::rename(&self.path, previous(&self.path))?;
             *self = Self::open(&self.path, self.bytes_max)?;
         }
+        if self.is_cut {
+            self.file.write_all(b"\n")?;
+            self.written += 1;
+            self.is_cut = false;
+        }
         self.file.write_all(line.as_bytes())?;
         self.written += line.len() as u64;
         Ok(())
     }
+}
+
+fn last_byte(path: &Path) -> io::Result<u8> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::End(-1))?;
+    let mut byte = [0];
+    file.read_exact(&mut byte)?;
+    Ok(byte[0])
 }
 
 fn previous(path: &Path) -> PathBuf {
@@ -58,6 +78,22 @@ mod tests {
         file.write("a line longer than the bound\n").unwrap();
         assert_eq!(read(&previous(&path)), "four\n", "what was there counts: {}", read(&path));
         assert_eq!(read(&path), "a line longer than the bound\n");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_ended_before_the_next() {
+        let folder = std::env::temp_dir().join(format!("tamarisk-cut-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("profile.jsonl");
+        fs::write(&path, "one\ntw").unwrap();
+        for line in ["three\n", "four\n"] {
+            let mut file = RotatingFile::open(&path, 100).unwrap();
+            file.write(line).unwrap();
+            file.write("five\n").unwrap();
+        }
+        let written = fs::read_to_string(&path).unwrap();
+        assert_eq!(written, "one\ntw\nthree\nfive\nfour\nfive\n");
         fs::remove_dir_all(folder).unwrap();
     }
 }

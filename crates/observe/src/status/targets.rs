@@ -5,7 +5,7 @@
 //! ```
 
 use serde_json::{Map, Value, json};
-use tamarisk_control::{ClassId, Classes, Target, parse_duration};
+use tamarisk_control::{ClassId, Classes, Percentile, Target, parse_duration};
 use tamarisk_settings::nearest;
 use tamarisk_settings::target::percentile;
 use tamarisk_stage::Gate;
@@ -28,9 +28,7 @@ pub(super) fn render(gates: &[Gate]) -> String {
 
 /// `{"p90": "0.2s"}`
 fn written(target: Target) -> Value {
-    let digits = format!("{}", target.at().get());
-    let digits = digits.strip_prefix("0.").unwrap_or(&digits);
-    json!({ format!("p{digits:0<2}"): format!("{}s", target.response_time().as_secs_f64()) })
+    json!({ Percentile(target.at()).key(): format!("{}s", target.response_time().as_secs_f64()) })
 }
 
 /// What `document` wants changed; `whole` says that it has to name every class.

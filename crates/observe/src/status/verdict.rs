@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use tamarisk_control::Percentile;
 use tamarisk_stage::{Phase, StageObservation};
 
 use super::history::Recent;
@@ -254,8 +255,7 @@ fn period(recent: &Recent) -> String {
 /// `p90 180 ms, target 200 ms`
 fn times(promise: &Promise) -> String {
     let seen = promise.seen.map_or_else(|| "unknown".to_owned(), time);
-    let at = (promise.percentile.get() * 1e5).round() / 1e3;
-    format!("p{at} {seen}, target {}", time(promise.target))
+    format!("{} {seen}, target {}", Percentile(promise.percentile), time(promise.target))
 }
 
 fn time(time: Duration) -> String {

@@ -101,7 +101,7 @@ pub(super) fn lay_out(diagram: &Diagram) -> Layout {
 
 /// Width and height of a box.
 fn size(part: &super::DiagramBox) -> (f64, f64) {
-    let title = 1.08 * text::width(&part.title, TITLE_SIZE);
+    let title = text::bold_width(&part.title, TITLE_SIZE);
     let lines = part.lines.iter().map(|line| text::width(line, LINE_SIZE));
     let width = lines.fold(title, f64::max) + 2.0 * PADDING;
     let height = TITLE_HEIGHT + part.lines.len() as f64 * LINE_HEIGHT + PADDING;

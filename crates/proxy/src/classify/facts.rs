@@ -34,7 +34,7 @@ impl Client {
         let value = match self {
             Self::Address => None,
             Self::Header(name) => headers.get(name).map(http::HeaderValue::as_bytes),
-            Self::Cookie(name) => cookie(headers, name).map(str::as_bytes),
+            Self::Cookie(name) => cookie(headers, name),
         };
         match value {
             Some(value) => entry.flow(value),

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode;
 ///
 /// Names are compared whole and decoded, without parameters after a semicolon, and slashes that
 /// follow each other count as one: whoever spells a path in another way (`/%61dmin`, `/admin;a=b`,
-/// `//admin`) has asked for the same. An escaped slash is part of a name.
+/// `//admin`, `/;a=b/admin`) has asked for the same. An escaped slash is part of a name.
 ///
 /// # Examples
 /// ```
@@ -42,12 +42,21 @@ impl PathPrefix {
     pub fn rest<'p>(&self, path: &'p str) -> Option<&'p str> {
         let mut rest = path;
         for name in &self.0 {
-            let below = rest.strip_prefix('/')?.trim_start_matches('/');
-            let end = below.find('/').unwrap_or(below.len());
-            let (first, after) = below.split_at(end);
-            let bare = first.split(';').next().unwrap_or(first);
-            let is_name = |spelled| *decoded(spelled) == **name;
-            rest = (is_name(first) || is_name(bare)).then_some(after)?;
+            loop {
+                let below = rest.strip_prefix('/')?.trim_start_matches('/');
+                let end = below.find('/').unwrap_or(below.len());
+                let (first, after) = below.split_at(end);
+                let bare = first.split(';').next().unwrap_or(first);
+                let is_name = |spelled| *decoded(spelled) == **name;
+                rest = after;
+                if is_name(first) || is_name(bare) {
+                    break;
+                }
+                // Parameters alone are passed over, unless names like them are looked for.
+                if first.is_empty() || !bare.is_empty() || name.starts_with(b";") {
+                    return None;
+                }
+            }
         }
         Some(rest)
     }
@@ -95,7 +104,12 @@ mod tests {
         assert_eq!(rest("/admin", "/admin;x=1/y"), Some("/y"));
         assert_eq!(rest("/a;b", "/a;b/c"), Some("/c"));
         assert_eq!(rest("/a;b", "/a/c"), None);
-        for path in ["/ab", "/b/a", "/", "a", "", "/%2Fa", "/%2fa/x", "/A", "/./a"] {
+        assert_eq!(rest("/a", "/;x/a"), Some(""));
+        assert_eq!(rest("/a", "/;/;y//a/b"), Some("/b"));
+        assert_eq!(rest("/a/b", "/a/;x/b"), Some(""));
+        assert_eq!(rest("/;a", "/;a"), Some(""));
+        assert_eq!(rest("/;a", "/;b/;a"), None);
+        for path in ["/ab", "/b/a", "/", "a", "", "/%2Fa", "/%2fa/x", "/A", "/./a", "/;a/b"] {
             assert_eq!(rest("/a", path), None, "{path}");
         }
         assert!(!PathPrefix::new("/a/b").takes("/a%2fb"));

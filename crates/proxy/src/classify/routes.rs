@@ -173,13 +173,14 @@ impl HostPattern {
         }
     }
 
-    /// `host` may come with a port, in whatever case.
+    /// `host` may come with a port, in whatever case, and with the dot of the root at its end.
     fn fits(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             // The last colon of a bare IPv6 address is inside of the brackets.
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => host,
         };
+        let name = name.strip_suffix('.').unwrap_or(name);
         match self {
             Self::Exactly(expected) => name.eq_ignore_ascii_case(expected),
             Self::Below(domain) => {
@@ -201,15 +202,16 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_compared_without_port_and_case() {
+    fn a_host_is_compared_without_port_case_and_last_dot() {
         let exact = || HostPattern::Exactly("a.example".to_owned());
         assert!(fits(exact(), "A.Example:8080"));
         assert!(fits(exact(), "a.example"));
-        assert!(!fits(exact(), "b.a.example"));
+        assert!(fits(exact(), "a.example.") && fits(exact(), "a.example.:80"));
+        assert!(!fits(exact(), "b.a.example") && !fits(exact(), "a.example.."));
         assert!(fits(HostPattern::Exactly("[::1]".to_owned()), "[::1]:80"));
         assert!(fits(HostPattern::Exactly("[::1]".to_owned()), "[::1]"));
         let below = || HostPattern::Below("example".to_owned());
-        assert!(fits(below(), "a.b.EXAMPLE:80"));
+        assert!(fits(below(), "a.b.EXAMPLE:80") && fits(below(), "a.example.:80"));
         assert!(!fits(below(), "example"));
         assert!(!fits(below(), "aexample"));
         assert!(!fits(below(), "é"));

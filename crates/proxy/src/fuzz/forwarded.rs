@@ -273,7 +273,9 @@ fn the_client_is_the_last_stranger(headers: &HeaderMap, trusted: bool) {
     let list = lines.collect::<Vec<_>>().join(",");
     let mut believed = vec![own];
     for name in list.split(',').rev() {
-        match name.trim().parse::<IpAddr>() {
+        let name = name.trim();
+        let with_port = name.parse::<SocketAddr>().map(|address| address.ip());
+        match name.parse::<IpAddr>().or(with_port) {
             Ok(address) => believed.push(address.to_canonical()),
             Err(_) => break,
         }
@@ -295,14 +297,15 @@ fn a_patience_reads_as_it_is_written(headers: &HeaderMap) {
 }
 
 fn another_cookie_hides_none(request: &Parts) {
-    let cookies = request.headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let Some((name, value)) = pairs.next() else { return };
+    let lines = request.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+    let cookies = lines.flat_map(|line| line.split(|&byte| byte == b';'));
+    // A condition can only be for text.
+    let mut texts = cookies.filter_map(|cookie| std::str::from_utf8(cookie).ok());
+    let Some((name, value)) = texts.find_map(|cookie| cookie.split_once('=')) else { return };
     let cookie = |name: &str, value: &str| ClassRule {
         any: vec![Condition::Cookie {
-            name: name.trim().to_owned(),
-            value: Some(value.trim().to_owned()),
+            name: name.trim_ascii().to_owned(),
+            value: Some(value.trim_ascii().to_owned()),
         }],
         class: ClassId::new(1),
     };

@@ -14,11 +14,11 @@ use tamarisk_control::ClassId;
 use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::Names;
 use tamarisk_stage::GatePermit;
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use super::Upstream;
+use super::connect::connect;
 use super::connection::UpstreamConnection;
 use super::exchange_error::ExchangeError;
 use crate::abandoned::Count;
@@ -213,28 +213,27 @@ impl UpstreamClient {
     ) -> Result<Box<UpstreamConnection>, ProxyError> {
         let Upstream { host, port, connect_time, connectivity, .. } = &*self.upstream;
         let start = Instant::now();
-        let connecting = TcpStream::connect((host.as_str(), *port));
         let is_cut_short = *time < *connect_time;
-        let connected = timeout((*time).min(*connect_time), connecting).await;
+        let connected = connect(host, *port, (*time).min(*connect_time)).await;
         *time = time.saturating_sub(start.elapsed());
-        if connected.is_err() && is_cut_short {
+        let is_late = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+        if is_cut_short && connected.as_ref().is_err_and(is_late) {
             return Err(match limit {
                 Limit::AnswerTime => ProxyError::Unconnected,
                 // It says nothing of the upstream.
                 Limit::Deadline | Limit::Law => limit.error(),
             });
         }
-        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match connected.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
             Ok(stream) => {
                 connectivity.connected(&self.stage);
-                Ok(Box::new(UpstreamConnection::new(stream)))
+                Ok(Box::new(UpstreamConnection::new(stream, self.pool.last_sweep())))
             }
             Err(error) => {
                 connectivity.failed(&self.stage, &format!("{host}:{port}"), &error);
-                Err(match error.kind() {
-                    io::ErrorKind::TimedOut => ProxyError::Unconnected,
-                    _ => ProxyError::Unreachable,
+                Err(match is_late(&error) {
+                    true => ProxyError::Unconnected,
+                    false => ProxyError::Unreachable,
                 })
             }
         }
@@ -332,12 +331,22 @@ const IDLE_MAX: usize = 256;
 /// How many sweeps an idle connection survives.
 const SWEEPS: u64 = 6;
 
+/// How many sweeps a connection in use survives: five minutes. Then another takes its place, so that
+/// an upstream with a new address is found also under a load that lets none become idle.
+const SWEEPS_IN_USE: u64 = 60;
+
+/// As many sweeps apart connections end that were made at once: upstreams do not like many new ones
+/// in a moment.
+const SWEEPS_SPREAD: u64 = 12;
+
 /// One core's idle connections to an upstream. The last one back is the first
 /// one out: its caches are warm, and those too many grow old and go.
 #[derive(Default)]
 struct Pool {
     idle: Mutex<VecDeque<Idle>>,
     sweeps: AtomicU64,
+    /// How many connections were made.
+    made: AtomicU64,
 }
 
 struct Idle {
@@ -356,12 +365,18 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection that can take another request.
+    /// The sweep from which on a connection that is made now is not kept any more.
+    fn last_sweep(&self) -> u64 {
+        let made = self.made.fetch_add(1, Ordering::Relaxed);
+        self.sweeps.load(Ordering::Relaxed) + SWEEPS_IN_USE - made % SWEEPS_SPREAD
+    }
+
+    /// Keeps a connection that can take another request, and is not too old for it.
     fn put(&self, connection: Box<UpstreamConnection>) {
-        if !connection.is_idle() {
+        let since = self.sweeps.load(Ordering::Relaxed);
+        if since >= connection.last_sweep || !connection.is_idle() {
             return;
         }
-        let since = self.sweeps.load(Ordering::Relaxed);
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
             idle.push_back(Idle { connection, since });
@@ -374,5 +389,37 @@ impl Pool {
         let now = self.sweeps.fetch_add(1, Ordering::Relaxed) + 1;
         let mut idle = self.idle.lock();
         idle.retain(|idle| now - idle.since < SWEEPS && idle.connection.is_idle());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// For how many sweeps a connection is kept that is used in each of them.
+    async fn kept(pool: &Pool, listener: &TcpListener) -> u64 {
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let _open = listener.accept().await.unwrap();
+        pool.put(Box::new(UpstreamConnection::new(stream, pool.last_sweep())));
+        let mut sweeps = 0;
+        while let Some(connection) = pool.take() {
+            pool.sweep();
+            sweeps += 1;
+            pool.put(connection);
+        }
+        sweeps
+    }
+
+    #[tokio::test]
+    async fn connections_in_use_end_after_five_minutes_and_not_all_at_once() {
+        let (pool, listener) = (Pool::default(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+        let mut all = Vec::new();
+        for _ in 0..13 {
+            all.push(kept(&pool, &listener).await);
+        }
+        // 60 sweeps, one each 5 s, are five minutes; the last minute is spread over 12.
+        assert_eq!(all, [60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 60]);
     }
 }

@@ -35,10 +35,12 @@ pub(crate) struct UpstreamConnection {
     /// All that the client has sent of its body is passed on, and there is more to come.
     waits_for_client: bool,
     deadline: Deadline,
+    /// The sweep of its pool from which on it is not kept any more.
+    pub(super) last_sweep: u64,
 }
 
 impl UpstreamConnection {
-    pub(crate) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: TcpStream, last_sweep: u64) -> Self {
         Self {
             stream,
             receiving: AnswerReader::new(),
@@ -46,6 +48,7 @@ impl UpstreamConnection {
             sending: None,
             waits_for_client: false,
             deadline: Deadline::default(),
+            last_sweep,
         }
     }
 

@@ -2,6 +2,7 @@
 //! own for it, which sends requests over connections that it keeps.
 
 pub(crate) mod client;
+mod connect;
 pub(crate) mod connection;
 mod connectivity;
 pub(crate) mod exchange_error;

@@ -15,9 +15,7 @@ use std::time::Duration;
 
 use tamarisk_observe::status::Board;
 use tamarisk_server::tls::Handshakes;
-use tamarisk_server::{
-    AlreadyListening, Cores, Drain, DrainTrigger, ListenError, Listeners, Server,
-};
+use tamarisk_server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
 use tamarisk_stage::StageObservation;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -54,7 +52,7 @@ impl Front {
     /// [`FrontError`].
     pub fn bind(options: &FrontOptions) -> Result<Self, FrontError> {
         let listeners = Listeners::bind(options.listen, options.cores)?;
-        Self::of(listeners, options, AlreadyListening::Nobody)
+        Self::of(listeners, options)
     }
 
     /// Listens on `listeners` that another process has passed on, whatever the options say of an
@@ -63,15 +61,11 @@ impl Front {
     /// # Errors
     /// [`FrontError`].
     pub fn inherit(listeners: Listeners, options: &FrontOptions) -> Result<Self, FrontError> {
-        Self::of(listeners, options, AlreadyListening::Predecessor)
+        Self::of(listeners, options)
     }
 
-    fn of(
-        listeners: Listeners,
-        options: &FrontOptions,
-        beside: AlreadyListening,
-    ) -> Result<Self, FrontError> {
-        let status = StatusPort::bind(options, beside)?;
+    fn of(listeners: Listeners, options: &FrontOptions) -> Result<Self, FrontError> {
+        let status = StatusPort::bind(options)?;
         let handshakes = options.handshakes()?;
         let server = handshakes.iter().cloned().fold(options.server.clone(), Server::tls);
         Ok(Self { listeners, status, server, handshakes })
@@ -139,9 +133,17 @@ impl RunningFront {
         self.server.connections()
     }
 
-    /// Shows the stages that there are now.
+    /// Shows the stages that there are now, and reads the token again that allows changes. If it
+    /// cannot be read, the one before stays, and a warning says why.
     pub fn renew_status(&self) {
+        self.status.read_token();
         self.status.renew();
+    }
+
+    /// Leaves new clients of the status port to a successor that serves, before the
+    /// [drain](Self::drain); those that are connected have up to `timeout`.
+    pub fn pass_on_status(&self, timeout: Duration) {
+        self.status.pass_on(timeout);
     }
 
     /// Takes no new connections, and lets requests finish within `timeout`; how many connections

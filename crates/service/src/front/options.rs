@@ -7,8 +7,8 @@ use tamarisk_control::Target;
 use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_observe::status::TokenSource;
 use tamarisk_proxy::Scheme;
-use tamarisk_server::Server;
 use tamarisk_server::tls::{Handshakes, Tls};
+use tamarisk_server::{AlreadyListening, Server};
 use tamarisk_stage::BuildError;
 
 use crate::Reloaded;
@@ -20,6 +20,8 @@ pub struct FrontOptions {
     pub listen: SocketAddr,
     /// Where the status is shown, if anywhere: an address for operators alone.
     pub status: Option<SocketAddr>,
+    /// Who may listen there already.
+    pub status_beside: AlreadyListening,
     /// Where the token is that allows changes over the status port; without one they are rejected.
     pub status_token: Option<TokenSource>,
     /// Host names that the status port answers to, besides addresses, `localhost` and the name of
@@ -43,6 +45,7 @@ impl FrontOptions {
         Self {
             listen,
             status: None,
+            status_beside: AlreadyListening::Nobody,
             status_token: None,
             status_hosts: Vec::new(),
             profile: None,

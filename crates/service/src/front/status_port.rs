@@ -1,14 +1,15 @@
 //! The status of a service: its port and the log of the profiler, from their start to their end.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tamarisk_observe::profile::ProfileLog;
-use tamarisk_observe::status::{self, Board, Token, TokenSource};
+use tamarisk_observe::status::{self, Board, InvalidToken, Token, TokenSource};
 use tamarisk_server::tls::Handshakes;
-use tamarisk_server::{AlreadyListening, Drain, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_server::{Drain, DrainTrigger, ListenError, Listeners, Server};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -18,7 +19,7 @@ use super::options::FrontOptions;
 /// A port that is bound and a file that is open, if there are to be any; nothing is shown yet.
 pub(super) struct StatusPort {
     listening: Option<(SocketAddr, TcpListener)>,
-    token: Option<Token>,
+    token: Option<Arc<HeldToken>>,
     hosts: Vec<String>,
     profile: Option<ProfileLog>,
 }
@@ -28,19 +29,26 @@ pub(super) struct ShownStatus {
     address: Option<SocketAddr>,
     make_board: Box<dyn Fn() -> Board + Send + Sync>,
     board: Arc<Mutex<Arc<Board>>>,
+    token: Option<Arc<HeldToken>>,
+    is_passed_on: Arc<AtomicBool>,
+    /// Closes the port to new clients.
+    port: DrainTrigger,
     _served: JoinSet<()>,
     _profile: Option<ProfileLog>,
 }
 
+/// The token that allows changes, and where it stands.
+struct HeldToken {
+    source: TokenSource,
+    token: Mutex<Token>,
+}
+
 impl StatusPort {
     /// Where `options` say, if they do. The token is read in any case.
-    pub(super) fn bind(
-        options: &FrontOptions,
-        beside: AlreadyListening,
-    ) -> Result<Self, FrontError> {
-        let token = options.status_token.as_ref().map(TokenSource::read).transpose()?;
+    pub(super) fn bind(options: &FrontOptions) -> Result<Self, FrontError> {
+        let token = options.status_token.as_ref().map(HeldToken::read).transpose()?.map(Arc::new);
         let bound = |address| {
-            let listener = Listeners::bind_here(address, beside)?;
+            let listener = Listeners::bind_here(address, options.status_beside)?;
             let failed = |source| ListenError::Address { address, source };
             Ok::<_, ListenError>((listener.local_addr().map_err(failed)?, listener))
         };
@@ -63,11 +71,15 @@ impl StatusPort {
         let Self { listening, token, hosts, profile } = self;
         let (server, handshakes, drain) = (server.clone(), handshakes.cloned(), drain.clone());
         let started = Instant::now();
-        let shown_log = profile.clone();
+        let (shown_log, held_token) = (profile.clone(), token.clone());
+        let is_passed_on = Arc::<AtomicBool>::default();
+        let goes_on = Arc::clone(&is_passed_on);
         let make_board = move || {
-            let board = Board::new().since(started).server(&server).drain(&drain);
+            let board = Board::new().since(started).server(&server);
+            let board = if goes_on.load(Ordering::Relaxed) { board } else { board.drain(&drain) };
             let board = shown_log.iter().fold(board, Board::profile_log);
-            let board = token.iter().cloned().fold(board, Board::token);
+            let token = held_token.iter().map(|held| held.token.lock().clone());
+            let board = token.fold(board, Board::token);
             let board = hosts.iter().fold(board, Board::host);
             show(match handshakes.clone() {
                 Some(handshakes) => board.stage(move || handshakes.observe()),
@@ -84,17 +96,23 @@ impl StatusPort {
             })?;
         }
         let mut served = JoinSet::new();
+        let (port, port_drain) = DrainTrigger::new();
         let address = listening.as_ref().map(|(address, _)| *address);
         if let Some((_, listener)) = listening {
             let shown = Arc::clone(&board);
-            served.spawn(async move {
-                // Never triggered: dropping the task closes what is open.
-                let (_open, drain) = DrainTrigger::new();
-                status::serve(move || Arc::clone(&shown.lock()), listener, drain).await;
-            });
+            served.spawn(status::serve(move || Arc::clone(&shown.lock()), listener, port_drain));
         }
         let make_board = Box::new(make_board);
-        Ok(ShownStatus { address, make_board, board, _served: served, _profile: profile })
+        Ok(ShownStatus {
+            address,
+            make_board,
+            board,
+            token,
+            is_passed_on,
+            port,
+            _served: served,
+            _profile: profile,
+        })
     }
 }
 
@@ -107,5 +125,32 @@ impl ShownStatus {
     /// Shows the stages that there are now.
     pub(super) fn renew(&self) {
         *self.board.lock() = Arc::new((self.make_board)());
+    }
+
+    /// Reads the token again, which the next [renewal](Self::renew) shows.
+    pub(super) fn read_token(&self) {
+        self.token.iter().for_each(|token| token.read_again());
+    }
+
+    /// Leaves new clients to a successor, which listens on the same port. Those that are connected
+    /// have up to `timeout`, and are not told of the drain: the service goes on.
+    pub(super) fn pass_on(&self, timeout: Duration) {
+        self.is_passed_on.store(true, Ordering::Relaxed);
+        self.renew();
+        self.port.drain(timeout);
+    }
+}
+
+impl HeldToken {
+    fn read(source: &TokenSource) -> Result<Self, InvalidToken> {
+        Ok(Self { source: source.clone(), token: Mutex::new(source.read()?) })
+    }
+
+    /// What stands there now, if that is a token; else it stays the one that it is.
+    fn read_again(&self) {
+        match self.source.read() {
+            Ok(token) => *self.token.lock() = token,
+            Err(error) => tracing::warn!("Status token not reloaded: {error}."),
+        }
     }
 }

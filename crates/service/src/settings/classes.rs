@@ -1,5 +1,7 @@
 //! Configuration of request classes, `[classes.NAME]`.
 
+use std::ops::Range;
+
 use tamarisk_control::{Priority, Target, Weight};
 use tamarisk_proxy::classify::Condition;
 use tamarisk_settings::table::{Form, Key, Table, key};
@@ -47,6 +49,7 @@ pub const CLASSES: Key = key("classes", Form::Named(&CLASS), "kinds of requests"
 #[derive(Clone, Debug)]
 pub struct ClassDefinition {
     pub(super) name: String,
+    pub(super) span: Range<usize>,
     pub(super) any: Vec<Condition>,
     pub(super) priority: Priority,
     pub(super) weight: Option<Weight>,
@@ -75,6 +78,7 @@ pub fn classes(value: &Value<'_>) -> Result<Vec<ClassDefinition>, Fault> {
         }
         Ok(ClassDefinition {
             name,
+            span: key.span(),
             any,
             priority: section.read("priority", values::priority)?.unwrap_or(MIDDLE),
             weight: section.read("weight", values::weight)?,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use http::StatusCode;
 use tamarisk_http_gate::{ErrorPageError, ErrorPages};
-use tamarisk_settings::values::parsed;
 use tamarisk_settings::{Fault, Section, Value};
 
 use super::tls::Disk;
+use super::values::file;
 
 /// The entries of a table whose keys are statuses of errors.
 ///
@@ -31,9 +31,7 @@ pub fn statuses<'v>(value: &'v Value<'v>) -> Result<Vec<(StatusCode, &'v Value<'
 pub fn error_pages(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<ErrorPages, Fault> {
     let pages = ErrorPages::default();
     for (status, value) in statuses(value)? {
-        let path = parsed(value, "a file such as \"503.html\"", |text| {
-            (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
-        })?;
+        let path = file(value, "503.html", folder)?;
         if disk == Disk::Asked {
             pages.read(status, &path).map_err(|error| match &error {
                 ErrorPageError::Unreadable { source, .. } => {

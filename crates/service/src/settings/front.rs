@@ -33,7 +33,7 @@ pub fn front(file: &Section<'_>, folder: &Path, disk: Disk) -> Result<FrontOptio
     let listen = file.require("listen", "\"127.0.0.1:8080\"", values::address)?;
     let mut front = FrontOptions::new(listen);
     front.status = file.read("status", values::address)?;
-    front.status_token = file.read("status_token", token::source)?;
+    front.status_token = file.read("status_token", |value| token::source(value, folder))?;
     let hosts = |value| list(value, values::host_name);
     front.status_hosts = file.read("status_hosts", hosts)?.unwrap_or_default();
     front.profile = file.read("profile", |value| profile(value, folder))?;

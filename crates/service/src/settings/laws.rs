@@ -1,9 +1,7 @@
 //! The laws of a stage, by name.
 
 use std::ops::Range;
-use std::time::Duration;
 
-use tamarisk_control::{Classes, Target};
 use tamarisk_laws::catalogue::{Laws, Named};
 use tamarisk_settings::table::{Form, Key, LawKind, key};
 use tamarisk_settings::{Fault, Section, Value, laws};
@@ -52,7 +50,7 @@ fn in_flight(
     let name = laws.admission.as_ref().map_or(DEFAULT, Named::name);
     let limits = match &laws.admission {
         None => true,
-        Some(law) => law.make(&any_classes()).is_ok_and(|law| law.concurrency().is_some()),
+        Some(law) => law.make(&laws::any_classes()).is_ok_and(|law| law.concurrency().is_some()),
     };
     match (limits, admission, workers) {
         (true, _, Some(at)) => {
@@ -69,9 +67,4 @@ fn in_flight(
         }
         _ => Ok(()),
     }
-}
-
-/// Whether constants go together does not depend on what is promised.
-fn any_classes() -> Classes {
-    Classes::single(Target::p90(Duration::from_secs(1)).expect("a second is a target"))
 }

@@ -1,6 +1,7 @@
 //! Configuration of size limits and timeouts, `[limits]`.
 
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 
 use tamarisk_server::Server;
 use tamarisk_server::guard::Limits;
@@ -13,7 +14,7 @@ static LIMITS: Table = Table {
     heading: "[limits]",
     summary: "Configuration of size limits and timeouts, `[limits]`.",
     groups: &[&[
-        key("request_line", Form::Size, "longest request line; a longer one is answered with 414").default("\"8KiB\""),
+        key("request_line", Form::Size, "longest request line, 48 KiB at most; a longer one is answered with 414").default("\"8KiB\""),
         key("head", Form::Size, "longest head, request line included, 48 KiB at most; a longer one is answered with 431").default("\"32KiB\""),
         key("body", Form::Size, "longest body; a longer one is answered with 413").otherwise("any length"),
         key("head_time", Form::Time, "longest time for a request head, and for a TLS handshake").default("\"10s\""),
@@ -29,6 +30,12 @@ pub const LIMITS_KEY: Key =
     key("limits", Form::Table(&LIMITS), "bounds of connections and requests")
         .otherwise("the defaults");
 
+/// Of a request line, and of a head: hardly any request is shorter, and no longer head is held.
+const HEAD: (RangeInclusive<u64>, &str) = (64..=48 * 1024, "a size from 64B to 48KiB");
+
+/// A second: not even a fast network moves more for one client.
+const RATE: (RangeInclusive<u64>, &str) = (1..=1 << 30, "a size from 1B to 1GiB");
+
 /// The table `[limits]`: how connections are served.
 ///
 /// # Errors
@@ -36,10 +43,10 @@ pub const LIMITS_KEY: Key =
 pub fn limits(value: &Value<'_>) -> Result<Server, Fault> {
     let section = Section::new(value, &LIMITS)?;
     let mut limits = Limits::default();
-    if let Some(bytes) = section.read("request_line", values::size)? {
+    if let Some(bytes) = section.read("request_line", |value| size_within(value, &HEAD))? {
         limits = limits.request_line(bytes as usize);
     }
-    if let Some(bytes) = section.read("head", values::size)? {
+    if let Some(bytes) = section.read("head", |value| size_within(value, &HEAD))? {
         limits = limits.head(bytes as usize);
     }
     limits = limits.body(section.read("body", values::size)?);
@@ -49,9 +56,9 @@ pub fn limits(value: &Value<'_>) -> Result<Server, Fault> {
     if let Some(time) = section.read("stall_time", values::duration)? {
         limits = limits.stall_time(time);
     }
-    if let Some(bytes) = section.read("rate_min", values::size)? {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        limits = limits.rate_min(NonZeroU32::new(bytes).unwrap_or(NonZeroU32::MIN));
+    if let Some(bytes) = section.read("rate_min", |value| size_within(value, &RATE))? {
+        let bytes = u32::try_from(bytes).ok().and_then(NonZeroU32::new);
+        limits = limits.rate_min(bytes.expect("a rate is from 1 to 2^30"));
     }
     let mut server = Server::default().limits(limits);
     if let Some(time) = section.read("idle_time", values::duration)? {
@@ -61,4 +68,17 @@ pub fn limits(value: &Value<'_>) -> Result<Server, Fault> {
         server = server.connections_max(count.get());
     }
     Ok(server)
+}
+
+/// A size in this range, which is written so.
+fn size_within(
+    value: &Value<'_>,
+    (range, expected): &(RangeInclusive<u64>, &str),
+) -> Result<u64, Fault> {
+    let size = values::size(value)?;
+    if !range.contains(&size) {
+        let message = format!("{:?} is out of range", values::text(value)?);
+        return Err(Fault::new(value.span(), message, format!("expected {expected}")));
+    }
+    Ok(size)
 }

@@ -7,6 +7,8 @@ use tamarisk_settings::table::{Form, Key, Table, key};
 use tamarisk_settings::values::{one_of, parsed};
 use tamarisk_settings::{Fault, Section, Value};
 
+use super::values::file_at;
+
 static LOG: Table = Table {
     heading: "[log]",
     summary: "The access log.",
@@ -33,8 +35,7 @@ pub fn log(value: &Value<'_>, folder: &Path) -> Result<LogOptions, Fault> {
     let section = Section::new(value, &LOG)?;
     let target = |text: &str| match text {
         "-" => Some(LogTarget::Stdout),
-        text if text.is_empty() || text.contains('\0') => None,
-        text => Some(LogTarget::File(folder.join(text))),
+        text => file_at(text, folder).map(LogTarget::File),
     };
     let expected = "a file such as \"access.log\", or \"-\" for standard output";
     Ok(LogOptions {

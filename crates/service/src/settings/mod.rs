@@ -26,4 +26,6 @@ pub use limits::{LIMITS_KEY, limits};
 pub use log::{LOG_KEY, log};
 pub use proxied::{PROXIED_KEYS, Proxied};
 pub use tls::Disk;
-pub use values::{address, header_value, host_name, is_host_name, listen_address, network, path};
+pub use values::{
+    address, file, header_value, host_name, is_host_name, listen_address, network, path,
+};

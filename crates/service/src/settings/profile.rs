@@ -4,8 +4,10 @@ use std::path::Path;
 
 use tamarisk_observe::profile::ProfileOptions;
 use tamarisk_settings::table::{Form, Key, Table, key};
-use tamarisk_settings::values::{duration, text};
+use tamarisk_settings::values::duration;
 use tamarisk_settings::{Fault, Section, Value};
+
+use super::values::file;
 
 static PROFILE: Table = Table {
     heading: "[profile]",
@@ -27,8 +29,8 @@ pub(super) const PROFILE_KEY: Key =
 /// A [`Fault`] at what cannot be.
 pub(super) fn profile(value: &Value<'_>, folder: &Path) -> Result<ProfileOptions, Fault> {
     let section = Section::new(value, &PROFILE)?;
-    let file = section.require("file", "\"profile.jsonl\"", text)?;
-    let mut options = ProfileOptions::new(folder.join(file));
+    let read = |value| file(value, "profile.jsonl", folder);
+    let mut options = ProfileOptions::new(section.require("file", "\"profile.jsonl\"", read)?);
     options.interval = section.read("interval", duration)?.unwrap_or(options.interval);
     Ok(options)
 }

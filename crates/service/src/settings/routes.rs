@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use http::Method;
 use tamarisk_control::{CLASSES_MAX, Class, ClassId, Target};
 use tamarisk_proxy::classify::{ClassRule, Route};
 use tamarisk_settings::table::{Form, Key, Table, key};
@@ -14,7 +15,7 @@ use super::values;
 
 pub(super) static ROUTE: Table = Table {
     heading: "[[routes]]",
-    summary: "Which requests go where. Of all routes that fit, the one with the longest path takes a request.",
+    summary: "Which requests go where. Of all routes that fit, the one with the most exact host takes a request; of those, the one with the longest path; of those, one with `methods`.",
     groups: &[
         &[
             key("name", Form::Text("name"), "what it is called in metrics and on the status page")
@@ -65,8 +66,19 @@ pub(super) fn routes(
             let message = format!("route `{}` never matches", route.name);
             let label = format!("`{}` matches the same requests first", taker.name);
             return Err(Fault::new(route.span.clone(), message, label)
-                .help("the route with the longest path wins; of two with the same host and path, one with `methods`"));
+                .help("the route with the most exact host wins; of those, the one with the longest path; of those, one with `methods`"));
         }
+    }
+    let is_left_out = |(index, class): &(usize, &ClassDefinition)| {
+        let has = |route: &RouteDefinition| {
+            route.classes.as_ref().is_none_or(|classes| classes.contains(index))
+        };
+        class.name != DEFAULT && !routes.iter().any(has)
+    };
+    if let Some((_, class)) = classes.iter().enumerate().find(is_left_out) {
+        let message = format!("no route has the class {:?}", class.name);
+        let expected = "add it to the `classes` of a route, or remove it";
+        return Err(Fault::new(class.span.clone(), message, expected));
     }
     Ok(routes)
 }
@@ -106,9 +118,7 @@ fn route(
             name: name.as_str().into(),
             host: section.read("host", values::host_pattern)?,
             path: section.read("path", values::path_prefix)?.unwrap_or_default(),
-            methods: section
-                .read("methods", |value| values::list(value, values::method))?
-                .unwrap_or_default(),
+            methods: section.read("methods", methods)?.unwrap_or_default(),
             upstream,
             classes: Vec::new(),
             otherwise: ClassId::DEFAULT,
@@ -118,6 +128,15 @@ fn route(
         target: target::of(&section)?,
         classes: section.read("classes", named)?,
     })
+}
+
+fn methods(value: &Value<'_>) -> Result<Vec<Method>, Fault> {
+    let methods = values::list(value, values::method)?;
+    if methods.is_empty() {
+        let message = "`methods` is empty";
+        return Err(Fault::new(value.span(), message, "name a method, or remove `methods`"));
+    }
+    Ok(methods)
 }
 
 pub(super) fn only_route(upstreams: &[Upstream]) -> Result<RouteDefinition, Fault> {

@@ -1,11 +1,13 @@
 //! Certificates and their keys.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tamarisk_server::tls::{Identity, Tls};
 use tamarisk_settings::table::{Form, Table, key};
-use tamarisk_settings::values::{list, parsed};
+use tamarisk_settings::values::list;
 use tamarisk_settings::{Fault, Section, Value};
+
+use super::values::file;
 
 pub(super) static TLS: Table = Table {
     heading: "[[tls]]",
@@ -31,15 +33,13 @@ pub enum Disk {
 /// # Errors
 /// A [`Fault`] at what cannot be.
 pub(super) fn tls(value: &Value<'_>, folder: &Path, disk: Disk) -> Result<Option<Tls>, Fault> {
-    let path = |text: &str| -> Option<PathBuf> {
-        (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
-    };
-    let file = |value: &Value<'_>| parsed(value, "a file such as \"chain.pem\"", path);
     let identities = list(value, |value| {
         let section = Section::new(value, &TLS)?;
         Ok(Identity {
-            certificate: section.require("certificate", "\"chain.pem\"", file)?,
-            key: section.require("key", "\"key.pem\"", file)?,
+            certificate: section.require("certificate", "\"chain.pem\"", |value| {
+                file(value, "chain.pem", folder)
+            })?,
+            key: section.require("key", "\"key.pem\"", |value| file(value, "key.pem", folder))?,
         })
     })?;
     if identities.is_empty() {

@@ -1,12 +1,13 @@
 //! Single values: what each may be, and how it is written.
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use http::header::HeaderName;
 use http::uri::Authority;
 use http::{HeaderValue, Method};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use tamarisk_proxy::classify::{HostPattern, PathPrefix, has_dot_segments};
 use tamarisk_proxy::{HostHeader, Origin, RequestBuffering, host_and_port};
 use tamarisk_settings::values::parsed;
@@ -14,6 +15,19 @@ pub(super) use tamarisk_settings::values::{
     count, duration, key_name, list, name, one_of, priority, size, text, weight, yes,
 };
 use tamarisk_settings::{Fault, Value};
+
+/// The path of a file such as `example`, relative to `folder`.
+///
+/// # Errors
+/// A [`Fault`] at anything else.
+pub fn file(value: &Value<'_>, example: &str, folder: &Path) -> Result<PathBuf, Fault> {
+    parsed(value, &format!("a file such as {example:?}"), |text| file_at(text, folder))
+}
+
+/// The path that `text` is, relative to `folder`; `None` if no file can have it.
+pub(super) fn file_at(text: &str, folder: &Path) -> Option<PathBuf> {
+    (!text.is_empty() && !text.contains('\0')).then(|| folder.join(text))
+}
 
 /// An address and a port.
 ///
@@ -39,10 +53,23 @@ pub fn listen_address(text: &str) -> Option<SocketAddr> {
 /// A [`Fault`] at anything else.
 pub fn network(value: &Value<'_>) -> Result<IpNet, Fault> {
     parsed(value, "a network such as \"10.0.0.0/8\", or an address", |text| {
-        IpNet::from_str(text)
-            .ok()
-            .or_else(|| Some(IpNet::from(text.parse::<std::net::IpAddr>().ok()?)))
+        let network = IpNet::from_str(text).ok();
+        let network = network.or_else(|| Some(text.parse::<std::net::IpAddr>().ok()?.into()));
+        network.map(canonical)
     })
+}
+
+/// The network as clients' addresses are compared with it: of IPv4, also where it is written as one of
+/// IPv6 (`::ffff:10.0.0.0/104`).
+fn canonical(network: IpNet) -> IpNet {
+    if let IpNet::V6(mapped) = network
+        && let Some(address) = mapped.addr().to_ipv4_mapped()
+        && let Some(length) = mapped.prefix_len().checked_sub(96)
+        && let Ok(network) = Ipv4Net::new(address, length)
+    {
+        return network.into();
+    }
+    network
 }
 
 pub(super) fn origin(value: &Value<'_>) -> Result<Origin, Fault> {
@@ -94,9 +121,10 @@ pub fn host_name(value: &Value<'_>) -> Result<String, Fault> {
     parsed(value, expected, |text| is_host_name(text).then(|| text.to_owned()))
 }
 
-/// Whether `text` is a host without a port.
+/// Whether `text` is a host without a port, and without a dot at its end: those of requests are
+/// compared without.
 pub fn is_host_name(text: &str) -> bool {
-    host(text).is_some_and(|host| host.host() == text)
+    host(text).is_some_and(|host| host.host() == text) && !text.ends_with('.')
 }
 
 fn host(text: &str) -> Option<Authority> {

@@ -10,6 +10,8 @@ pub(super) struct Status {
 #[derive(Debug, Deserialize)]
 pub(super) struct Stage {
     pub(super) name: String,
+    /// Where its handler runs: `gate` if elsewhere.
+    pub(super) runs: String,
     pub(super) workers: u32,
     pub(super) queue_capacity: u64,
     pub(super) profile: Profile,

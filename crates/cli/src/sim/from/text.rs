@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tamarisk_control::{Percentile, Ratio};
 use tamarisk_laws::catalogue::admission;
 
 use super::status::{ServiceProfile, Stage, Status};
@@ -41,9 +42,9 @@ pub(super) fn scenario(url: &str, status: &Status, detail: Detail) -> String {
         for class in &stage.classes {
             let _ = write!(
                 text,
-                "\n[classes.{}]\np{} = {}\n",
+                "\n[classes.{}]\n{} = {}\n",
                 quoted(&name(stage, &class.name)),
-                percent(class.target.percentile_ratio),
+                Percentile(Ratio::saturating(class.target.percentile_ratio)).key(),
                 seconds(class.target.seconds)
             );
         }
@@ -77,7 +78,9 @@ fn write_stage(text: &mut String, stage: &Stage, detail: Detail, name: impl Fn(&
     if stage.queue_capacity > 0 {
         let _ = writeln!(text, "queue = {}", stage.queue_capacity.min(1_000_000));
     }
-    *text += "discipline = \"adaptive-lifo\"\n";
+    // As `protect` serves the queues before upstreams, and stages theirs if nothing else is said.
+    let discipline = if stage.runs == "gate" { "earliest-due" } else { "adaptive-lifo" };
+    let _ = writeln!(text, "discipline = \"{discipline}\"");
     let _ = writeln!(text, "service = {}", service(&all, adjusted));
     if admission(&stage.law.name).is_some() {
         let _ = writeln!(text, "admission = {}", quoted(&stage.law.name));
@@ -135,13 +138,6 @@ fn seconds(seconds: f64) -> String {
     format!("\"{}ms\"", (seconds * 1e7).round().max(1.0) / 1e4)
 }
 
-/// The digits behind the point, two at least: 0.9 is `90`, 0.999 is `999`.
-fn percent(ratio: f64) -> String {
-    let digits = format!("{ratio:.5}");
-    let digits = digits.trim_start_matches("0.").trim_end_matches('0');
-    format!("{digits:0<2}")
-}
-
 /// As a key or a value of TOML: a name as scenarios take it.
 fn quoted(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
@@ -154,6 +150,7 @@ const NAME_MAX: usize = 64;
 #[cfg(test)]
 mod tests {
     use tamarisk_model::scenario;
+    use tamarisk_model::sim::Discipline;
 
     use super::*;
 
@@ -166,7 +163,7 @@ mod tests {
             )
         };
         let text = format!(
-            r#"{{ "stages": [{{ "name": "app", "workers": 32, "queue_capacity": 10000,
+            r#"{{ "stages": [{{ "name": "app", "runs": "gate", "workers": 32, "queue_capacity": 10000,
             "profile": {{ "window_seconds": 7.5, "crowded_ratio": 0.5,
             "in_progress_count": {in_progress} }}, "law": {{ "name": "opaque-upstream" }},
             "classes": [{}, {}] }}] }}"#,
@@ -216,6 +213,18 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_before_an_upstream_is_served_as_protect_serves_it() {
+        let mut status = status(1.0, "7.6");
+        let discipline = |status: &Status| {
+            let text = scenario("there", status, Detail::Alike);
+            scenario::parse("live.toml", &text).unwrap().scenario.stages[0].discipline
+        };
+        assert_eq!(discipline(&status), Discipline::EarliestDue);
+        status.stages[0].runs = "threads".to_owned();
+        assert_eq!(discipline(&status), Discipline::AdaptiveLifo);
+    }
+
+    #[test]
     fn several_stages_stand_side_by_side_and_the_file_says_so() {
         let mut status = status(1.0, "7.6");
         assert!(!scenario("there", &status, Detail::Alike).contains("from stage to stage"));
@@ -228,11 +237,5 @@ mod tests {
         let entries: Vec<_> = file.scenario.clients.iter().map(|client| &*client.entry).collect();
         assert_eq!(entries, ["app", "db"]);
         assert!(file.scenario.stages.iter().all(|stage| stage.routes.is_empty()));
-    }
-
-    #[test]
-    fn percentiles_are_written_as_scenarios_have_them() {
-        let digits = [0.5, 0.9, 0.95, 0.99, 0.999].map(percent);
-        assert_eq!(digits, ["50", "90", "95", "99", "999"]);
     }
 }

@@ -1,5 +1,6 @@
 //! Evaluates the candidates of a search in parallel, one per core.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -45,8 +46,30 @@ pub(super) struct Tracker<'a> {
     /// Where there is no terminal for a bar, a line tells of each new best.
     plain: bool,
     stop: Arc<AtomicBool>,
-    best: f64,
+    best: Best,
     measured: Vec<Measured>,
+}
+
+/// What the best candidate is worth on average over its seeds, of those that have met the most.
+#[derive(Default)]
+struct Best {
+    /// Of each candidate, by the bits of its point: the sum of its runs, and how many there were.
+    runs: HashMap<Vec<u64>, (f64, u32)>,
+    seeds: u32,
+    mean: Option<f64>,
+}
+
+impl Best {
+    /// A further run of the candidate at `point`.
+    fn add(&mut self, point: &Point, worth: f64) {
+        let bits = point.iter().map(|at| at.to_bits()).collect();
+        let (sum, seeds) = self.runs.entry(bits).or_default();
+        (*sum, *seeds) = (*sum + worth, *seeds + 1);
+        let (mean, seeds) = (*sum / f64::from(*seeds), *seeds);
+        if seeds > self.seeds || seeds == self.seeds && self.mean.is_none_or(|best| mean > best) {
+            (self.seeds, self.mean) = (seeds, Some(mean));
+        }
+    }
 }
 
 impl<'a> Tracker<'a> {
@@ -69,7 +92,7 @@ impl<'a> Tracker<'a> {
             false => bar(plan.budget as u64),
         };
         let plain = !quiet && !is_terminal;
-        let (best, measured) = (f64::NEG_INFINITY, Vec::new());
+        let (best, measured) = (Best::default(), Vec::new());
         Ok(Self { evaluation, bar, plain, stop, best, measured })
     }
 
@@ -100,16 +123,20 @@ impl<'a> Tracker<'a> {
         let done = done.into_inner().expect("no run panics");
         let done: Vec<Measured> = done.into_iter().collect::<Option<_>>()?;
         let values: Vec<f64> = done.iter().map(|measured| measured.worth).collect();
-        let before = self.best;
-        self.best = values.iter().copied().fold(self.best, f64::max);
-        let best = match self.evaluation.objective.goal() {
-            Goal::Greatest => self.best,
-            Goal::Least => -self.best,
-        };
-        self.bar.set_message(format!("{best:.4}"));
+        let before = self.best.mean;
+        for (job, worth) in jobs.iter().zip(&values) {
+            self.best.add(&job.point, *worth);
+        }
         self.measured.extend(done);
-        if self.plain && self.best > before {
-            eprintln!("run {:>6}  best {best:.4}", self.measured.len());
+        if let Some(mean) = self.best.mean {
+            let best = match self.evaluation.objective.goal() {
+                Goal::Greatest => mean,
+                Goal::Least => -mean,
+            };
+            self.bar.set_message(format!("{best:.4}"));
+            if self.plain && self.best.mean != before {
+                eprintln!("run {:>6}  best {best:.4}", self.measured.len());
+            }
         }
         Some(values)
     }
@@ -133,4 +160,24 @@ fn bar(runs: u64) -> ProgressBar {
     let template = "{bar:20.green/dim} {elapsed:>4}  run {pos} of {len}, best {msg}, {eta} left";
     let style = ProgressStyle::with_template(template).expect("the template is well-formed");
     ProgressBar::new(runs).with_style(style.progress_chars("━━─"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_is_the_best_mean_of_those_under_the_most_seeds() {
+        let mut best = Best::default();
+        let mut after = |at: f64, worth: f64| {
+            best.add(&vec![at], worth);
+            best.mean
+        };
+        assert_eq!(after(0.1, 10.0), Some(10.0));
+        assert_eq!(after(0.1, 0.0), Some(5.0), "under two seeds");
+        assert_eq!(after(0.2, 20.0), Some(5.0), "a lucky seed");
+        assert_eq!(after(0.2, 4.0), Some(12.0));
+        assert_eq!(after(0.3, 11.0), Some(12.0));
+        assert_eq!(after(0.3, 11.0), Some(12.0));
+    }
 }

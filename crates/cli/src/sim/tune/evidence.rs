@@ -12,7 +12,6 @@ use tamarisk_model::sim::{Estimate, Scenario, Simulation};
 use tamarisk_model::tune::{Found, Goal};
 
 use super::super::comparison::Comparison;
-use super::super::places::Places;
 use super::super::runs::{self, Arrangement, Foreground, Results, Runs};
 use super::evaluate::Evaluation;
 use super::kind::Kind;
@@ -20,7 +19,8 @@ use crate::columns::aligned;
 
 const CONFIDENCE: f64 = 0.95;
 
-/// A law before and after, and as it was published.
+/// A law before and after, and as it was published. The one before has the constants of the first
+/// stage that names it.
 pub(super) struct Versions<L: ?Sized + 'static> {
     pub(super) before: Named<L>,
     pub(super) after: Named<L>,
@@ -119,17 +119,21 @@ impl Evidence {
     ) -> anyhow::Result<Option<Self>> {
         let Searched { kind, entry, versions, knobs } = searched;
         let Versions { before, after, published } = versions;
-        let arrangement = |(name, law): (&str, &Named<L>)| Arrangement {
-            name: name.to_owned(),
-            laws: kind.at_all(&evaluation.places, law),
+        let places = &evaluation.places;
+        let arrangements = || -> Vec<Arrangement> {
+            let laws = [
+                ("before", kind.before(places, before)),
+                ("after", kind.at_all(places, after)),
+                ("published", kind.at_all(places, published)),
+            ];
+            laws.map(|(name, laws)| Arrangement { name: name.to_owned(), laws }).into()
         };
-        let laws = [("before", before), ("after", after), ("published", published)];
         let seeds: Vec<u64> = seeds.collect();
         let runs_in = |scenario: Scenario| -> anyhow::Result<Arc<Runs>> {
             Ok(Arc::new(Runs {
                 simulation: Simulation::new(&scenario)?,
                 scenario,
-                arrangements: laws.into_iter().map(arrangement).collect(),
+                arrangements: arrangements(),
                 seeds: seeds.clone(),
             }))
         };
@@ -172,7 +176,7 @@ impl Evidence {
         Ok(Some(Self {
             law: entry.name,
             rules: kind.rules,
-            stages: evaluation.places.iter().map(|(stage, _)| stage.clone()).collect(),
+            stages: kind.stages(places).into_iter().map(str::to_owned).collect(),
             objective: evaluation.objective.to_string(),
             goal: evaluation.objective.goal().to_string(),
             runs: found.runs,
@@ -185,7 +189,7 @@ impl Evidence {
             change_from_before: change(&new, &old),
             change_from_published: change(&new, &plain),
             other_capacities,
-            toml: toml(&evaluation.places, kind.rules, entry, after),
+            toml: toml(&kind.stages(places), kind.rules, entry, after),
             held_out: Comparison::new(name, &runs, &results, None),
         }))
     }
@@ -251,12 +255,12 @@ fn shown(measure: Confidence) -> String {
 }
 
 /// The law at its stages, as a scenario names it.
-fn toml<L: ?Sized>(places: &Places, rules: &str, entry: &Entry<L>, law: &Named<L>) -> String {
+fn toml<L: ?Sized>(stages: &[&str], rules: &str, entry: &Entry<L>, law: &Named<L>) -> String {
     let own = entry.knobs.iter().map(|knob| (knob, value(law, knob)));
     let own = own.filter(|(knob, value)| *value != knob.default);
     let own: String = own.map(|(knob, value)| format!(", {} = {value}", knob.name)).collect();
     let mut text = String::new();
-    for (stage, _) in places {
+    for stage in stages {
         let law = entry.name;
         let _ = writeln!(text, "[stages.\"{stage}\"]\n{rules} = {{ law = \"{law}\"{own} }}");
     }

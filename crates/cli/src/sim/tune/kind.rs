@@ -7,7 +7,7 @@ use tamarisk_laws::catalogue::{
 };
 use tamarisk_model::scenario::File;
 
-use super::super::places::{Places, places};
+use super::super::places::Places;
 
 /// What the law rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -97,14 +97,30 @@ impl<L: ?Sized> Kind<L> {
         self.entries.iter().copied().find(|entry| entry.name == name)
     }
 
-    /// The same stages with `law` at each.
+    /// Where a law of this kind stands: at the stages that name one, else at all of `places`.
+    pub(super) fn stages<'a>(&self, places: &'a Places) -> Vec<&'a str> {
+        let own = places.iter().filter(|(_, laws)| (self.of)(laws).is_some());
+        let own: Vec<_> = own.map(|(stage, _)| &**stage).collect();
+        if own.is_empty() { places.iter().map(|(stage, _)| &**stage).collect() } else { own }
+    }
+
+    /// The same with `law` at each of its [stages](Self::stages).
     pub(super) fn at_all(&self, places: &Places, law: &Named<L>) -> Places {
+        let stages = self.stages(places);
         let with = |(stage, laws): &(String, Laws)| {
             let mut laws = laws.clone();
-            (self.put)(&mut laws, law.clone());
+            if stages.contains(&&**stage) {
+                (self.put)(&mut laws, law.clone());
+            }
             (stage.clone(), laws)
         };
         places.iter().map(with).collect()
+    }
+
+    /// The scenario as it is if it names laws of this kind, else with `law` where one would stand.
+    pub(super) fn before(&self, places: &Places, law: &Named<L>) -> Places {
+        let is_named = places.iter().any(|(_, laws)| (self.of)(laws).is_some());
+        if is_named { places.clone() } else { self.at_all(places, law) }
     }
 
     /// The law of this name as the scenario has it.
@@ -112,13 +128,42 @@ impl<L: ?Sized> Kind<L> {
         let mut stated = file.laws.iter().filter_map(|(_, laws)| (self.of)(laws));
         stated.find(|law| law.name() == name).cloned()
     }
+}
 
-    /// The stages that name a law of this kind, else those that name any, else where
-    /// clients enter.
-    pub(super) fn places(&self, file: &File) -> Places {
-        let all = places(file);
-        let own: Places =
-            all.iter().filter(|(_, laws)| (self.of)(laws).is_some()).cloned().collect();
-        if own.is_empty() { all } else { own }
+#[cfg(test)]
+mod tests {
+    use tamarisk_laws::catalogue;
+    use tamarisk_model::scenario;
+
+    use super::super::super::places::places;
+    use super::*;
+
+    #[test]
+    fn before_the_search_every_stage_has_the_law_that_it_states() {
+        let text = "duration = \"1s\"\np90 = \"1s\"\n\
+             [stages.front]\nservice = \"1ms\"\nworkers = 1\nto = { middle = 1.0 }\n\
+             admission = { law = \"threshold\", queued_count = 5 }\n\
+             [stages.middle]\nservice = \"1ms\"\nto = { db = 1.0 }\n\
+             workers = { law = \"pool-sizing\" }\ncoordination = \"independent\"\n\
+             [stages.db]\nservice = \"1ms\"\nworkers = 1\n\
+             admission = { law = \"threshold\", queued_count = 50 }\n\
+             [clients.crowd]\nopen = \"1/s\"\nenter = \"front\"\n";
+        let file = scenario::parse("three stages", text).unwrap();
+        let (places, kind) = (places(&file), admission());
+        let first = kind.stated(&file, "threshold").unwrap();
+        assert_eq!(kind.before(&places, &first), file.laws);
+        let mut stages = kind.stages(&places);
+        stages.sort_unstable();
+        assert_eq!(stages, ["db", "front"]);
+
+        let other = catalogue::admission("codel").unwrap().named();
+        let after = kind.at_all(&places, &other);
+        let named = |stage: &str| {
+            let (_, laws) = after.iter().find(|(name, _)| name == stage).unwrap();
+            (laws.admission.as_ref().map(Named::name), laws.workers.as_ref().map(Named::name))
+        };
+        assert_eq!(named("front"), (Some("codel"), None));
+        assert_eq!(named("db"), (Some("codel"), None));
+        assert_eq!(named("middle"), (None, Some("pool-sizing")));
     }
 }

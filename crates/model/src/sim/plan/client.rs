@@ -184,6 +184,8 @@ pub struct TraceArrival {
     pub at: Duration,
     /// Of which class.
     pub class: ClassId,
+    /// Of which of the scenario's kinds, counted from 1; 0 if it is of none.
+    pub kind: u32,
     /// Whose it was: below the client's number of flows.
     pub flow: u32,
     /// How long the first step at the entry took, if that was recorded; if not it is drawn.

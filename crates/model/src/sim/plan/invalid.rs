@@ -233,6 +233,6 @@ pub enum ClientProblem {
     #[error("user counts are empty or out of order; give at least one, in order of time")]
     Users,
     /// A line of a trace.
-    #[error("arrival {0} of the trace is out of order, or of an unknown class or flow")]
+    #[error("arrival {0} of the trace is out of order, or of an unknown class, kind or flow")]
     Trace(usize),
 }

@@ -74,7 +74,7 @@ impl ClientPlan {
     ) -> Result<Self, ClientProblem> {
         let entry = stage_named(&client.entry, scenario)
             .ok_or_else(|| ClientProblem::UnknownStage(client.entry.clone()))?;
-        let load = LoadPlan::new(client, scenario)?;
+        let load = LoadPlan::new(client, scenario.classes.len(), request_types)?;
         let flows = match &load {
             LoadPlan::Closed { users, .. } => {
                 users.iter().map(|step| step.1).max().unwrap_or_default().max(1)
@@ -145,7 +145,11 @@ fn plan_mix(
 }
 
 impl LoadPlan {
-    fn new(client: &Client, scenario: &Scenario) -> Result<Self, ClientProblem> {
+    fn new(
+        client: &Client,
+        classes: usize,
+        request_types: &[RequestType],
+    ) -> Result<Self, ClientProblem> {
         let sampler = |think: &Distribution| think.sampler().map_err(ClientProblem::Think);
         Ok(match &client.load {
             Load::Open { rate, gaps } => Self::Open(RenewalProcess::new(rate, gaps)?),
@@ -167,7 +171,9 @@ impl LoadPlan {
             Load::Trace(arrivals) => {
                 for (index, arrival) in arrivals.iter().enumerate() {
                     let ordered = index == 0 || arrivals[index - 1].at <= arrival.at;
-                    let known = arrival.class.index() < scenario.classes.len();
+                    let place = RequestType::place(arrival.class, arrival.kind, classes);
+                    let known = request_types.get(place as usize);
+                    let known = known.is_some_and(|known| known.class == arrival.class);
                     if !ordered || !known || arrival.flow >= client.flows {
                         return Err(ClientProblem::Trace(index));
                     }

@@ -16,6 +16,17 @@ pub(in crate::sim) struct RequestType {
     pub(in crate::sim) index: u32,
 }
 
+impl RequestType {
+    /// The place of what is of this class and, unless it is 0, of the kind of this number, where
+    /// there are so many classes.
+    pub(in crate::sim) fn place(class: ClassId, kind: u32, classes: usize) -> u32 {
+        match kind.checked_sub(1) {
+            None => class.index() as u32,
+            Some(kind) => kind.saturating_add(classes as u32),
+        }
+    }
+}
+
 /// Classes, and then kinds.
 pub(super) fn request_types(scenario: &Scenario) -> Result<Vec<RequestType>, InvalidScenario> {
     check_names("kind", scenario.kinds.iter().map(|kind| &kind.name))?;

@@ -95,8 +95,9 @@ impl<W: Watch> Run<'_, W> {
                 let mut job = new_job(client, plan.flow_first + arrival.flow, behaviour);
                 job.renew(plan);
                 job.class = arrival.class;
-                job.kind = 0;
-                job.request_type = arrival.class.index() as u32;
+                job.kind = arrival.kind;
+                let classes = self.plan.classes.len();
+                job.request_type = RequestType::place(arrival.class, arrival.kind, classes);
                 job.recorded = arrival.service.map_or(u64::MAX, nanos);
                 if let Some(at) = next {
                     self.at(at, Event::Arrival(client));
