@@ -1,29 +1,46 @@
-//! A seeded pseudo-random generator, so that laws which draw numbers repeat their decisions.
+//! A seeded generator for laws that draw lots.
+//!
+//! Some published laws reject a share of events, or take a step, at random. Here each draws from a
+//! sequence of its own whose seed is one of its constants, so that the same observations give the
+//! same decisions, live and in simulation.
 
-/// The generator known as SplitMix64: one addition and three mixing steps.
+/// An endless sequence (SplitMix64), the same for the same seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeded(u64);
 
+/// 2⁶⁴ ÷ the golden ratio, odd: its multiples meet every number once.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
 impl Seeded {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number from zero to `most`, each as likely as the others (to one part in
+    /// The next number.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
+    }
+
+    /// The next number as one in `0.0..1.0`.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// The next number as one from zero to `most`, each as likely as the others (to one part in
     /// four thousand million).
     pub(crate) fn up_to(&mut self, most: u32) -> u32 {
         let range = u64::from(most) + 1;
         // The upper half of 32 random bits times the range.
         (((self.next() >> 32) * range) >> 32) as u32
     }
+}
 
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
+/// Spreads neighbouring numbers over the whole range, one to one.
+pub(crate) const fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
 }
 
 #[cfg(test)]
@@ -31,17 +48,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_sequence_is_the_known_one() {
+        // The first outputs of SplitMix64 for the seed 0, as its users publish them.
+        let mut seeded = Seeded::new(0);
+        assert_eq!(seeded.next(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(seeded.next(), 0x6E78_9E6A_A1B9_65F4);
+    }
+
+    #[test]
+    fn uniform_numbers_fill_the_unit_evenly() {
+        let mut seeded = Seeded::new(1);
+        let below = (0..10_000).filter(|_| seeded.uniform() < 0.25).count();
+        assert!((2350..2650).contains(&below), "{below} of 10000 below a quarter");
+    }
+
+    #[test]
     fn every_number_of_the_range_comes_about_equally_often() {
         let mut seeded = Seeded::new(1);
         let mut counts = [0_u32; 5];
         (0..10_000).for_each(|_| counts[seeded.up_to(4) as usize] += 1);
         assert!(counts.iter().all(|count| (1850..2150).contains(count)), "{counts:?}");
-    }
-
-    #[test]
-    fn the_first_number_is_the_published_one() {
-        // The reference implementation's first output for a state of zero.
-        assert_eq!(Seeded::new(0).next(), 0xE220_A839_7B1D_CDAF);
     }
 
     #[test]

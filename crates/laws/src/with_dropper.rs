@@ -77,8 +77,19 @@ impl AdmissionLaw for WithDropper {
     }
 
     fn readings(&self, visit: &mut dyn FnMut(Reading<'_>)) {
-        self.admission.readings(visit);
-        self.dropper.readings(visit);
+        let mut names = Vec::new();
+        self.admission.readings(&mut |reading: Reading<'_>| {
+            names.push(reading.name.to_owned());
+            visit(reading);
+        });
+        // Two droppers show the same.
+        self.dropper.readings(&mut |reading: Reading<'_>| {
+            if names.iter().any(|name| name == reading.name) {
+                visit(Reading { name: &format!("dropping_{}", reading.name), ..reading });
+            } else {
+                visit(reading);
+            }
+        });
     }
 
     fn place_limits(&self) -> Option<&dyn PlaceLimits> {
@@ -100,5 +111,27 @@ impl QueueOrder for WithDropper {
 
     fn due(&self, waiting: &Waiting) -> Timestamp {
         self.admission.due(waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tamarisk_control::Target;
+
+    use super::*;
+    use crate::catalogue::admission;
+
+    #[test]
+    fn no_reading_is_shown_twice() {
+        let classes = Classes::single(Target::p90(Duration::from_millis(200)).unwrap());
+        let law = |name| admission(name).unwrap().law(&classes);
+        let both = WithDropper::new(law("moving-dropper"), law("selective-dropper"));
+        let mut shown = Vec::new();
+        both.readings(&mut |reading| shown.push((reading.name.to_owned(), reading.class)));
+        let names: Vec<_> = shown.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(
+            names,
+            ["drop_threshold_seconds", "departures_per_second", "dropping_drop_threshold_seconds"]
+        );
     }
 }

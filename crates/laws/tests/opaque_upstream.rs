@@ -177,3 +177,39 @@ fn the_newest_go_first_once_the_oldest_have_used_up_half_of_their_room() {
     assert_eq!(law.order(Duration::from_millis(480)), Order::OldestFirst);
     assert_eq!(law.order(Duration::from_millis(500)), Order::NewestFirst);
 }
+
+#[test]
+fn targets_that_are_set_anew_leave_it_as_it_was() {
+    let target = Target::p90(Duration::from_millis(200)).unwrap();
+    let classes = Classes::single(target);
+    // Three seconds of answers that take most of the target, then as many short ones.
+    let taught = |is_set: bool| {
+        let mut law = OpaqueUpstream::new(&classes);
+        let mut upstream = Upstream { response_ms: 150, ..quiet() };
+        upstream.answer(&mut law, 300);
+        if is_set {
+            law.set_targets(&classes);
+        }
+        upstream.response_ms = 10;
+        upstream.answer(&mut law, 300);
+        law
+    };
+    let [set, left] = [true, false].map(taught);
+    let decide = |law: &OpaqueUpstream, queued: u32| {
+        let (queued, running) = ([queued], [32]);
+        let backlog = Backlog {
+            queued: &queued,
+            running: &running,
+            queued_total: queued[0],
+            running_total: running[0],
+            workers: Concurrency::new(32),
+        };
+        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
+        matches!(law.clone().on_arrival(at(6000), &arrival, &backlog), Decision::Admit)
+    };
+    // 200 · 10 ms ÷ 64 = 31 ms; 20,000 are 3 s.
+    for queued in [0, 100, 200, 400, 800, 20_000] {
+        assert_eq!(decide(&set, queued), decide(&left, queued), "{queued}");
+    }
+    assert!(decide(&set, 200) && !decide(&set, 20_000));
+}

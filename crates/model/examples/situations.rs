@@ -41,7 +41,7 @@ use Bar::{AtLeast, AtMost};
 
 const REJECTED: &str = "rejected";
 
-const ROWS: [Row; 39] = [
+const ROWS: [Row; 40] = [
     row("idle-app-15", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-30", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
     row("idle-app-route", REJECTED, AtMost(0.001), |seen| seen.all().rejected()),
@@ -140,6 +140,9 @@ const ROWS: [Row; 39] = [
     }),
     row("drift", "in time of answers", AtLeast(0.9), |seen| {
         seen.from(10.0, 60.0).in_time_of_answered()
+    }),
+    row("fan-out", "whole pages in time ÷ capacity", AtLeast(0.9), |seen| {
+        seen.from(10.0, 69.0).whole_pages_per_second() / 20.0
     }),
     row("wide", "in time ÷ capacity, from cold", AtLeast(0.9), |seen| {
         seen.from(0.0, 60.0).in_time_per_second() / 1000.0
@@ -303,6 +306,15 @@ impl<'a> Part<'a> {
 
     fn in_time_of_answered(self) -> f64 {
         self.in_time_per_second() / self.answered_per_second().max(f64::MIN_POSITIVE)
+    }
+
+    /// Pages of which all calls, made at once, were answered in time.
+    fn whole_pages_per_second(self) -> f64 {
+        let requests: Vec<_> = self.arrived().collect();
+        let same_page = |a: &&Request, b: &&Request| (a.flow, a.arrived) == (b.flow, b.arrived);
+        let pages = requests.chunk_by(same_page);
+        let whole = pages.filter(|page| page.iter().all(|request| request.is_in_time()));
+        whole.count() as f64 / (self.until - self.from)
     }
 
     /// How many streams whose first data came in time were sending, on average.

@@ -2,10 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use tamarisk_control::{Classes, Reason, Target};
+use tamarisk_control::global::{GraphSample, Share};
+use tamarisk_control::{
+    ClassId, Classes, Decision, GlobalLaw, Ratio, Reading, Reason, Target, Timestamp,
+};
 use tamarisk_laws::GlobalController;
 use tamarisk_laws::catalogue::{admission, global};
 use tamarisk_model::scenario;
@@ -192,6 +197,66 @@ fn a_graph_that_is_too_large_is_rejected() {
     }
     let error = Simulation::new(&scenario).unwrap_err().to_string();
     assert_eq!(error, "the global law is invalid: a graph of 65 stages is not between 1 and 64");
+}
+
+/// Lets everybody in, and adds up what it is told: who entered, and who was processed.
+#[derive(Debug)]
+struct Recorder(Arc<[AtomicU64; 2]>);
+
+impl GlobalLaw for Recorder {
+    fn name(&self) -> &'static str {
+        "recorder"
+    }
+
+    fn on_entry(&mut self, _: Timestamp) -> Decision {
+        Decision::Admit
+    }
+
+    fn on_tick(&mut self, _: Timestamp, _: u64) {}
+
+    fn period(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn on_sample(&mut self, sample: &GraphSample<'_>) {
+        for stage in sample.stages {
+            self.0[0].fetch_add(stage.entered, Ordering::Relaxed);
+            self.0[1].fetch_add(stage.processed, Ordering::Relaxed);
+        }
+    }
+
+    fn share(&self, _: usize) -> Option<Share> {
+        None
+    }
+
+    fn target(&self, _: usize, _: ClassId) -> Option<Target> {
+        None
+    }
+
+    fn set_targets(&mut self, _: &Classes) {}
+
+    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+}
+
+/// As a live graph counts.
+#[test]
+fn what_ends_without_an_answer_is_processed_too() {
+    let classes = Classes::single(Target::p90(Duration::from_millis(300)).unwrap());
+    let service = Distribution::Exponential(Duration::from_millis(10));
+    let stage = Stage {
+        lost: Ratio::saturating(0.2),
+        answer_time: Duration::from_millis(100),
+        ..Stage::new("app", 8, service)
+    };
+    let scenario = Scenario::new(classes, Duration::from_secs(30))
+        .client(Client::poisson("users", "app", 100.0))
+        .stage(stage);
+    let simulation = Simulation::new(&scenario).unwrap();
+    let told = Arc::<[AtomicU64; 2]>::default();
+    simulation.start(1).global(Box::new(Recorder(told.clone()))).unwrap().finish();
+    let [entered, processed] = [0, 1].map(|index: usize| told[index].load(Ordering::Relaxed));
+    // A fifth of 3000 is lost; ten are inside at most on average.
+    assert!(entered > 2500 && processed <= entered && entered - processed < 50, "{told:?}");
 }
 
 fn mistake(global: &str) -> String {

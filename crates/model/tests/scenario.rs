@@ -7,6 +7,7 @@ use std::time::Duration;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use tamarisk_control::{MeasuredFrom, PerSecond, Ratio};
 use tamarisk_laws::catalogue::{Coordination, Laws};
+use tamarisk_model::queueing::Accuracy;
 use tamarisk_model::scenario;
 use tamarisk_model::sim::{
     Client, Discipline, Distribution, Heed, KindAt, Load, Profile, Resource, Route, Simulation,
@@ -316,4 +317,51 @@ fn what_shares_a_resource_or_is_resized_by_a_law_has_no_closed_form() {
     let text = text.replace("workers = 8", "workers = 'pool-sizing'");
     let file = scenario::parse("stage.toml", &text).unwrap();
     assert!(file.network(None).unwrap_err().to_string().ends_with("a law sets its workers"));
+}
+
+#[test]
+fn requests_that_come_at_once_have_no_closed_form() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let file = scenario::load(&folder.join("fan-out.toml")).unwrap();
+    for at in [None, PerSecond::new(100.0).ok()] {
+        let error = rendered(&file.network(at).unwrap_err());
+        assert!(error.contains("20 requests come at once"), "{error}");
+        assert!(error.contains("| calls = 20") && error.contains("one at a time"), "{error}");
+    }
+}
+
+#[test]
+fn what_laws_of_batches_and_quality_change_has_no_closed_form() {
+    let network = |laws: &str| {
+        let text = single(&format!("service = {{ exponential = '20ms' }}\n{laws}"));
+        scenario::parse("stage.toml", &text).unwrap().network(None)
+    };
+    for (laws, why) in [
+        ("batching = 'throughput-batching'", "workers take events in batches"),
+        ("batching = { law = 'fixed', batch_events_count = 2 }", "workers take events in batches"),
+        ("quality = 'degradation'", "a law sets its quality"),
+    ] {
+        let error = network(laws).unwrap_err().to_string();
+        assert!(error.ends_with(why), "{error}");
+    }
+    assert!(network("batching = { law = 'fixed', batch_events_count = 1 }").is_ok());
+    assert!(network("quality = 'full'").is_ok());
+}
+
+#[test]
+fn percentiles_are_approximate_where_classes_go_before_others() {
+    let solved = |discipline: &str, priority: u8| {
+        let classes = format!("[classes.gold]\npriority = 0\n[classes.tin]\npriority = {priority}");
+        let stage = format!("service = {{ exponential = '20ms' }}\ndiscipline = '{discipline}'");
+        let text = single(&format!("{stage}\n{classes}"));
+        scenario::parse("stage.toml", &text).unwrap().network(None).unwrap().solve().unwrap()
+    };
+    assert_eq!(solved("fifo", 1).percentiles, Accuracy::Exact);
+    assert_eq!(solved("priority", 0).percentiles, Accuracy::Exact);
+    for discipline in ["priority", "adaptive-lifo", "earliest-due"] {
+        let solution = solved(discipline, 1);
+        // Who goes first changes nothing about how many are inside.
+        assert_eq!(solution.means, Accuracy::Exact);
+        assert_eq!(solution.percentiles, Accuracy::Approximate, "{discipline}");
+    }
 }

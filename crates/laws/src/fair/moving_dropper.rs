@@ -21,7 +21,8 @@
 //! is younger the greater the overload, and the queue never runs dry. For any λ it
 //! stops at that point: a longer queue lowers θ, which shortens the queue.
 //!
-//! Classes of one priority share a line and a threshold, that of the strictest of them.
+//! Classes of one priority share a line and a threshold, that of the strictest of them. Who waits
+//! with a lower priority is not ahead of anyone in it, and does not count.
 //!
 //! μ is taken over periods of 100 departures or a second, each as heavy as all before it
 //! (the weight of [Fair07 §5.3]). Events that failed have departed too. A stage that
@@ -35,8 +36,8 @@
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Finished, Reading,
-    Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, ClassId, Classes, Decision, Dequeue, Finished, Priority,
+    Reading, Timestamp, Waiting,
 };
 
 use super::dropper::{Thresholds, waited};
@@ -55,6 +56,8 @@ const SHRINK_MIN: f64 = 0.05;
 #[derive(Clone, Debug)]
 pub struct MovingDropper {
     thresholds: Thresholds,
+    /// Of each class.
+    priorities: Box<[Priority]>,
     began: Option<Timestamp>,
     departed: u32,
     /// μ, once a period has passed.
@@ -68,6 +71,7 @@ impl MovingDropper {
     pub fn new(classes: &Classes) -> Self {
         Self {
             thresholds: Thresholds::strictest_of_priority(classes),
+            priorities: classes.iter().map(|(_, class)| class.priority).collect(),
             began: None,
             departed: 0,
             departure_rate: None,
@@ -77,14 +81,23 @@ impl MovingDropper {
 
     fn threshold(&mut self, class: ClassId, backlog: &Backlog<'_>) -> f64 {
         let greatest = self.thresholds.of(class);
+        let queued = self.queued_with(class, backlog);
         self.shrink = match self.departure_rate {
-            Some(rate) if backlog.queued_total > 0 => {
+            Some(rate) if queued > 0 => {
                 let in_time = greatest * rate;
-                (in_time / f64::from(backlog.queued_total)).clamp(SHRINK_MIN, 1.0)
+                (in_time / f64::from(queued)).clamp(SHRINK_MIN, 1.0)
             }
             _ => 1.0,
         };
         greatest * self.shrink
+    }
+
+    /// How many are queued that have the priority of `class` or a higher one.
+    fn queued_with(&self, class: ClassId, backlog: &Backlog<'_>) -> u32 {
+        let own = self.priorities.get(class.index()).unwrap_or(&self.priorities[0]);
+        let behind = self.priorities.iter().zip(backlog.queued).filter(|(other, _)| *other > own);
+        let behind = behind.fold(0_u32, |sum, (_, &queued)| sum.saturating_add(queued));
+        backlog.queued_total.saturating_sub(behind)
     }
 
     fn end_period_if_over(&mut self, now: Timestamp, backlog: &Backlog<'_>) {
@@ -150,7 +163,7 @@ impl AdmissionLaw for MovingDropper {
 
 #[cfg(test)]
 mod tests {
-    use tamarisk_control::Ending;
+    use tamarisk_control::{Class, Ending, Target};
 
     use super::super::dropper::tests::{BUSY, dequeue, two_classes};
     use super::*;
@@ -190,6 +203,27 @@ mod tests {
         assert_eq!(dequeue(&mut law, 0, 401, &queue(160)), Dequeue::Drop);
         // A class with twice the target waits in the same line.
         assert_eq!(dequeue(&mut law, 1, 401, &queue(160)), Dequeue::Drop);
+    }
+
+    #[test]
+    fn who_waits_with_a_lower_priority_takes_no_time_from_the_others() {
+        let class = |name: &str, priority| Class {
+            name: name.into(),
+            target: Target::p90(Duration::from_secs(1)).unwrap(),
+            priority: Priority(priority),
+        };
+        let classes = Classes::new(vec![class("gold", 0), class("tin", 1)]).unwrap();
+        let mut law = MovingDropper { departure_rate: Some(100.0), ..MovingDropper::new(&classes) };
+        let backlog = Backlog { queued: &[0, 1000], queued_total: 1000, ..BUSY };
+        assert_eq!(dequeue(&mut law, 0, 400, &backlog), Dequeue::Run);
+        assert_eq!(dequeue(&mut law, 0, 800, &backlog), Dequeue::Run);
+        // 0.8 s · 0.8 s ÷ (1000 ÷ 100/s) = 64 ms
+        assert_eq!(dequeue(&mut law, 1, 63, &backlog), Dequeue::Run);
+        assert_eq!(dequeue(&mut law, 1, 65, &backlog), Dequeue::Drop);
+        // Behind 1000 of gold both have as little.
+        let backlog = Backlog { queued: &[1000, 0], ..backlog };
+        assert_eq!(dequeue(&mut law, 0, 65, &backlog), Dequeue::Drop);
+        assert_eq!(dequeue(&mut law, 1, 65, &backlog), Dequeue::Drop);
     }
 
     #[test]

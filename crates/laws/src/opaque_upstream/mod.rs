@@ -135,6 +135,8 @@ impl AdmissionLaw for OpaqueUpstream {
 
     fn set_targets(&mut self, classes: &Classes) {
         self.judge.set_targets(classes);
+        // Nothing here would fit them again when the service has changed.
+        self.judge.reset_spans();
         self.knee.set_target(classes.strictest().as_secs_f64());
         self.update_limit();
     }

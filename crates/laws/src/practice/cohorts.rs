@@ -8,7 +8,7 @@
 
 use tamarisk_control::{Arrival, ClassId, Classes};
 
-use super::draws::{Draws, mix};
+use crate::seeded::{Seeded, mix};
 
 /// The user levels of [DAGOR18 §4.2], and the cohorts of a tier in \[Cinnamon23\].
 pub(super) const COHORTS: usize = 128;
@@ -20,7 +20,7 @@ pub(super) struct Cohorts {
     ranks: Box<[usize]>,
     levels: usize,
     /// Places events that name no client.
-    draws: Draws,
+    draws: Seeded,
 }
 
 impl Cohorts {
@@ -34,7 +34,7 @@ impl Cohorts {
         Self {
             ranks: classes.iter().map(rank).collect(),
             levels: priorities.len() * COHORTS,
-            draws: Draws::new(seed),
+            draws: Seeded::new(seed),
         }
     }
 

@@ -28,7 +28,10 @@
 //!
 //! **Limits.** Five per cent a second: from 10 times the capacity the level needs some
 //! 45 windows, and what piled up meanwhile is not dropped but worked off, too late;
-//! up again it goes by a hundredth of what comes. Twenty
+//! up again it goes by a hundredth of what comes. If the lowest level that lets anybody in would
+//! let in too many, nobody is let in, and since nothing ends then, nothing changes before other
+//! clients or classes come. (If such windows counted as not overloaded, *spike* would be worse in
+//! the steady state, 0.06 instead of 0.46.) Twenty
 //! milliseconds are wrong for any service whose work takes as long; its own critics
 //! had to set it for each. Within an hour those in the last cohorts get nothing
 //! while the first get everything. What makes it strong between services, telling the

@@ -42,10 +42,10 @@ use tamarisk_control::{
     Timestamp,
 };
 
-use super::draws::Draws;
 use super::limit_range::{InvalidLimitRange, LimitRange, admit_below};
 use crate::constants::constants;
 use crate::period_samples::PeriodSamples;
+use crate::seeded::Seeded;
 
 constants! {
     /// Of [`MinRttGradient`]: `min_concurrency` and `max_concurrency_limit`; it begins at the least.
@@ -103,7 +103,7 @@ pub struct MinRttGradient {
     updated: Timestamp,
     next_probe: Timestamp,
     updates_at_min: u32,
-    draws: Draws,
+    draws: Seeded,
 }
 
 impl MinRttGradient {
@@ -132,7 +132,7 @@ impl MinRttGradient {
             updated: Timestamp::ZERO,
             next_probe: Timestamp::MAX,
             updates_at_min: 0,
-            draws: Draws::new(0),
+            draws: Seeded::new(0),
         }
     }
 
@@ -149,7 +149,7 @@ impl MinRttGradient {
     /// The same law with another sequence of draws.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.draws = Draws::new(seed);
+        self.draws = Seeded::new(seed);
         self
     }
 

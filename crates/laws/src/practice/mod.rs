@@ -28,7 +28,6 @@ mod codel;
 mod cohorts;
 mod cpu_shedding;
 mod dagor;
-mod draws;
 mod gradient2;
 mod limit_range;
 mod min_rtt_gradient;

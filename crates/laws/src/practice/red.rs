@@ -34,12 +34,12 @@
 //! blind for priorities.
 
 use tamarisk_control::{
-    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Finished, Ratio, Reading, Reason, Rejection,
-    Timestamp, Waiting,
+    AdmissionLaw, Arrival, Backlog, Decision, Dequeue, Ending, Finished, Ratio, Reading, Reason,
+    Rejection, Timestamp, Waiting,
 };
 
-use super::draws::Draws;
 use crate::constants::constants;
+use crate::seeded::Seeded;
 
 constants! {
     /// Of [`Red`]. \[ns3\]: `MinTh`, `MaxTh`, `QW`, 1 ÷ `LInterm`; also [Floyd93 §6].
@@ -65,7 +65,7 @@ pub struct Red {
     queue_max: f64,
     weight: f64,
     probability_max: f64,
-    draws: Draws,
+    draws: Seeded,
     average: f64,
     /// Arrivals since the last rejection, while there is something to reject.
     count: Option<u32>,
@@ -158,7 +158,7 @@ impl RedBuilder {
             queue_max: self.constants.queue_max_count.into(),
             weight: self.constants.weight_ratio.get(),
             probability_max: self.constants.probability_max_ratio.get(),
-            draws: Draws::new(self.seed),
+            draws: Seeded::new(self.seed),
             average: 0.0,
             count: None,
             empty_since: None,
@@ -256,6 +256,9 @@ impl AdmissionLaw for Red {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.note_if_empty(now, backlog.queued_total);
+        if finished.ending == Ending::Untimed {
+            return;
+        }
         let service = finished.service.as_secs_f64();
         let mean = self.service_mean.get_or_insert(service);
         *mean += SERVICE_WEIGHT * (service - *mean);
@@ -273,7 +276,7 @@ impl AdmissionLaw for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::practice::test_bench::{arrival, at, backlog, finished_in};
+    use crate::practice::test_bench::{arrival, at, backlog, ended, finished_in};
 
     /// How many of `count` arrivals at a queue of `queued` are rejected.
     fn rejected(law: &mut Red, queued: u32, count: usize) -> usize {
@@ -353,9 +356,17 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_of_an_hour_is_no_service_time() {
+        let mut law = settled(10.0);
+        law.on_finish(at(0), &finished_in(80), &backlog(&[0], &[0]));
+        law.on_finish(at(0), &ended(3_600_000, Ending::Untimed), &backlog(&[0], &[0]));
+        assert_eq!(law.service_mean, Some(0.08));
+    }
+
+    #[test]
     fn another_seed_draws_other_lots() {
         let trace = |seed| {
-            let mut law = Red { draws: Draws::new(seed), ..settled(10.0) };
+            let mut law = Red { draws: Seeded::new(seed), ..settled(10.0) };
             (0..1000).map(|_| rejected(&mut law, 10, 1)).collect::<Vec<_>>()
         };
         assert_eq!(trace(1), trace(1));

@@ -35,9 +35,9 @@ use tamarisk_control::{
     Timestamp,
 };
 
-use super::draws::Draws;
 use super::limit_range::{InvalidLimitRange, LimitRange, admit_below, inside};
 use crate::constants::constants;
+use crate::seeded::Seeded;
 
 constants! {
     /// Of [`Vegas`]: `initialLimit` and `maxConcurrency`; a limit below one would end all.
@@ -73,7 +73,7 @@ pub struct Vegas {
     answers: u32,
     /// u, for the next probe.
     jitter: f64,
-    draws: Draws,
+    draws: Seeded,
 }
 
 impl Vegas {
@@ -91,13 +91,14 @@ impl Vegas {
     /// With bounds of one's own for the limit.
     pub fn with(range: LimitRange) -> Self {
         let limit = f64::from(range.initial);
-        Self { range, limit, unloaded: None, answers: 0, jitter: 1.0, draws: Draws::new(0) }.seed(0)
+        Self { range, limit, unloaded: None, answers: 0, jitter: 1.0, draws: Seeded::new(0) }
+            .seed(0)
     }
 
     /// The same law with another sequence of draws.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.draws = Draws::new(seed);
+        self.draws = Seeded::new(seed);
         self.draw_jitter();
         self
     }

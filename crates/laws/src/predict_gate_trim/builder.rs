@@ -143,7 +143,7 @@ impl<'a> PredictGateTrimBuilder<'a> {
             ),
             levels: Levels::new(self.classes, self.constants.standing_wait_ratio.get()),
             reserve: Reserve::new(self.classes, self.constants.reserve_rate_per_second),
-            clients: Clients::new(self.classes.longest()),
+            clients: Clients::new(self.classes.longest(), self.classes.strictest()),
             negligible_wait: self.constants.negligible_wait_ratio.get(),
             service_scale: 1.0,
             useful: UsefulWorkers::new(self.classes.len(), self.classes.strictest().as_secs_f64()),

@@ -161,7 +161,7 @@ impl Levels {
     /// fill it, and keep those without from ever entering it. As long as none stands, a short one
     /// is judged by the room of the class itself, whatever is in service.
     #[inline]
-    pub(crate) fn is_standing(&self, class: ClassId, wait: Wait) -> bool {
+    pub(crate) fn is_standing(&self, class: ClassId, wait: Wait, allowance: f64) -> bool {
         let level = self.level(class);
         let (share, own_room) = (level.gate.share(), self.rooms[class.index()]);
         let is_short = wait.queue <= level.gate.standing_wait().min(level.room);
@@ -170,7 +170,7 @@ impl Levels {
         } else {
             (level.span, level.room)
         };
-        wait.queue > share * span || wait.total > room
+        wait.queue > allowance * share * span || wait.total > room
     }
 
     /// Whether an event of `class`, from a client that has had `share` of all, has to
@@ -271,6 +271,7 @@ impl Levels {
             if let Some(least) = on_level.map(|(_, target)| target.response_time()).min() {
                 level.set_target(least);
             }
+            level.class_shares.iter_mut().for_each(|shares| shares.set_target(classes.longest()));
         }
     }
 
@@ -296,6 +297,14 @@ impl Levels {
         for level in &mut self.levels {
             level.set_span(level.span_of(level.room));
         }
+    }
+
+    /// From now on queues are bounded by the targets, as at the start.
+    pub(crate) fn reset_spans(&mut self) {
+        for (span, &of) in self.spans.iter_mut().zip(&self.level_of) {
+            *span = self.levels[usize::from(of)].target;
+        }
+        self.levels.iter_mut().for_each(|level| level.set_span(level.target));
     }
 
     /// θ of the level of `class`.
@@ -428,7 +437,7 @@ mod tests {
     }
 
     fn is_standing(levels: &Levels, class: usize, queue: f64) -> bool {
-        levels.is_standing(ClassId::new(class), Wait { queue, total: queue, overtakes: false })
+        levels.is_standing(ClassId::new(class), Wait { queue, total: queue, overtakes: false }, 1.0)
     }
 
     #[test]
@@ -452,15 +461,15 @@ mod tests {
         // 0.1 s behind others, and until a worker is free.
         let behind = |total| Wait { queue: 0.1, total, overtakes: false };
         let [long, short] = [0, 1].map(ClassId::new);
-        assert!(levels.is_standing(long, behind(0.41)));
-        assert!(!levels.is_standing(short, behind(0.89)));
-        assert!(levels.is_standing(short, behind(0.91)));
+        assert!(levels.is_standing(long, behind(0.41), 1.0));
+        assert!(!levels.is_standing(short, behind(0.89), 1.0));
+        assert!(levels.is_standing(short, behind(0.91), 1.0));
         // A fifth of the target is what a standing queue has; beyond it the least room holds.
         assert!(!is_standing(&levels, 1, 0.239));
         assert!(is_standing(&levels, 1, 0.241));
         // Nobody waited for less than 0.3 s in an interval.
         levels.observe(Timestamp::ZERO, ClassId::DEFAULT, 0.3);
         levels.observe(Timestamp::from_nanos(500_000_000), ClassId::DEFAULT, 0.3);
-        assert!(levels.is_standing(short, behind(0.41)));
+        assert!(levels.is_standing(short, behind(0.41), 1.0));
     }
 }

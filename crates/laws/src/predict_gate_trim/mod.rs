@@ -37,7 +37,8 @@
 //! more than its share recently leaves the queue to those who have had less
 //! (`clients.rs`, `fair_share.rs`), and a class that has had more than its weight leaves
 //! it to the others of its priority (`class_shares.rs`). What the modest leave over is
-//! the greedy one's, and without an overload nobody is rejected for it.
+//! the greedy one's, and without an overload nobody is rejected for it. A client of whom a call has
+//! just been let in may wait in twice as long a queue (`bursts.rs`), so that pages are whole.
 //!
 //! A reserve admits a few events of classes that the estimates would exclude. At the head of the queue an event is dropped if it would come too late,
 //! and while the gate is narrow and the oldest events have used up half of their
@@ -220,7 +221,7 @@ impl PredictGateTrim {
             None
         } else if wait.total + self.quantile(class) > remaining {
             Some(Reason::PredictedLate)
-        } else if self.levels.is_standing(class, wait) {
+        } else if self.levels.is_standing(class, wait, self.clients.burst_allowance(now, flow)) {
             Some(Reason::StandingQueue)
         } else if self.levels.exceeds_share(class, wait, self.clients.share(now, flow)) {
             Some(Reason::ShareExceeded)
@@ -279,6 +280,12 @@ impl PredictGateTrim {
     /// The mean measured service time of all events, in seconds.
     pub(crate) fn service_mean(&self) -> f64 {
         self.service.stage_mean()
+    }
+
+    /// Queues are bounded by the targets as at the start, for a law that does not fit them to what
+    /// service leaves of these.
+    pub(crate) fn reset_spans(&mut self) {
+        self.levels.reset_spans();
     }
 
     /// As [`order`](QueueOrder::order), for a stage whose queue may grow old in front
@@ -390,7 +397,7 @@ impl AdmissionLaw for PredictGateTrim {
             self.service.set_percentile(ClassId::new(index), target.at().get());
         }
         self.levels.set_targets(classes);
-        self.clients.set_target(classes.longest());
+        self.clients.set_targets(classes.longest(), classes.strictest());
         self.useful.set_target(classes.strictest().as_secs_f64());
         self.refresh_rooms();
         self.levels.fit_spans();

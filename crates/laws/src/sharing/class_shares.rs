@@ -8,6 +8,8 @@
 //! What a class does not ask for is the others', and without an overload nobody is
 //! rejected for its share. There are few classes, so the accounts are exact.
 
+use std::time::Duration;
+
 use tamarisk_control::{ClassId, Classes, Priority, Weight};
 
 use super::clients::MEMORY_TARGETS;
@@ -33,14 +35,18 @@ impl ClassShares {
         let weight = |id| f64::from(classes.weight(id).unwrap_or(Weight::ONE).get());
         let weights = || on_level().map(|(id, _)| weight(id));
         let least = weights().fold(f64::INFINITY, f64::min);
-        let targets = classes.iter().map(|(_, class)| class.target.response_time().as_secs_f64());
         Some(Self {
             classes: classes.iter().map(|(id, _)| (least / weight(id), 0.0)).collect(),
             total: 0.0,
-            memory_seconds: targets.fold(0.0, f64::max) * f64::from(MEMORY_TARGETS),
+            memory_seconds: memory_seconds(classes.longest()),
             // Where all have had by their weights there is nothing to lower it for.
             fair: FairShare::new(standing, least / weights().sum::<f64>()),
         })
+    }
+
+    /// What classes have had counts for as long as another longest target says.
+    pub(crate) fn set_target(&mut self, longest: Duration) {
+        self.memory_seconds = memory_seconds(longest);
     }
 
     /// The same shares, of a queue that stands from another wait on, in seconds.
@@ -84,10 +90,12 @@ impl ClassShares {
     }
 }
 
+fn memory_seconds(longest: Duration) -> f64 {
+    longest.as_secs_f64() * f64::from(MEMORY_TARGETS)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tamarisk_control::{Class, Target};
 
     use super::*;
@@ -147,5 +155,20 @@ mod tests {
         assert!(shares.is_exceeded(a, 1e9));
         shares.reset();
         assert!(!shares.is_exceeded(a, 1e9));
+    }
+
+    #[test]
+    fn other_targets_are_remembered_for_as_long_as_they_say() {
+        let (mut shares, b) = (shares(), ClassId::new(1));
+        let left_of = |shares: &mut ClassShares| {
+            shares.reset();
+            shares.charge(b, 1.0);
+            judge(shares, 0.0);
+            shares.classes[1].1
+        };
+        // Half a second of a memory of 10 s, and of one of 1 s.
+        assert!((left_of(&mut shares) - (-0.05_f64).exp()).abs() < 1e-12);
+        shares.set_target(SECOND / 10);
+        assert!((left_of(&mut shares) - (-0.5_f64).exp()).abs() < 1e-12);
     }
 }

@@ -17,6 +17,8 @@
 //! of all clients only. The calls of one page come at once, and a page of which some calls are
 //! rejected because of the others is of use to nobody.
 //!
+//! Nor are its calls judged alone: who has just begun may fill more of the queue (`bursts.rs`).
+//!
 //! Work is charged as it is admitted, by the mean of its class. Attempts that are
 //! rejected cost nothing: they would let one who retries fall ever further behind.
 
@@ -24,6 +26,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::Timestamp;
+
+use super::bursts::Bursts;
 
 /// Cells in a row. Whoever has two thousandths of all stands out, and one of a
 /// million others is taken for it. Both rows together are 8 KiB.
@@ -51,6 +55,12 @@ const UNIT_MAX: f64 = 1024.0;
 /// by chance alone.
 const STANDS_OUT: f64 = 2.0;
 
+/// A client may fill so many times the queue's bound for a quarter of the shortest target after its
+/// first call is let in, …
+const BURST: f64 = 2.0;
+/// … if it has had less of everything than this. An address behind which all clients are has had most.
+const ONE_OF_MANY: f64 = 0.1;
+
 /// The fair share is never lower than what can still be told from chance.
 pub(crate) const SHARE_MIN: f64 = STANDS_OUT / CELLS as f64;
 
@@ -60,6 +70,7 @@ pub(crate) struct Clients {
     rows: Box<[[f32; CELLS]; 2]>,
     /// What does not count yet, from the oldest to the newest.
     latest: VecDeque<Charge>,
+    bursts: Bursts,
     /// What is added for a second of work.
     unit: f64,
     /// What has been added to each row …
@@ -82,24 +93,27 @@ struct Charge {
 }
 
 impl Clients {
-    /// For a stage whose longest target is `target`.
-    pub(crate) fn new(target: Duration) -> Self {
+    /// For a stage whose longest and shortest targets are these.
+    pub(crate) fn new(longest: Duration, strictest: Duration) -> Self {
         Self {
             rows: Box::new([[0.0; CELLS]; 2]),
             latest: VecDeque::with_capacity(LATEST_MAX),
+            bursts: Bursts::new(burst_length(strictest)),
             unit: 1.0,
             total: 0.0,
             events: 0.0,
             salt: 0,
-            memory: memory(target),
+            memory: memory(longest),
             aged: Timestamp::ZERO,
             counts_until: Timestamp::ZERO,
         }
     }
 
-    /// What clients have had counts for as long as another longest target says.
-    pub(crate) fn set_target(&mut self, target: Duration) {
-        self.memory = memory(target);
+    /// What clients have had counts for as long as another longest target says, and bursts last as
+    /// long as another shortest one.
+    pub(crate) fn set_targets(&mut self, longest: Duration, strictest: Duration) {
+        self.memory = memory(longest);
+        self.bursts.set_length(burst_length(strictest));
     }
 
     /// Somebody is rejected: there is an overload. Whether it begins with this.
@@ -128,6 +142,7 @@ impl Clients {
             self.add(flow, work);
         }
         self.age(now);
+        self.bursts.admit(now, flow);
         self.latest.push_back(Charge { at: now, flow, work });
     }
 
@@ -161,6 +176,15 @@ impl Clients {
         // Nothing was charged but work that is not known yet: nobody has had anything.
         let share = if self.total > 0.0 { (had / self.total).min(1.0) } else { 0.0 };
         if share > chance + one_event { share } else { 0.0 }
+    }
+
+    /// How many times the queue's bound the client of `flow` may fill: more than once if it has
+    /// just begun and is one of many. As long as nothing counts, nobody is.
+    #[inline]
+    pub(crate) fn burst_allowance(&self, now: Timestamp, flow: u64) -> f64 {
+        let in_burst = now < self.counts_until && self.bursts.has_begun(now, flow);
+        let is_one_of_many = || self.total > 0.0 && self.share(now, flow) < ONE_OF_MANY;
+        if in_burst && is_one_of_many() { BURST } else { 1.0 }
     }
 
     #[cold]
@@ -208,6 +232,10 @@ impl Clients {
     }
 }
 
+fn burst_length(strictest: Duration) -> Duration {
+    strictest / 4
+}
+
 fn memory(target: Duration) -> Duration {
     target.max(TARGET_MIN) * MEMORY_TARGETS
 }
@@ -220,7 +248,7 @@ mod tests {
 
     /// In an overload since 1 s, with a memory of 10 s.
     fn clients() -> Clients {
-        let mut clients = Clients::new(1000 * MS);
+        let mut clients = Clients::new(1000 * MS, 1000 * MS);
         clients.on_rejection(at(1000));
         clients
     }
@@ -244,7 +272,7 @@ mod tests {
 
     #[test]
     fn without_an_overload_nobody_is_counted() {
-        let mut clients = Clients::new(1000 * MS);
+        let mut clients = Clients::new(1000 * MS, 1000 * MS);
         clients.charge(at(1), 7, 1.0);
         assert_eq!(share_of(&mut clients, at(1), 7), 0.0);
         clients.on_rejection(at(1000));
@@ -324,6 +352,21 @@ mod tests {
         clients.counts_until = Timestamp::MAX;
         charge_others(&mut clients, Timestamp::from_nanos(u64::MAX - 1));
         assert_eq!(share_of(&mut clients, at(1000), 1), 0.0);
+    }
+
+    #[test]
+    fn who_has_begun_may_fill_more_of_the_queue_if_it_is_one_of_many() {
+        let mut clients = clients();
+        clients.charge(at(1000), 1, 0.1);
+        assert_eq!(clients.burst_allowance(at(1001), 1), 1.0, "nothing counts yet");
+        charge_others(&mut clients, at(1001));
+        assert!(share_of(&mut clients, at(1001), 1) < ONE_OF_MANY);
+        assert_eq!(clients.burst_allowance(at(1001), 1), BURST);
+        assert_eq!(clients.burst_allowance(at(1250), 1), 1.0, "its burst has ended");
+        assert_eq!(clients.burst_allowance(at(1001), 2), 1.0, "somebody else");
+        (0..20).for_each(|_| clients.charge(at(1001), 1, 0.1));
+        assert!(share_of(&mut clients, at(1002), 1) > ONE_OF_MANY);
+        assert_eq!(clients.burst_allowance(at(1002), 1), 1.0);
     }
 
     #[test]

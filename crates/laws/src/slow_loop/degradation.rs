@@ -24,7 +24,7 @@
 //! above the limit and *increased slowly* below it, and no more. The step down is
 //! the response-time controller's adj_d, so that five of them more than halve
 //! quality; the step up is a fiftieth, so that going from nothing to full takes
-//! about a minute. "Below" is below half of the target, the controller's err_i: else
+//! about a minute. Less than a hundredth is the least. "Below" is below half of the target, the controller's err_i: else
 //! it would take back at once what it has just done. The least quality is whatever
 //! the service can still call service: the caller states it.
 //!
@@ -52,6 +52,10 @@ const ERROR_INCREASE: f64 = -0.5;
 
 /// "Increased slowly" [Welsh02 §7.3.4].
 const INCREASE: f64 = 0.02;
+
+/// Less is the least quality: by division alone a least of zero is never reached, and the law never
+/// spent.
+const NEGLIGIBLE: f64 = 0.01;
 
 /// The percentile is sampled periodically [Welsh02 §7.2.2]; timeout of the
 /// response-time controller [Welsh03 fig. 4].
@@ -108,7 +112,8 @@ impl Degradation {
     fn step(&mut self, err: f64, leeway: Leeway) {
         if err > 0.0 && leeway.may_press() {
             self.spent = self.quality <= self.least;
-            self.quality = (self.quality / DECREASE).max(self.least);
+            let lower = (self.quality / DECREASE).max(self.least);
+            self.quality = if lower < NEGLIGIBLE { self.least } else { lower };
         } else if err < ERROR_INCREASE && leeway.may_ease() {
             self.spent = false;
             self.quality = (self.quality + INCREASE).min(1.0);
@@ -330,6 +335,16 @@ mod tests {
         // From 2.0 down in seven tenths: 1.43 1.03 0.75 0.56 0.42
         (0..5).for_each(|_| _ = case.second(100));
         assert_eq!((case.law.quality, case.law.strain()), (0.52, Strain::Partial));
+    }
+
+    #[test]
+    fn a_least_quality_of_zero_is_reached() {
+        let mut case = Case::new(0.0);
+        (0..100).for_each(|_| _ = case.second(2000));
+        assert_eq!((case.law.quality, case.law.strain()), (0.0, Strain::Spent));
+        // From 2.0 down in seven tenths, as above.
+        (0..5).for_each(|_| _ = case.second(100));
+        assert_eq!((case.law.quality, case.law.strain()), (0.02, Strain::Partial));
     }
 
     #[test]

@@ -210,6 +210,10 @@ impl WorkersLaw for PoolSizing {
         Concurrency::new(self.least)..=Concurrency::new(self.most)
     }
 
+    fn interval(&self) -> Duration {
+        self.throughput.interval()
+    }
+
     fn strain(&self) -> Strain {
         if self.least == self.most {
             Strain::Fixed

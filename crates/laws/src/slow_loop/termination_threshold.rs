@@ -174,6 +174,10 @@ impl TerminationLaw for TerminationThreshold {
         Some(limit.at(self.share))
     }
 
+    fn interval(&self) -> Duration {
+        self.parameters.interval
+    }
+
     fn strain(&self) -> Strain {
         if self.share >= 1.0 {
             Strain::Eased

@@ -44,6 +44,11 @@ impl Throughput {
         Self { interval, began: None, smoothed: None }
     }
 
+    /// How long a sample is.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
+    }
+
     /// The sample, once an interval has passed.
     pub(super) fn on_tick(&mut self, now: Timestamp, activity: &Activity<'_>) -> Option<Sample> {
         let (began, completed) = *self.began.get_or_insert((now, activity.completed));

@@ -23,7 +23,8 @@
 //! Who is next is decided by priority and by due times (`due`): arrival and five times the own
 //! service, or what is promised.
 //! Short work has places kept free of long work that would make it late (`kept_places.rs`).
-//! Clients and classes share while not all can be served (`sharing.rs`). Streams are counted by
+//! Clients and classes share while not all can be served (`sharing.rs`); a client that has just begun
+//! may fill more of the queue, so that pages of many calls are whole. Streams are counted by
 //! those that flow (`streams.rs`). What is in flight in a pause teaches nothing (`stall.rs`), and
 //! what stays far beyond its target is parked.
 //!
@@ -262,7 +263,7 @@ impl WorkLimit {
         self.sharing.observe(now, kind.class, filled);
         if wait + service.min(0.7 * left) > left {
             Some((Reason::PredictedLate, wait))
-        } else if filled > 1.0 {
+        } else if filled > self.sharing.burst_allowance(now, kind.class, arrival.flow) {
             Some((Reason::StandingQueue, wait))
         } else if self.sharing.is_exceeded(now, kind.class, arrival.flow, filled) {
             Some((Reason::ShareExceeded, wait))

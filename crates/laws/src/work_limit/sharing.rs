@@ -47,7 +47,7 @@ impl Sharing {
         levels.dedup();
         let level = |priority| Level {
             priority,
-            clients: Clients::new(classes.longest()),
+            clients: Clients::new(classes.longest(), classes.strictest()),
             fair: FairShare::new(STANDING, clients::SHARE_MIN),
             first: 0,
             has_others: false,
@@ -64,7 +64,8 @@ impl Sharing {
 
     pub(super) fn set_targets(&mut self, classes: &Classes, promises: &Promises) {
         for level in &mut self.levels {
-            level.clients.set_target(classes.longest());
+            level.clients.set_targets(classes.longest(), classes.strictest());
+            level.weights.iter_mut().for_each(|shares| shares.set_target(classes.longest()));
         }
         self.interval_seconds = promises.strictest() / 2.0;
     }
@@ -110,6 +111,11 @@ impl Sharing {
             level.weights.iter_mut().for_each(ClassShares::reset);
         }
         level.meet(flow);
+    }
+
+    /// How many times the queue's bound the client of `flow` may fill.
+    pub(super) fn burst_allowance(&self, now: Timestamp, class: ClassId, flow: u64) -> f64 {
+        self.level(class).clients.burst_allowance(now, flow)
     }
 
     /// Whether a queue that is filled so far has to be left to those who have had less.

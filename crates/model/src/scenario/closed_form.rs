@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use tamarisk_control::{Concurrency, PerSecond, Ratio};
+use tamarisk_control::{BatchSize, ClassId, Concurrency, PerSecond, Ratio, Strain};
+use tamarisk_laws::catalogue::Laws;
 use tamarisk_settings::{ConfigError, Fault};
 
 use super::File;
 use super::places::StagePlace;
 use crate::network::{InvalidNetwork, Network, Overloaded};
 use crate::queueing::PhaseType;
-use crate::sim::{Client, Distribution, Load, Profile, Speed, Stage};
+use crate::sim::{Client, Discipline, Distribution, Load, Profile, Speed, Stage};
 
 impl File {
     /// The same stages as a network, at the rate of the scenario's open clients or `at`
@@ -20,7 +21,8 @@ impl File {
     /// # Errors
     /// [`ConfigError`] shows what has no closed form: service that is not made of
     /// exponential parts, resources that stages share or have too little of, classes that are served
-    /// differently, loads that change or that answers slow down.
+    /// differently, laws that change workers, batches or quality, loads that change, that answers slow
+    /// down or of which several requests come at once.
     pub fn network(&self, at: Option<PerSecond>) -> Result<Network, ConfigError> {
         self.built(at).map_err(|fault| self.invalid(fault))
     }
@@ -75,11 +77,18 @@ impl File {
     /// proportions count.
     fn arrivals(&self, at: Option<PerSecond>) -> Result<Vec<(&str, PerSecond)>, Fault> {
         let clients = &self.scenario.clients;
+        let places = clients.iter().zip(&self.places.clients);
+        if let Some((client, place)) = places.clone().find(|(client, _)| client.calls > 1) {
+            let Client { name, calls, .. } = client;
+            let message =
+                format!("the load of {name:?} has no closed form: {calls} requests come at once");
+            let fault = Fault::new(place.calls.clone(), message, "expected one at a time");
+            return Err(fault.help("simulate it: `tamarisk sim run`"));
+        }
         let one_door = clients.iter().all(|client| client.entry == clients[0].entry);
         if let (Some(at), true) = (at, one_door) {
             return Ok(vec![(&clients[0].entry, at)]);
         }
-        let places = clients.iter().zip(&self.places.clients);
         let rates = places.map(|(client, place)| {
             let rate = steady_rate(client).ok_or_else(|| {
                 let message = format!("the load of {:?} has no closed form", client.name);
@@ -121,12 +130,21 @@ impl File {
         if stage.stretch != Profile::constant(1.0) {
             return Err(no_form(&place.slow, "its service time changes", "expected no change"));
         }
-        if self.is_resized(&stage.name) {
+        let laws = self.laws.iter().find(|(name, _)| *name == stage.name);
+        let laws = laws.map(|(_, laws)| laws);
+        if laws.is_some_and(|laws| self.is_resized(laws)) {
             let expected = "expected a number of them";
             return Err(no_form(&place.workers, "a law sets its workers", expected));
         }
+        if laws.is_some_and(|laws| self.is_degraded(laws)) {
+            return Err(no_form(&place.quality, "a law sets its quality", "expected none"));
+        }
         if !stage.batch_cost.is_zero() {
             return Err(no_form(&place.batch_cost, "batches have a cost", "expected none"));
+        }
+        if laws.is_some_and(|laws| self.is_batched(laws)) {
+            let expected = "expected one event at a time";
+            return Err(no_form(&place.batching, "workers take events in batches", expected));
         }
         if stage.service.iter().any(|step| step.on.is_some()) {
             return Err(no_form(
@@ -155,17 +173,34 @@ impl File {
         let workers = Concurrency::new(stage.workers);
         Ok(crate::network::Station {
             parallelism,
+            reorders: stage.discipline != Discipline::Fifo && self.has_priorities(),
             ..crate::network::Station::new(&stage.name, service, workers)
         })
     }
 
-    /// Whether a law changes the number of workers of `stage`.
-    fn is_resized(&self, stage: &str) -> bool {
-        let mut laws = self.laws.iter().filter(|(name, _)| name == stage);
-        laws.any(|(_, laws)| {
-            let law = laws.workers.as_ref().map(|law| law.make(&self.scenario.classes));
-            law.is_some_and(|law| law.is_ok_and(|law| law.range().start() != law.range().end()))
-        })
+    /// Whether a law changes the number of workers.
+    fn is_resized(&self, laws: &Laws) -> bool {
+        let law = laws.workers.as_ref().map(|law| law.make(&self.scenario.classes));
+        law.is_some_and(|law| law.is_ok_and(|law| law.range().start() != law.range().end()))
+    }
+
+    /// Whether a law lets workers take several events at once.
+    fn is_batched(&self, laws: &Laws) -> bool {
+        let law = laws.batching.as_ref().map(|law| law.make(&self.scenario.classes));
+        law.is_some_and(|law| law.is_ok_and(|law| law.most() > BatchSize::ONE))
+    }
+
+    /// Whether a law changes how much work events are.
+    fn is_degraded(&self, laws: &Laws) -> bool {
+        let law = laws.quality.as_ref().map(|law| law.make(&self.scenario.classes));
+        law.is_some_and(|law| law.is_ok_and(|law| law.strain() != Strain::Fixed))
+    }
+
+    /// Whether events of one class go before those of another.
+    fn has_priorities(&self) -> bool {
+        let classes = &self.scenario.classes;
+        let first = classes.at(ClassId::DEFAULT).priority;
+        classes.iter().any(|(_, class)| class.priority != first)
     }
 
     fn no_network(&self, error: &InvalidNetwork) -> Fault {

@@ -56,6 +56,8 @@ impl<'a> Files<'a> {
         let own: Vec<ClassId> = own.collect::<Result<_, _>>()?;
         for arrival in &mut workload.arrivals {
             arrival.class = own[arrival.class.index()];
+            // Those of the scenario have names, which a trace does not know.
+            arrival.kind = 0;
         }
         Ok((workload.load(), workload.flows))
     }

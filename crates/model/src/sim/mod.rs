@@ -33,9 +33,9 @@
 //! each request that comes in, told of all stages and of what goes between them, it
 //! sets what the stages promise.
 //!
-//! **Slow laws** ([`Run::laws`]) take turns as in a live stage, once a tick. A worker that is
-//! too many ends what it has begun, and its whole batch; one that is new takes from the
-//! queue at once. A worker takes up to a batch, at most its share of the queue, pays
+//! **Slow laws** ([`Run::laws`]) act once a tick as in a live stage: each as printed, or in turns
+//! where that is their coordination. A worker that is too many ends what it has begun, and its
+//! whole batch; one that is new takes from the queue at once. A worker takes up to a batch, at most its share of the queue, pays
 //! the batch's cost, and serves one event after the other; what has passed its deadline before
 //! it is begun is dropped. Quality makes the degradable share of a step's work shorter, from the
 //! steps on that begin after it was set. Where there is a termination law, an event is

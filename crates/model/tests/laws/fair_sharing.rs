@@ -226,12 +226,23 @@ fn weights_reject_nobody_where_all_can_be_served() {
 /// to take some calls of each.
 #[test]
 fn the_pages_of_modest_clients_stay_whole() {
+    check_pages("20/s", |whole| whole > 0.65);
+}
+
+/// Twice as many: near to half of the pages are served whole.
+#[test]
+fn an_overload_takes_whole_pages() {
+    check_pages("40/s", |whole| whole > 0.43);
+}
+
+/// `expected` of the share of the pages that are whole.
+fn check_pages(rate: &str, expected: impl Fn(f64) -> bool) {
     let laws: [(&str, MakeLaw); 3] = [
         ("predict-gate-trim", |classes| Box::new(PredictGateTrim::new(classes))),
         ("opaque-upstream", |classes| Box::new(OpaqueUpstream::new(classes))),
         ("work-limit", |classes| Box::new(WorkLimit::new(classes))),
     ];
-    let text = include_str!("../../../../scenarios/fan-out.toml").replace("\"40/s\"", "\"20/s\"");
+    let text = include_str!("../../../../scenarios/fan-out.toml").replace("40/s", rate);
     let file = scenario::parse("fan-out.toml", &text).unwrap();
     let simulation = Simulation::new(&file.scenario).unwrap();
     for seed in SEEDS {
@@ -239,7 +250,7 @@ fn the_pages_of_modest_clients_stay_whole() {
             let law = law(&file.scenario.classes);
             let report = simulation.start(seed).law("service", law).unwrap().finish();
             let whole = report.classes[0].pages.in_time_share();
-            assert!(whole > 0.65, "{name}, seed {seed}: {whole:.2} of the pages are whole");
+            assert!(expected(whole), "{name}, seed {seed}: {whole:.2} of the pages are whole");
         }
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tamarisk_control::{
     Activity, AdmissionLaw, Backlog, ClassId, Classes, Concurrency, Finished, Leeway, QualityLaw,
-    Ratio, Timestamp,
+    Ratio, Reading, Strain, Target, Timestamp,
 };
 use tamarisk_laws::{
     AdmissionWhenSpent, Degradation, Knobs, PoolSizing, PredictGateTrim, TerminationThreshold,
     Threshold,
 };
-use tamarisk_model::sim::{Governor, Simulation};
+use tamarisk_model::sim::{Client, Distribution, Governor, Scenario, Simulation, Stage};
 
 use super::records::{Records, Summary};
 use super::side_by_side::{SideBySide, plain};
@@ -158,4 +158,40 @@ fn ending_the_overdue_doubles_the_throughput_of_a_queue_that_they_fill() {
         let both = run(both, &situation, seed).0;
         assert_eq!(both.terminated, 0.0, "seed {seed}");
     }
+}
+
+/// Half of the work for everybody.
+struct Half;
+
+impl QualityLaw for Half {
+    fn name(&self) -> &'static str {
+        "half"
+    }
+
+    fn on_finish(&mut self, _: Timestamp, _: &Finished) {}
+
+    fn on_tick(&mut self, _: Timestamp, _: &Activity<'_>, _: Leeway) -> Ratio {
+        Ratio::saturating(0.5)
+    }
+
+    fn strain(&self) -> Strain {
+        Strain::Fixed
+    }
+
+    fn readings(&self, _: &mut dyn FnMut(Reading<'_>)) {}
+}
+
+#[test]
+fn a_stage_begins_with_the_quality_that_it_is_given() {
+    let classes = Classes::single(Target::p90(Duration::from_secs(1)).unwrap());
+    let service = Distribution::Constant(Duration::from_millis(20));
+    let scenario = Scenario::new(classes, Duration::from_secs(60))
+        .client(Client::poisson("users", "stage", 1.0))
+        .stage(Stage::new("stage", 1, service));
+    let simulation = Simulation::new(&scenario).unwrap();
+    let laws = SideBySide { quality: Box::new(Half), ..SideBySide::nothing(1) };
+    let knobs = Knobs { quality: Ratio::saturating(0.5), ..plain(1) };
+    let report = simulation.start(1).governor("stage", Box::new(laws), knobs).unwrap().finish();
+    let mean = report.classes[0].response.mean();
+    assert!((0.0099..0.011).contains(&mean), "{mean}");
 }

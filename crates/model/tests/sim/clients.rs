@@ -170,7 +170,8 @@ fn who_is_rejected_tries_again_and_gives_up_after_as_often_as_stated() {
             Decision::Reject(Rejection::new(Reason::RateExceeded).retry_after(500 * MS))
         }
     }
-    let once = TraceArrival { at: SECOND, class: ClassId::DEFAULT, flow: 0, service: None };
+    let once =
+        TraceArrival { at: SECOND, class: ClassId::DEFAULT, kind: 0, flow: 0, service: None };
     let attempts = |heed, pause_max| {
         let pause = Distribution::Constant(100 * MS);
         let retry = Retry { heed, pause_max, ..Retry::backoff(3, pause, 2.0) };
@@ -231,6 +232,7 @@ fn a_recorded_trace_is_played_as_it_was() {
     let arrival = |at: u32, class, flow, service: u32| TraceArrival {
         at: at * MS,
         class: ClassId::new(class),
+        kind: 0,
         flow,
         service: Some(service * MS),
     };
@@ -252,7 +254,8 @@ fn a_recorded_trace_is_played_as_it_was() {
 fn who_has_waited_too_long_is_not_served() {
     // One worker of 10 ms, 20 come at once with 45 ms of patience: the queue is looked
     // through as places become free, and those of 10, 20, 30, 40 ms are in time.
-    let once = TraceArrival { at: SECOND, class: ClassId::DEFAULT, flow: 0, service: None };
+    let once =
+        TraceArrival { at: SECOND, class: ClassId::DEFAULT, kind: 0, flow: 0, service: None };
     let load = Load::Trace(vec![once; 20].into());
     let scenario = Scenario::new(one_class(), 10 * SECOND)
         .stage(Stage::new("work", 1, Distribution::Constant(10 * MS)))

@@ -95,6 +95,7 @@ fn trace(arrivals: &[(u32, usize, u32)]) -> Load {
     let arrival = |&(at, class, service): &(u32, usize, u32)| TraceArrival {
         at: at * MS,
         class: ClassId::new(class),
+        kind: 0,
         flow: 0,
         service: Some(service * MS),
     };

@@ -111,6 +111,20 @@ fn thread_pool_sizing_finds_its_number() {
 }
 
 #[test]
+fn workers_are_added_where_a_full_queue_rejects_before_the_law_is_asked() {
+    // One worker does 1000/s. With eight places in the queue nobody waits for long, so that the law
+    // admits all it is asked about; the queue rejects two of three.
+    let classes = Classes::single(Target::p90(200 * MS).unwrap());
+    let stage = Stage::new("work", 1, exponential(MS)).capacity(8);
+    let scenario = Scenario { classes, ..overload(stage, 3000.0, 60 * SECOND) };
+    let laws = in_turns().workers("pool-sizing", &[("workers_max_count", 8.0)]).unwrap();
+    let (course, report) = run(&scenario, &laws, 1);
+    assert!(report.stages[0].workers > 2.0, "{}", report.stages[0].workers);
+    // Three bear just what comes, and the queue is empty now and then.
+    assert!(course.share_lost(30, 60) < 0.08, "{}", course.share_lost(30, 60));
+}
+
+#[test]
 fn batching_finds_the_least_batch_that_keeps_the_throughput() {
     // A batch of b takes 10 + b ms: of 500 it does 980/s, of 90 still 900/s, and one at a
     // time 91/s.
@@ -170,6 +184,7 @@ fn told(stage: Stage, laws: &Laws, arrivals: &[(u32, u32)], patience: u32) -> St
     let arrival = |&(at, service): &(u32, u32)| TraceArrival {
         at: at * MS,
         class: ClassId::DEFAULT,
+        kind: 0,
         flow: 0,
         service: Some(service * MS),
     };

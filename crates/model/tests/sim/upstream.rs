@@ -124,6 +124,7 @@ fn arrivals(list: &[(u32, usize)]) -> Load {
     let arrival = |&(at, class): &(u32, usize)| TraceArrival {
         at: at * MS,
         class: ClassId::new(class),
+        kind: 0,
         flow: 0,
         service: None,
     };

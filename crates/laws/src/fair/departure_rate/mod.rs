@@ -346,6 +346,10 @@ impl WorkersLaw for DepartureRate {
         least..=most
     }
 
+    fn interval(&self) -> Duration {
+        self.sampling.period()
+    }
+
     fn strain(&self) -> Strain {
         let [least, most] = self.range;
         if least >= most {

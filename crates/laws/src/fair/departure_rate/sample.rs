@@ -71,6 +71,10 @@ impl Sampling {
         Self { period, promise: Promise::of(classes), began: None, tally: Tally::default() }
     }
 
+    pub(super) fn period(&self) -> Duration {
+        self.period
+    }
+
     pub(super) fn set_period(&mut self, period: Duration) {
         self.period = period;
     }

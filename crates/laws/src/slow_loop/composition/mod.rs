@@ -25,8 +25,9 @@
 //! **Mechanism.**
 //! 1. *The fast loop always acts.* It answers for each event, and protects the target
 //!    while the slow ones take their time.
-//! 2. *What it rejects is the slow loops' measure.* The stage is overloaded when more
-//!    than 1 % of a period's arrivals were rejected or dropped, calm when at most 0.1 %
+//! 2. *What it rejects is the slow loops' measure*, or what the stage itself rejects and drops (a full
+//!    queue, a scarce resource, a deadline) if that is more and the queue stands. The stage is overloaded
+//!    when more than 1 % of a period's arrivals were rejected or dropped, calm when at most 0.1 %
 //!    were; between, nobody moves. To the workers law the queue of an overloaded
 //!    stage is shown as endless, as without admission control it would be. To the quality law
 //!    each rejected event is told as one that came late.
@@ -49,8 +50,8 @@
 //!    about it. A stage of which half the workers had nothing to do in a whole
 //!    period is far from the border, and need not wait.
 //!
-//! A law that is asked to press and has not moved in 12 periods is passed over: it sees
-//! no cause. If all are spent or passed over and still too many are rejected, then the
+//! A law that is asked to press and has not moved in 12 periods, or for longer than its sample
+//! lasts if that is more, is passed over: it sees no cause. If all are spent or passed over and still too many are rejected, then the
 //! load is beyond the stage, and rejecting is right. After 30 such periods all look
 //! again, in case what they learned was luck or has ceased to be true; then after
 //! 60, and so on up to 480.
@@ -76,8 +77,8 @@ use demand::Demand;
 
 use tamarisk_control::{
     Activity, AdmissionLaw, Arrival, Backlog, BatchLaw, BatchSize, ClassId, Classes, Concurrency,
-    Decision, Dequeue, Finished, Leeway, Moved, PerSecond, PlaceLimits, QualityLaw, QueueOrder,
-    Ratio, Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
+    Decision, Dequeue, Ending, Finished, Leeway, Moved, PerSecond, PlaceLimits, QualityLaw,
+    QueueOrder, Ratio, Reading, Strain, TerminationLaw, Timestamp, Waiting, WorkersLaw,
 };
 
 use super::{DeadlineOnly, FixedBatch, FixedWorkers, FullQuality};
@@ -101,7 +102,7 @@ const PATIENCE_MAX: u32 = 256;
 /// an easing back. A termination law that looks every ten seconds takes ten.
 const PATIENCE: [u32; 3] = [8, 8, 32];
 
-/// Periods without a move until a law is passed over: longer than any law's interval.
+/// Periods without a move until a law is passed over: longer than any law's sample lasts by default.
 const UNMOVED_MAX: u32 = 12;
 
 /// Periods in which nobody can press, until all look again: at first, and at most.
@@ -257,13 +258,14 @@ impl Composition {
     /// A tick: the knobs from now on.
     pub fn govern(&mut self, now: Timestamp, activity: &Activity<'_>) -> Knobs {
         self.demand.tell(now, &mut *self.quality);
+        self.demand.on_tick(activity);
         self.workers_idle = self.workers_idle.min(activity.workers_idle);
         let began = *self.period_began.get_or_insert(now);
         if now.since(began) >= self.period {
             self.period_began = Some(now);
             let idle = std::mem::replace(&mut self.workers_idle, u32::MAX);
             let activity = Activity { workers_idle: idle, ..*activity };
-            let share = self.demand.take_rejected_share();
+            let share = self.demand.take_rejected_share(&activity);
             if share > OVERLOADED {
                 self.press(now, &activity);
             } else {
@@ -310,7 +312,7 @@ impl Composition {
             let turn = EASING[law];
             if self.strain(turn).can_press() {
                 let moved = self.press_turn(turn, now, activity);
-                if moved || self.unmoved >= UNMOVED_MAX {
+                if moved || self.unmoved >= self.unmoved_max(turn) {
                     self.blamed = None;
                 }
                 return;
@@ -322,7 +324,7 @@ impl Composition {
         match next {
             Some((index, (turn, _))) => {
                 self.press_turn(turn, now, activity);
-                self.passed_over[index] = self.unmoved >= UNMOVED_MAX;
+                self.passed_over[index] = self.unmoved >= self.unmoved_max(turn);
             }
             None => self.look_again(now, activity),
         }
@@ -336,6 +338,24 @@ impl Composition {
         moved
     }
 
+    /// After how many periods without a move a law is passed over: not before it has had a sample,
+    /// which begins with the first of them.
+    fn unmoved_max(&self, turn: Turn) -> u32 {
+        let interval = match turn {
+            Turn::Workers => self.workers.interval(),
+            Turn::Termination => self.termination.interval(),
+            Turn::Batch | Turn::Quality => Duration::ZERO,
+        };
+        let periods = (interval.as_secs_f64() / self.period.as_secs_f64()).ceil() as u32;
+        UNMOVED_MAX.max(periods.saturating_add(2))
+    }
+
+    /// Asks them all again, each for as long as before it was passed over.
+    fn pass_over_nobody(&mut self) {
+        self.passed_over = [false; 4];
+        self.unmoved = 0;
+    }
+
     /// Nobody can press: what they learned may not be true.
     fn look_again(&mut self, now: Timestamp, activity: &Activity<'_>) {
         self.stuck += 1;
@@ -343,7 +363,7 @@ impl Composition {
         if is_time {
             self.stuck = 0;
             self.look_again_after = (2 * self.look_again_after).min(LOOK_AGAIN_MAX);
-            self.passed_over = [false; 4];
+            self.pass_over_nobody();
             self.workers.on_shift(now, activity);
         }
         if std::mem::take(&mut self.batch_is_stale) || is_time {
@@ -357,7 +377,7 @@ impl Composition {
     fn rest(&mut self, now: Timestamp, activity: &Activity<'_>, is_calm: bool) {
         self.calm_periods = if is_calm { self.calm_periods + 1 } else { 0 };
         if self.calm_periods >= CALM_AGAIN {
-            self.passed_over = [false; 4];
+            self.pass_over_nobody();
             self.stuck = 0;
             self.look_again_after = LOOK_AGAIN;
         }
@@ -475,6 +495,7 @@ impl AdmissionLaw for Composition {
 
     fn on_finish(&mut self, now: Timestamp, finished: &Finished, backlog: &Backlog<'_>) {
         self.fast.on_finish(now, finished, backlog);
+        self.demand.terminated += u64::from(finished.ending == Ending::Terminated);
         self.workers.on_finish(now, finished);
         self.quality.on_finish(now, finished);
     }

@@ -36,6 +36,9 @@ struct Progress {
     most: AtomicI32,
     /// Asked, but sees no cause.
     is_unwilling: AtomicU32,
+    /// It moves only when it was asked so often since the last shift or move.
+    sample_ticks: AtomicU32,
+    asked: AtomicU32,
     queue_shown: AtomicU32,
     shifts: AtomicU32,
     told_late: AtomicU32,
@@ -87,12 +90,21 @@ impl WorkersLaw for Stub {
 
     fn on_tick(&mut self, _: Timestamp, activity: &Activity<'_>, leeway: Leeway) -> Concurrency {
         self.queue_shown.store(activity.backlog.queued_total, Ordering::Relaxed);
-        self.ask(leeway);
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        if asked >= self.sample_ticks.load(Ordering::Relaxed) {
+            self.asked.store(0, Ordering::Relaxed);
+            self.ask(leeway);
+        }
         Concurrency::new(4 + self.level() as u32)
     }
 
     fn on_shift(&mut self, _: Timestamp, _: &Activity<'_>) {
         self.shifts.fetch_add(1, Ordering::Relaxed);
+        self.asked.store(0, Ordering::Relaxed);
+    }
+
+    fn interval(&self) -> Duration {
+        SECOND * self.sample_ticks.load(Ordering::Relaxed).saturating_sub(1)
     }
 
     fn strain(&self) -> Strain {
@@ -267,6 +279,26 @@ fn a_law_that_sees_no_cause_is_passed_over() {
 }
 
 #[test]
+fn a_law_that_samples_rarely_is_passed_over_only_after_its_sample() {
+    let mut case = Case::new([2, 2, 0]);
+    case.workers.sample_ticks.store(20, Ordering::Relaxed);
+    assert_eq!(case.pass(19, 5), [0, 0, 0]);
+    assert_eq!(case.pass(1, 5), [1, 0, 0]);
+    assert_eq!(case.pass(20, 5), [2, 0, 0]);
+    assert_eq!(case.pass(1, 5), [2, 1, 0]);
+}
+
+#[test]
+fn whoever_is_asked_again_has_its_time_again() {
+    let mut case = Case::new([2, 0, 0]);
+    case.workers.is_unwilling.store(1, Ordering::Relaxed);
+    assert_eq!(case.pass(13 + 30, 5), [0, 0, 0]);
+    case.workers.is_unwilling.store(0, Ordering::Relaxed);
+    case.workers.sample_ticks.store(5, Ordering::Relaxed);
+    assert_eq!(case.pass(5, 5), [1, 0, 0]);
+}
+
+#[test]
 fn when_nobody_can_press_all_look_again_more_and_more_rarely() {
     let mut case = Case::new([1, 1, 1]);
     let shifts = |case: &Case| case.workers.shifts.load(Ordering::Relaxed);
@@ -306,4 +338,39 @@ fn nothing_happens_within_a_period_or_without_arrivals() {
     (0..100).for_each(|_| _ = case.law.govern(Timestamp::ZERO, &activity));
     (0..100).for_each(|_| _ = case.law.govern(Timestamp::MAX, &activity));
     assert_eq!(case.levels(), [0, 0, 0]);
+}
+
+/// How far the workers law has gone after two periods, in each of which the stage loses 10 of 100 and
+/// so many run to an early end, while so many are queued.
+fn level_after_losses(queued: u32, terminated: u32) -> i32 {
+    let mut case = Case::new([9, 0, 0]);
+    let backlog = Backlog {
+        queued: &[queued],
+        running: &[4],
+        queued_total: queued,
+        running_total: 4,
+        workers: Concurrency::new(4),
+    };
+    let ended = Finished {
+        class: ClassId::DEFAULT,
+        service: SECOND,
+        response: SECOND,
+        ending: Ending::Terminated,
+        kind: 0,
+    };
+    for second in 1..=2 {
+        let now = Timestamp::ZERO + SECOND * second;
+        (0..terminated).for_each(|_| case.law.on_finish(now, &ended, &backlog));
+        let periods = u64::from(second);
+        let (offered, lost) = (100 * periods, 10 * periods);
+        case.law.govern(now, &Activity { backlog, offered, lost, completed: 0, workers_idle: 0 });
+    }
+    case.workers.level()
+}
+
+#[test]
+fn what_the_stage_itself_rejects_counts_as_what_the_law_rejects() {
+    assert_eq!(level_after_losses(8, 0), 2);
+    assert_eq!(level_after_losses(0, 0), 0, "nothing waits: a predicate rejects");
+    assert_eq!(level_after_losses(8, 10), 0, "those that a law ended had their worker");
 }

@@ -36,6 +36,8 @@ struct Sample {
 #[derive(Clone, Default)]
 struct StageTally {
     entered: u64,
+    /// In whatever way.
+    ended: u64,
     service: tally::Times,
     response: tally::Times,
 }
@@ -76,6 +78,11 @@ impl GlobalRun {
         }
     }
 
+    /// A request that ran at `stage` has ended there, in whatever way.
+    pub(super) fn ended(&mut self, stage: u32) {
+        self.sample.stages[stage as usize].ended += 1;
+    }
+
     pub(super) fn tick(&mut self, now: u64, stages: &mut [StageRun]) {
         let inside = stages.iter().map(|stage| {
             let (queued, running) = (stage.inside.queued.now, stage.inside.running.now);
@@ -95,7 +102,7 @@ impl GlobalRun {
             std::mem::replace(&mut self.sample, Sample::new(now, count));
         let of_stage = |(tally, stage): (&StageTally, &StageRun)| StageSample {
             entered: tally.entered,
-            processed: tally.service.count,
+            processed: tally.ended,
             workers: stage.inside.workers,
             service: times(&tally.service, self.percentile),
             response: times(&tally.response, self.percentile),

@@ -3,7 +3,7 @@
 use tamarisk_control::{Activity, Change, ClassId, Dequeue, Ratio, Timestamp};
 
 use super::job::{Jobs, waiting};
-use super::stage::StageRun;
+use super::stage::{StageRun, times};
 use super::tally::Counts;
 use crate::sim::plan::resolved::stage::StagePlan;
 use crate::sim::plan::time::nanos;
@@ -57,7 +57,7 @@ impl StageRun {
         let changed = std::mem::replace(&mut self.knobs, knobs) != knobs;
         if changed {
             self.inside.workers = knobs.workers;
-            self.times = 1.0 - plan.degradable * (1.0 - knobs.quality.get());
+            self.times = times(plan, knobs.quality);
             self.courses.workers.set(now, f64::from(knobs.workers.get()));
             self.courses.batch.set(now, f64::from(knobs.batch.get()));
             self.courses.quality.set(now, knobs.quality.get());

@@ -106,8 +106,9 @@ impl<'a, W: Watch> Run<'a, W> {
     }
 
     /// With these laws of the catalogue at the stage named `stage`, as a live stage has them:
-    /// those for workers, batching, quality and termination take turns, and act on what the
-    /// admission law rejects.
+    /// those for workers, batching, quality and termination act as printed, each as if it were
+    /// alone, or in turns, if that is their
+    /// [coordination](tamarisk_laws::catalogue::Coordination).
     ///
     /// # Errors
     /// [`UnsuitableLaws`] if there is no stage of that name, or they cannot be.

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use tamarisk_control::{
-    Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, MeasuredFrom, Moved, Reason,
-    Rejection, Timestamp,
+    Arrival, Change, ClassId, Decision, Dequeue, Ending, Finished, MeasuredFrom, Moved, Ratio,
+    Reason, Rejection, Timestamp,
 };
 use tamarisk_laws::Knobs;
 
@@ -99,7 +99,7 @@ impl StageRun {
                 batch: Course::new(f64::from(knobs.batch.get())),
                 quality: Course::new(knobs.quality.get()),
             },
-            times: 1.0,
+            times: times(plan, knobs.quality),
             limits: vec![u64::MAX; if terminates { classes } else { 0 }].into(),
             lines: QueueLines::new(plan),
             measured_from: plan.measured_from,
@@ -426,6 +426,11 @@ impl StageRun {
             && (may_wait || !self.inside.waits_beside_free_place())
             && (self.behind.is_empty() || self.busy >= self.knobs.workers.get())
     }
+}
+
+/// How many times as long as at full quality work takes.
+pub(super) fn times(plan: &StagePlan, quality: Ratio) -> f64 {
+    1.0 - plan.degradable * (1.0 - quality.get())
 }
 
 /// Who comes out of a queue.

@@ -165,6 +165,9 @@ impl<W: Watch> Run<'_, W> {
         job.at_entry = false;
         job.limit = u64::MAX;
         self.stages[stage as usize].finish(self.now, job, outcome);
+        if let Some(global) = &mut self.global {
+            global.ended(stage);
+        }
         job.phase = Phase::Away;
         job.has_worker = false;
         job.is_lost = false;
