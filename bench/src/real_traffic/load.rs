@@ -25,10 +25,12 @@ const UNDER_WAY_MAX: usize = 6_000;
 pub struct Stream {
     /// What is asked for.
     pub path: &'static str,
-    /// Requests a second until a time, in order of time.
+    /// Requests a second until a time, in order of time; of those that come at once, one counts.
     pub rates: Vec<(f64, f64)>,
     /// Further header lines, each with its end.
     pub headers: &'static str,
+    /// How many each client sends at once.
+    pub at_once: usize,
     /// The addresses they come from, in turn.
     pub addresses: Vec<Ipv4Addr>,
     /// Clients leave after this.
@@ -42,6 +44,7 @@ impl Stream {
             path,
             rates: vec![(f64::INFINITY, rate)],
             headers: "",
+            at_once: 1,
             addresses: vec![Ipv4Addr::LOCALHOST],
             patience: Duration::from_secs(120),
         }
@@ -103,7 +106,9 @@ impl Sender {
             }
             sleep_until(self.at(due)).await;
             let client = turn % self.stream.addresses.len();
-            tokio::spawn(Arc::clone(&self).request(due, client));
+            for _ in 0..self.stream.at_once {
+                tokio::spawn(Arc::clone(&self).request(due, client));
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the clients saw, and the numbers that a situation is judged by.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A request and what became of it. Times are in seconds since the start.
@@ -106,6 +107,18 @@ impl Part {
     /// How many a second were served within so many seconds.
     pub fn goodput(&self, target: f64) -> f64 {
         self.in_time(target) * self.requests.len() as f64 / (self.seconds.end - self.seconds.start)
+    }
+
+    /// How many pages a second had all of their requests, which were due at once, served within so
+    /// many seconds.
+    pub fn whole_pages(&self, target: f64) -> f64 {
+        let mut pages = BTreeMap::new();
+        for request in &self.requests {
+            let is_in_time = latency(request).is_some_and(|latency| latency <= target);
+            *pages.entry(request.due.to_bits()).or_insert(true) &= is_in_time;
+        }
+        let whole = pages.values().filter(|is_whole| **is_whole).count();
+        whole as f64 / (self.seconds.end - self.seconds.start)
     }
 
     /// How many a second were served, whenever they were due: by the time of their answers.

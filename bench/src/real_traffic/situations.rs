@@ -91,6 +91,7 @@ pub fn all(scale: f64) -> Vec<Situation> {
         cold(),
         cold_four(),
         greedy_client(),
+        fan_out(),
         tight(),
         leavers(),
     ];
@@ -373,6 +374,24 @@ fn greedy_client() -> Situation {
             after_start(seen, &[0]).in_time(TARGET)
         })],
         ..usual("greedy-client", 0.0)
+    }
+}
+
+/// Pages of twenty calls from clients with addresses of their own, twice what can be answered.
+fn fan_out() -> Situation {
+    let addresses = (0..1000).map(|client: u16| {
+        let [third, last] = [client / 250, client % 250 + 1].map(|part| part as u8);
+        Ipv4Addr::new(127, 0, third + 1, last)
+    });
+    let page = Stream { at_once: 20, addresses: addresses.collect(), ..Stream::new("/app", 40.0) };
+    Situation {
+        p90: "400ms",
+        upstream: Upstream::new(Some(8), &[("/app", answers(0.02))]),
+        streams: vec![page],
+        bars: vec![at_least(0.9, "whole pages in time ÷ capacity", |seen| {
+            after_start(seen, &[0]).whole_pages(0.4) / 20.0
+        })],
+        ..usual("fan-out", 0.0)
     }
 }
 

@@ -25,6 +25,7 @@ fn places_are_held_by_the_work_of_the_upstream_only() {
             ("polls", 8.0),
             ("lost", 8.0),
             ("tight", 6.0),
+            ("fan-out", 12.0),
         ],
         &[("trickling", 8.0), ("window-zero", 6.0), ("greedy-client", 12.0), ("leavers", 15.0)],
     ];
