@@ -146,23 +146,25 @@ fn an_initial_limit_beyond_the_greatest_is_rejected() {
     assert_eq!(error.to_string(), "initial limit (32) is not between minimum (1) and maximum (31)");
 }
 
+/// What `law` says to an arrival behind so many, where 32 are sent on at most.
+fn decide(law: &mut OpaqueUpstream, now: Timestamp, queued: u32, running: u32) -> Decision {
+    let backlog = Backlog {
+        queued: &[queued],
+        running: &[running],
+        queued_total: queued,
+        running_total: running,
+        workers: Concurrency::new(32),
+    };
+    let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
+    law.on_arrival(now, &arrival, &backlog)
+}
+
 #[test]
 fn what_waits_for_a_place_is_judged_like_a_queue() {
     let mut law = OpaqueUpstream::new(&classes());
     let mut upstream = quiet();
     upstream.answer(&mut law, 500);
-    let mut decide = |queued: u32, running: u32| {
-        let (queued, running) = ([queued], [running]);
-        let backlog = Backlog {
-            queued: &queued,
-            running: &running,
-            queued_total: queued[0],
-            running_total: running[0],
-            workers: Concurrency::new(32),
-        };
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
-        law.on_arrival(at(5000), &arrival, &backlog)
-    };
+    let mut decide = |queued, running| decide(&mut law, at(5000), queued, running);
     assert_eq!(decide(0, 31), Decision::Admit);
     // The limit may still double: 3000 · 20 ms ÷ 64 = 0.94 s, and 4000 are 1.25 s.
     assert_eq!(decide(3000, 32), Decision::Admit);
@@ -195,17 +197,8 @@ fn targets_that_are_set_anew_leave_it_as_it_was() {
         law
     };
     let [set, left] = [true, false].map(taught);
-    let decide = |law: &OpaqueUpstream, queued: u32| {
-        let (queued, running) = ([queued], [32]);
-        let backlog = Backlog {
-            queued: &queued,
-            running: &running,
-            queued_total: queued[0],
-            running_total: running[0],
-            workers: Concurrency::new(32),
-        };
-        let arrival = Arrival { class: ClassId::DEFAULT, deadline: None, flow: 0, kind: 0 };
-        matches!(law.clone().on_arrival(at(6000), &arrival, &backlog), Decision::Admit)
+    let decide = |law: &OpaqueUpstream, queued| {
+        decide(&mut law.clone(), at(6000), queued, 32) == Decision::Admit
     };
     // 200 · 10 ms ÷ 64 = 31 ms; 20,000 are 3 s.
     for queued in [0, 100, 200, 400, 800, 20_000] {

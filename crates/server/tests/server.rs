@@ -129,18 +129,20 @@ async fn an_idle_connection_with_a_task_gives_way_to_who_comes() {
     read_until(&mut idle, "done").await;
     within(held.arrived.recv()).await.unwrap();
     // It is idle once hyper has held it for a second.
-    let comes = async {
-        loop {
-            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-            let answer = exchange(held.address, request).await;
-            if answer.ends_with("done") {
-                break;
-            }
-            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-        }
-    };
-    within(comes).await;
+    within(served_at_last(held.address)).await;
     assert_eq!(within(idle.read(&mut [0])).await.unwrap(), 0, "it is closed");
+}
+
+/// Asks again and again until a place is free.
+async fn served_at_last(address: SocketAddr) {
+    loop {
+        let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        let answer = exchange(address, request).await;
+        if answer.ends_with("done") {
+            return;
+        }
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    }
 }
 
 #[tokio::test]
@@ -152,17 +154,7 @@ async fn an_http2_connection_without_requests_gives_way_to_who_comes() {
     let answer = within(sender.send_request(request)).await.unwrap();
     assert_eq!(within(answer.into_body().collect()).await.unwrap().to_bytes(), "done");
     // After a second.
-    let comes = async {
-        loop {
-            let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-            let answer = exchange(held.address, request).await;
-            if answer.ends_with("done") {
-                break;
-            }
-            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-        }
-    };
-    within(comes).await;
+    within(served_at_last(held.address)).await;
     within(connection).await.unwrap().expect("it is told to part");
 }
 
