@@ -16,8 +16,9 @@ use tamarisk_h1::encode::{CHUNK_END, HeadWriter, chunk_start, last_chunk};
 use tamarisk_h1::grammar::{decimal, lists};
 use tamarisk_h1::{Framing, Version};
 
-use crate::prepared::outgoing::{COPIED_MAX, end_head, keep_spare, poll_write_pieces, spare_head};
+use crate::prepared::outgoing::{COPIED_MAX, end_head, keep_spare, spare_head};
 use crate::transport::outlet::Outlet;
+use crate::transport::stream::poll_write_pieces;
 
 /// So much may be gathered before it is written.
 const GATHERED_MAX: usize = 8 * 1024;

@@ -1,7 +1,7 @@
 //! A prepared response on its way: its pieces, written as the client takes them.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,6 +13,7 @@ use crate::prepared::sent_file::FileBody;
 use crate::prepared::{OnWritten, PreparedBody, PreparedResponse};
 use crate::responses::Responses;
 use crate::transport::outlet::Outlet;
+use crate::transport::stream::poll_write_pieces;
 
 /// What is not longer is copied behind what is to be written before it: the kernel takes one piece
 /// with less ado than several, and copying so little costs less than that.
@@ -175,25 +176,6 @@ impl Drop for Outgoing {
             account(self.body_length - self.left());
         }
         keep_spare(mem::take(&mut self.head));
-    }
-}
-
-/// Writes some of `pieces`, one behind the other, of which some are not empty; how many bytes.
-#[inline]
-pub(crate) fn poll_write_pieces(
-    stream: &mut (impl Outlet + ?Sized),
-    cx: &mut Context<'_>,
-    pieces: [&[u8]; 3],
-) -> Poll<io::Result<usize>> {
-    let stream = Pin::new(stream);
-    let written = ready!(match pieces {
-        [piece, [], []] | [[], piece, []] => stream.poll_write(cx, piece),
-        [first, next, []] => stream.poll_write_vectored(cx, &[first, next].map(IoSlice::new)),
-        pieces => stream.poll_write_vectored(cx, &pieces.map(IoSlice::new)),
-    })?;
-    match written {
-        0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-        written => Poll::Ready(Ok(written)),
     }
 }
 

@@ -302,6 +302,25 @@ impl<T: Outlet> Outlet for Paced<T> {
     }
 }
 
+/// Writes some of `pieces`, one behind the other, of which some are not empty; how many bytes.
+#[inline]
+pub(crate) fn poll_write_pieces(
+    stream: &mut (impl Outlet + ?Sized),
+    cx: &mut Context<'_>,
+    pieces: [&[u8]; 3],
+) -> Poll<io::Result<usize>> {
+    let stream = Pin::new(stream);
+    let written = ready!(match pieces {
+        [piece, [], []] | [[], piece, []] => stream.poll_write(cx, piece),
+        [first, next, []] => stream.poll_write_vectored(cx, &[first, next].map(IoSlice::new)),
+        pieces => stream.poll_write_vectored(cx, &pieces.map(IoSlice::new)),
+    })?;
+    match written {
+        0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+        written => Poll::Ready(Ok(written)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
