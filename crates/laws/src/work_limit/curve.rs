@@ -18,7 +18,7 @@ use super::promises::Promises;
 /// Requests that are remembered, the latest.
 const STARTS_MAX: usize = 512;
 /// The answers must be so many times (its logarithm) likelier with a number of workers than without.
-const SURE: f64 = 8.0;
+const SURE: f64 = 7.0;
 /// Fewer answers say nothing.
 const ANSWERS_MIN: f64 = 4.0;
 /// As long as those in flight have been there for so many times as long, all told, as those
@@ -34,8 +34,8 @@ const MAIN: f64 = 0.3;
 /// A service that is implied to be shorter than this share of the usual one counts as so long:
 /// clocks are read one after the other.
 const LEAST: f64 = 0.02;
-/// An answer that came before its service would have begun is so unlikely (its logarithm). Not
-/// impossible: an upstream may have a cache, or another order.
+/// An answer that came before its service would have begun is so unlikely (its logarithm), as of
+/// service of the usual length. Not impossible: an upstream may have a cache, or another order.
 const OVERTAKEN: f64 = 3.0;
 /// Responses must grow with the number in flight at least with this exponent: before few workers
 /// it is 1. Requests that come evenly to an upstream that has room end as evenly, one by one.
@@ -43,16 +43,23 @@ const SLOPE_MIN: f64 = 0.3;
 /// The variance of the logarithm of service is thought to be this, that of Erlang-4, with the weight
 /// of so many answers: enough that none agree by chance, and so little that constant service shows.
 const VARIANCE: f64 = 0.3;
-const PRIOR: f64 = 0.1;
+const PRIOR: f64 = 0.02;
 /// Numbers of workers are ruled out that are so much less likely (its logarithm).
 const DISPROVED: f64 = 2.0;
 /// A cautious number of places fills this share of what can be promised …
 const CAUTIOUS: f64 = 0.6;
-/// … to work that takes less than this share of it unhurried. If it takes more, a short wait
-/// here would make it late, and it is sent: the upstream may have room.
+/// … to work that takes less than this share of it unhurried, or, where few workers explain the
+/// answers as well as none that anybody waits for, than that. If it takes more, a short wait here
+/// would make it late, and it is sent: the upstream may have room.
 const WITHIN: f64 = 0.4;
-/// One or two answers may be short by chance, and say nothing of service.
-const CAUTIOUS_ANSWERS: f64 = 3.0;
+const WITHIN_LIKELY: f64 = 0.6;
+/// A single answer may be short by chance, and says nothing of service.
+const CAUTIOUS_ANSWERS: f64 = 2.0;
+/// Answers hardly waited that take less than so many times their service. So many show it, if
+/// every number of workers that they would have waited for is so much less likely (its logarithm).
+const HARDLY: f64 = 1.15;
+const HARDLY_ANSWERS: f64 = 16.0;
+const HARDLY_SURE: f64 = 1.0;
 /// The numbers of workers that are tried lie so far apart, at least one.
 const STEP: f64 = 1.13;
 
@@ -110,6 +117,11 @@ struct Point {
 impl Point {
     fn took(&self) -> f64 {
         (self.end - self.sent).max(LEAST * self.unhurried)
+    }
+
+    /// Of so many workers that serve all at once, how many requests had each.
+    fn shared_by(&self, busy: usize) -> f64 {
+        (self.in_flight as f64 / busy as f64).max(1.0)
     }
 
     /// How many were in flight that had been sent before it, and are forgotten.
@@ -269,7 +281,42 @@ impl Curve {
         let (unhurried, _) = self.unhurried(self.main, fewest as f64)?;
         let kept = promises.kept(kinds.row(self.main));
         let places = (CAUTIOUS * kept / unhurried * fewest as f64).max(fewest as f64 + 1.0);
-        (unhurried < WITHIN * kept).then_some(Cautious { row: self.main, places })
+        let is_likely = self.likelihood(fewest, Order::Arrival) > parallel;
+        let within = if is_likely { WITHIN_LIKELY } else { WITHIN };
+        (unhurried < within * kept).then_some(Cautious { row: self.main, places })
+    }
+
+    /// Whether the answers are likelier with so many workers that they hardly waited.
+    pub(super) fn hardly_waited(&mut self, now: f64, kinds: &Kinds) -> bool {
+        self.collect(now, kinds);
+        if self.count < HARDLY_ANSWERS {
+            return false;
+        }
+        let parallel = self.likelihood(usize::MAX, Order::Arrival);
+        let (mut hardly, mut waited) = (parallel, f64::NEG_INFINITY);
+        for busy in candidates(self.most_in_flight()) {
+            for order in [Order::Arrival, Order::Any] {
+                let likelihood = self.likelihood(busy, order);
+                let likeliest =
+                    if self.hurry(busy, order) < HARDLY { &mut hardly } else { &mut waited };
+                *likeliest = likeliest.max(likelihood);
+            }
+        }
+        hardly - waited > HARDLY_SURE
+    }
+
+    /// How many times as long as their service the answers took before so many workers.
+    fn hurry(&self, busy: usize, order: Order) -> f64 {
+        let (mut took, mut services) = (0.0, 0.0);
+        for point in self.points.iter().filter(|point| point.weight > 0.0) {
+            let service = match order {
+                Order::Arrival => self.service(point, busy).unwrap_or(0.0),
+                Order::Any => point.took() / point.shared_by(busy),
+            };
+            took += point.weight * point.took();
+            services += point.weight * service;
+        }
+        took / services.max(f64::MIN_POSITIVE)
     }
 
     /// The row of the kind that most of the work is of.
@@ -391,12 +438,12 @@ impl Curve {
                 Order::Arrival => match self.service(point, busy) {
                     Some(service) => (service.max(LEAST * point.unhurried), 1.0),
                     None => {
-                        scale += point.weight * (took.ln() + OVERTAKEN);
+                        scale += point.weight * (took.max(point.unhurried).ln() + OVERTAKEN);
                         continue;
                     }
                 },
                 Order::Any => {
-                    let shared = (point.in_flight as f64 / busy as f64).max(1.0);
+                    let shared = point.shared_by(busy);
                     (took / shared, shared)
                 }
             };
@@ -438,6 +485,11 @@ mod tests {
         sent: impl Iterator<Item = f64>,
         exhausted: bool,
     ) -> Option<Busy> {
+        let (mut curve, kinds) = seen(now, workers, sent);
+        curve.busy(now, exhausted, &kinds)
+    }
+
+    fn seen(now: f64, workers: usize, sent: impl Iterator<Item = f64>) -> (Curve, Kinds) {
         let classes = Classes::single(Target::p90(Duration::from_secs(3)).unwrap());
         let mut kinds = Kinds::new(&classes);
         let row = kinds.arrive(Timestamp::ZERO, ClassId::DEFAULT, 0);
@@ -454,7 +506,7 @@ mod tests {
         for (at, end) in sent.iter().zip(&ends).filter(|(_, end)| **end <= now) {
             curve.on_answer(*at, row, end - at);
         }
-        curve.busy(now, exhausted, &kinds)
+        (curve, kinds)
     }
 
     #[test]
@@ -466,6 +518,22 @@ mod tests {
     fn nothing_is_read_where_nobody_waits() {
         for requests in [8, 16, 64, 200] {
             assert!(read(100, requests).is_none(), "{requests} requests");
+        }
+    }
+
+    /// Of requests at once to an upstream that has room the first takes as long as all the others.
+    #[test]
+    fn nothing_is_read_from_equal_responses_though_places_run_out() {
+        let sent = (0..16).map(|request| 0.025 * f64::from(request));
+        assert!(read_at(1.5, 100, sent, true).is_none());
+    }
+
+    #[test]
+    fn it_shows_whether_answers_waited() {
+        for workers in [1, 8, 100] {
+            let sent = (0..64).map(|request| f64::from(request) / 16.0);
+            let (mut curve, kinds) = seen(20.0, workers, sent);
+            assert_eq!(curve.hardly_waited(20.0, &kinds), workers == 100, "{workers} workers");
         }
     }
 

@@ -157,7 +157,9 @@ impl WorkLimit {
     /// Whether somebody waits because the limit is reached.
     fn is_pressed(&self) -> bool {
         let places = self.places();
-        self.kinds.iter().any(|(_, kind)| kind.queued > 0 && kind.share.kept_to(places).is_none())
+        self.kinds.iter().any(|(_, kind)| {
+            kind.queued > 0 && kind.flowing.is_none() && kind.share.kept_to(places).is_none()
+        })
     }
 
     fn row_may_start(&self, row: usize) -> bool {
@@ -430,7 +432,12 @@ impl AdmissionLaw for WorkLimit {
                     kind.flowing = Some(0);
                     self.streams_running += kind.running;
                 }
-                kind.begin_flowing(start);
+                let flowing = self.kinds.flowing();
+                let waiting = self.streams_running.saturating_sub(flowing);
+                let kind = self.kinds.row(row);
+                let promise = self.promises.kept(kind);
+                self.streams.on_first_data(seconds, kind, time, (waiting, flowing), promise);
+                self.kinds.row_mut(row).begin_flowing(start);
                 self.learn(seconds, row, time, backlog);
             }
         }

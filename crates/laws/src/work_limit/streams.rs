@@ -11,8 +11,8 @@ use super::kinds::Kind;
 /// Streams that wait for their first data for longer than usual, and for longer than this share
 /// of the promise, show that all places are taken.
 const WAITS_SHARE: f64 = 0.25;
-/// While nothing shows that, so many may wait for their first data, and as many as this share
-/// of those that flow.
+/// While nothing shows that, so many may wait for their first data, as many as this share of those
+/// that flow, and one more for each that had its first data in time while others were held back.
 const WAITING_MIN: u32 = 2;
 const WAITING_SHARE: u32 = 4;
 /// What is usual reaches back over so many streams.
@@ -24,6 +24,8 @@ pub(super) struct Streams {
     /// Until then the upstream is known to have so many places for streams.
     full_until: f64,
     places: Option<u32>,
+    /// So many waited at once, and it showed that there was room.
+    waited: u32,
     length: f64,
     ended: f64,
     gap: f64,
@@ -35,7 +37,22 @@ impl Streams {
         match self.places {
             Some(places) if now < self.full_until => places.saturating_sub(flowing),
             Some(places) => (places + 1).saturating_sub(flowing).max(1),
-            None => WAITING_MIN.max(flowing / WAITING_SHARE),
+            None => WAITING_MIN.max(flowing / WAITING_SHARE).max(self.waited),
+        }
+    }
+
+    /// A stream had its first data after `took` seconds, while so many waited with it, and so many flowed.
+    pub(super) fn on_first_data(
+        &mut self,
+        now: f64,
+        kind: &Kind,
+        took: f64,
+        (waiting, flowing): (u32, u32),
+        promise: f64,
+    ) {
+        let was_in_time = took <= usual(kind, promise);
+        if self.places.is_none() && was_in_time && waiting >= self.waiting_max(now, flowing) {
+            self.waited = waiting + 1;
         }
     }
 
@@ -44,9 +61,8 @@ impl Streams {
     pub(super) fn observe(&mut self, now: f64, kind: &Kind, flowing: u32, promise: f64) {
         let Some(own) = kind.flowing else { return };
         let waiting = kind.running.saturating_sub(own);
-        let usual = kind.service.unhurried().unwrap_or(0.0);
         let mean_age = kind.ages(now) / f64::from(waiting.max(1));
-        if waiting > 0 && mean_age > usual.max(WAITS_SHARE * promise) {
+        if waiting > 0 && mean_age > usual(kind, promise) {
             self.full_until = now + self.length.max(promise);
             self.places = Some(flowing.max(1));
         }
@@ -74,4 +90,9 @@ impl Streams {
             (false, false) => None,
         }
     }
+}
+
+/// Who waits for longer than this for the first data has no place.
+fn usual(kind: &Kind, promise: f64) -> f64 {
+    kind.service.unhurried().unwrap_or(0.0).max(WAITS_SHARE * promise)
 }

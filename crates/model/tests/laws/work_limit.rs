@@ -128,6 +128,64 @@ fn an_application_that_is_not_overloaded_has_nothing_rejected_however_long_its_r
     }
 }
 
+/// What of all requests was not answered, where as many are served at once as come: on average over
+/// twenty seeds, and at most.
+fn rejected_idle(text: &str) -> (f64, f64) {
+    let file = scenario::parse("idle.toml", text).unwrap();
+    let simulation = Simulation::new(&file.scenario).unwrap();
+    let shares = (1..=20).map(|seed| {
+        let law = Box::new(WorkLimit::new(&file.scenario.classes));
+        let report = simulation.start(seed).law("application", law).unwrap().finish();
+        let counts = report.classes[0].counts;
+        (counts.rejected + counts.dropped) as f64 / counts.offered as f64
+    });
+    let shares: Vec<f64> = shares.collect();
+    (shares.iter().sum::<f64>() / 20.0, shares.into_iter().fold(0.0, f64::max))
+}
+
+/// The first answers are the short ones, and chance alone makes windows in which all take twice as
+/// long as they did: that is no queue.
+#[test]
+fn service_of_half_of_the_target_is_not_taken_for_a_queue_where_nobody_waits() {
+    let text = |rate: &str, service: &str, target: &str| {
+        format!(
+            "duration = \"60s\"\np90 = \"{target}\"\n\
+             [stages.application]\nworkers = \"unlimited\"\n\
+             service = {service}\nadmission = \"work-limit\"\n\
+             [clients.users]\nopen = \"{rate}\"\n"
+        )
+    };
+    let exponential = r#"{ exponential = "1s" }"#;
+    for (rate, service, target, most, worst) in [
+        ("8/s", exponential, "2s", 0.006, 0.1),
+        ("40/s", exponential, "2s", 0.002, 0.01),
+        // Equal responses are no queue either; what is rejected came in the first two seconds.
+        ("40/s", "\"1s\"", "1500ms", 0.02, 0.05),
+    ] {
+        let (mean, least) = rejected_idle(&text(rate, service, target));
+        assert!(mean <= most && least <= worst, "{rate} {service} {target}: {mean:.4}, {least:.4}");
+    }
+}
+
+#[test]
+fn streams_whose_first_data_takes_long_are_sent_where_there_is_room() {
+    let text = r#"
+        duration = "60s"
+        p90 = "2s"
+        kinds = { stream = {} }
+        [stages.application]
+        workers = "unlimited"
+        service = "3s"
+        kinds = { stream = { first_data = "1s" } }
+        admission = "work-limit"
+        [clients.users]
+        open = "20/s"
+        mix = { stream = 1 }
+    "#;
+    let (mean, most) = rejected_idle(text);
+    assert!(mean < 0.1 && most < 0.15, "{mean:.4}, {most:.4}");
+}
+
 #[test]
 fn at_four_fifths_of_the_capacity_next_to_nothing_is_rejected() {
     check_rejected(&situations::uniform(0.8), 0.001);

@@ -46,6 +46,14 @@ impl Search {
             let promise = HELD_RESPONSE * promises.kept(kinds.row(main));
             busy = (busy * promise / expected).clamp(shown.likely, shown.most);
         }
+        let mut held = limit(busy);
+        if let Some((unhurried, _)) = self.curve.unhurried(main, shown.likely) {
+            // A margin of a place that would make all late is none.
+            let most = LATE * promises.kept(kinds.row(main)) / unhurried * shown.likely;
+            if held.round() > most {
+                held = held.min(most).floor().max(shown.likely);
+            }
+        }
         for row in 0..kinds.iter().count() {
             let Some((mean, count)) = self.curve.unhurried(row, busy) else { continue };
             let service = &mut kinds.row_mut(row).service;
@@ -66,8 +74,20 @@ impl Search {
         self.trial = None;
         self.work = busy;
         (self.up_at, self.lowered_at) = (self.windows + UP_EVERY, self.windows);
-        self.set(now, limit(busy), response);
+        self.set(now, held, response);
         true
+    }
+
+    // Free → Free: answers take longer than was thought, and did not wait.
+    fn measure_service(&mut self, kinds: &mut Kinds) {
+        for row in 0..kinds.iter().count() {
+            let service = &mut kinds.row_mut(row).service;
+            if let Some((mean, count)) = self.curve.unhurried(row, f64::INFINITY)
+                && count >= ANSWERS_MEASURED
+            {
+                service.measured(mean, count, true);
+            }
+        }
     }
 
     // Free → Free: the limit was reached.
@@ -90,6 +110,10 @@ impl Search {
         let late = promises.latest(kinds, &self.window).hurried;
         let error = SURE * (kinds.spread() / seen.answers.max(1.0)).sqrt();
         let sure = self.window.count >= 2.0 * WINDOW_FEW && seen.hurry - error > SURE_HURRY;
+        if sure && late > HARMLESS && self.curve.hardly_waited(now, kinds) {
+            self.measure_service(kinds);
+            return self.begin_window(now);
+        }
         if sure && self.window.is_pressed() && late > HARMLESS {
             // Free → Held, Searching: places have run out, and answers take longer.
             if !self.hold_if_shown(now, response, true, kinds, promises) {

@@ -28,8 +28,10 @@ impl Search {
         let matters = late.any > LATE_LEAST || here.hurry > HURRIED;
         let lowers = matters && self.may_lower(late.hurried > LATE);
         let tried = here.answers >= TRIAL || here.length >= TRIED;
-        if has_room && pressed {
-            self.set(now, (HELD_GROWTH * limit).max(limit + 1.0), response);
+        let grown = (HELD_GROWTH * limit).max(limit + 1.0);
+        // As few as one worker has are answered unhurried, and one more would make all late.
+        if has_room && pressed && late.any * grown / limit <= LATE {
+            self.set(now, grown, response);
         } else if tried && pressed && lowers && (self.windows >= self.up_at || late.hurried > LATE)
         {
             self.up_at = self.windows + UP_EVERY;
