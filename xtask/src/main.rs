@@ -59,9 +59,12 @@ enum Chore {
     Config,
     /// The quick set of docs/LAWS-TABLES.md is what the laws do
     Tables {
-        /// Run all that is not known yet (hours, from nothing two to three), and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
+        /// Run the laws whose quick set has changed, and write the tables of docs/LAWS.md and docs/LAWS-TABLES.md anew
         #[arg(long)]
         all: bool,
+        /// The same, but run all laws (two hours)
+        #[arg(long, conflicts_with = "all")]
+        anew: bool,
     },
     /// Draw the papers' figures in docs/figures anew
     Figures,
@@ -113,8 +116,9 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Models => steps::run(&[steps::MODELS]),
         Chore::Docs => steps::run(&[steps::DOCS]),
         Chore::Config => steps::run(&[steps::CONFIG]),
-        Chore::Tables { all: false } => steps::run(&[steps::TABLES]),
-        Chore::Tables { all: true } => steps::run(&steps::ALL_TABLES),
+        Chore::Tables { anew: true, .. } => steps::run(&steps::TABLES_ANEW),
+        Chore::Tables { all: true, .. } => steps::run(&steps::ALL_TABLES),
+        Chore::Tables { .. } => steps::run(&[steps::TABLES]),
         Chore::Figures => steps::run(&steps::FIGURES),
         Chore::Ablation { files } => ablation::run(workspace, &files),
     }

@@ -56,8 +56,14 @@ pub(crate) const TABLES: Step =
     step("tables", "run --package tamarisk-model --locked --example law_table -- check");
 pub(crate) const ALL_TABLES: [Step; 2] = [
     step("tables", "run --release --package tamarisk-model --example law_table -- all"),
-    step("tables", "run --release --package tamarisk-model --example upstream_widths"),
+    UPSTREAM_WIDTHS,
 ];
+pub(crate) const TABLES_ANEW: [Step; 2] = [
+    step("tables", "run --release --package tamarisk-model --example law_table -- anew"),
+    UPSTREAM_WIDTHS,
+];
+const UPSTREAM_WIDTHS: Step =
+    step("tables", "run --release --package tamarisk-model --example upstream_widths");
 pub(crate) const FIGURES: [Step; 4] = [
     step("figures", "run --release --package tamarisk-model --example figures docs/figures"),
     step("figures", "run --release --package tamarisk-model --example fair07 docs/figures"),

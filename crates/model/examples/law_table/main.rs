@@ -2,16 +2,17 @@
 //! every situation, simulated by the shipped code.
 //! ```text
 //! cargo run -p tamarisk-model --example law_table check             # a minute: compare the quick set
-//! cargo run --release -p tamarisk-model --example law_table all     # up to two hours: run what is not known, write the pages
-//! cargo run --release -p tamarisk-model --example law_table write   # write the pages from what is known
+//! cargo run --release -p tamarisk-model --example law_table all     # run what has changed, write the pages
+//! cargo run --release -p tamarisk-model --example law_table anew    # up to two hours: run everything
 //! ```
 //! Each situation is a file in `scenarios/`, so that `tamarisk sim compare` shows more of any of them.
-//! The quick set, two seeds of the first minute from cold, is always run. Everything else is kept in
-//! `target/law-table.txt`, so that a run can be interrupted, and runs again if what it depends on has
-//! changed.
+//! The quick set, two seeds of the first minute from cold, is always run. What a law did in a
+//! situation is taken from the page if the page's quick set says what the law does now. What is run
+//! is kept in `target/law-table.txt` too, so that it can be interrupted.
 
 mod cache;
 mod cell;
+mod known;
 mod page;
 mod row;
 mod runs;
@@ -24,23 +25,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use self::cache::Cache;
-use self::cell::Place;
+use self::cell::{Numbers, Place};
+use self::known::{Known, OfPeriods};
 use self::row::Row;
 use self::runs::Job;
 use self::situation::SITUATIONS;
-use self::table::{Runs, Runsheet};
 use self::timeline::Period;
 
 type Failure = Box<dyn Error>;
 
 /// Runs of each law in each situation.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=20;
-/// A long run does so many of all laws before the rest, so that what is finished can be compared.
-const SEEDS_FIRST: u64 = 10;
-/// The steady state takes longest and differs least.
-const STEADY_SEEDS_FIRST: u64 = 3;
-/// A law with fewer runs of a first minute in some situation is not shown.
-const KNOWN_SEEDS: usize = 3;
 const QUICK_SEEDS: std::ops::RangeInclusive<u64> = 1..=2;
 
 fn main() -> Result<(), Failure> {
@@ -48,14 +43,9 @@ fn main() -> Result<(), Failure> {
     let tables = Tables { places, rows: row::rows()? };
     match std::env::args().nth(1).as_deref() {
         Some("check") => tables.check(),
-        Some("all") => {
-            let quick = tables.quick()?;
-            let mut cache = tables.cache()?;
-            tables.complete(&quick, &mut cache)?;
-            tables.write(&quick, &cache)
-        }
-        Some("write") => tables.write(&tables.quick()?, &tables.cache()?),
-        _ => Err("expected `check`, `all` or `write`".into()),
+        Some("all") => tables.write(true),
+        Some("anew") => tables.write(false),
+        _ => Err("expected `check`, `all` or `anew`".into()),
     }
 }
 
@@ -64,9 +54,11 @@ struct Tables {
     rows: Vec<Row>,
 }
 
+/// The runs of the first minute from cold: for each situation and law one for each quick seed.
+type Quick = Vec<Vec<Vec<Numbers>>>;
+
 impl Tables {
-    /// The quick set: for each situation the laws in the order of the rows.
-    fn quick(&self) -> Result<Vec<Runsheet>, Failure> {
+    fn quick(&self) -> Result<Quick, Failure> {
         let jobs: Vec<_> = self.jobs(&[Period::Cold], QUICK_SEEDS).collect();
         let mut finished = Vec::new();
         runs::run(&self.places, &self.rows, &jobs, |job, numbers| {
@@ -74,15 +66,11 @@ impl Tables {
             Ok(())
         })?;
         finished.sort_by_key(|(job, _)| job.seed);
-        let mut sheets = self.no_runs();
+        let mut quick = vec![vec![Vec::new(); self.rows.len()]; self.places.len()];
         for (job, numbers) in finished {
-            sheets[job.place][job.row][Period::Cold as usize].push(numbers);
+            quick[job.place][job.row].push(numbers);
         }
-        Ok(sheets)
-    }
-
-    fn no_runs(&self) -> Vec<Runsheet> {
-        vec![vec![Runs::default(); self.rows.len()]; self.places.len()]
+        Ok(quick)
     }
 
     /// Every run, seed by seed.
@@ -101,31 +89,9 @@ impl Tables {
         seeds.flat_map(of_seed)
     }
 
-    fn cache(&self) -> Result<Cache, Failure> {
-        let path = workspace().join("target/law-table.txt");
-        Ok(Cache::open(&path)?)
-    }
-
-    fn key(&self, quick: &[Runsheet], job: &Job) -> u64 {
-        let from_cold = &quick[job.place][job.row][Period::Cold as usize];
+    fn key(&self, quick: &Quick, job: &Job) -> u64 {
+        let from_cold = &quick[job.place][job.row];
         self.places[job.place].key(&self.rows[job.row], job.period, from_cold)
-    }
-
-    /// Runs what is not known.
-    fn complete(&self, quick: &[Runsheet], cache: &mut Cache) -> Result<(), Failure> {
-        let mut jobs: Vec<_> = self.jobs(&Period::ALL, SEEDS).collect();
-        jobs.retain(|job| cache.get(self.key(quick, job), job.seed).is_none());
-        jobs.sort_by_key(|job| {
-            let is_steady = job.period == Period::Steady;
-            let first = if is_steady { STEADY_SEEDS_FIRST } else { SEEDS_FIRST };
-            (job.seed > first, is_steady, self.rows[job.row].rank(), job.period, job.seed)
-        });
-        eprintln!("{} runs to be made", jobs.len());
-        runs::run(&self.places, &self.rows, &jobs, |job, numbers| {
-            let file = self.places[job.place].situation.file;
-            let what = format!("{file}, {}, {}", self.rows[job.row].name(), job.period.name());
-            Ok(cache.add((self.key(quick, &job), job.seed), numbers, &what)?)
-        })
     }
 
     /// Whether the page's quick set is what the code does now.
@@ -143,41 +109,83 @@ impl Tables {
             .into())
     }
 
-    fn write(&self, quick: &[Runsheet], cache: &Cache) -> Result<(), Failure> {
-        let mut all = self.no_runs();
-        for job in self.jobs(&Period::ALL, SEEDS) {
-            if let Some(numbers) = cache.get(self.key(quick, &job), job.seed) {
-                all[job.place][job.row][job.period as usize].push(numbers);
-            }
-        }
-        let is_known = |&row: &usize| {
-            all.iter().all(|sheet| {
-                let [cold, after_calm, _] = &sheet[row];
-                cold.len().min(after_calm.len()) >= KNOWN_SEEDS
-            })
-        };
-        let known: Vec<usize> = (0..self.rows.len()).filter(is_known).collect();
-        let rows: Vec<Row> = known.iter().map(|&row| self.rows[row]).collect();
-        let all: Vec<Runsheet> = all
-            .into_iter()
-            .map(|sheet| known.iter().map(|&row| sheet[row].clone()).collect())
-            .collect();
-        let names = ["predict-gate-trim", "plain-queue"];
-        let laws = workspace().join("docs/LAWS.md");
-        let page = fs::read_to_string(&laws)?;
-        let summary = table::summary(&rows, &SITUATIONS, &all);
-        let page = page::with_section(&page, "summary", &summary)?;
-        let best = table::beside_the_best(names, &rows, &SITUATIONS, &all);
-        fs::write(laws, page::with_section(&page, "best", &best)?)?;
-
+    /// Writes the pages; what has not changed is taken from them if `keep`.
+    fn write(&self, keep: bool) -> Result<(), Failure> {
+        let quick_runs = self.quick()?;
+        let quick = table::quick(&self.rows, &SITUATIONS, &quick_runs);
         let page = fs::read_to_string(tables_page())?;
-        let quick = table::quick(&self.rows, &SITUATIONS, quick);
-        let page = page::with_section(&page, "quick", &quick)?;
+        let known = if keep { self.unchanged(&page, &quick)? } else { self.nothing() };
+        let all = self.complete(&quick_runs, known)?;
+
         let situations = SITUATIONS.iter().zip(&all);
         let situations: String =
-            situations.map(|(it, runs)| table::situation(&rows, it, runs)).collect();
+            situations.map(|(it, sheet)| table::situation(&self.rows, it, sheet)).collect();
+        let page = page::with_section(&page, "quick", &quick)?;
         fs::write(tables_page(), page::with_section(&page, "situations", &situations)?)?;
+
+        let laws = workspace().join("docs/LAWS.md");
+        let page = fs::read_to_string(&laws)?;
+        let summary = table::summary(&self.rows, &SITUATIONS, &all);
+        let page = page::with_section(&page, "summary", &summary)?;
+        let names = ["predict-gate-trim", "plain-queue"];
+        let best = table::beside_the_best(names, &self.rows, &SITUATIONS, &all);
+        fs::write(laws, page::with_section(&page, "best", &best)?)?;
         Ok(())
+    }
+
+    fn nothing(&self) -> Vec<Vec<Option<OfPeriods>>> {
+        vec![vec![None; self.rows.len()]; self.places.len()]
+    }
+
+    /// What `page` says of each law in each situation, if its quick set says the same as `quick`.
+    fn unchanged(&self, page: &str, quick: &str) -> Result<Vec<Vec<Option<OfPeriods>>>, Failure> {
+        let (before, now) = (page::cells(page::section(page, "quick")?), page::cells(quick));
+        let situations = page::section(page, "situations")?;
+        let mut known = self.nothing();
+        for (sheet, situation) in known.iter_mut().zip(&SITUATIONS) {
+            for (of_law, row) in sheet.iter_mut().zip(&self.rows) {
+                let cell = (row.name(), situation.file.to_owned());
+                if before.get(&cell).is_some_and(|numbers| now.get(&cell) == Some(numbers)) {
+                    *of_law = table::read(situations, row, situation);
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// What is known, and of the rest what runs come to.
+    fn complete(
+        &self,
+        quick: &Quick,
+        known: Vec<Vec<Option<OfPeriods>>>,
+    ) -> Result<Vec<Vec<OfPeriods>>, Failure> {
+        let mut cache = Cache::open(&workspace().join("target/law-table.txt"))?;
+        let is_wanted = |job: &Job| known[job.place][job.row].is_none();
+        let wanted: Vec<_> = self.jobs(&Period::ALL, SEEDS).filter(is_wanted).collect();
+        let mut jobs = wanted.clone();
+        jobs.retain(|job| cache.get(self.key(quick, job), job.seed).is_none());
+        jobs.sort_by_key(|job| (self.rows[job.row].rank(), job.place, job.period, job.seed));
+        eprintln!("{} runs to be made", jobs.len());
+        runs::run(&self.places, &self.rows, &jobs, |job, numbers| {
+            let file = self.places[job.place].situation.file;
+            let what = format!("{file}, {}, {}", self.rows[job.row].name(), job.period.name());
+            Ok(cache.add((self.key(quick, &job), job.seed), numbers, &what)?)
+        })?;
+
+        let mut runs =
+            vec![vec![<[Vec<Numbers>; 3]>::default(); self.rows.len()]; self.places.len()];
+        for job in wanted {
+            let numbers = cache.get(self.key(quick, &job), job.seed).ok_or("a run was lost")?;
+            runs[job.place][job.row][job.period as usize].push(numbers);
+        }
+        let of_place = |(known, runs): (Vec<Option<OfPeriods>>, Vec<[Vec<Numbers>; 3]>)| {
+            let laws = known.into_iter().zip(runs);
+            let of_law = |(known, runs): (Option<OfPeriods>, [Vec<Numbers>; 3])| {
+                known.unwrap_or_else(|| runs.map(|runs| Known::of(&runs)))
+            };
+            laws.map(of_law).collect()
+        };
+        Ok(known.into_iter().zip(runs).map(of_place).collect())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The sections of the pages that are written by this example.
 
+use std::collections::HashMap;
+
 use crate::Failure;
 
 /// The text of the section `name` of `page`.
@@ -30,6 +32,27 @@ fn marks(name: &str) -> (String, String) {
     )
 }
 
+/// The cells of a line of a table.
+pub(crate) fn row(line: &str) -> Vec<&str> {
+    line.trim_matches('|').split('|').map(str::trim).collect()
+}
+
+/// What stands in tables in each row and column, by their titles; of several tables all.
+pub(crate) fn cells(text: &str) -> HashMap<(String, String), Vec<&str>> {
+    let mut cells: HashMap<_, Vec<&str>> = HashMap::new();
+    let mut titles = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with('|')).map(row) {
+        let [title, values @ ..] = &line[..] else { continue };
+        if *title == "law" {
+            titles = values.to_vec();
+        }
+        for (column, value) in titles.iter().zip(values) {
+            cells.entry(((*title).to_owned(), (*column).to_owned())).or_default().push(value);
+        }
+    }
+    cells
+}
+
 /// The lines in which `stated` and `measured` differ: as the page has them after a minus, and as
 /// they are now after a plus.
 pub(crate) fn differences(stated: &str, measured: &str) -> Vec<String> {
@@ -56,6 +79,22 @@ mod tests {
         assert_eq!(page, PAGE.replace("0.1", "0.2"));
         assert_eq!(section(&page, "quick").unwrap(), "| open | 0.2 |\n");
         assert!(with_section(PAGE, "slow", "").is_err());
+    }
+
+    #[test]
+    fn the_cells_of_all_tables_are_found() {
+        let table = |one, other| {
+            format!(
+                "\n| law | a | b |\n| --- | --- | --- |\n| x | 1 | {one} |\n| y | 3 | {other} |\n"
+            )
+        };
+        let text = table("2", "4") + &table("5", "6");
+        let cells = cells(&text);
+        let cell = |law: &str, of: &str| cells[&(law.to_owned(), of.to_owned())].clone();
+        assert_eq!(
+            (cell("x", "a"), cell("x", "b"), cell("y", "b")),
+            (vec!["1", "1"], vec!["2", "5"], vec!["4", "6"])
+        );
     }
 
     #[test]

@@ -25,35 +25,35 @@ struct Tuned {
 
 /// The laws whose published constants do not fit a target of 200 ms or 400 workers.
 const TUNED: [Tuned; 5] = [
-    Tuned { law: "threshold", narrow: &[("queued_count", 16.0)], wide: &[("queued_count", 52.0)] },
+    Tuned { law: "threshold", narrow: &[("queued_count", 16.0)], wide: &[("queued_count", 45.0)] },
     Tuned {
         law: "vegas",
         narrow: &[
-            ("limit_min_count", 26.0),
-            ("limit_initial_count", 225.0),
-            ("limit_max_count", 46_567.0),
+            ("limit_min_count", 23.0),
+            ("limit_initial_count", 73.0),
+            ("limit_max_count", 1191.0),
         ],
         wide: &[
-            ("limit_min_count", 258.0),
-            ("limit_initial_count", 1283.0),
-            ("limit_max_count", 37_211.0),
+            ("limit_min_count", 434.0),
+            ("limit_initial_count", 1588.0),
+            ("limit_max_count", 18_916.0),
         ],
     },
     Tuned {
         law: "gradient2",
-        narrow: &[("limit_max_count", 25.0)],
+        narrow: &[("limit_max_count", 22.0)],
         wide: &[
-            ("limit_min_count", 46.0),
-            ("limit_initial_count", 511.0),
-            ("limit_max_count", 10_898.0),
+            ("limit_min_count", 14.0),
+            ("limit_initial_count", 292.0),
+            ("limit_max_count", 359.0),
         ],
     },
     Tuned {
         law: "min-rtt-gradient",
         narrow: &[
-            ("limit_min_count", 16.0),
-            ("limit_initial_count", 78.0),
-            ("limit_max_count", 2703.0),
+            ("limit_min_count", 17.0),
+            ("limit_initial_count", 49.0),
+            ("limit_max_count", 1684.0),
         ],
         wide: &[
             ("limit_min_count", 258.0),

@@ -2,50 +2,29 @@
 
 use std::fmt::Write;
 
-use tamarisk_model::sim::Estimate;
-
 use crate::cell::Numbers;
+use crate::known::{Column, Known, OfPeriods};
+use crate::page;
 use crate::row::Row;
 use crate::situation::Situation;
 use crate::timeline::Period;
 
-/// All runs of a law in a situation: of each period one for each seed.
-pub(crate) type Runs = [Vec<Numbers>; Period::ALL.len()];
-
-type Value = fn(&Numbers) -> f64;
-
-const GOODPUT: Value = |numbers| numbers.goodput;
-const OVER: Value = |numbers| numbers.over;
-const NEEDLESS: Value = |numbers| numbers.needless;
-const MORE: Value = |numbers| numbers.more;
-
-fn values(runs: &Runs, period: Period, value: Value) -> Vec<f64> {
-    runs[period as usize].iter().map(value).collect()
-}
-
-/// Not a number if there are no runs.
-fn mean(runs: &Runs, period: Period, value: Value) -> f64 {
-    mean_of(&values(runs, period, value))
+fn goodput(of_law: &OfPeriods, period: Period) -> f64 {
+    of_law[period as usize].mean(Column::Goodput)
 }
 
 fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The rows of one situation, in the order of the rows.
-pub(crate) type Runsheet = Vec<Runs>;
-
 /// The greatest mean goodput of all laws, and whose it is.
-fn best(runs: &[Runs], period: Period) -> (usize, f64) {
-    let means = runs.iter().map(|runs| mean(runs, period, GOODPUT)).enumerate();
-    means
-        .filter(|(_, mean)| mean.is_finite())
-        .max_by(|one, other| one.1.total_cmp(&other.1))
-        .unwrap_or((0, 0.0))
+fn best(sheet: &[OfPeriods], period: Period) -> (usize, f64) {
+    let means = sheet.iter().map(|of_law| goodput(of_law, period)).enumerate();
+    means.max_by(|one, other| one.1.total_cmp(&other.1)).expect("there are laws")
 }
 
 /// One line for each law: its goodput as a share of the best law's in the same situation and period.
-pub(crate) fn summary(rows: &[Row], situations: &[Situation], all: &[Runsheet]) -> String {
+pub(crate) fn summary(rows: &[Row], situations: &[Situation], all: &[Vec<OfPeriods>]) -> String {
     let mut text = String::from("| law |");
     for period in Period::ALL {
         let name = period.name();
@@ -57,24 +36,21 @@ pub(crate) fn summary(rows: &[Row], situations: &[Situation], all: &[Runsheet]) 
     for (index, row) in rows.iter().enumerate() {
         write!(text, "| {} |", shown(row)).expect("a string grows");
         for period in Period::ALL {
-            let share = |runs: &Runsheet| {
-                mean(&runs[index], period, GOODPUT) / best(runs, period).1.max(f64::MIN_POSITIVE)
+            let share = |sheet: &Vec<OfPeriods>| {
+                goodput(&sheet[index], period) / best(sheet, period).1.max(f64::MIN_POSITIVE)
             };
             let shares: Vec<f64> = all.iter().map(share).collect();
-            let mean = number(mean_of(&shares), 2);
-            let least = shares.iter().enumerate().min_by(|one, other| one.1.total_cmp(other.1));
-            let least = least.filter(|_| shares.iter().all(|share| share.is_finite()));
-            let (file, least) =
-                least.map_or(("–", f64::NAN), |(place, &least)| (situations[place].file, least));
-            write!(text, " {mean} | {} | {file} |", number(least, 2)).expect("a string grows");
+            let least = shares.iter().zip(situations).min_by(|one, other| one.0.total_cmp(other.0));
+            let (least, situation) = least.expect("there are situations");
+            let mean = mean_of(&shares);
+            write!(text, " {mean:.2} | {least:.2} | {} |", situation.file).expect("a string grows");
         }
-        let steady = |value| -> Vec<f64> {
-            all.iter().map(|runs| mean(&runs[index], Period::Steady, value)).collect()
+        let steady = |column| -> Vec<f64> {
+            all.iter().map(|sheet| sheet[index][Period::Steady as usize].mean(column)).collect()
         };
-        let over = number(mean_of(&steady(OVER)), 2);
-        let most = steady(NEEDLESS).into_iter().max_by(f64::total_cmp).unwrap_or(f64::NAN);
-        write!(text, " {over} | {} |", number(most, 2)).expect("a string grows");
-        text.push('\n');
+        let over = mean_of(&steady(Column::Over));
+        let most = steady(Column::Needless).into_iter().fold(0.0, f64::max);
+        writeln!(text, " {over:.2} | {most:.2} |").expect("a string grows");
     }
     text
 }
@@ -84,7 +60,7 @@ pub(crate) fn beside_the_best(
     names: [&str; 2],
     rows: &[Row],
     situations: &[Situation],
-    all: &[Runsheet],
+    all: &[Vec<OfPeriods>],
 ) -> String {
     let mut text = String::from("| situation |");
     for period in Period::ALL {
@@ -95,13 +71,12 @@ pub(crate) fn beside_the_best(
     text += &" --- |".repeat(4 * Period::ALL.len() + 1);
     text.push('\n');
     let index = |name: &str| rows.iter().position(|row| row.name() == name).unwrap_or(0);
-    for (situation, runs) in situations.iter().zip(all) {
+    for (situation, sheet) in situations.iter().zip(all) {
         write!(text, "| {} |", situation.file).expect("a string grows");
         for period in Period::ALL {
-            let [one, other] = names.map(|name| mean(&runs[index(name)], period, GOODPUT));
-            let (law, best) = best(runs, period);
-            let [one, other, best] = [one, other, best].map(|value| number(value, 3));
-            write!(text, " {one} | {other} | {best} | {} |", rows[law].name())
+            let [one, other] = names.map(|name| goodput(&sheet[index(name)], period));
+            let (law, best) = best(sheet, period);
+            write!(text, " {one:.3} | {other:.3} | {best:.3} | {} |", rows[law].name())
                 .expect("a string grows");
         }
         text.push('\n');
@@ -109,34 +84,36 @@ pub(crate) fn beside_the_best(
     text
 }
 
-/// Everything of one situation.
-pub(crate) fn situation(rows: &[Row], situation: &Situation, runs: &[Runs]) -> String {
-    let mut text = format!("\n### {}\n\n`scenarios/{}.toml`\n\n", situation.title, situation.file);
+/// The titles of what is shown of a situation.
+fn titles(situation: &Situation) -> Vec<&'static str> {
     let needless = if situation.bearable { "rejected or dropped" } else { "rejected needlessly" };
-    let mut columns = vec![("goodput", GOODPUT, Worst::Least), ("over target", OVER, Worst::Most)];
-    columns.push((needless, NEEDLESS, Worst::Most));
-    columns.extend(situation.more.map(|(title, _)| (title, MORE, Worst::Least)));
+    let more = situation.more.map(|(title, _)| title);
+    ["goodput", "over target", needless].into_iter().chain(more).collect()
+}
+
+fn heading(situation: &Situation) -> String {
+    format!("\n### {}\n\n`scenarios/{}.toml`\n\n", situation.title, situation.file)
+}
+
+/// Everything of one situation.
+pub(crate) fn situation(rows: &[Row], situation: &Situation, sheet: &[OfPeriods]) -> String {
+    let mut text = heading(situation);
+    let titles = titles(situation);
     text += "| law | seeds |";
-    for (title, ..) in &columns {
+    for title in &titles {
         for period in Period::ALL {
             write!(text, " {title}, {} |", period.name()).expect("a string grows");
         }
     }
     text += "\n|";
-    text += &" --- |".repeat(3 * columns.len() + 2);
+    text += &" --- |".repeat(Period::ALL.len() * titles.len() + 2);
     text.push('\n');
-    for (row, runs) in rows.iter().zip(runs) {
-        write!(
-            text,
-            "| {} | {} |",
-            shown(row),
-            runs.each_ref().map(Vec::len).map(|n| n.to_string()).join(", ")
-        )
-        .expect("a string grows");
-        for &(_, value, worst) in &columns {
-            for period in Period::ALL {
-                write!(text, " {} |", spread(&values(runs, period, value), worst))
-                    .expect("a string grows");
+    for (row, of_law) in rows.iter().zip(sheet) {
+        let seeds = of_law.each_ref().map(|known| known.seeds.to_string());
+        write!(text, "| {} | {} |", shown(row), seeds.join(", ")).expect("a string grows");
+        for column in &Column::ALL[..titles.len()] {
+            for known in of_law {
+                write!(text, " {} |", known.spread(*column)).expect("a string grows");
             }
         }
         text.push('\n');
@@ -144,10 +121,27 @@ pub(crate) fn situation(rows: &[Row], situation: &Situation, runs: &[Runs]) -> S
     text
 }
 
+/// What `text`, which has [`situation`] of every one, says of one law in one of them.
+pub(crate) fn read(text: &str, row: &Row, situation: &Situation) -> Option<OfPeriods> {
+    let (_, table) = text.split_once(&heading(situation))?;
+    let mut lines = table.lines().take_while(|line| line.starts_with('|')).map(page::row);
+    let cells = lines.find(|cells| cells.first() == Some(&&*shown(row)))?;
+    let seeds: Vec<_> = cells.get(1)?.split(", ").collect();
+    let columns: Vec<_> = cells[2..].chunks_exact(Period::ALL.len()).collect();
+    if (seeds.len(), columns.len()) != (Period::ALL.len(), titles(situation).len()) {
+        return None;
+    }
+    let of_period = |period: usize| {
+        let cells: Vec<_> = columns.iter().map(|column| column[period]).collect();
+        Known::read(seeds[period], &cells)
+    };
+    Some([of_period(0)?, of_period(1)?, of_period(2)?])
+}
+
 /// The goodput and the time over the target of each law in each situation, from cold.
-pub(crate) fn quick(rows: &[Row], situations: &[Situation], all: &[Runsheet]) -> String {
+pub(crate) fn quick(rows: &[Row], situations: &[Situation], all: &[Vec<Vec<Numbers>>]) -> String {
     let mut text = String::new();
-    for (title, value) in [("Goodput", GOODPUT), ("Time over target", OVER)] {
+    for (title, column) in [("Goodput", Column::Goodput), ("Time over target", Column::Over)] {
         write!(text, "\n{title}:\n\n| law |").expect("a string grows");
         situations.iter().for_each(|it| write!(text, " {} |", it.file).expect("a string grows"));
         text += "\n|";
@@ -155,9 +149,9 @@ pub(crate) fn quick(rows: &[Row], situations: &[Situation], all: &[Runsheet]) ->
         text.push('\n');
         for (index, row) in rows.iter().enumerate() {
             write!(text, "| {} |", row.name()).expect("a string grows");
-            for runs in all {
-                write!(text, " {:.3} |", mean(&runs[index], Period::Cold, value))
-                    .expect("a string grows");
+            for sheet in all {
+                let values: Vec<f64> = sheet[index].iter().map(|run| column.of(run)).collect();
+                write!(text, " {:.3} |", mean_of(&values)).expect("a string grows");
             }
             text.push('\n');
         }
@@ -166,55 +160,50 @@ pub(crate) fn quick(rows: &[Row], situations: &[Situation], all: &[Runsheet]) ->
     text
 }
 
-/// With so many digits after the point; a dash for what is not a number.
-fn number(value: f64, digits: usize) -> String {
-    if value.is_finite() { format!("{value:.digits$}") } else { "–".to_owned() }
-}
-
 fn shown(row: &Row) -> String {
     let name = row.name();
     if row.is_default() { format!("**{name}**") } else { name }
 }
 
-#[derive(Clone, Copy)]
-enum Worst {
-    Least,
-    Most,
-}
-
-/// The mean with its 95 % interval, and the worst in brackets; a bare 0 if all are.
-fn spread(values: &[f64], worst: Worst) -> String {
-    let Some(estimate) = Estimate::of(values, 0.95) else { return "–".to_owned() };
-    let worst = match worst {
-        Worst::Least => values.iter().copied().fold(f64::INFINITY, f64::min),
-        Worst::Most => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-    };
-    if estimate.mean == 0.0 && worst == 0.0 {
-        return "0".to_owned();
-    }
-    format!("{:.3} ± {:.3} ({worst:.3})", estimate.mean, estimate.half_width)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row::rows;
+    use crate::situation::SITUATIONS;
 
-    #[test]
-    fn a_spread_has_mean_interval_and_worst() {
-        // s = 1, n = 3, t(0.975; 2) = 4.3027: the half width is 4.3027 ÷ √3.
-        assert_eq!(spread(&[1.0, 2.0, 3.0], Worst::Least), "2.000 ± 2.484 (1.000)");
-        assert_eq!(spread(&[1.0, 2.0, 3.0], Worst::Most), "2.000 ± 2.484 (3.000)");
-        assert_eq!(spread(&[0.0; 3], Worst::Most), "0");
-        assert_eq!(spread(&[1.0], Worst::Most), "–");
+    fn known(goodput: f64) -> Known {
+        Known::of(&[0.0, 0.2].map(|part| Numbers {
+            goodput: goodput + part - 0.1,
+            over: part,
+            needless: 0.0,
+            more: goodput,
+        }))
     }
 
     #[test]
-    fn each_period_has_its_window() {
-        let numbers = |goodput| Numbers { goodput, over: 0.0, needless: 0.0, more: 0.0 };
-        let runs = [[0.1, 0.3], [0.4, 0.6], [0.5, 0.9]].map(|values| values.map(numbers).to_vec());
-        let means = Period::ALL.map(|period| mean(&runs, period, GOODPUT));
-        assert_eq!(means, [0.2, 0.5, 0.7]);
-        assert_eq!(best(&[Runs::default(), runs], Period::Steady), (1, 0.7));
-        assert_eq!(number(mean(&Runs::default(), Period::Steady, GOODPUT), 2), "–");
+    fn each_period_has_its_best() {
+        let sheet = [[0.1, 0.5, 0.7].map(known), [0.2, 0.4, 0.8].map(known)];
+        let best = Period::ALL.map(|period| best(&sheet, period));
+        assert_eq!(best.map(|(law, _)| law), [1, 0, 1]);
+        assert!((best[2].1 - 0.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_read_from_a_page_is_what_was_written() {
+        let rows = rows().unwrap();
+        // With a column of its own, and without.
+        let two =
+            ["weights", "calm"].map(|file| SITUATIONS.iter().find(|it| it.file == file).unwrap());
+        let sheet: Vec<OfPeriods> = (0..rows.len())
+            .map(|law| [0.5, 0.6, 0.7].map(|period| known(period + law as f64)))
+            .collect();
+        let text: String = two.iter().map(|it| situation(&rows, it, &sheet)).collect();
+        for of in two {
+            let again: Vec<OfPeriods> =
+                rows.iter().map(|row| read(&text, row, of).unwrap()).collect();
+            assert!(text.contains(&situation(&rows, of, &again)));
+        }
+        assert_eq!(read(&text, &rows[0], &SITUATIONS[0]), None);
+        assert_eq!(read(&text.replace("| 2, 2, 2 |", "| 2, 2 |"), &rows[0], two[0]), None);
     }
 }
