@@ -28,7 +28,7 @@ const READ: usize = 8 * 1024;
 const STACK: usize = 128 * 1024;
 /// Response times that are kept of a run; of these, percentiles are right to a thousandth.
 const SAMPLES_MAX: u64 = 1_000_000;
-/// Requests whose response times are kept: one in so many.
+/// Judged requests whose response times are kept: one in so many.
 const SAMPLED: u64 = 8;
 const WARM_UP: Duration = Duration::from_millis(500);
 
@@ -39,8 +39,8 @@ struct Options {
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 8, 64, 256, 1024, 4096, 8192])]
     requests: Vec<usize>,
     /// How often each number is measured
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
     /// How long it is judged, after half a second
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     seconds: u64,
@@ -105,10 +105,13 @@ struct Run {
 struct Account {
     file: Arc<File>,
     done: AtomicU64,
-    is_judged: AtomicBool,
+    /// How many were done before those that are judged; [`u64::MAX`] until they are.
+    judged_from: AtomicU64,
     is_over: AtomicBool,
-    /// Response times in seconds.
+    /// Response times in seconds, of those that are kept.
     times: Mutex<Vec<f32>>,
+    /// The longest response time of all that are judged, in nanoseconds.
+    worst: AtomicU64,
 }
 
 impl Account {
@@ -116,12 +119,13 @@ impl Account {
     fn serve(&self, made: Instant, buffer: &mut [u8; READ]) {
         self.file.read_exact_at(buffer, 0).expect("the file is there");
         let number = self.done.fetch_add(1, Ordering::Relaxed);
-        if number.is_multiple_of(SAMPLED)
-            && number < SAMPLED * SAMPLES_MAX
-            && self.is_judged.load(Ordering::Relaxed)
-        {
-            let took = made.elapsed().as_secs_f32();
-            self.times.lock().expect("nobody panics").push(took);
+        let Some(number) = number.checked_sub(self.judged_from.load(Ordering::Relaxed)) else {
+            return;
+        };
+        let took = made.elapsed();
+        self.worst.fetch_max(took.as_nanos() as u64, Ordering::Relaxed);
+        if number.is_multiple_of(SAMPLED) && number < SAMPLED * SAMPLES_MAX {
+            self.times.lock().expect("nobody panics").push(took.as_secs_f32());
         }
     }
 
@@ -134,9 +138,10 @@ fn run(kind: Kind, requests: usize, file: &Arc<File>, judged: Duration) -> Resul
     let account = Arc::new(Account {
         file: Arc::clone(file),
         done: AtomicU64::new(0),
-        is_judged: AtomicBool::new(false),
+        judged_from: AtomicU64::new(u64::MAX),
         is_over: AtomicBool::new(false),
         times: Mutex::default(),
+        worst: AtomicU64::new(0),
     });
     let (server, of_server) = (std::thread::Builder::new(), Arc::clone(&account));
     let server = server.spawn(move || match kind {
@@ -145,19 +150,21 @@ fn run(kind: Kind, requests: usize, file: &Arc<File>, judged: Duration) -> Resul
         Kind::Stage => stage(requests, &of_server),
     })?;
     std::thread::sleep(WARM_UP);
-    account.is_judged.store(true, Ordering::Relaxed);
-    let (start, before, done) = (Instant::now(), cpu_time(), account.done.load(Ordering::Relaxed));
+    let judged_from = account.done.load(Ordering::Relaxed);
+    account.judged_from.store(judged_from, Ordering::Relaxed);
+    let (start, before) = (Instant::now(), cpu_time());
     std::thread::sleep(judged);
-    let done = (account.done.load(Ordering::Relaxed) - done) as f64;
+    let done = (account.done.load(Ordering::Relaxed) - judged_from) as f64;
     let (took, spent) = (start.elapsed(), cpu_time() - before);
     account.is_over.store(true, Ordering::Relaxed);
     server.join().ok().context("the server panicked")??;
     let mut times = std::mem::take(&mut *account.times.lock().expect("nobody panics"));
     times.sort_by(f32::total_cmp);
+    let worst = account.worst.load(Ordering::Relaxed);
     Ok(Run {
         rate: done / took.as_secs_f64(),
         p99: times.get(times.len() * 99 / 100).copied().unwrap_or(f32::NAN).into(),
-        worst: times.last().copied().unwrap_or(f32::NAN).into(),
+        worst: if times.is_empty() { f64::NAN } else { worst as f64 / 1e9 },
         cost: spent.as_secs_f64() * 1e6 / done,
     })
 }

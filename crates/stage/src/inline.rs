@@ -4,7 +4,6 @@
 //! There is no queue to look at and nothing to share, so crossing the boundary
 //! costs two counters that the calling thread owns. One call in 64 is timed.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -17,6 +16,7 @@ use thread_local::ThreadLocal;
 use crate::builder::{BuildError, StageBuilder};
 use crate::clock::Clock;
 use crate::observe::{Accounts, EventNanos, Observer, Phase, StageObservation};
+use crate::panics::contained;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// One call in this many is timed: two readings of the clock cost more than the
@@ -65,14 +65,17 @@ pub enum InlineError {
 
 impl StageBuilder {
     /// Builds an [`Inline`] stage, which its callers run themselves. Workers, queue and
-    /// discipline do not apply; a law is asked only if one was set, and sees an empty backlog.
+    /// discipline do not apply; a law is asked only if one was set, and sees an empty backlog. It
+    /// is told of arrivals and of new targets, and of nothing else: neither that time passes nor
+    /// how events end. So it is to be one that decides by arrivals, such as
+    /// [`RateLimit`](tamarisk_laws::RateLimit).
     ///
     /// # Errors
     /// [`BuildError`] if it could not work as described.
     pub fn inline<F>(self, function: F) -> Result<Inline<F>, BuildError> {
-        let builder = self.without_shared()?.with_named_laws()?;
+        let builder = self.without_shared()?.with_named_laws()?.without_slow_laws()?;
         let asks = builder.has_law();
-        let config = builder.into_config()?;
+        let (config, _) = builder.into_config()?;
         if !config.resources.is_empty() {
             return Err(BuildError::InlineResources { stage: config.name });
         }
@@ -86,7 +89,7 @@ impl StageBuilder {
             clock: config.clock,
             closed: AtomicU32::new(0),
             stripes: ThreadLocal::new(),
-            law: asks.then(|| Mutex::new(config.ruling.into_admission())),
+            law: asks.then(|| Mutex::new(config.law)),
         };
         Ok(Inline { shared: Arc::new(shared) })
     }
@@ -124,7 +127,7 @@ impl<F> Inline<F> {
             return Err(InlineError::Rejected(rejection));
         }
         let started = stripe.is_sampled().then(|| shared.clock.now());
-        match catch_unwind(AssertUnwindSafe(|| (shared.function)(event))) {
+        match contained(|| (shared.function)(event)) {
             Ok(result) => {
                 counts.completed();
                 if let Some(started) = started {

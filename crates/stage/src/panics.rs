@@ -10,6 +10,7 @@ pub(crate) struct Panic(String);
 
 /// Runs code of the user's; whatever it may have left torn must not be used again
 /// if it panics.
+#[inline]
 pub(crate) fn contained<R>(user: impl FnOnce() -> R) -> Result<R, Panic> {
     catch_unwind(AssertUnwindSafe(user)).map_err(Panic::new)
 }

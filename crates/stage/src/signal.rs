@@ -1,8 +1,13 @@
 //! Signals: what happens to a service as a whole, broadcast to its stages.
 
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tamarisk_control::Ratio;
 use tokio::sync::broadcast;
 
+use crate::panics::contained;
 use crate::sink::{Envelope, TrySink};
 
 /// A receiver that falls this far behind loses the oldest signals and learns how many.
@@ -43,44 +48,66 @@ pub enum Level {
 }
 
 /// A broadcast channel of signals; clones share it.
-#[derive(Clone, Debug)]
-pub struct Signals(broadcast::Sender<Signal>);
+#[derive(Clone)]
+pub struct Signals {
+    channel: broadcast::Sender<Signal>,
+    deliveries: Arc<Mutex<Vec<Arc<Delivery>>>>,
+}
+
+/// Sends a signal to a stage; `false` if the stage is gone.
+type Delivery = Mutex<dyn FnMut(Signal) -> bool + Send>;
 
 impl Signals {
     /// A channel without receivers.
     pub fn new() -> Self {
-        Self(broadcast::Sender::new(BACKLOG))
+        Self { channel: broadcast::Sender::new(BACKLOG), deliveries: Arc::default() }
     }
 
-    /// Sends a signal to all receivers.
+    /// Sends a signal to all receivers. It is in the queues of the stages to which signals are
+    /// [delivered](Self::deliver) when this returns.
     pub fn send(&self, signal: Signal) {
         // An error means that there are no receivers.
-        let _ = self.0.send(signal);
+        let _ = self.channel.send(signal);
+        // Without the lock of the list, which users' code may ask for.
+        let deliveries = self.deliveries.lock().clone();
+        let is_over = |delivery: &&Arc<Delivery>| {
+            contained(|| (*delivery.lock())(signal)).is_ok_and(|delivered| !delivered)
+        };
+        let over: Vec<_> = deliveries.iter().filter(is_over).collect();
+        if !over.is_empty() {
+            let is_over = |known: &Arc<Delivery>| over.iter().any(|it| Arc::ptr_eq(it, known));
+            self.deliveries.lock().retain(|known| !is_over(known));
+        }
     }
 
     /// A receiver of all later signals.
     pub fn subscribe(&self) -> broadcast::Receiver<Signal> {
-        self.0.subscribe()
+        self.channel.subscribe()
     }
 
     /// Sends every signal from now on to a stage, as an event that `make` makes
-    /// of it, for as long as the stage lives. The stage counts those that it rejects.
+    /// of it, for as long as the stage lives. Who sends the signal calls `make`. The stage counts
+    /// those that it rejects.
     pub fn deliver<E: Send + 'static>(
         &self,
         sink: TrySink<E>,
         make: impl Fn(Signal) -> Envelope<E> + Send + 'static,
     ) {
-        let mut signals = self.subscribe();
-        tokio::spawn(async move {
-            loop {
-                match signals.recv().await {
-                    Ok(_) if sink.is_closed() => return,
-                    Ok(signal) => drop(sink.send_lossy(make(signal))),
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return,
-                }
+        let sink = sink.weak();
+        let delivery = move |signal: Signal| match sink().filter(|sink| !sink.is_closed()) {
+            Some(sink) => {
+                sink.send_lossy(make(signal));
+                true
             }
-        });
+            None => false,
+        };
+        self.deliveries.lock().push(Arc::new(Mutex::new(delivery)));
+    }
+}
+
+impl fmt::Debug for Signals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signals").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Memory, descriptors and CPU pressure, as the system reports them.
 //!
-//! Memory is judged against the limit of the control group that the process runs in (version 2 or
-//! 1), or else against the machine's; what the kernel would give back at once, pages of files that
-//! nobody uses, is not in use.
+//! Memory is judged against the limits of the control group (version 2 or 1) that the process runs
+//! in, and of those around it, whichever is used up most, or else against the machine's. What the
+//! kernel would give back at once, pages of files that nobody uses, is not in use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use tamarisk_control::Ratio;
 
 /// Where the accounts are.
 pub(crate) struct System {
-    /// Files of usage and limit, of the control group.
-    memory: Option<(PathBuf, PathBuf)>,
+    /// Files of usage and limit, of the control group and of those around it.
+    memory: Vec<(PathBuf, PathBuf)>,
     proc: PathBuf,
 }
 
@@ -28,25 +28,19 @@ impl System {
         let mounted = root.join("sys/fs/cgroup");
         let memory = memory_files(&groups)
             .map(|(used, limit)| (mounted.join(used), mounted.join(limit)))
-            .find(|(used, limit)| used.exists() && limit.exists());
-        Self { memory, proc }
+            .filter(|(used, limit)| used.exists() && limit.exists());
+        Self { memory: memory.collect(), proc }
     }
 
-    /// The share of the group's limit in use; where there is none, of the machine's memory.
+    /// The share of the groups' limits in use, the greatest; where there is none, of the machine's
+    /// memory.
     pub(crate) fn memory(&self) -> Option<Ratio> {
-        self.memory_of_group().or_else(|| {
+        let of_groups = self.memory.iter().filter_map(memory_of_group);
+        of_groups.reduce(|most, share| if share > most { share } else { most }).or_else(|| {
             let info = fs::read_to_string(self.proc.join("meminfo")).ok()?;
             let free = field(&info, "MemAvailable:")? / field(&info, "MemTotal:")?;
             Some(Ratio::saturating(1.0 - free))
         })
-    }
-
-    fn memory_of_group(&self) -> Option<Ratio> {
-        let (used, limit) = self.memory.as_ref()?;
-        let stat = fs::read_to_string(used.with_file_name("memory.stat")).unwrap_or_default();
-        let idle = field(&stat, "total_inactive_file").or_else(|| field(&stat, "inactive_file"));
-        let (used, limit) = (fs::read_to_string(used).ok()?, fs::read_to_string(limit).ok()?);
-        share(&used, idle.unwrap_or(0.0), &limit)
     }
 
     /// The share of the descriptors that this process may open, and has.
@@ -68,15 +62,23 @@ impl System {
     }
 }
 
+/// The share of a group's limit in use, if it has one.
+fn memory_of_group((used, limit): &(PathBuf, PathBuf)) -> Option<Ratio> {
+    let stat = fs::read_to_string(used.with_file_name("memory.stat")).unwrap_or_default();
+    let idle = field(&stat, "total_inactive_file").or_else(|| field(&stat, "inactive_file"));
+    let (used, limit) = (fs::read_to_string(used).ok()?, fs::read_to_string(limit).ok()?);
+    share(&used, idle.unwrap_or(0.0), &limit)
+}
+
 /// The number behind `name` at the beginning of a line.
 fn field(text: &str, name: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Files of usage and limit, relative to where control groups are mounted: the
-/// process's own group first, then the root, which is the own group as seen from
-/// within a container.
+/// Files of usage and limit, relative to where control groups are mounted: of the
+/// process's own group and of each around it, up to the root, which is the own group as seen
+/// from within a container.
 fn memory_files(groups: &str) -> impl Iterator<Item = (PathBuf, PathBuf)> {
     let group_of = |line: &str| {
         let (_, rest) = line.split_once(':')?;
@@ -93,10 +95,9 @@ fn memory_files(groups: &str) -> impl Iterator<Item = (PathBuf, PathBuf)> {
     };
     let groups: Vec<_> = groups.lines().filter_map(group_of).collect();
     groups.into_iter().flat_map(|(controller, path, used, limit)| {
-        [path.as_str(), ""].map(|path| {
-            let folder = Path::new(&controller).join(path);
-            (folder.join(used), folder.join(limit))
-        })
+        let folders = Path::new(&path).ancestors().map(|group| Path::new(&controller).join(group));
+        let folders: Vec<_> = folders.collect();
+        folders.into_iter().map(move |folder| (folder.join(used), folder.join(limit)))
     })
 }
 
@@ -172,6 +173,26 @@ mod tests {
             ],
         );
         assert_eq!(System::of(&root.0).memory(), Some(ratio(0.25)));
+    }
+
+    #[test]
+    fn the_limit_of_a_group_around_the_own_one_holds_too() {
+        let root = Root::new(
+            "around",
+            &[
+                ("proc/self/cgroup", "0::/a.slice/b\n"),
+                ("sys/fs/cgroup/a.slice/memory.current", "80\n"),
+                ("sys/fs/cgroup/a.slice/memory.max", "100\n"),
+                ("sys/fs/cgroup/a.slice/b/memory.current", "20\n"),
+                ("sys/fs/cgroup/a.slice/b/memory.max", "max\n"),
+            ],
+        );
+        assert_eq!(System::of(&root.0).memory(), Some(ratio(0.8)));
+        let own = root.0.join("sys/fs/cgroup/a.slice/b/memory.max");
+        fs::write(&own, "40\n").unwrap();
+        assert_eq!(System::of(&root.0).memory(), Some(ratio(0.8)));
+        fs::write(&own, "22\n").unwrap();
+        assert_eq!(System::of(&root.0).memory(), Some(ratio(20.0 / 22.0)), "the tightest");
     }
 
     #[test]

@@ -92,6 +92,7 @@ async fn run(name: &str, throughput: f64, target: Target, users: u32) -> (f64, V
         .target(target)
         .workers_between(1..=100)
         .workers_law(FixedWorkers(Concurrency::ONE))
+        .batch(32)
         .clock(Clock::runtime())
         .tasks(work)
         .unwrap();

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tamarisk_stage::{
-    Clock, Context, Graph, GraphError, Node, Signal, StageBuilder, blocking_fn, stage_fn,
+    Clock, Context, Entry, Envelope, Graph, GraphError, Node, Signal, Signals, StageBuilder,
+    blocking_fn, stage_fn,
 };
 use tokio::sync::mpsc;
 
@@ -150,7 +152,7 @@ async fn a_stage_is_added_to_a_running_graph() {
 async fn a_stage_is_replaced_in_a_running_graph_and_no_event_is_lost() {
     let graph = Graph::new();
     let (seen, mut seeing) = mpsc::unbounded_channel();
-    let node = declare(&graph, "node");
+    let node: Node<u32> = graph.declare(described("node").batch(32)).unwrap();
     let old = seen.clone();
     node.tasks(stage_fn(move |event: u32, _cx: Context| {
         let old = old.clone();
@@ -212,6 +214,68 @@ async fn a_drain_signals_and_lets_senders_finish_before_their_receivers() {
     assert!(reports.iter().all(|report| report.is_clean()), "{reports:?}");
     let stages = graph.observe().stages;
     assert!(stages.iter().all(|stage| stage.total().completed == 10), "{stages:?}");
+}
+
+/// A stage that passes its signals on, in a graph that delivers them.
+fn signalled(graph: &Graph) -> (Node<Signal>, mpsc::UnboundedReceiver<Signal>) {
+    let (seen, seeing) = mpsc::unbounded_channel();
+    let node = graph.declare::<Signal>(described("signalled")).unwrap();
+    node.tasks(stage_fn(move |signal: Signal, _cx: Context| {
+        let sent = seen.send(signal);
+        async move { Ok(sent?) }
+    }));
+    graph.signals().deliver((*node.sink()).clone(), Into::into);
+    (node, seeing)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_hears_of_the_drain_before_it_takes_nothing_more() {
+    let graph = Graph::new();
+    let (node, mut seeing) = signalled(&graph);
+    graph.start().unwrap();
+    assert!(graph.drain(Duration::from_secs(1)).await[0].is_clean());
+    assert_eq!(seeing.try_recv(), Ok(Signal::Started));
+    assert_eq!(seeing.try_recv(), Ok(Signal::Draining));
+    assert_eq!(node.stage().unwrap().observe().total().rejected, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_that_is_gone_is_sent_no_more_signals_and_a_panic_concerns_no_other() {
+    let (graph, signals) = (Graph::new(), Signals::new());
+    let (node, mut seeing) = signalled(&graph);
+    graph.start().unwrap();
+    assert_eq!(seeing.recv().await, Some(Signal::Started));
+    let held = Arc::new(());
+    let make = Arc::clone(&held);
+    signals.deliver((*node.sink()).clone(), |_| panic!("as the test told it"));
+    signals.deliver((*node.sink()).clone(), move |signal| {
+        let _held = &make;
+        Envelope::new(signal, Entry::new())
+    });
+    signals.send(Signal::Draining);
+    assert_eq!(seeing.recv().await, Some(Signal::Draining));
+
+    graph.remove("signalled", Duration::from_secs(1)).await.unwrap();
+    signals.send(Signal::Draining);
+    assert_eq!(Arc::strong_count(&held), 1, "what makes events for it is destroyed");
+    assert_eq!(node.stage().unwrap().observe().total().offered, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_handlers_of_a_declared_stage_run_says_how_many_workers_it_has() {
+    let graph = Graph::new();
+    let declare = |name: &str| graph.declare::<u32>(StageBuilder::new(name)).unwrap();
+    let (tasks, threads) = (declare("tasks"), declare("threads"));
+    ignore(&tasks);
+    threads.threads(blocking_fn(|_event: u32, _cx: Context| Ok(())));
+    graph.start().unwrap();
+    let [tasks, threads] = [&tasks, &threads].map(|node| node.stage().unwrap());
+    let cores = std::thread::available_parallelism().unwrap().get() as u32;
+    assert_eq!((tasks.observe().workers, threads.observe().workers), (16, cores));
+    // What a law may set is what an operator may.
+    assert_eq!(tasks.set_workers(u32::MAX), Ok(1024));
+    let found = tasks.observe().laws.iter().any(|law| law.name == "pool-sizing");
+    assert!(found, "{:?}", tasks.observe().laws);
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,8 @@ fn promise(response: Duration) -> Classes {
 fn open(name: &str, workers: u32) -> StageBuilder {
     let laws = Laws::new().admission("open", &[]).unwrap();
     let target = Target::p90(PROMISE).unwrap();
-    StageBuilder::new(name).target(target).laws(laws).workers(workers).clock(Clock::runtime())
+    let builder = StageBuilder::new(name).target(target).laws(laws).workers(workers);
+    builder.batch(32).clock(Clock::runtime())
 }
 
 /// Has each event take `work`, and go on by the sink that `next` names.

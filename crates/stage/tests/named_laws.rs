@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Classes, Target};
-use tamarisk_laws::WorkLimit;
+use tamarisk_control::{ClassId, Classes, Concurrency, Target};
 use tamarisk_laws::catalogue::Laws;
-use tamarisk_stage::{BuildError, Clock, Context, Entry, Gate, StageBuilder, StageObservation};
+use tamarisk_laws::{Open, PoolSizing, WorkLimit};
+use tamarisk_stage::{
+    BuildError, Clock, Context, Entry, Gate, GatePermit, StageBuilder, StageObservation,
+};
 
 fn p90(millis: u64) -> Target {
     Target::p90(Duration::from_millis(millis)).unwrap()
@@ -101,6 +103,63 @@ async fn constants_that_do_not_go_together_say_so() {
     let gate = gate(Laws::new());
     assert!(gate.set_laws(laws).unwrap_err().to_string().contains("\"db\""));
     assert_eq!(gate.observe().law, "work-limit");
+}
+
+/// Two run at once.
+async fn two_run(gate: &Gate) {
+    let both = [(); 2].map(|()| gate.try_enter(Entry::new()).unwrap());
+    tokio::time::advance(Duration::from_millis(5)).await;
+    both.into_iter().for_each(GatePermit::complete);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_finds_how_many_may_run_whatever_else_is_chosen() {
+    let dropping = || Laws::new().dropping("codel", &[]).unwrap();
+    let gate = gate(dropping());
+    let chosen = [Laws::new(), dropping(), Laws::new().quality("degradation", &[]).unwrap()];
+    for laws in chosen {
+        two_run(&gate).await;
+        assert_eq!(gate.observe().law, "work-limit");
+        gate.set_laws(laws).unwrap();
+    }
+    two_run(&gate).await;
+    let found = gate.observe().workers;
+    gate.set_law(Box::new(Open));
+    assert_eq!((gate.observe().law, gate.observe().workers), ("open", found));
+    two_run(&gate).await;
+    assert!(gate.observe().total().balance());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_has_as_many_places_as_its_workers_law_says() {
+    let pool = PoolSizing::new(Concurrency::new(4)..=Concurrency::new(32), 1);
+    let builder = StageBuilder::new("db").workers_law(pool).law(Open);
+    let gate = builder.clock(Clock::runtime()).gate().unwrap();
+    assert_eq!(gate.observe().workers, 4);
+    two_run(&gate).await;
+    // The workers law is gone with the others.
+    gate.set_laws(Laws::new()).unwrap();
+    assert_eq!(names(&gate.observe()), [("admission", "work-limit")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_of_which_nothing_says_how_many_may_run_is_not_built() {
+    let laws = || Laws::new().admission("codel", &[]).unwrap();
+    let no_limit = BuildError::NoLimit { stage: "db".to_owned(), law: "codel" };
+    assert_eq!(StageBuilder::new("db").laws(laws()).gate().err(), Some(no_limit.clone()));
+    assert!(no_limit.to_string().contains("state `workers`"), "{no_limit}");
+    let open = gate(Laws::new());
+    assert_eq!(open.set_laws(laws()), Err(no_limit));
+    assert_eq!(open.observe().law, "work-limit", "nothing has changed");
+
+    let stated = StageBuilder::new("db").workers(3).laws(laws()).gate().unwrap();
+    assert_eq!((stated.observe().law, stated.observe().workers), ("codel", 3));
+    stated.set_laws(laws().workers("fixed", &[("workers_count", 5.0)]).unwrap()).unwrap();
+    assert_eq!(stated.observe().workers, 5);
+    stated.set_laws(laws()).unwrap();
+    assert_eq!(stated.observe().workers, 3, "as stated");
+    stated.set_laws(Laws::new()).unwrap();
+    assert_eq!((stated.observe().law, stated.observe().workers), ("predict-gate-trim", 3));
 }
 
 #[tokio::test]

@@ -15,6 +15,18 @@ pub enum BuildError {
         /// The stage.
         stage: String,
     },
+    /// A gate of which neither a number of workers nor a limit of the named admission law says how
+    /// many may enter at once.
+    #[error(
+        "stage {stage:?} is a gate, and law {law:?} does not say how many may enter at once: state \
+         `workers`, name a workers law, or choose a law with a limit, such as \"work-limit\""
+    )]
+    NoLimit {
+        /// The stage.
+        stage: String,
+        /// The admission law.
+        law: &'static str,
+    },
     /// Its target is invalid.
     #[error("stage {stage:?}: invalid target: {reason}")]
     Target {
@@ -113,9 +125,29 @@ pub enum BuildError {
         /// The stage.
         stage: String,
     },
+    /// An inline stage has nothing that a slow law could set.
+    #[error(
+        "stage {stage:?} is inline, which has nothing that a {rules} law could set: remove the law, \
+         or build it with `tasks`, `threads` or `gate`"
+    )]
+    InlineLaws {
+        /// The stage.
+        stage: String,
+        /// What the law would set: workers, batching, quality or termination.
+        rules: &'static str,
+    },
     /// Stages with a queue tick and wait on an async runtime.
     #[error("stage {stage:?} is built outside of a tokio runtime: build it within one")]
     NoRuntime {
+        /// The stage.
+        stage: String,
+    },
+    /// The governor of a stage needs the timers of the runtime.
+    #[error(
+        "stage {stage:?} is built on a tokio runtime without timers: build the runtime with \
+         `enable_time` or `enable_all`"
+    )]
+    NoTime {
         /// The stage.
         stage: String,
     },

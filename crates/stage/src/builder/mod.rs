@@ -8,23 +8,22 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tamarisk_control::{
-    AdmissionLaw, BatchLaw, BatchSize, Class, Classes, Concurrency, MeasuredFrom, Priority,
-    QualityLaw, Ratio, Target, TerminationLaw, WorkersLaw,
+    AdmissionLaw, BatchLaw, Class, Classes, MeasuredFrom, Priority, QualityLaw, Ratio, Target,
+    TerminationLaw, WorkersLaw,
 };
 use tamarisk_laws::catalogue::{Coordination, InvalidKnob, Laws};
-use tamarisk_laws::{
-    Degradation, Knobs, PoolSizing, PredictGateTrim, ResourceBounds, SlowLaws, StageLaws, WorkLimit,
-};
+use tamarisk_laws::{Degradation, ResourceBounds, SlowLaws, StageLaws};
 
 use crate::clock::Clock;
 use crate::core::{CoreConfig, bounds};
+use crate::panics::contained;
 use crate::processors::SharedProcessors;
 use crate::queue::{Discipline, Queue};
 
 pub use classes::StageClasses;
 pub use error::BuildError;
 pub(crate) use error::GATE_LAW;
-pub(crate) use workers::WorkerKind;
+pub(crate) use workers::{Limiter, PoolConfig, PoolDescription, WorkerKind};
 
 /// The target of a stage that has none set: a second at the 90th percentile,
 /// the target of the papers' first experiments [Welsh03 §4.2].
@@ -37,13 +36,6 @@ const DEFAULT_QUEUE_CAPACITY: usize = 10_000;
 /// How many shares the keys of a partitioned stage fall into: many more than
 /// workers, so that work spreads evenly, and few enough to cost nothing.
 const PARTITIONS: usize = 1024;
-
-/// Events that a worker takes at once, unless set: enough to share the cost of
-/// a lock and a wake-up, few enough that one worker does not hoard a queue.
-const DEFAULT_BATCH: usize = 32;
-
-/// Of the random steps of the law; any will do, and the same each time is easier to follow.
-const POOL_SEED: u64 = 1;
 
 /// Describes a stage; [`handler`](Self::handler), [`blocking_handler`](Self::blocking_handler),
 /// [`event_handler`](Self::event_handler), [`gate`](Self::gate), [`tasks`](Self::tasks),
@@ -60,12 +52,13 @@ pub struct StageBuilder {
     slow: SlowLaws,
     /// How they act, if that is stated here.
     coordination: Option<Coordination>,
-    /// The law that finds the number of workers where none is stated.
-    default_workers: Option<Box<dyn WorkersLaw>>,
     chosen: Laws,
     measured_from: MeasuredFrom,
     /// None if not set; then a law finds how many are useful.
     workers: Option<RangeInclusive<u32>>,
+    /// Those of the workers law that was chosen by name.
+    bounds: Option<RangeInclusive<u32>>,
+    is_gate: bool,
     capacity: usize,
     order: QueueOrder,
     /// None if not set.
@@ -96,10 +89,11 @@ impl StageBuilder {
             law: None,
             slow: SlowLaws::default(),
             coordination: None,
-            default_workers: None,
             chosen: Laws::new(),
             measured_from: MeasuredFrom::default(),
             workers: None,
+            bounds: None,
+            is_gate: false,
             capacity: DEFAULT_QUEUE_CAPACITY,
             order: QueueOrder::Ordered(Discipline::default()),
             batch: None,
@@ -173,7 +167,12 @@ impl StageBuilder {
     }
 
     /// The admission law; by default [`PredictGateTrim`], and for a gate without a number of
-    /// workers [`WorkLimit`], which finds how many may run at once and is for gates only.
+    /// workers [`WorkLimit`], which finds how many may run at once and is for gates only. A gate
+    /// with a law that sets no limit lets one event run at a time, unless
+    /// [`workers`](Self::workers) says more.
+    ///
+    /// [`PredictGateTrim`]: tamarisk_laws::PredictGateTrim
+    /// [`WorkLimit`]: tamarisk_laws::WorkLimit
     #[must_use]
     pub fn law(mut self, law: impl AdmissionLaw + 'static) -> Self {
         self.law = Some(Box::new(law));
@@ -181,8 +180,8 @@ impl StageBuilder {
     }
 
     /// The law that sets how many workers there are, within the
-    /// [bounds](Self::workers_between); by default [`PoolSizing`], unless a number is
-    /// [stated](Self::workers).
+    /// [bounds](Self::workers_between); by default [`PoolSizing`](tamarisk_laws::PoolSizing),
+    /// unless a number is [stated](Self::workers).
     ///
     /// This and the other slow laws that are named here or by [`laws`](Self::laws) act as
     /// printed, each as if it were alone, unless [`coordination`](Self::coordination) says
@@ -319,12 +318,6 @@ impl StageBuilder {
         self
     }
 
-    /// A worker takes one event at a time, unless more are stated.
-    pub(crate) fn one_by_one(mut self) -> Self {
-        self.batch.get_or_insert(1);
-        self
-    }
-
     /// The clock that it reads.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -380,47 +373,50 @@ impl StageBuilder {
         }
     }
 
+    /// Refuses slow laws, for what has nothing that they could set.
+    pub(crate) fn without_slow_laws(self) -> Result<Self, BuildError> {
+        let SlowLaws { workers, batch, quality, termination } = &self.slow;
+        let named = [
+            ("workers", workers.is_some()),
+            ("batching", batch.is_some()),
+            ("quality", quality.is_some() || !self.least_quality.is_empty()),
+            ("termination", termination.is_some()),
+        ];
+        match named.into_iter().find(|(_, is_named)| *is_named) {
+            None => Ok(self),
+            Some((rules, _)) => Err(BuildError::InlineLaws { stage: self.name, rules }),
+        }
+    }
+
     pub(crate) fn has_law(&self) -> bool {
         self.law.is_some()
     }
 
-    pub(crate) fn range(&self) -> RangeInclusive<u32> {
-        self.workers.clone().unwrap_or(1..=1)
-    }
-
-    /// With a law that finds the number of workers, where none is set.
-    pub(crate) fn with_default_workers(mut self, kind: WorkerKind) -> Self {
-        let takes_turns = matches!(self.order, QueueOrder::Partitioned(1));
-        if self.workers.is_none() && !takes_turns {
-            if let Some(law) = &self.slow.workers {
-                self.workers = Some(bounds(&**law));
-                return self;
-            }
-            if let Some(processors) = &self.processors {
-                self.workers = Some(processors.count()..=processors.count());
-                return self;
-            }
-            let range = kind.range();
-            let [least, most] = [*range.start(), *range.end()].map(Concurrency::new);
-            self.default_workers = Some(Box::new(PoolSizing::new(least..=most, POOL_SEED)));
-            self.workers = Some(range);
-        }
+    /// For a gate: unless their number is stated, a law says how many callers may run at once.
+    pub(crate) fn for_gate(mut self) -> Self {
+        self.is_gate = true;
         self
     }
 
-    /// The same for a gate, whose workers are its callers.
-    pub(crate) fn with_default_limit(mut self) -> Self {
-        if self.workers.is_none() && self.law.is_none() {
-            self.law = Some(Box::new(WorkLimit::new(&self.promised())));
+    /// How many workers there may be, once the laws are made that are chosen by name; none if
+    /// where they run decides that.
+    fn known_workers(&self) -> Option<RangeInclusive<u32>> {
+        if let Some(known) = self.bounds.as_ref().or(self.workers.as_ref()) {
+            return Some(known.clone());
         }
-        self
+        if matches!(self.order, QueueOrder::Partitioned(1)) {
+            return Some(1..=1);
+        }
+        if let Some(law) = &self.slow.workers {
+            return Some(bounds(&**law));
+        }
+        let processors = self.processors.as_ref()?.count();
+        Some(processors..=processors)
     }
 
-    /// A worker that has a turn at shared processors takes one event, unless more are set: the next
-    /// may be of another stage.
-    pub(crate) fn batching(&self) -> usize {
-        let default = if self.processors.is_some() { 1 } else { DEFAULT_BATCH };
-        self.batch.unwrap_or(default)
+    fn limiter(&self) -> Limiter {
+        let is_open = self.is_gate && self.known_workers().is_none();
+        if is_open { Limiter::Admission } else { Limiter::Workers }
     }
 
     pub(crate) fn queue<T>(&self) -> Queue<T> {
@@ -435,8 +431,12 @@ impl StageBuilder {
     }
 
     pub(crate) fn runtime(&self) -> Result<tokio::runtime::Handle, BuildError> {
-        tokio::runtime::Handle::try_current()
-            .map_err(|_| BuildError::NoRuntime { stage: self.name.clone() })
+        let runtime = tokio::runtime::Handle::try_current()
+            .map_err(|_| BuildError::NoRuntime { stage: self.name.clone() })?;
+        // There is no other way to ask whether it has timers than to make one.
+        contained(|| drop(tokio::time::sleep(Duration::ZERO)))
+            .map_err(|_| BuildError::NoTime { stage: self.name.clone() })?;
+        Ok(runtime)
     }
 
     /// The same with the laws made that are chosen by name.
@@ -451,49 +451,53 @@ impl StageBuilder {
             reason: reason.to_string(),
         };
         let slow = SlowLaws::named(&self.chosen, &classes).map_err(impossible)?;
-        let names_law = self.chosen.admission.is_some() || self.chosen.dropping.is_some();
-        if names_law && self.processors.is_none() {
-            let own = self.law.take();
-            let own = || own.unwrap_or_else(|| Box::new(PredictGateTrim::new(&classes)));
-            self.law = Some(self.chosen.make_admission(&classes, own).map_err(impossible)?);
-        }
         if let Some(workers) = &slow.workers {
-            self.workers = Some(bounds(&**workers));
+            self.bounds = Some(bounds(&**workers));
         }
         if let Some(batch) = &slow.batch {
             self.batch = Some(batch.most().get() as usize);
         }
         self.slow = slow.or(self.slow);
+        let names_law = self.chosen.admission.is_some() || self.chosen.dropping.is_some();
+        if names_law && self.processors.is_none() {
+            let limiter = self.limiter();
+            let own = self.law.take();
+            let own = || own.unwrap_or_else(|| limiter.default_law(&classes));
+            let law = self.chosen.make_admission(&classes, own).map_err(impossible)?;
+            if self.chosen.admission.is_some() {
+                limiter.check(&self.name, &*law)?;
+            }
+            self.law = Some(law);
+        }
         Ok(self)
     }
 
-    /// Checks the description and turns it into what a stage is made of.
-    pub(crate) fn into_config(self) -> Result<CoreConfig, BuildError> {
+    /// Checks the description and turns it into what a stage is made of, and its workers as far
+    /// as they are known.
+    pub(crate) fn into_config(self) -> Result<(CoreConfig, PoolDescription), BuildError> {
         let classes = self.promised();
         let stage = self.name.clone();
-        let range = self.range();
-        if range.is_empty() || *range.start() == 0 {
+        let workers = self.known_workers();
+        if workers.as_ref().is_some_and(|range| range.is_empty() || *range.start() == 0) {
             return Err(BuildError::NoWorkers { stage });
         }
         if self.capacity == 0 {
             return Err(BuildError::NoQueue { stage });
         }
-        if self.batching() == 0 {
+        if self.batch == Some(0) {
             return Err(BuildError::NoBatch { stage });
         }
-        let workers = Concurrency::new(*range.start());
-        let batch = BatchSize::new(u32::try_from(self.batching()).unwrap_or(u32::MAX));
-        let settings = Knobs { workers, batch, quality: Ratio::ONE };
-        let least_quality = self.least_qualities(&classes)?;
-        let mut unnamed = SlowLaws { workers: self.default_workers, ..SlowLaws::default() };
+        // At shared processors the next event may be one of another stage.
+        let batch = self.batch.or_else(|| self.processors.is_some().then_some(1));
+        let batch = batch.map(|events| u32::try_from(events).unwrap_or(u32::MAX));
+        let (limiter, least_quality) = (self.limiter(), self.least_qualities(&classes)?);
+        let coordination = self.coordination.unwrap_or(self.chosen.coordination);
+        let mut slow = StageLaws::coordinated(self.slow, coordination);
         if !self.least_quality.is_empty() {
             let least = least_quality.iter().fold(1.0, |least, ratio| ratio.get().min(least));
             let law = Degradation::new(&classes, Ratio::saturating(least));
-            unnamed.quality = Some(Box::new(law));
+            slow.composed.quality.get_or_insert_with(|| Box::new(law));
         }
-        let coordination = self.coordination.unwrap_or(self.chosen.coordination);
-        let mut slow = StageLaws::coordinated(self.slow, coordination);
-        slow.composed = slow.composed.or(unnamed);
         let (law, processors) = match (self.law, self.processors) {
             (Some(_), Some(_)) => return Err(BuildError::SharedLaws { stage }),
             (None, Some(processors)) => {
@@ -501,21 +505,24 @@ impl StageBuilder {
                 (membership.law(), Some(membership))
             }
             (Some(law), None) => (law, None),
-            (None, None) => (Box::new(PredictGateTrim::new(&classes)) as _, None),
+            (None, None) => (limiter.default_law(&classes), None),
         };
-        Ok(CoreConfig {
+        let config = CoreConfig {
             name: self.name,
             clock: self.clock,
-            ruling: slow.with(law, &classes, settings),
+            law,
             measured_from: self.measured_from,
             chosen: self.chosen,
             classes,
-            workers: range,
+            stated: self.workers,
+            // Until it is known where they run, as many as of threads.
+            workers: workers.clone().unwrap_or_else(|| WorkerKind::Threads.range()),
             least_quality,
             resources: self.resources,
             processors,
             capacity: self.capacity,
-        })
+        };
+        Ok((config, PoolDescription { workers, batch, slow }))
     }
 
     /// The classes, once [`resolve_classes`](Self::resolve_classes) has checked them.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tamarisk_control::Ratio;
 
 use super::cpu::CpuMeter;
+use crate::panics::contained;
 
 /// The period of ticks: a tenth of the second in which laws expect one, so that events
 /// overdue in the queue are dropped within that time.
@@ -28,7 +29,8 @@ pub(crate) fn spawn_governor(
         loop {
             interval.tick().await;
             let Some(stage) = stage.upgrade() else { return };
-            stage.tick(cpu.busy());
+            // A law that panics is told the time again: what it did not do, the next tick does.
+            let _ = contained(|| stage.tick(cpu.busy()));
         }
     });
 }

@@ -40,6 +40,14 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// For how many nanoseconds it has been suspended, until now.
+    pub(crate) fn suspended(&self, now: Timestamp) -> u64 {
+        match self.place {
+            Place::Suspended(since) => self.suspended + now.nanos_since(since),
+            Place::Held | Place::Parked => self.suspended,
+        }
+    }
+
     /// How long it has been worked on.
     pub(crate) fn service(&self, now: Timestamp) -> Duration {
         let until = match self.place {

@@ -30,10 +30,10 @@ use tamarisk_control::{
     MeasuredFrom, PerSecond, Ratio, Reason, Rejection, Target, Timestamp,
 };
 use tamarisk_laws::catalogue::{InvalidKnob, Laws};
-use tamarisk_laws::{Knobs, PredictGateTrim, ResourceBounds, Ruling, SlowLaws, StageLaws};
+use tamarisk_laws::{Knobs, Open, ResourceBounds, Ruling, SlowLaws, StageLaws};
 use tokio::sync::Notify;
 
-use crate::builder::BuildError;
+use crate::builder::{BuildError, Limiter, PoolConfig};
 use crate::clock::Clock;
 use crate::observe::{Ledger, Observer, Phase, Senders};
 use crate::processors::Membership;
@@ -59,6 +59,8 @@ pub(crate) struct Core<T> {
     pub(crate) classes: Classes,
     /// Changed under the lock, and read there where it decides.
     capacity: AtomicUsize,
+    /// The workers that were stated, which laws do not replace.
+    stated: Option<RangeInclusive<u32>>,
     pub(crate) settings: SharedSettings,
     pub(crate) senders: Senders,
     /// If it is bounded by any.
@@ -85,9 +87,10 @@ impl<T: Item> Core<T> {
             queue,
             ledger: Ledger::new(config.classes.len()),
             worker_count: least,
-            workers: config.ruling.admission().places(least),
+            workers: config.law.places(least),
             workers_raised: false,
-            ruling: config.ruling,
+            ruling: Ruling::by(config.law),
+            generation: 0,
             measured_from: config.measured_from,
             chosen: config.chosen,
             bounds: config.workers,
@@ -111,12 +114,27 @@ impl<T: Item> Core<T> {
             resources,
             classes: config.classes,
             capacity: AtomicUsize::new(config.capacity),
+            stated: config.stated,
             state: Mutex::new(state),
             work: Notify::new(),
             space: Notify::new(),
             freed: AtomicU64::new(0),
             empty: Notify::new(),
         }
+    }
+
+    /// Has workers as `pool` says, and its slow laws beside the admission law that it has.
+    pub(crate) fn settle(&self, pool: PoolConfig) {
+        let PoolConfig { workers, batch, slow } = pool;
+        let least = Concurrency::new(*workers.start());
+        let settings = Knobs { workers: least, batch: BatchSize::new(batch), quality: Ratio::ONE };
+        let mut state = self.lock();
+        let stand_in = Ruling::by(Box::new(Open));
+        let law = std::mem::replace(&mut state.ruling, stand_in).into_admission();
+        state.ruling = slow.with(law, &state.promised, settings);
+        state.bounds = workers;
+        state.worker_count = least;
+        state.follow_law();
     }
 
     /// Says where its events run.
@@ -276,6 +294,7 @@ impl<T: Item> Core<T> {
         self.resources.iter().for_each(|resources| resources.tick(now, cpu));
         let mut state = self.lock();
         let wanted = state.tick(now, cpu, &self.settings);
+        let generation = state.generation;
         state.running_changes(now);
         state.park(now);
         state.follow_law();
@@ -285,6 +304,7 @@ impl<T: Item> Core<T> {
         self.pass_turns_on();
         WorkerChange {
             workers: wanted.workers.map(|workers| self.within_bounds(workers)),
+            generation,
             ..wanted
         }
     }
@@ -318,27 +338,35 @@ impl<T: Item> Core<T> {
         self.lock().ruling.set_throughput(target);
     }
 
-    /// Replaces all laws by those of `laws`, which start without estimates; without an
+    /// How often its laws were replaced by those of another stage.
+    pub(crate) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
+    /// Replaces all laws of a gate by those of `laws`, which start without estimates; without an
     /// admission law among them, by the default one.
     ///
     /// # Errors
-    /// [`BuildError::Laws`] if they are invalid; then nothing changes.
+    /// [`BuildError::Laws`] if they are invalid, [`BuildError::NoLimit`] if nothing says how many
+    /// may enter at once; then nothing changes.
     pub(crate) fn set_laws(&self, laws: Laws) -> Result<(), BuildError> {
         let (name, classes) = (&self.name, self.promised());
         let impossible = |reason: InvalidKnob| BuildError::Laws {
             stage: name.to_string(),
             reason: reason.to_string(),
         };
-        let default = || Box::new(PredictGateTrim::new(&classes)) as _;
-        let admission = laws.make_admission(&classes, default).map_err(impossible)?;
         let slow = SlowLaws::named(&laws, &classes).map_err(impossible)?;
+        let workers = slow.workers.as_ref().map(|law| bounds(&**law));
+        let workers = workers.or_else(|| self.stated.clone());
+        let limiter = if workers.is_some() { Limiter::Workers } else { Limiter::Admission };
+        let default = || limiter.default_law(&classes);
+        let admission = laws.make_admission(&classes, default).map_err(impossible)?;
+        limiter.check(name, &*admission)?;
 
         let now = self.clock.now();
         let mut state = self.lock();
         state.running_changes(now);
-        if let Some(law) = &slow.workers {
-            state.bounds = bounds(&**law);
-        }
+        state.bounds = workers.unwrap_or(1..=1);
         state.worker_count = Concurrency::new(*state.bounds.start());
         let batch = slow.first_batch(BatchSize::ONE);
         let settings = Knobs { workers: state.worker_count, batch, quality: Ratio::ONE };
@@ -358,6 +386,13 @@ impl<T: Item> Core<T> {
     pub(crate) fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         let now = self.clock.now();
         let mut state = self.lock();
+        if T::BRINGS_WORKER
+            && self.stated.is_none()
+            && let Some(found) = state.ruling.admission().concurrency()
+        {
+            // As many may enter as did, if the new law does not say it.
+            state.worker_count = found;
+        }
         let before = std::mem::replace(&mut state.ruling, Ruling::by(law));
         state.chosen = Laws::new();
         state.follow_law();
@@ -440,9 +475,13 @@ pub(crate) struct CoreConfig {
     pub(crate) name: String,
     pub(crate) clock: Clock,
     pub(crate) classes: Classes,
-    pub(crate) ruling: Ruling,
+    /// For admission.
+    pub(crate) law: Box<dyn AdmissionLaw>,
     pub(crate) measured_from: MeasuredFrom,
     pub(crate) chosen: Laws,
+    /// The workers that were stated.
+    pub(crate) stated: Option<RangeInclusive<u32>>,
+    /// Those that it has until it is [settled](Core::settle).
     pub(crate) workers: RangeInclusive<u32>,
     pub(crate) capacity: usize,
     pub(crate) least_quality: Vec<Ratio>,

@@ -118,6 +118,7 @@ impl<T: Item> Core<T> {
         self.capacity.store(new.capacity(), Ordering::Relaxed);
         state.running_changes(now);
         let before = std::mem::replace(&mut state.ruling, ruling);
+        state.generation += 1;
         state.runs = runs;
         state.measured_from = measured_from;
         state.chosen = chosen;
@@ -141,5 +142,29 @@ impl<T: Item> Core<T> {
             worker_count: state.worker_count,
             promised: state.promised.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::StageBuilder;
+    use crate::core::Payload;
+
+    fn core(name: &str) -> Core<Payload<u32>> {
+        let builder = StageBuilder::new(name).workers(1);
+        let queue = builder.queue();
+        let (config, _) = builder.into_config().unwrap();
+        Core::new(config, queue)
+    }
+
+    #[test]
+    fn what_the_laws_before_wanted_is_told_from_what_the_new_ones_want() {
+        let (old, new) = (core("old"), core("new"));
+        let wanted = old.tick(None);
+        assert_eq!(wanted.generation, old.generation());
+        old.follow(&new);
+        assert_ne!(wanted.generation, old.generation());
+        assert_eq!(old.tick(None).generation, old.generation());
     }
 }

@@ -22,6 +22,23 @@ enum Take {
     Closed,
 }
 
+/// A turn at shared processors that no event has been taken for. It is given back when this is
+/// dropped: also if the law panics.
+struct UnusedTurn<'a>(&'a Membership);
+
+impl UnusedTurn<'_> {
+    /// A worker has it for the events that it has taken.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for UnusedTurn<'_> {
+    fn drop(&mut self) {
+        self.0.give_back(None);
+    }
+}
+
 impl<T: Item> Core<T> {
     /// Wakes one idle worker if there is something to do for it. A worker that
     /// finds more than it can take wakes the next, so a burst wakes as many as it
@@ -49,6 +66,7 @@ impl<T: Item> Core<T> {
         let most = most.min(before.div_ceil(state.workers.get() as usize)).min(state.room());
         let mut take = Take::Idle;
         let has_turn = most > 0 && self.takes_turn(&state);
+        let turn = self.processors.as_ref().filter(|_| has_turn).map(UnusedTurn);
         while batch.is_empty() && has_turn {
             let Some(lease) = state.queue.lease() else { break };
             while batch.len() < most && state.next_alike(now, most - batch.len(), batch) {}
@@ -64,11 +82,9 @@ impl<T: Item> Core<T> {
             }
         }
         let freed = before - state.ledger.queued();
-        if let Some(processors) = &self.processors
-            && has_turn
-            && batch.is_empty()
-        {
-            processors.give_back(None);
+        match turn {
+            Some(turn) if !batch.is_empty() => turn.keep(),
+            unused => drop(unused),
         }
         let wake = state.claim_idle_worker(self.processors.as_ref());
         self.dispatch(state, now, freed);
@@ -156,9 +172,7 @@ impl<T: Item> Core<T> {
     pub(crate) fn finish(&self, now: Timestamp, events: &[Begun], ended: Ended) {
         let mut state = self.lock();
         state.running_changes(now);
-        for begun in events {
-            state.finish(now, begun, ended);
-        }
+        state.finish(now, events, ended);
         state.follow_law();
         self.dispatch(state, now, 0);
     }
@@ -195,12 +209,13 @@ impl<T: Item> Core<T> {
         state.resume(now, slot);
     }
 
-    /// The first data of a stream is out.
-    pub(crate) fn first_data(&self, now: Timestamp, slot: ServiceSlot) {
+    /// The first data of a stream is out. Returns for how many nanoseconds it has been suspended.
+    pub(crate) fn first_data(&self, now: Timestamp, slot: ServiceSlot) -> u64 {
         let mut state = self.lock();
-        state.first_data(now, slot);
+        let suspended = state.first_data(now, slot);
         state.follow_law();
         self.dispatch(state, now, 0);
+        suspended
     }
 
     /// Starts what may start, where an event has queued beside a free place.
@@ -269,6 +284,7 @@ impl<T: Item> Core<T> {
         for queued in &unbegun {
             state.ledger.drop_running(queued.meta.class);
         }
+        state.tell_dropped(now, &unbegun);
         self.dispatch(state, now, 0);
         discard(unbegun, why);
     }

@@ -12,6 +12,8 @@ use super::settings::SharedSettings;
 pub(crate) struct WorkerChange {
     pub(crate) workers: Option<Concurrency>,
     pub(crate) batch: Option<BatchSize>,
+    /// The [generation](super::Core::generation) of the laws that want it.
+    pub(crate) generation: u64,
 }
 
 /// The fewest and the most workers that `law` may set.
@@ -39,5 +41,6 @@ pub(super) fn tick_slow_laws(
     WorkerChange {
         workers: (wanted.workers != before.workers).then_some(wanted.workers),
         batch: (wanted.batch != before.batch).then_some(wanted.batch),
+        generation: 0,
     }
 }

@@ -16,6 +16,7 @@ use super::item::{DiscardReason, Item, Removal};
 use super::settings::SharedSettings;
 use super::slow_laws::{WorkerChange, tick_slow_laws};
 use crate::observe::{EventNanos, Ledger, Observer, Outcome, Phase, WithoutPlace};
+use crate::panics::contained;
 use crate::processors::{Membership, Rank};
 use crate::queue::{EventMetadata, PartitionLease, Queue, Queued};
 
@@ -25,6 +26,8 @@ pub(crate) struct State<T> {
     pub(super) queue: Queue<T>,
     pub(crate) ledger: Ledger,
     pub(super) ruling: Ruling,
+    /// How often its laws were replaced by those of another stage.
+    pub(super) generation: u64,
     pub(super) measured_from: MeasuredFrom,
     /// The laws that were chosen by name, with their constants.
     pub(super) chosen: Laws,
@@ -79,7 +82,8 @@ pub(crate) struct Ended {
     pub(crate) teaches: bool,
     /// How long they were suspended, in nanoseconds.
     pub(crate) suspended: u64,
-    /// When the answer was out, if that was before the end: the first data of a stream.
+    /// When the answer was out, if that was before the end: the first data of a stream. It is
+    /// earlier by as long as the event had been suspended until then.
     pub(crate) answered: Option<Timestamp>,
 }
 
@@ -232,13 +236,14 @@ impl<T: Item> State<T> {
         }
     }
 
-    /// The first data of a stream is out.
-    pub(super) fn first_data(&mut self, now: Timestamp, slot: ServiceSlot) {
+    /// The first data of a stream is out. Returns for how many nanoseconds it has been suspended.
+    pub(super) fn first_data(&mut self, now: Timestamp, slot: ServiceSlot) -> u64 {
         let served = *self.in_service.get_mut(slot);
         // What has no place, the law knows nothing more of.
         if served.place == Place::Held {
             self.tell_moved(now, &moved(&served, Change::FirstData, served.service(now)));
         }
+        served.suspended(now)
     }
 
     /// Takes the places of those that have been in service for longer than the law learns from.
@@ -268,7 +273,9 @@ impl<T: Item> State<T> {
         let served = self.in_service.end(slot);
         ended.suspended = served.suspended;
         match served.place {
-            Place::Held | Place::Suspended(_) => self.finish(now, begun, ended),
+            Place::Held | Place::Suspended(_) => {
+                self.finish(now, std::slice::from_ref(begun), ended);
+            }
             Place::Parked => {
                 self.ledger.retake_place(begun.class, WithoutPlace::Parked);
                 self.ledger.finish(begun.class, ended.outcome, 1);
@@ -278,10 +285,21 @@ impl<T: Item> State<T> {
         }
     }
 
+    /// Events that ran have ended.
     #[inline]
-    pub(crate) fn finish(&mut self, now: Timestamp, begun: &Begun, ended: Ended) {
+    pub(crate) fn finish(&mut self, now: Timestamp, events: &[Begun], ended: Ended) {
+        // All are in the books before the law is told of one, which may panic.
+        for begun in events {
+            self.ledger.finish(begun.class, ended.outcome, begun.count);
+        }
+        for begun in events {
+            self.tell_finished(now, begun, ended);
+        }
+    }
+
+    #[inline]
+    fn tell_finished(&mut self, now: Timestamp, begun: &Begun, ended: Ended) {
         let Begun { class, kind, count, .. } = *begun;
-        self.ledger.finish(class, ended.outcome, count);
         let [service, response] = self.observe_end(now, begun, ended);
         let response = match self.measured_from {
             MeasuredFrom::Stage => response,
@@ -308,7 +326,10 @@ impl<T: Item> State<T> {
             until.nanos_since(since).saturating_sub(ended.suspended)
         };
         let service = own(ended.started, now);
-        let response = own(begun.entered, ended.answered.unwrap_or(now));
+        let response = match ended.answered {
+            Some(answered) => answered.nanos_since(begun.entered),
+            None => own(begun.entered, now),
+        };
         if ended.timed && ended.outcome == Outcome::Completed {
             let queue = ended.started.nanos_since(begun.entered);
             let nanos = EventNanos { queue, service, response };
@@ -362,10 +383,23 @@ impl<T: Item> State<T> {
         self.abandoned -= gone.len();
         for queued in &overdue {
             self.ledger.drop_queued(queued.meta.class);
-            self.tell(now, &queued.meta, Change::Dropped);
             queued.item.on_removal(Removal::Discarded(DiscardReason::Dropped));
         }
+        self.tell_dropped(now, &overdue);
         overdue
+    }
+
+    /// Tells the law that these events are not going to run, and follows it; the books know of
+    /// them already.
+    pub(super) fn tell_dropped(&mut self, now: Timestamp, dropped: &[Queued<T>]) {
+        if dropped.is_empty() {
+            return;
+        }
+        // Whoever waits for them is told also if the law panics.
+        let _ = contained(|| {
+            dropped.iter().for_each(|queued| self.tell(now, &queued.meta, Change::Dropped));
+            self.follow_law();
+        });
     }
 
     /// The sender of a queued item has left.

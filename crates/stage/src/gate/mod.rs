@@ -18,7 +18,7 @@ use tamarisk_control::{
 };
 use tamarisk_laws::catalogue::Laws;
 
-use crate::builder::{BuildError, StageBuilder};
+use crate::builder::{BuildError, StageBuilder, WorkerKind};
 use crate::clock::Clock;
 use crate::core::{Begun, Core, Governed, ServiceSlot, spawn_governor};
 use crate::drain::{self, DrainReport};
@@ -87,14 +87,15 @@ impl StageBuilder {
 
 impl Gate {
     pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
-        let builder = builder.without_shared()?.with_named_laws()?.with_default_limit();
+        let builder = builder.without_shared()?.for_gate().with_named_laws()?;
         let runtime = builder.runtime()?;
         let (queue, partitioned) = (builder.queue(), builder.is_partitioned());
-        let config = builder.into_config()?;
+        let (config, pool) = builder.into_config()?;
         if partitioned {
             return Err(BuildError::PartitionedGate { stage: config.name });
         }
         let core = Arc::new(Core::new(config, queue));
+        core.settle(pool.settle(WorkerKind::Callers, 1));
         core.runs("gate");
         let governed: std::sync::Weak<Core<Arc<Waiter>>> = Arc::downgrade(&core);
         spawn_governor(&runtime, governed);
@@ -242,15 +243,18 @@ impl Gate {
     }
 
     /// Replaces the laws by this admission law, which starts without estimates. Settings made
-    /// by slow laws stay.
+    /// by slow laws stay. If it sets no limit, and no number of workers is stated, as many callers
+    /// may run at once as the law before allows.
     pub fn set_law(&self, law: Box<dyn AdmissionLaw>) {
         self.core.set_law(law);
     }
 
-    /// Replaces all laws by `laws`, which start without estimates. Events inside go on.
+    /// Replaces all laws by `laws`, which start without estimates. Events inside go on. What `laws`
+    /// leave open is as if the gate had been built with them.
     ///
     /// # Errors
-    /// [`BuildError::Laws`] if they are invalid; then nothing changes.
+    /// [`BuildError::Laws`] if they are invalid, [`BuildError::NoLimit`] if nothing says how many
+    /// may run at once; then nothing changes.
     pub fn set_laws(&self, laws: Laws) -> Result<(), BuildError> {
         self.core.set_laws(laws)
     }

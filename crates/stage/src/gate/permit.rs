@@ -19,7 +19,7 @@ pub struct GatePermit {
     /// The deadline that came with the event, or [`Timestamp::MAX`].
     pub(super) due: Timestamp,
     pub(super) timed: bool,
-    /// When the first data of a stream was out.
+    /// When the first data of a stream was out, less the time for which it had been suspended.
     pub(super) answered: Option<Timestamp>,
     /// The outcome that is recorded when the permit is dropped.
     pub(super) outcome: Outcome,
@@ -63,12 +63,15 @@ impl GatePermit {
     }
 
     /// The first data of a stream is out: this is its answer, and its response time ends here.
-    /// It keeps its place to the end.
+    /// It keeps its place to the end. Data after that has no effect.
     pub fn first_data(&mut self) {
+        if self.answered.is_some() {
+            return;
+        }
         let core = &self.gate.core;
         let now = core.clock.now();
-        self.answered = Some(now);
-        core.first_data(now, self.slot);
+        let suspended = core.first_data(now, self.slot);
+        self.answered = Some(Timestamp::from_nanos(now.as_nanos().saturating_sub(suspended)));
     }
 
     /// When the permit was given.

@@ -20,7 +20,7 @@ use tamarisk_control::{Classes, GlobalLaw};
 use tamarisk_laws::catalogue::Named;
 use tamarisk_laws::fair::InvalidStageCount;
 
-use crate::builder::{StageBuilder, WorkerKind};
+use crate::builder::StageBuilder;
 use crate::core::spawn_governor;
 use crate::drain::DrainReport;
 use crate::observe::StageObservation;
@@ -175,7 +175,7 @@ impl Graph {
     /// # Errors
     /// [`GraphError`] if its description is wrong or its name is taken.
     pub fn declare<E: Send + 'static>(&self, builder: StageBuilder) -> Result<Node<E>, GraphError> {
-        let node = Node::new(UnstartedStage::<E>::new(builder, WorkerKind::Threads)?);
+        let node = Node::new(UnstartedStage::<E>::new(builder)?);
         self.topology.lock().insert(node.declared())?;
         Ok(node)
     }
@@ -225,20 +225,25 @@ impl Graph {
     }
 
     /// Checks the whole graph, starts the stages that are new, and signals
-    /// [`Signal::Started`]. Nothing is started if anything is wrong.
+    /// [`Signal::Started`]. Nothing is started if the graph is wrong.
     ///
     /// # Errors
-    /// [`GraphError`] names the stages that are in the way.
+    /// [`GraphError`] names the stages that are in the way. If the system has no thread left for
+    /// the workers of a stage, that one is closed, and those that were declared before it run. Each
+    /// later start says so too, until it has been [removed](Self::remove).
     pub fn start(&self) -> Result<(), GraphError> {
-        let topology = self.topology.lock();
-        check::handlers(&topology)?;
-        if let Some(global_law) = &self.global_law {
-            self.start_global_law(global_law, &topology)?;
-        }
-        for node in &topology.nodes {
+        let nodes = {
+            let topology = self.topology.lock();
+            check::handlers(&topology)?;
+            if let Some(global_law) = &self.global_law {
+                self.start_global_law(global_law, &topology)?;
+            }
+            topology.nodes.clone()
+        };
+        // Without the lock: destructors of what cannot start may ask for it.
+        for node in nodes {
             node.start()?;
         }
-        drop(topology);
         self.signals.send(Signal::Started);
         Ok(())
     }

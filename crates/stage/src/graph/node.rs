@@ -35,6 +35,8 @@ struct Declared<E: Send + 'static> {
     /// Makes the stage of its unstarted form; set by attaching a handler.
     attached: Mutex<Option<Attach<E>>>,
     stage: OnceLock<Stage<E>>,
+    /// Why it could not start.
+    failed: OnceLock<BuildError>,
 }
 
 /// What has happened at a stage since it was made.
@@ -76,7 +78,7 @@ pub(super) trait ErasedNode: Send + Sync {
 
 impl<E: Send + 'static> Node<E> {
     pub(super) fn new(unstarted: UnstartedStage<E>) -> Self {
-        let endpoint = Arc::clone(&unstarted.endpoint);
+        let endpoint = Arc::clone(unstarted.endpoint());
         Self::with(endpoint, Counts::default(), Some(unstarted), OnceLock::new())
     }
 
@@ -104,7 +106,8 @@ impl<E: Send + 'static> Node<E> {
     ) -> Self {
         let id = NEXT_NODE.fetch_add(1, Ordering::Relaxed);
         let (unstarted, attached) = (Mutex::new(unstarted), Mutex::new(None));
-        Self(Arc::new(Declared { id, joined, endpoint, unstarted, attached, stage }))
+        let failed = OnceLock::new();
+        Self(Arc::new(Declared { id, joined, endpoint, unstarted, attached, stage, failed }))
     }
 
     /// Has its events handled by tasks of the async runtime, once the graph starts. A stage that runs
@@ -182,19 +185,29 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
     }
 
     fn has_handler(&self) -> bool {
-        self.stage.get().is_some() || self.attached.lock().is_some()
+        let was_started = self.stage.get().is_some() || self.failed.get().is_some();
+        was_started || self.attached.lock().is_some()
     }
 
     fn start(&self) -> Result<(), BuildError> {
-        let (Some(unstarted), Some(attach)) =
-            (self.unstarted.lock().take(), self.attached.lock().take())
-        else {
-            return Ok(());
-        };
-        let stage = attach(unstarted)?;
-        let first = self.stage.set(stage).is_ok();
-        debug_assert!(first, "an unstarted makes one stage");
-        Ok(())
+        // Held until it has started: who comes meanwhile waits for what comes of it.
+        let mut unstarted = self.unstarted.lock();
+        if let Some(error) = self.failed.get() {
+            return Err(error.clone());
+        }
+        let Some(attach) = self.attached.lock().take() else { return Ok(()) };
+        let Some(stage) = unstarted.take() else { return Ok(()) };
+        match attach(stage) {
+            Ok(stage) => {
+                let first = self.stage.set(stage).is_ok();
+                debug_assert!(first, "an unstarted makes one stage");
+                Ok(())
+            }
+            Err(error) => {
+                self.endpoint.core.close();
+                Err(self.failed.get_or_init(|| error).clone())
+            }
+        }
     }
 
     fn observe(&self) -> StageObservation {
@@ -245,5 +258,35 @@ impl<E: Send + 'static> ErasedNode for Declared<E> {
             Some(stage) => stage.close(),
             None => self.endpoint.core.close(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::StageBuilder;
+    use crate::graph::Graph;
+    use crate::handler::stage_fn;
+
+    #[tokio::test]
+    async fn a_stage_that_could_not_start_says_so_at_each_later_start_until_it_is_removed() {
+        let graph = Graph::new();
+        let declare = |name: &str| graph.declare::<u32>(StageBuilder::new(name)).unwrap();
+        let (first, second) = (declare("first"), declare("second"));
+        let ignore = |node: &Node<u32>| node.tasks(stage_fn(|_: u32, _| async { Ok(()) }));
+        ignore(&first);
+        let (stage, reason) = ("second".to_owned(), "there is none left".to_owned());
+        let error = BuildError::Thread { stage, reason };
+        let fails = error.clone();
+        *second.0.attached.lock() = Some(Box::new(|_| Err(fails)));
+        let failed = Err(GraphError::Stage(error));
+        assert_eq!(graph.start(), failed);
+        assert!(first.stage().is_some());
+
+        ignore(&second);
+        assert_eq!(graph.start(), failed, "another handler would serve a closed stage");
+        assert!(second.stage().is_none() && second.sink().is_closed());
+        graph.remove("second", Duration::ZERO).await.unwrap();
+        assert_eq!(graph.start(), Ok(()));
     }
 }

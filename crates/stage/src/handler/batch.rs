@@ -87,8 +87,8 @@ impl<E: Send + 'static> Batch<E> {
     fn begin_together(&mut self, meta: &EventMetadata) {
         match self.begun.last_mut() {
             Some(begun)
-                if (begun.requested, begun.entered, begun.class)
-                    == (meta.requested, meta.entered, meta.class) =>
+                if (begun.requested, begun.entered, begun.class, begun.kind)
+                    == (meta.requested, meta.entered, meta.class, meta.kind) =>
             {
                 begun.count += 1;
             }

@@ -5,6 +5,10 @@ use std::future::Future;
 use super::{Batch, BlockingHandler, Context, Handler};
 use crate::call::{BoxError, CallError, Reply, Request};
 
+/// A function handles one event after the other: those behind it in a batch would wait for it,
+/// while other workers may have nothing to do.
+const ONE_BY_ONE: u32 = 1;
+
 /// A handler made of a function, for the short case: one event at a time, no
 /// private state.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,8 @@ where
     F: FnMut(E, Context) -> R + Send + 'static,
     R: Future<Output = Result<(), BoxError>> + Send,
 {
+    const BATCH: u32 = ONE_BY_ONE;
+
     async fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
         while let Some((event, cx)) = batch.next() {
             (self.0)(event, cx).await?;
@@ -67,6 +73,8 @@ where
     E: Send + 'static,
     F: FnMut(E, Context) -> Result<(), BoxError> + Send + 'static,
 {
+    const BATCH: u32 = ONE_BY_ONE;
+
     fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
         while let Some((event, cx)) = batch.next() {
             (self.0)(event, cx)?;
@@ -85,6 +93,8 @@ where
     F: FnOnce(Q, Context) -> W + Clone + Send + 'static,
     W: Future<Output = Result<R, BoxError>> + Send,
 {
+    const BATCH: u32 = ONE_BY_ONE;
+
     async fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
         while let Some((Request { body, reply }, cx)) = batch.next() {
             let answer = self.0.clone()(body, cx).await;
@@ -100,6 +110,8 @@ where
     R: Send + 'static,
     F: Fn(Q, Context) -> Result<R, BoxError> + Send + 'static,
 {
+    const BATCH: u32 = ONE_BY_ONE;
+
     fn handle(&mut self, batch: &mut Batch<Request<Q, R>>) -> Result<(), BoxError> {
         while let Some((Request { body, reply }, cx)) = batch.next() {
             let answer = (self.0)(body, cx);
@@ -132,6 +144,8 @@ where
     F: FnOnce(E, Context) -> W + Clone + Send + 'static,
     W: Future<Output = Result<(), BoxError>> + Send,
 {
+    const BATCH: u32 = ONE_BY_ONE;
+
     async fn handle(&mut self, batch: &mut Batch<E>) -> Result<(), BoxError> {
         while let Some((event, cx)) = batch.next() {
             self.0.clone()(event, cx).await?;

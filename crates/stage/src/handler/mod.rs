@@ -13,6 +13,10 @@ pub use context::{Context, Shield};
 pub(crate) use functions::{AnswerFn, EventFn};
 pub use functions::{StageFn, blocking_fn, stage_fn};
 
+/// Events that a worker takes at once where they are handled in batches: enough to share the cost
+/// of a lock and a wake-up, few enough that one worker does not hoard a queue.
+const DEFAULT_BATCH: u32 = 32;
+
 /// Async work on the events of a stage that runs `tasks`.
 ///
 /// Each worker has a handler of its own, made by the stage's factory, so `self`
@@ -23,6 +27,10 @@ pub use functions::{StageFn, blocking_fn, stage_fn};
 /// [`handle`](Self::handle) is then dropped, and called anew for the rest of the batch.
 /// What must not be torn by that is held behind [`Context::shield`].
 pub trait Handler<E: Send + 'static>: Send + 'static {
+    /// Events that a worker takes at once, unless its stage states it.
+    #[doc(hidden)]
+    const BATCH: u32 = DEFAULT_BATCH;
+
     /// Takes events from `batch`, normally until it is empty.
     ///
     /// # Errors
@@ -37,6 +45,10 @@ pub trait Handler<E: Send + 'static>: Send + 'static {
 /// As [`Handler`], but an event is terminated only where the handler asks
 /// [`Context::checkpoint`] whether it should be.
 pub trait BlockingHandler<E: Send + 'static>: Send + 'static {
+    /// Events that a worker takes at once, unless its stage states it.
+    #[doc(hidden)]
+    const BATCH: u32 = DEFAULT_BATCH;
+
     /// Takes events from `batch`, normally until it is empty.
     ///
     /// # Errors

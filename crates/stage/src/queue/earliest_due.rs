@@ -104,6 +104,10 @@ impl<T> EarliestDue<T> {
         self.len
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued<T>> {
+        self.levels.iter().flatten().flat_map(|line| &line.events)
+    }
+
     pub(super) fn extract(&mut self, mut gone: impl FnMut(&Queued<T>) -> bool) -> Vec<Queued<T>> {
         let mut all = Vec::new();
         for line in self.levels.iter_mut().flatten() {

@@ -71,6 +71,10 @@ impl<T> Fair<T> {
         self.heap.len()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued<T>> {
+        self.heap.iter().map(|Reverse(ranked)| &ranked.queued)
+    }
+
     pub(super) fn extract(&mut self, mut gone: impl FnMut(&Queued<T>) -> bool) -> Vec<Queued<T>> {
         let (stay, out) =
             split(std::mem::take(&mut self.heap), |Reverse(ranked)| gone(&ranked.queued));

@@ -95,6 +95,10 @@ impl<T> Levels<T> {
         self.len
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued<T>> {
+        self.levels.iter().flatten()
+    }
+
     pub(super) fn extract(&mut self, mut gone: impl FnMut(&Queued<T>) -> bool) -> Vec<Queued<T>> {
         let mut all = Vec::new();
         for level in &mut self.levels {

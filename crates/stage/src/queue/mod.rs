@@ -247,13 +247,32 @@ impl<T> Queue<T> {
     }
 
     /// Takes out all events for which `gone` holds; costs a pass over the queue.
-    pub(crate) fn extract(&mut self, gone: impl FnMut(&Queued<T>) -> bool) -> Vec<Queued<T>> {
+    pub(crate) fn extract(&mut self, mut gone: impl FnMut(&Queued<T>) -> bool) -> Vec<Queued<T>> {
+        // Whoever gives the verdicts may panic: until all are there, nothing is moved.
+        let mut verdicts = Vec::with_capacity(self.len());
+        self.each(|queued| verdicts.push(gone(queued)));
+        if !verdicts.contains(&true) {
+            return Vec::new();
+        }
+        let mut verdicts = verdicts.into_iter();
+        let gone = |_: &Queued<T>| verdicts.next() == Some(true);
         match self {
             Self::Levels { levels, .. } => levels.extract(gone),
             Self::Shortest(heap) => heap.extract(gone),
             Self::Fair(fair) => fair.extract(gone),
             Self::Due(lines) => lines.extract(gone),
             Self::Partitioned(partitions) => partitions.extract(gone),
+        }
+    }
+
+    /// Shows each event to `visit`, in the order in which [`extract`](Self::extract) comes to it.
+    fn each(&self, visit: impl FnMut(&Queued<T>)) {
+        match self {
+            Self::Levels { levels, .. } => levels.iter().for_each(visit),
+            Self::Shortest(heap) => heap.iter().for_each(visit),
+            Self::Fair(fair) => fair.iter().for_each(visit),
+            Self::Due(lines) => lines.iter().for_each(visit),
+            Self::Partitioned(partitions) => partitions.iter().for_each(visit),
         }
     }
 }

@@ -85,6 +85,10 @@ impl<T> Partitioned<T> {
         self.len
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued<T>> {
+        self.partitions.iter().flat_map(|partition| &partition.events)
+    }
+
     pub(super) fn extract(&mut self, mut gone: impl FnMut(&Queued<T>) -> bool) -> Vec<Queued<T>> {
         let mut all = Vec::new();
         for partition in &mut self.partitions {

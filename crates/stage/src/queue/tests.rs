@@ -3,6 +3,7 @@ use std::time::Duration;
 use tamarisk_control::{Class, Priority, Target};
 
 use super::*;
+use crate::panics::contained;
 
 fn classes(priorities: &[u8]) -> Classes {
     let target = Target::p90(Duration::from_millis(100)).unwrap();
@@ -201,6 +202,34 @@ fn extraction_leaves_the_order_of_the_rest() {
         let even = queue.extract(|queued| queued.item % 2 == 0);
         assert_eq!(even.len(), 3);
         assert_eq!(drain(&mut queue, Order::OldestFirst), [1, 3, 5], "{discipline:?}");
+    }
+}
+
+#[test]
+fn a_verdict_that_panics_leaves_every_event_in_its_place() {
+    let disciplines = [
+        Discipline::Fifo,
+        Discipline::Priority,
+        Discipline::ShortestFirst,
+        Discipline::FairByFlow,
+        Discipline::EarliestDue,
+    ];
+    let classes = classes(&[1, 0]);
+    let ordered = disciplines.map(|discipline| Queue::new(discipline, &classes));
+    for mut queue in ordered.into_iter().chain([Queue::partitioned(3)]) {
+        (1..=6).for_each(|item| queue.push(event(item, (item % 2) as usize, 1, item)));
+        let extracted = contained(|| {
+            let goes = |queued: &Queued<u64>| {
+                assert_ne!(queued.item, 4, "no verdict");
+                true
+            };
+            queue.extract(goes).len()
+        });
+        assert!(extracted.is_err());
+        assert_eq!(queue.len(), 6);
+        let mut rest = drain(&mut queue, Order::OldestFirst);
+        rest.sort_unstable();
+        assert_eq!(rest, [1, 2, 3, 4, 5, 6]);
     }
 }
 

@@ -98,6 +98,12 @@ impl<E: Send + 'static> TrySink<E> {
         Self { endpoint, edge: Some(edge) }
     }
 
+    /// Makes the same sink again while its stage or another sink is there: it keeps neither.
+    pub(crate) fn weak(&self) -> impl Fn() -> Option<Self> + Send + use<E> {
+        let (endpoint, edge) = (Arc::downgrade(&self.endpoint), self.edge.clone());
+        move || Some(Self { endpoint: endpoint.upgrade()?, edge: edge.clone() })
+    }
+
     /// Sends an event if the stage admits it now; never waits.
     ///
     /// # Errors

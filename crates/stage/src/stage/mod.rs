@@ -2,14 +2,13 @@
 
 mod start;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tamarisk_control::{AdmissionLaw, ClassId, Classes, Concurrency, Ratio, Target};
 
-use crate::builder::{BuildError, StageBuilder};
+use crate::builder::{BuildError, PoolConfig, StageBuilder};
 use crate::call::{CallError, Request};
 use crate::core::{Core, Governed, Payload, spawn_governor};
 use crate::drain::{self, DrainReport};
@@ -20,6 +19,7 @@ use crate::termination::EventId;
 use crate::workers::{Running, WorkerPool};
 
 pub use crate::core::ReplaceError;
+use start::StageFrame;
 pub(crate) use start::UnstartedStage;
 
 /// A running stage; clones share it. Dropping the last clone destroys it: its sinks
@@ -31,10 +31,8 @@ pub struct Stage<E: Send + 'static> {
 
 /// A stage's queue and those who serve it, as its governor sees them too.
 struct StageParts<E: Send + 'static> {
-    unstarted: UnstartedStage<E>,
+    frame: StageFrame<E>,
     pool: Mutex<Arc<WorkerPool<E>>>,
-    /// How often its laws were replaced by those of another stage; changed under the lock.
-    taken_over: AtomicU64,
 }
 
 impl Stage<()> {
@@ -45,17 +43,15 @@ impl Stage<()> {
 }
 
 impl<E: Send + 'static> Stage<E> {
-    fn start(unstarted: UnstartedStage<E>, pool: Arc<WorkerPool<E>>) -> Result<Self, BuildError> {
-        let (runtime, least) = (unstarted.runtime.clone(), unstarted.least);
-        let sink = Sink::new(TrySink::new(Arc::clone(&unstarted.endpoint)));
-        let stage = Self {
-            parts: Arc::new(StageParts {
-                unstarted,
-                pool: Mutex::new(pool),
-                taken_over: AtomicU64::new(0),
-            }),
-            sink,
-        };
+    fn start(
+        frame: StageFrame<E>,
+        config: PoolConfig,
+        pool: Arc<WorkerPool<E>>,
+    ) -> Result<Self, BuildError> {
+        let (runtime, least) = (frame.runtime.clone(), *config.workers.start());
+        frame.endpoint.core.settle(config);
+        let sink = Sink::new(TrySink::new(Arc::clone(&frame.endpoint)));
+        let stage = Self { parts: Arc::new(StageParts { frame, pool: Mutex::new(pool) }), sink };
         let governed: Weak<StageParts<E>> = Arc::downgrade(&stage.parts);
         spawn_governor(&runtime, governed);
         let pool = stage.parts.pool.lock();
@@ -73,7 +69,7 @@ impl<E: Send + 'static> Stage<E> {
     }
 
     pub(crate) fn endpoint(&self) -> Arc<Endpoint<E>> {
-        Arc::clone(&self.parts.unstarted.endpoint)
+        Arc::clone(&self.parts.frame.endpoint)
     }
 
     /// Its name.
@@ -135,7 +131,7 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.parts.unstarted.tasks(batch, factory))
+        self.replace(|batch| self.parts.frame.tasks(batch, factory))
     }
 
     /// Replaces the handlers by ones that run on threads; see
@@ -147,7 +143,7 @@ impl<E: Send + 'static> Stage<E> {
         &self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<(), BuildError> {
-        self.replace(|batch| self.parts.unstarted.threads(batch, factory))
+        self.replace(|batch| self.parts.frame.threads(batch, factory))
     }
 
     /// As many workers as there should be, of the pool that `make` makes with the
@@ -178,13 +174,12 @@ impl<E: Send + 'static> Stage<E> {
         let new_pool = Arc::clone(&new.parts.pool.lock());
         let mut pool = self.parts.pool.lock();
         self.parts.core().check_replaceable(new.parts.core())?;
-        let UnstartedStage { endpoint, registry, .. } = &self.parts.unstarted;
+        let StageFrame { endpoint, registry, .. } = &self.parts.frame;
         let made = new_pool.for_stage(Arc::clone(&endpoint.core), Arc::clone(registry));
         if let Err(error) = made.resize(new_pool.wanted()) {
             made.retire();
             return Err(ReplaceError::NoThread(error));
         }
-        self.parts.taken_over.fetch_add(1, Ordering::Relaxed);
         let ruling = self.parts.core().follow(new.parts.core());
         let before = self.parts.install(&mut pool, made);
         // What users wrote may ask for the lock when it is dropped.
@@ -195,18 +190,18 @@ impl<E: Send + 'static> Stage<E> {
 
     /// The events that run now: for a watchdog that terminates those that run for too long.
     pub fn running(&self) -> Vec<Running> {
-        self.parts.unstarted.registry.running(self.parts.core().clock.now())
+        self.parts.frame.registry.running(self.parts.core().clock.now())
     }
 
     /// Asks a running event to end; `false` if it has ended already.
     pub fn terminate(&self, event: EventId) -> bool {
-        self.parts.unstarted.registry.terminate(event)
+        self.parts.frame.registry.terminate(event)
     }
 
     /// Admits nothing more and waits until nothing is inside. After `timeout`, what
     /// is queued is dropped and what runs is terminated; then the stage is closed.
     pub async fn drain(&self, timeout: Duration) -> DrainReport {
-        drain::drain(self.parts.core(), timeout, || self.parts.unstarted.registry.stop_all()).await
+        drain::drain(self.parts.core(), timeout, || self.parts.frame.registry.stop_all()).await
     }
 
     /// Destroys it at once: what is queued is discarded, what runs is asked to end.
@@ -217,12 +212,12 @@ impl<E: Send + 'static> Stage<E> {
 
 impl<E: Send + 'static> StageParts<E> {
     fn core(&self) -> &Core<Payload<E>> {
-        &self.unstarted.endpoint.core
+        &self.frame.endpoint.core
     }
 
     fn close(&self) {
         self.core().close();
-        self.unstarted.registry.stop_all();
+        self.frame.registry.stop_all();
     }
 
     /// Has `new` serve the stage, and returns what did, to be dropped when the lock is released.
@@ -257,11 +252,10 @@ impl<E: Send + 'static> StageParts<E> {
 impl<E: Send + 'static> Governed for StageParts<E> {
     fn tick(&self, cpu: Option<Ratio>) {
         let core = self.core();
-        let taken_over = self.taken_over.load(Ordering::Relaxed);
         // It drops events, whose destructors may ask for the lock.
         let wanted = core.tick(cpu);
         let pool = self.pool.lock();
-        if self.taken_over.load(Ordering::Relaxed) != taken_over {
+        if wanted.generation != core.generation() {
             // The laws that want this have been replaced.
             return;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Stage;
-use crate::builder::{BuildError, GATE_LAW, StageBuilder, WorkerKind};
+use crate::builder::{BuildError, GATE_LAW, PoolDescription, StageBuilder, WorkerKind};
 use crate::call::{BoxError, Request};
 use crate::core::Core;
 use crate::handler::{AnswerFn, BlockingHandler, Context, EventFn, Handler};
@@ -46,7 +46,7 @@ impl StageBuilder {
         F: FnOnce(Q, Context) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<R, BoxError>> + Send,
     {
-        self.one_by_one().tasks(move || AnswerFn(handle.clone()))
+        self.tasks(move || AnswerFn(handle.clone()))
     }
 
     /// A stage of threads that answers each request with what `handle` returns: for
@@ -60,7 +60,7 @@ impl StageBuilder {
         R: Send + 'static,
         F: Fn(Q, Context) -> Result<R, BoxError> + Clone + Send + Sync + 'static,
     {
-        self.one_by_one().threads(move || AnswerFn(handle.clone()))
+        self.threads(move || AnswerFn(handle.clone()))
     }
 
     /// A stage of tasks that runs `handle` on each event. An event may be a
@@ -97,7 +97,7 @@ impl StageBuilder {
         F: FnOnce(E, Context) -> W + Clone + Send + Sync + 'static,
         W: Future<Output = Result<(), BoxError>> + Send,
     {
-        self.one_by_one().tasks(move || EventFn(handle.clone()))
+        self.tasks(move || EventFn(handle.clone()))
     }
 
     /// A stage of tasks with a handler of its own for each worker, made by `factory`: for
@@ -109,7 +109,7 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self, WorkerKind::Tasks)?.with_tasks(factory)
+        UnstartedStage::new(self)?.with_tasks(factory)
     }
 
     /// The same on threads.
@@ -120,28 +120,30 @@ impl StageBuilder {
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        UnstartedStage::new(self, WorkerKind::Threads)?.with_threads(factory)
+        UnstartedStage::new(self)?.with_threads(factory)
     }
 }
 
 /// A stage that has a queue, and no workers yet.
 pub(crate) struct UnstartedStage<E: Send + 'static> {
-    pub(crate) endpoint: Arc<Endpoint<E>>,
+    frame: StageFrame<E>,
+    pool: PoolDescription,
+}
+
+/// A stage's queue, and what workers need besides that and a handler.
+pub(super) struct StageFrame<E: Send + 'static> {
+    pub(super) endpoint: Arc<Endpoint<E>>,
     pub(super) registry: Arc<WorkerRegistry>,
-    pub(super) least: u32,
-    batch: u32,
     pub(super) runtime: tokio::runtime::Handle,
 }
 
 impl<E: Send + 'static> UnstartedStage<E> {
-    pub(crate) fn new(builder: StageBuilder, workers: WorkerKind) -> Result<Self, BuildError> {
-        let builder = builder.with_named_laws()?.with_default_workers(workers);
+    pub(crate) fn new(builder: StageBuilder) -> Result<Self, BuildError> {
+        let builder = builder.with_named_laws()?;
         let runtime = builder.runtime()?;
-        let least = *builder.range().start();
-        let batch = u32::try_from(builder.batching()).unwrap_or(u32::MAX);
         let queue = builder.queue();
-        let config = builder.into_config()?;
-        if config.ruling.admission().name() == GATE_LAW {
+        let (config, pool) = builder.into_config()?;
+        if config.law.name() == GATE_LAW {
             return Err(BuildError::GateLaw { stage: config.name });
         }
         let core = Core::new(config, queue);
@@ -150,25 +152,33 @@ impl<E: Send + 'static> UnstartedStage<E> {
             let core: Arc<dyn AwaitsTurn> = Arc::clone(&endpoint.core) as _;
             processors.attach(Arc::downgrade(&core));
         }
-        Ok(Self { endpoint, registry, least, batch, runtime })
+        Ok(Self { frame: StageFrame { endpoint, registry, runtime }, pool })
+    }
+
+    pub(crate) fn endpoint(&self) -> &Arc<Endpoint<E>> {
+        &self.frame.endpoint
     }
 
     pub(crate) fn with_tasks<H: Handler<E>>(
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let pool = self.tasks(self.batch, factory);
-        Stage::start(self, pool)
+        let config = self.pool.settle(WorkerKind::Tasks, H::BATCH);
+        let pool = self.frame.tasks(config.batch, factory);
+        Stage::start(self.frame, config, pool)
     }
 
     pub(crate) fn with_threads<H: BlockingHandler<E>>(
         self,
         factory: impl Fn() -> H + Send + Sync + 'static,
     ) -> Result<Stage<E>, BuildError> {
-        let pool = self.threads(self.batch, factory);
-        Stage::start(self, pool)
+        let config = self.pool.settle(WorkerKind::Threads, H::BATCH);
+        let pool = self.frame.threads(config.batch, factory);
+        Stage::start(self.frame, config, pool)
     }
+}
 
+impl<E: Send + 'static> StageFrame<E> {
     pub(super) fn tasks<H: Handler<E>>(
         &self,
         batch: u32,

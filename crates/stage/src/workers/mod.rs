@@ -252,7 +252,8 @@ mod tests {
     fn only_workers_that_serve_the_stage_close_it_when_none_is_left() {
         let builder = StageBuilder::new("work").workers(1);
         let queue = builder.queue();
-        let core = Arc::new(Core::<Payload<u32>>::new(builder.into_config().unwrap(), queue));
+        let (config, _) = builder.into_config().unwrap();
+        let core = Arc::new(Core::<Payload<u32>>::new(config, queue));
         let is_closed = || core.lock().is_closed();
         let none_starts = |_| {
             Err(BuildError::Thread { stage: "work".into(), reason: "there is none left".into() })

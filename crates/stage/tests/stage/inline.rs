@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use tamarisk_control::{ClassId, Classes, Reason, Rejection, Target};
-use tamarisk_stage::{Clock, InlineError, Phase, StageBuilder};
+use tamarisk_control::{ClassId, Classes, Concurrency, Ratio, Reason, Rejection, Target};
+use tamarisk_laws::FixedWorkers;
+use tamarisk_laws::catalogue::Laws;
+use tamarisk_stage::{BuildError, Clock, InlineError, Phase, StageBuilder};
 use tokio::time::advance;
 
 use crate::rig::{self, Law};
@@ -40,6 +42,37 @@ fn a_panic_is_an_error_and_the_stage_goes_on() {
     let accounts = picky.observe().total();
     assert_eq!((accounts.failed, accounts.completed, accounts.inside()), (1, 1, 0));
     assert!(accounts.balance());
+}
+
+/// Panics when it is destroyed.
+struct Mine;
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "stepped on a mine");
+    }
+}
+
+#[test]
+fn what_a_panic_carries_may_panic_in_its_turn() {
+    let throws = |_: u32| -> u32 { std::panic::resume_unwind(Box::new(Mine)) };
+    let stage = StageBuilder::new("mines").inline(throws).unwrap();
+    assert_eq!(stage.call(1), Err(InlineError::Panicked));
+    assert_eq!(stage.observe().total().failed, 1);
+}
+
+#[test]
+fn laws_that_have_nothing_to_set_are_told() {
+    let error = |builder: StageBuilder| builder.inline(|number: u32| number).err();
+    let expected = |rules| Some(BuildError::InlineLaws { stage: "parse".to_owned(), rules });
+    let parse = || StageBuilder::new("parse");
+    let fixed = FixedWorkers(Concurrency::new(4));
+    assert_eq!(error(parse().workers_law(fixed)), expected("workers"));
+    assert_eq!(error(parse().degrade_to(Ratio::saturating(0.5))), expected("quality"));
+    let named = Laws::new().termination("termination-threshold", &[]).unwrap();
+    assert_eq!(error(parse().laws(named)), expected("termination"));
+    let shown = error(parse().workers_law(fixed)).unwrap().to_string();
+    assert!(shown.contains("a workers law") && shown.contains("remove the law"), "{shown}");
 }
 
 #[test]

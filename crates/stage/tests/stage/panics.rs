@@ -1,16 +1,20 @@
 //! User code that panics where one does not look for it: in destructors, in the
-//! display of an error, before the first await. The stage goes on.
+//! display of an error, before the first await, in a law. The stage goes on.
 
 use std::fmt;
 use std::future::{Future, pending};
 use std::time::Duration;
 
-use tamarisk_stage::{
-    Batch, BlockingHandler, BoxError, Context, Entry, Envelope, Handler, Stage, blocking_fn,
-    stage_fn,
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, ClassId, Decision, Dequeue, Finished, Timestamp, Waiting,
 };
+use tamarisk_stage::{
+    Batch, BlockingHandler, BoxError, Context, Discipline, Entry, Envelope, Handler, Stage,
+    blocking_fn, stage_fn,
+};
+use tokio::time::{sleep, timeout};
 
-use crate::rig::{Seen, accounts, described, settle, until};
+use crate::rig::{self, Seen, accounts, at_desk, described, settle, until};
 
 /// An event whose destructor panics, if it is armed.
 struct Mine(bool);
@@ -224,4 +228,82 @@ async fn blocking_handlers_that_panic_cost_their_own_event_only() {
     until(|| accounts(&stage).inside() == 0).await;
     assert_eq!((accounts(&stage).completed, accounts(&stage).failed), (40, 10));
     assert_eq!(seen.all().len(), 40);
+}
+
+/// A law that panics at the first call of one kind.
+#[derive(Default)]
+struct Faltering {
+    in_sweep: bool,
+    at_end: bool,
+}
+
+impl AdmissionLaw for Faltering {
+    fn name(&self) -> &'static str {
+        "faltering"
+    }
+
+    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+        Decision::Admit
+    }
+
+    fn on_sweep(&mut self, _: Timestamp, _: &Waiting, _: &Backlog<'_>) -> Dequeue {
+        assert!(!std::mem::take(&mut self.in_sweep), "a mistake in a sweep");
+        Dequeue::Run
+    }
+
+    fn on_finish(&mut self, _: Timestamp, _: &Finished, _: &Backlog<'_>) {
+        assert!(!std::mem::take(&mut self.at_end), "a mistake at an end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_law_that_panics_in_a_sweep_takes_no_event_and_no_governor_with_it() {
+    let disciplines = [
+        Discipline::Fifo,
+        Discipline::AdaptiveLifo,
+        Discipline::ShortestFirst,
+        Discipline::FairByFlow,
+        Discipline::EarliestDue,
+    ];
+    for discipline in disciplines {
+        let law = Faltering { in_sweep: true, ..Faltering::default() };
+        let described = described("sweeps").batch(1).discipline(discipline);
+        let (stage, mut desk) = at_desk(described.law(law));
+        stage.sink().send_many(0..4);
+        let overdue = Entry::new().timeout(Duration::from_millis(150));
+        stage.sink().try_send(Envelope::new(4, overdue)).unwrap();
+        // The first tick panics; the governor drops the overdue one at a later one.
+        sleep(Duration::from_millis(350)).await;
+        assert_eq!((accounts(&stage).dropped, accounts(&stage).queued), (1, 3), "{discipline:?}");
+        for _ in 0..4 {
+            desk.next().await.complete();
+        }
+        let sink = stage.sink();
+        timeout(Duration::from_secs(1), sink.send(5)).await.unwrap().unwrap();
+        desk.next().await.complete();
+        settle().await;
+        assert_eq!((accounts(&stage).completed, accounts(&stage).inside()), (5, 0));
+    }
+}
+
+/// Takes all events together.
+struct Together;
+
+impl Handler<u32> for Together {
+    async fn handle(&mut self, batch: &mut Batch<u32>) -> Result<(), BoxError> {
+        batch.drain().for_each(drop);
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_law_that_panics_at_an_end_leaves_none_of_those_that_ended_together_running() {
+    let law = Faltering { at_end: true, ..Faltering::default() };
+    let described = described("ends").classes(rig::classes(&[0, 0])).law(law);
+    let stage = described.tasks(|| Together).unwrap();
+    let of_class = |class| Envelope::new(0, Entry::new().class(ClassId::new(class)));
+    stage.sink().send_many([0, 1, 0].map(of_class));
+    settle().await;
+    let accounts = accounts(&stage);
+    assert_eq!((accounts.completed, accounts.inside()), (3, 0));
 }

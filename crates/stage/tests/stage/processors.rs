@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tamarisk_control::{Class, Classes, Priority, Reason, Target};
+use tamarisk_control::{
+    AdmissionLaw, Arrival, Backlog, Class, Classes, Decision, Dequeue, Priority, Reason, Target,
+    Timestamp, Waiting,
+};
 use tamarisk_laws::catalogue::Laws;
 use tamarisk_stage::{
     BuildError, Clock, Context, Discipline, Entry, Envelope, Request, SharedProcessors, Stage,
@@ -324,6 +327,34 @@ async fn an_event_that_calls_another_stage_gives_it_its_turn() {
     let answers = async { (next.call(1).await, next.call(2).await) };
     let answers = tokio::time::timeout(Duration::from_secs(1), answers).await;
     assert!(matches!(answers, Ok((Ok(3), Ok(5)))), "{answers:?}");
+}
+
+/// Panics over each event that is to leave the queue.
+struct Faltering;
+
+impl AdmissionLaw for Faltering {
+    fn name(&self) -> &'static str {
+        "faltering"
+    }
+
+    fn on_arrival(&mut self, _: Timestamp, _: &Arrival, _: &Backlog<'_>) -> Decision {
+        Decision::Admit
+    }
+
+    fn on_dequeue(&mut self, _: Timestamp, _: &Waiting, _: &Backlog<'_>) -> Dequeue {
+        panic!("a mistake in a law")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_law_that_panics_takes_no_turn_with_it() {
+    let [(list, _lists), (message, mut messages)] = stages(1, ["list", "message"]);
+    // It is ruled alone from here on.
+    list.set_law(Box::new(Faltering));
+    offer(&list, "bronze", 0).unwrap();
+    settle().await;
+    offer(&message, "bronze", 1).unwrap();
+    assert_eq!(only([&mut messages]).await.event, 1);
 }
 
 #[tokio::test(start_paused = true)]

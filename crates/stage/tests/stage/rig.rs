@@ -33,6 +33,8 @@ pub(crate) struct Script {
     pub(crate) dequeues: u32,
     pub(crate) sweeps: u32,
     pub(crate) endings: Vec<Ending>,
+    /// The kinds of what has ended.
+    pub(crate) kinds: Vec<u64>,
     pub(crate) moves: Vec<Moved>,
     pub(crate) services: Vec<[Duration; 2]>,
     pub(crate) park_after: Option<Duration>,
@@ -83,6 +85,7 @@ impl AdmissionLaw for Law {
     fn on_finish(&mut self, _: Timestamp, finished: &Finished, _: &Backlog<'_>) {
         let mut script = self.0.lock();
         script.endings.push(finished.ending);
+        script.kinds.push(finished.kind);
         script.services.push([finished.service, finished.response]);
     }
 

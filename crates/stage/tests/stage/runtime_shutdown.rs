@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tamarisk_control::{Reason, Rejection};
 use tamarisk_stage::{
-    CallError, Context, Entry, Gate, Request, Sink, Stage, StageBuilder, stage_fn,
+    BuildError, CallError, Context, Entry, Gate, Request, Sink, Stage, StageBuilder, stage_fn,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -114,4 +114,17 @@ fn a_stage_needs_a_runtime_to_begin_with() {
     let (handlers, _desk) = rig::desk();
     let rejected = described("nowhere").tasks(handlers).err().unwrap();
     assert!(rejected.to_string().contains("\"nowhere\" is built outside of a tokio runtime"));
+}
+
+#[test]
+fn a_stage_needs_a_runtime_with_timers() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    let (handlers, _desk) = rig::desk();
+    let no_time = |stage: &str| Some(BuildError::NoTime { stage: stage.to_owned() });
+    assert_eq!(described("tasks").tasks(handlers).err(), no_time("tasks"));
+    let error = described("gate").gate().err();
+    assert_eq!(error, no_time("gate"));
+    assert!(error.unwrap().to_string().contains("`enable_time`"));
+    assert!(StageBuilder::new("inline").inline(|number: u32| number).is_ok(), "it has no governor");
 }

@@ -94,11 +94,37 @@ async fn a_stream_is_answered_by_its_first_data_and_keeps_its_place() {
     stream.first_data();
     advance(1000 * MS).await;
     assert_eq!(accounts(&gate).running, 1);
+    // What comes later, and how long its client lets it wait then, is not part of the answer.
+    stream.first_data();
+    stream.suspend();
+    advance(1000 * MS).await;
+    stream.resume();
     stream.complete();
     assert_eq!(law.script().services, [[1040 * MS, 40 * MS]]);
     assert_eq!(law.script().moves[0].time, 40 * MS);
+    assert_eq!(changes(&law), [Change::FirstData, Change::Suspended, Change::Resumed]);
     let seen = gate.observe().classes[0].response.unwrap();
     assert!(seen.max < 45 * MS, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_before_the_first_data_is_not_part_of_the_answer() {
+    let (gate, law) = gate(1);
+    let mut stream = enter(&gate);
+    advance(30 * MS).await;
+    stream.suspend();
+    advance(1000 * MS).await;
+    stream.resume();
+    advance(10 * MS).await;
+    stream.suspend();
+    advance(500 * MS).await;
+    // While it is suspended, too.
+    stream.first_data();
+    advance(500 * MS).await;
+    stream.resume();
+    advance(100 * MS).await;
+    stream.complete();
+    assert_eq!(law.script().services, [[140 * MS, 40 * MS]]);
 }
 
 #[tokio::test(start_paused = true)]

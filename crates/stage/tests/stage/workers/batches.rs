@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use tamarisk_control::ClassId;
-use tamarisk_stage::{Batch, BoxError, Entry, Envelope, Handler, Stage, StageBuilder};
+use tamarisk_control::{Change, ClassId};
+use tamarisk_stage::{
+    Batch, BoxError, Context, Entry, Envelope, Handler, Stage, StageBuilder, blocking_fn, stage_fn,
+};
 
-use crate::rig::{self, Seen, accounts, at_desk, described, settle};
+use crate::rig::{self, Law, Seen, accounts, at_desk, described, settle, until};
 
 /// Takes all of a batch at once, holds it for `holds`, and notes how many there were.
 struct Gulp {
@@ -30,6 +32,42 @@ fn gulping(builder: StageBuilder, holds: Duration, fails: bool) -> (Stage<u32>, 
     let noted = seen.clone();
     let stage = builder.tasks(move || Gulp { seen: noted.clone(), holds, fails }).unwrap();
     (stage, seen)
+}
+
+/// How many events the only worker of a stage takes, of three.
+async fn taken(stage: &Stage<u32>) -> u64 {
+    stage.sink().send_many(0..3);
+    until(|| !stage.running().is_empty()).await;
+    accounts(stage).running
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_takes_one_event_at_a_time_unless_more_are_stated() {
+    let waits = || stage_fn(|_: u32, _: Context| std::future::pending());
+    let spins = || {
+        blocking_fn(|_: u32, cx: Context| {
+            loop {
+                cx.checkpoint()?;
+                std::thread::yield_now();
+            }
+        })
+    };
+    assert_eq!(taken(&described("tasks").tasks(waits()).unwrap()).await, 1);
+    assert_eq!(taken(&described("threads").threads(spins()).unwrap()).await, 1);
+    assert_eq!(taken(&described("stated").batch(2).tasks(waits()).unwrap()).await, 2);
+    let (handlers, _desk) = rig::desk();
+    assert_eq!(taken(&described("handler").tasks(handlers).unwrap()).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_different_kinds_that_are_taken_together_end_as_what_they_are() {
+    let law = Law::default();
+    let (stage, seen) = gulping(described("kinds").law(law.clone()), Duration::ZERO, false);
+    let of_kind = |kind| Envelope::new(0, Entry::new().kind(kind));
+    stage.sink().send_many([7, 8, 8, 7].map(of_kind));
+    settle().await;
+    assert_eq!(seen.all(), [4]);
+    assert_eq!(law.script().kinds, [7, 8, 8, 7]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +202,8 @@ async fn a_failure_takes_no_other_event_of_the_batch_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn events_that_became_overdue_in_the_worker_s_hands_are_dropped() {
-    let (stage, mut desk) = at_desk(described("late"));
+    let law = Law::default();
+    let (stage, mut desk) = at_desk(described("late").law(law.clone()));
     let due = Entry::new().timeout(Duration::from_millis(5));
     stage.sink().send_many([Envelope::new(0, Entry::new()), Envelope::new(1, due)]);
     let first = desk.next().await;
@@ -174,6 +213,9 @@ async fn events_that_became_overdue_in_the_worker_s_hands_are_dropped() {
     settle().await;
     let accounts = accounts(&stage);
     assert_eq!((accounts.completed, accounts.dropped), (1, 1));
+    // Its law is told so.
+    let moves: Vec<_> = law.script().moves.iter().map(|it| (it.change, it.time)).collect();
+    assert_eq!(moves, [(Change::Dropped, Duration::from_millis(6))]);
 }
 
 /// Lets its first event make the others late, then takes those together.

@@ -45,6 +45,7 @@ fn database(done: &Arc<Done>) -> Stage<u32> {
         .target(Target::p90(Duration::from_millis(500)).unwrap())
         .clock(Clock::runtime())
         .workers(WORKERS)
+        .batch(32)
         .tasks(query)
         .unwrap()
 }
