@@ -188,10 +188,15 @@ impl Service {
         #[cfg(feature = "status")]
         let profile = self.log_profile()?;
         #[cfg(feature = "status")]
-        let _status = show(self.status, &self.parts, profile.as_ref()).await?;
+        let (drains, drain) = tamarisk_server::DrainTrigger::new();
+        #[cfg(feature = "status")]
+        let _status = show(self.status, &self.parts, profile.as_ref(), &drain).await?;
         let (stopped, stopping) = tokio::sync::watch::channel(None);
         let stop = async move {
             stop.await;
+            // Balancers look elsewhere from now on.
+            #[cfg(feature = "status")]
+            drains.drain(DRAIN_TIME);
             stopped.send_replace(Some(Instant::now()));
         };
         let mut asked = stopping.clone();
@@ -227,12 +232,14 @@ impl Service {
     }
 }
 
-/// Opens the status port, if there is to be one.
+/// Opens the status port, if there is to be one. It tells when `service_drain` starts, and is open
+/// until what this returns is dropped.
 #[cfg(feature = "status")]
 async fn show(
     port: Option<StatusPort>,
     parts: &[Box<dyn Part>],
     profile: Option<&tamarisk_observe::profile::ProfileLog>,
+    service_drain: &tamarisk_server::Drain,
 ) -> Result<Option<tamarisk_server::DrainTrigger>, ServeError> {
     use tamarisk_observe::status::{Board, serve};
     use tamarisk_server::DrainTrigger;
@@ -243,7 +250,8 @@ async fn show(
         Some(StatusPort::On(listener)) => listener,
     };
     let (trigger, drain) = DrainTrigger::new();
-    let board = profile.into_iter().fold(Board::new().drain(&drain), Board::profile_log);
+    let board = Board::new().drain(service_drain);
+    let board = profile.into_iter().fold(board, Board::profile_log);
     let board = parts.iter().fold(board, |board, part| {
         let part = part.share();
         board.stages(move || part.observe())

@@ -222,6 +222,46 @@ async fn the_status_port_says_whether_a_profile_is_written() {
     std::fs::remove_file(&file).unwrap();
 }
 
+#[cfg(feature = "status")]
+#[tokio::test]
+async fn the_status_port_is_unhealthy_as_soon_as_the_drain_starts() {
+    use tokio::net::{TcpListener, TcpStream};
+
+    let stage = described("double").handler(double).unwrap();
+    let router = Router::new().route("/", post(answers(&stage)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let status = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, shown) = (listener.local_addr().unwrap(), status.local_addr().unwrap());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let service = Service::new().stage(&stage).status_on(status);
+    let serving = tokio::spawn(service.serve_until(listener, router, async {
+        let _ = stopped.await;
+    }));
+    let is_healthy = async || {
+        let mut client = TcpStream::connect(shown).await.unwrap();
+        let request = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        answer.starts_with("HTTP/1.1 200")
+    };
+    assert!(is_healthy().await);
+    // A request that never ends keeps the drain going.
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+        content-length: 1\r\n\r\n3";
+    client.write_all(head).await.unwrap();
+    while stage.observe().total().running == 0 {
+        tokio::task::yield_now().await;
+    }
+    stop.send(()).unwrap();
+    // It has half of the time that the drain has.
+    let turned = async { while is_healthy().await {} };
+    tokio::time::timeout(Duration::from_secs(5), turned).await.unwrap();
+    assert!(!serving.is_finished(), "it drains");
+    serving.abort();
+}
+
 #[tokio::test(start_paused = true)]
 async fn all_stages_together_have_ten_seconds_to_finish() {
     let stages: Vec<_> =

@@ -13,6 +13,14 @@ pub(crate) fn listen_address(text: &str) -> Result<std::net::SocketAddr, String>
     })
 }
 
+/// A host name without a port.
+pub(crate) fn host_name(text: &str) -> Result<String, String> {
+    match tamarisk_service::settings::is_host_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a host name without a port: `status.example.org`".to_owned()),
+    }
+}
+
 /// A response-time target.
 pub(crate) fn target_time(text: &str) -> Result<std::time::Duration, String> {
     let time = tamarisk_control::parse_duration(text).map_err(|error| error.to_string())?;

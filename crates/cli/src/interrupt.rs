@@ -1,5 +1,7 @@
 //! Signals: SIGINT, SIGTERM, SIGHUP and SIGUSR2.
 
+use std::convert::Infallible;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Completes when the user asks the process to end. Where that cannot be
@@ -52,5 +54,14 @@ impl SignalWatch {
         if again.is_none() {
             std::future::pending().await
         }
+    }
+}
+
+/// Says that a service has no successor when SIGUSR2 asks for one: left alone, the signal would end
+/// the process at once, with its open requests.
+pub(crate) async fn ignore_restarts(mut restart: SignalWatch) -> Infallible {
+    loop {
+        restart.asked().await;
+        tracing::warn!("SIGUSR2 is ignored: restart the service instead.");
     }
 }

@@ -7,6 +7,7 @@ mod results;
 mod summary;
 mod urls;
 
+use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,8 +17,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use http::{HeaderName, HeaderValue, Method};
 use tamarisk_control::parse_duration;
 use tamarisk_load::{
-    Change, ClosedLoop, OpenLoop, Plan, Report, RetryAfter, Schedule, Spacing, Spread, WeightedUrl,
-    Workload,
+    Change, ClosedLoop, OpenLoop, Plan, Report, RetryAfter, RunError, Schedule, Spacing, Spread,
+    WeightedUrl, Workload,
 };
 
 use self::progress::Progress;
@@ -87,7 +88,7 @@ enum EmulatedUsers {
 
 #[derive(Debug, Args)]
 struct Generator {
-    /// Number of threads of the generator [default: half of the cores]
+    /// Number of threads of the generator [default: half of the cores at most]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Seed of the random choices
@@ -104,13 +105,14 @@ struct Closed {
     /// A user's pause between an answer and the next request
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s", conflicts_with = "rate")]
     think: Duration,
-    /// A user's pause after a rejection or an error [default: as after an answer]
+    /// A user's pause after a rejection or an error, at least 100ms after an error without an answer
+    /// [default: as after an answer]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "rate")]
     after_reject: Option<Duration>,
     /// After a rejection, wait as long as its Retry-After says
     #[arg(long, conflicts_with = "rate")]
     honour_retry_after: bool,
-    /// Vary a user's pauses randomly by up to this share, up and down
+    /// Vary a user's pauses randomly by up to this share, up and down; a Retry-After only up
     #[arg(long, value_name = "SHARE", value_parser = parse_spread, default_value = "0", conflicts_with = "rate")]
     spread: Spread,
     /// Partly open: send another request whenever the newest has had no answer for this long
@@ -127,7 +129,8 @@ struct Open {
     /// Distribution of the times between requests
     #[arg(long, value_enum, default_value_t = SpacingOption::Poisson, requires = "rate")]
     spacing: SpacingOption,
-    /// Most open connections [default: what the limit of open files allows, up to 10000]
+    /// Most open connections, divided among the threads: one thread per 16 of them at most, unless
+    /// --threads is given [default: what the limit of open files allows, up to 10000]
     #[arg(long, value_name = "N", requires = "rate")]
     connections: Option<usize>,
 }
@@ -263,7 +266,13 @@ fn retry_after(is_honoured: bool) -> RetryAfter {
 fn execute(plan: Plan, options: &ResultOptions) -> anyhow::Result<Ending> {
     let results = ResultFiles::open(options)?;
     let progress = Progress::new(plan.workload(), options.quiet);
-    let report = generate(plan, progress)?;
+    let report = match generate(plan, progress)? {
+        Err(stopped @ RunError::Stopped) => {
+            eprintln!("{stopped}");
+            return Ok(Ending::Interrupted);
+        }
+        report => report?,
+    };
     results.write(&report)?;
     Ok(match report.total.completed + report.total.rejected {
         _ if report.interrupted => Ending::Interrupted,
@@ -273,11 +282,14 @@ fn execute(plan: Plan, options: &ResultOptions) -> anyhow::Result<Ending> {
 }
 
 /// Runs `plan` until its end, or until it is asked to end.
-fn generate(plan: Plan, mut progress: Progress) -> anyhow::Result<Report> {
+fn generate(plan: Plan, mut progress: Progress) -> io::Result<Result<Report, RunError>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        Ok(tamarisk_load::run(plan, asked_to_end(), |interval| progress.show(interval)).await?)
-    })
+    let report = runtime.block_on(async {
+        tamarisk_load::run(plan, asked_to_end(), |interval| progress.show(interval)).await
+    });
+    // Does not wait for a look-up that goes on after it was stopped.
+    runtime.shutdown_background();
+    Ok(report)
 }
 
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {

@@ -46,7 +46,7 @@ struct Tamarisk {
 #[derive(Debug, Subcommand)]
 enum Command {
     Protect(Box<protect::Protect>),
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     Pytec(pytec::Pytec),
     Mail(Box<mail::Mail>),
     Demo(demo::Demo),

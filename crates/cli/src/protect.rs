@@ -12,7 +12,7 @@ use tamarisk_observe::access_log::Log;
 use tamarisk_protect::config::{self, ConfigError};
 use tamarisk_protect::{Options, Running};
 use tamarisk_proxy::{Origin, Upstream};
-use tamarisk_server::Listeners;
+use tamarisk_server::{Listeners, Server};
 use tamarisk_service::{OverflowOptions, Reloaded, RunningFront, UpstreamOptions};
 use tamarisk_stage::StageObservation;
 
@@ -202,8 +202,12 @@ impl RunningService for Running {
         self.log().cloned()
     }
 
-    fn reload(&mut self, options: &Options) -> Result<Reloaded, Infallible> {
-        Ok(self.reload(options))
+    fn connections_by_files(_: &Options) -> usize {
+        Server::default().connections_limit()
+    }
+
+    async fn reload(&mut self, options: &Options) -> Result<Reloaded, Infallible> {
+        Ok(Self::reload(self, options))
     }
 
     async fn shutdown(self, timeout: Duration) -> usize {

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::arguments::{listen_address, misunderstood};
 use crate::ending::Ending;
-use crate::interrupt::{SignalWatch, asked_to_end};
+use crate::interrupt::{SignalWatch, asked_to_end, ignore_restarts};
 use crate::messages::MessageOptions;
 use crate::serving::watch::{self, Watch};
 use crate::serving::{counted, say_drained};
@@ -118,6 +118,7 @@ impl Pytec {
     async fn serve(&self, site: Site) -> anyhow::Result<Ending> {
         // Whoever is told that we serve may ask us to end at once.
         let stop = asked_to_end();
+        let (look_again, restart) = (SignalWatch::read_again(), SignalWatch::restart());
         let listener = TcpListener::bind(self.listen).await;
         let listener = listener.with_context(|| format!("cannot listen on {}", self.listen))?;
         tracing::info!("Serving on http://{}", listener.local_addr()?);
@@ -129,10 +130,11 @@ impl Pytec {
         }
         let serving = service.serve_until(listener, site.router(), stop);
         let mut serving = pin!(serving);
-        let mut beside = pin!(watch_site(&site));
+        let mut beside = pin!(watch_site(&site, look_again));
         let reports = tokio::select! {
             reports = &mut serving => reports?,
             () = &mut beside => unreachable!("it watches as long as it is asked to"),
+            never = ignore_restarts(restart) => match never {},
         };
         say_drained(&reports);
         Ok(Ending::Done)
@@ -140,11 +142,10 @@ impl Pytec {
 }
 
 /// Tells of errors in pages, overloads and failures, and looks for changes when it is told to.
-async fn watch_site(site: &Site) {
+async fn watch_site(site: &Site, mut look_again: SignalWatch) {
     for error in site.check().await {
         tracing::error!("{error}");
     }
-    let mut look_again = SignalWatch::read_again();
     let mut looks = tokio::time::interval(watch::EVERY);
     let mut watch_stages = Watch::default();
     loop {

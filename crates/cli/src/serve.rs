@@ -10,7 +10,7 @@ use clap::Args;
 use tamarisk_control::{Target, parse_duration};
 use tamarisk_haboob::config::{self, ConfigError};
 use tamarisk_haboob::{
-    FolderOptions, Listeners, Listing, Options, Running, SiteError, SiteOptions, start, start_on,
+    FolderOptions, Listeners, Listing, Options, Running, SiteOptions, start, start_on,
 };
 use tamarisk_observe::access_log::Log;
 use tamarisk_proxy::Upstream;
@@ -79,7 +79,9 @@ Signals:
   SIGUSR2          Restart gracefully: a new process with the same arguments takes over the sockets,
                    then the old one drains.
   SIGTERM, Ctrl-C  Drain: accept no new connections, complete open requests, then exit.
-Sockets passed by systemd (LISTEN_FDS) replace --listen.";
+Sockets passed by systemd (LISTEN_FDS) replace --listen.
+Webmail (mail.toml) reads its file at the start only and cannot be replaced: it ignores SIGHUP, SIGUSR2
+and LISTEN_FDS.";
 
 /// Serve the files of a folder, or a site or webmail described by a file
 #[derive(Debug, Args)]
@@ -226,7 +228,7 @@ async fn check(options: Options) -> anyhow::Result<Ending> {
 
 impl RunningService for Running {
     type Options = Options;
-    type ReloadError = SiteError;
+    type ReloadError = anyhow::Error;
 
     const DOING: &str = "Serving";
 
@@ -253,8 +255,14 @@ impl RunningService for Running {
         self.site().log()
     }
 
-    fn reload(&mut self, options: &Options) -> Result<Reloaded, SiteError> {
-        Self::reload(self, options)
+    fn connections_by_files(options: &Options) -> usize {
+        let stating_none = Options::new(options.front.listen, options.site.clone());
+        stating_none.front.server.connections_limit()
+    }
+
+    async fn reload(&mut self, options: &Options) -> anyhow::Result<Reloaded> {
+        self.resolve_new(options).await?;
+        Ok(Self::reload(self, options)?)
     }
 
     async fn shutdown(self, timeout: Duration) -> usize {

@@ -6,10 +6,11 @@
 mod said;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use said::{STUCK, Said};
 
@@ -108,6 +109,17 @@ fn certificate(folder: &Path, days: &str) {
     assert!(made.unwrap().success());
 }
 
+/// Signs the certificate anew, for a time that has passed.
+fn expire(folder: &Path) {
+    let made = Command::new("openssl")
+        .args(["x509", "-in", "a.pem", "-signkey", "a.key", "-days", "-1", "-out", "expired.pem"])
+        .current_dir(folder)
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.unwrap().success());
+    fs::rename(folder.join("expired.pem"), folder.join("a.pem")).unwrap();
+}
+
 fn fingerprint(file: &Path) -> String {
     let output = Command::new("openssl")
         .args(["x509", "-noout", "-fingerprint", "-sha256", "-in"])
@@ -201,6 +213,40 @@ fn check_sighup(site: Site, rejected: &str) {
     site.hang_up();
     assert_eq!(site.said.after("Configuration not reloaded: "), rejected);
     assert_eq!(site.shows(), second);
+}
+
+#[test]
+fn an_expired_certificate_is_told() {
+    let arguments = ["serve", ".", "--listen", "127.0.0.1:0"];
+    let site = Site::start("expired", &[&arguments[..], &FILES].concat());
+    expire(&site.folder);
+    site.hang_up();
+    site.said.after("Certificates reloaded.");
+    let rest = site.said.after("The certificate in a.pem expired on ");
+    assert!(rest.ends_with(": clients reject it."), "{rest}");
+}
+
+#[test]
+fn handshakes_that_fail_are_counted() {
+    let arguments = ["serve", ".", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"];
+    let site = Site::start("failed-handshake", &[&arguments[..], &FILES].concat());
+    let status = format!("{}status", site.said.after("Status on "));
+    let failed = || {
+        let shown = Command::new("curl").args(["--silent", "--max-time", "60", &status]).output();
+        let shown: serde_json::Value = serde_json::from_slice(&shown.unwrap().stdout).unwrap();
+        shown["counters"]["handshakes_failed"].as_u64().unwrap()
+    };
+    assert_eq!(failed(), 0);
+    let mut client = TcpStream::connect(&site.address).unwrap();
+    client.set_read_timeout(Some(STUCK)).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    // It may be reset.
+    let _ = client.read_to_end(&mut Vec::new());
+    let start = Instant::now();
+    while failed() == 0 {
+        assert!(start.elapsed() < STUCK, "the server has noticed nothing");
+    }
+    assert_eq!(failed(), 1);
 }
 
 #[test]

@@ -154,6 +154,8 @@ fn what_is_not_understood_is_said_with_exit_code_2() {
     let profile = ["protect", url, "--profile", "x", "--profile-interval", "0s"];
     check(&profile, "the time must be longer than 0s");
     check(&["protect", url, "--status-token-file", "x"], "--status-token-file needs --status");
+    check(&["protect", url, "--status-host", "a.example"], "--status-host needs --status");
+    check(&["protect", url, "--status-host", "a:1"], "expected a host name without a port");
 
     let file = scratch("no-status.toml");
     let path = file.to_str().unwrap();

@@ -171,7 +171,7 @@ fn the_first_start_makes_a_user_and_the_next_one_knows_it() {
 }
 
 #[test]
-fn a_file_serves_mail_and_sighup_does_not_end_it() {
+fn a_file_serves_mail_and_neither_sighup_nor_sigusr2_ends_it() {
     let folder = folder("mail-file");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("mail.toml");
@@ -188,6 +188,9 @@ fn a_file_serves_mail_and_sighup_does_not_end_it() {
         answer(status, "GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(stages.contains("\"log-in\""), "{stages}");
     kill_process(Pid::from_child(&mail.process), Signal::HUP).unwrap();
+    assert!(mail.logs_in("owner", &password), "{}", mail.said);
+    kill_process(Pid::from_child(&mail.process), Signal::USR2).unwrap();
+    mail.log.up_to("SIGUSR2 is ignored: restart the service instead.");
     assert!(mail.logs_in("owner", &password), "{}", mail.said);
     mail.end();
     fs::remove_dir_all(&folder).unwrap();
@@ -217,6 +220,7 @@ fn mistakes_in_a_file_of_mail_are_shown_where_they_are() {
         ("[mail]\n", &["--cache", "1MiB"], "--cache does not apply to webmail"),
         ("[mail]\n", &["--cores", "1"], "--cores does not apply to webmail"),
         ("[mail]\n", &["--drain", "60s"], "--drain does not apply to webmail"),
+        ("[mail]\n", &["--status-host", "a"], "--status-host does not apply to webmail"),
         ("[mail]\n", &["--tls-p90", "1s"], "--tls-p90 does not apply to webmail"),
     ] {
         let (is_served, said) = run(text, arguments);

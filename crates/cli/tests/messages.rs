@@ -9,7 +9,10 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use said::Said;
 
@@ -52,6 +55,13 @@ impl Protect {
     fn get(&self, fields: &str) -> String {
         get(self.address, fields)
     }
+
+    /// Ends it as a service manager does, and what it says until it has drained.
+    fn end(&self) -> String {
+        let sent = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        self.said.up_to("Drained: ")
+    }
 }
 
 impl Drop for Protect {
@@ -71,10 +81,16 @@ fn get(address: SocketAddr, fields: &str) -> String {
 
 /// Answers each connection's first request.
 fn serve(listener: TcpListener) {
+    serve_after(Duration::ZERO, listener);
+}
+
+/// The same, after so long.
+fn serve_after(time: Duration, listener: TcpListener) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 4096]);
+            thread::sleep(time);
             let _ = stream.write_all(OK);
         }
     });
@@ -155,6 +171,72 @@ fn requests_are_not_told_unless_asked() {
     assert!(protect.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
     let line = protect.says("DEBUG Rejected");
     assert!(line.contains("predicted_late") && line.contains("127.0.0.1"), "{line}");
+
+    let quiet = Protect::start(upstream, &[]);
+    assert!(quiet.get("x-request-timeout: 0\r\n").starts_with("HTTP/1.1 503"));
+    let said = quiet.end();
+    assert!(!said.contains("DEBUG"), "{said}");
+}
+
+#[test]
+fn a_target_that_is_out_of_reach_is_told_with_what_takes_longest() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    serve_after(Duration::from_millis(30), listener);
+    let protect = Protect::start(upstream, &["--p90", "10ms"]);
+    let (address, told) = (protect.address, Arc::new(AtomicBool::new(false)));
+    let ended = Arc::clone(&told);
+    let client = thread::spawn(move || {
+        while !ended.load(Ordering::Relaxed) {
+            get(address, "");
+        }
+    });
+    let line = protect.says("Target out of reach: ");
+    told.store(true, Ordering::Relaxed);
+    client.join().unwrap();
+    let expected = "of the requests to \"upstream\" take longer than their target";
+    assert!(line.contains(expected) && line.contains("such as \"GET /\" ("), "{line}");
+}
+
+#[test]
+fn lines_of_the_access_log_that_are_lost_are_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    serve(listener);
+    // A disk that is always full.
+    let protect = Protect::start(upstream, &["--log", "/dev/full"]);
+    assert!(protect.get("").ends_with("ok"));
+    assert_eq!(
+        plain(&protect.says("Access log: "), &[]),
+        "  WARN Access log: 1 lines were lost in the last second; the disk is full or cannot \
+         follow."
+    );
+}
+
+#[test]
+fn connections_that_are_turned_away_are_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = listener.local_addr().unwrap();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("one-connection.toml");
+    let text = format!(
+        "listen = '127.0.0.1:0'\ncores = 1\np90 = '1s'\nlimits = {{ connections = 1 }}\n\
+         [upstreams.upstream]\nurl = 'http://{upstream}'\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let protect = Protect::run(&["--config", file.to_str().unwrap()]);
+    let address = protect.address;
+    let first = thread::spawn(move || get(address, ""));
+    // While its request is under way, its connection gives way to no other one.
+    let (mut held, _) = listener.accept().unwrap();
+    let _ = held.read(&mut [0; 4096]);
+    assert!(protect.get("").starts_with("HTTP/1.1 503"));
+    held.write_all(OK).unwrap();
+    assert!(first.join().unwrap().ends_with("ok"));
+    assert_eq!(
+        plain(&protect.says("turned away"), &[]),
+        "  WARN Connections are turned away: 1 in the last second; the limit of connections or of \
+         open files is reached."
+    );
 }
 
 /// What the command says that ends without serving, each line as JSON.

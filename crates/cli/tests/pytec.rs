@@ -57,6 +57,9 @@ fn the_sample_site_is_served_and_drained() {
     for path in ["/guestbook.pytec", "/header.pyh", "/lib/guests.py", "/pytec.toml"] {
         assert!(get(address, path).starts_with("HTTP/1.1 404 "), "{path}");
     }
+    site.signal("-USR2");
+    site.says("SIGUSR2 is ignored: restart the service instead.");
+    assert!(get(address, "/style.css").contains("content-type: text/css"), "it serves on");
     site.signal("-TERM");
     site.says("Drained: all requests were completed.");
 }

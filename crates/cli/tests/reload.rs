@@ -62,12 +62,21 @@ fn sighup_takes_over_targets_and_laws_and_a_mistake_changes_nothing() {
         said.contains("changed: the target of \"default\" of \"app\" from p90 1s to p90 200ms."),
         "{said}"
     );
-    assert!(said.contains("Needs a restart to take effect: url of \"app\"."), "{said}");
+    let url = "url of \"app\" from http://127.0.0.1:9 to http://127.0.0.1:10.";
+    assert!(said.contains(&format!("Needs a restart to take effect: {url}")), "{said}");
 
     text("200ms", "http://127.0.0.1:9\"\nworkers = 4\nadmission = \"predict-gate-trim");
     protect.signal("-HUP");
     let said = protect.said.up_to("Configuration reloaded; changed: the laws");
     let changes = "(admission from work-limit to predict-gate-trim, workers from none to fixed).";
+    assert!(said.trim_end().ends_with(changes), "{said}");
+
+    let overflow = "overflow = \"http://127.0.0.1:11\"\nadmission = \"predict-gate-trim";
+    text("200ms", &format!("http://127.0.0.1:9\"\nworkers = 5\n{overflow}"));
+    protect.signal("-HUP");
+    let said = protect.said.up_to("Configuration reloaded; changed: ");
+    let changes = "changed: the overflow of \"app\" from none to http://127.0.0.1:11, \
+        the laws of \"app\" (workers_count of workers from 4 to 5).";
     assert!(said.trim_end().ends_with(changes), "{said}");
 
     text("soon", "http://127.0.0.1:9");
@@ -108,6 +117,34 @@ fn sighup_reopens_the_access_log_also_while_the_file_is_invalid() {
     protect.said.up_to("Drained");
     assert!(protect.process.wait().unwrap().success());
     assert!(log.exists(), "another one has begun");
+}
+
+#[test]
+fn an_access_log_that_cannot_be_reopened_is_told_with_the_reason() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost-log");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let (file, log) = (folder.join("protect.toml"), folder.join("access.log"));
+    let text = "listen = '127.0.0.1:0'\np90 = '1s'\nlog = { file = 'access.log' }\n\
+                [upstreams.app]\nurl = 'http://127.0.0.1:9'\n";
+    fs::write(&file, text).unwrap();
+    let protect = Protect::start(&file);
+    protect.said.up_to("Protecting on http://127.0.0.1:");
+
+    fs::rename(&log, folder.join("access.log.1")).unwrap();
+    fs::create_dir(&log).unwrap();
+    protect.signal("-HUP");
+    let said = protect.said.up_to("Configuration reloaded; nothing changed.");
+    let why = format!(
+        "WARN Access log not reopened: cannot write the access log {}: Is a directory (os error \
+         21). Lines are written to the file that was open before.",
+        log.display()
+    );
+    assert!(said.contains(&why) && !said.contains("Access log reopened"), "{said}");
+
+    fs::remove_dir(&log).unwrap();
+    protect.signal("-HUP");
+    protect.said.up_to("Access log reopened.");
 }
 
 #[test]

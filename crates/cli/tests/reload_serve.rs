@@ -93,8 +93,9 @@ fn sighup_changes_what_is_served_and_fails_no_request_and_closes_no_connection()
         assert!(site.get("a", "/docs/b.txt").starts_with("HTTP/1.1 404 "), "{turn}");
         assert!(site.get("other.example", "/b.txt").starts_with("HTTP/1.1 404 "), "{turn}");
         let said = site.read_again(&other, "Configuration reloaded");
-        let expected = "changed: the route \"/\" of \"default\", the route \"/docs\" of \
-            \"default\" (new), the host \"other.example\" (new).";
+        let expected = "changed: the route \"/\" of \"default\" (cache_control from none to \
+            \"max-age=7\"), the route \"/docs\" of \"default\" (new), \
+            the host \"other.example\" (new).";
         assert!(said.contains(expected), "{said}");
         assert!(site.get("a", "/docs/b.txt").ends_with("\r\ndocs"), "{turn}");
         assert!(site.get("other.example", "/b.txt").ends_with("\r\ndocs"), "{turn}");
@@ -106,6 +107,7 @@ fn sighup_changes_what_is_served_and_fails_no_request_and_closes_no_connection()
         assert!(said.contains("unknown key \"rot\"") && said.contains("[site.toml:5:5]"), "{said}");
         assert!(site.get("a", "/docs/b.txt").ends_with("\r\ndocs"), "as it was");
         let said = site.read_again(SITE, "Configuration reloaded");
+        assert!(said.contains("(cache_control from \"max-age=7\" to none)"), "{said}");
         assert!(said.contains("the host \"other.example\" (removed)"), "{said}");
         assert!(!site.get("a", "/a.txt").contains("cache-control"));
     }
@@ -118,11 +120,37 @@ fn sighup_changes_what_is_served_and_fails_no_request_and_closes_no_connection()
 }
 
 #[test]
+fn what_changes_is_told_from_what_to_what() {
+    let site = Site::start("reload-values");
+    let other = SITE.replace("= 2", "= 2\np90 = \"200ms\"\ncache = \"8MiB\"");
+    let said = site.read_again(&other, "Configuration reloaded");
+    let expected = "changed: the target from p90 1s to p90 200ms, cache from 64MiB to 8MiB.";
+    assert!(said.contains(expected), "{said}");
+    let said = site.read_again(SITE, "Configuration reloaded");
+    let expected = "changed: the target from p90 200ms to p90 1s, cache from 8MiB to 64MiB.";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_new_service_whose_host_is_unknown_changes_nothing() {
+    let site = Site::start("reload-unknown-host");
+    let proxied = format!(
+        "{SITE}cache_control = \"max-age=7\"\n[[host.route]]\npath = \"/api\"\n\
+         proxy = \"http://nowhere.invalid:80\"\n"
+    );
+    let said = site.read_again(&proxied, "Configuration not reloaded");
+    assert!(said.contains("nowhere.invalid"), "{said}");
+    assert!(!site.get("a", "/a.txt").contains("cache-control"));
+}
+
+#[test]
 fn what_needs_a_restart_is_named_and_stays() {
     let site = Site::start("reload-restart");
     let other = SITE.replace(":0\"", ":1\"").replace("= 2", "= 1\nstatus = \"127.0.0.1:0\"");
     let said = site.read_again(&other, "Needs a restart to take effect: ");
     assert!(said.contains("nothing changed."), "{said}");
-    assert!(said.ends_with("Needs a restart to take effect: listen, status, cores.\n"), "{said}");
+    let expected = "listen from 127.0.0.1:0 to 127.0.0.1:1, status from none to 127.0.0.1:0, \
+        cores from 2 to 1.\n";
+    assert!(said.ends_with(&format!("Needs a restart to take effect: {expected}")), "{said}");
     assert!(site.get("a", "/a.txt").ends_with("\r\nhello"));
 }

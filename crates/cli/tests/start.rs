@@ -8,14 +8,19 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use support::process::Site;
+use support::said::Said;
 use support::{STUCK, connection};
 
 /// Nobody answers there, and nobody is asked.
 const UPSTREAM: &str = "http://127.0.0.1:9";
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// The command ends at once with exit code 1, and says this.
 fn rejected(args: &[&str], expected: &str) {
@@ -123,7 +128,6 @@ fn a_port_alone_and_localhost_are_addresses() {
 
 #[test]
 fn the_token_from_a_file_changes_the_target_of_the_default_stage() {
-    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
     let site = Site::run("token", "Protecting on http://", |folder, command| {
         let file = folder.join("token");
         fs::write(&file, TOKEN).unwrap();
@@ -147,4 +151,93 @@ fn the_token_from_a_file_changes_the_target_of_the_default_stage() {
         "{changed}"
     );
     assert_eq!(site.says("changed over the status port, from p90 1s to p90 "), "100ms.");
+}
+
+#[test]
+fn a_token_that_others_can_read_is_warned_of() {
+    let site = Site::run("readable-token", "Protecting on http://", |folder, command| {
+        let file = folder.join("token");
+        fs::write(&file, TOKEN).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        command.args(["protect", UPSTREAM, "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"]);
+        command.arg("--status-token-file").arg(file);
+    });
+    let file = site.folder.join("token");
+    let said = site.says("Other users can read the token in ");
+    assert_eq!(said, format!("{0}: run `chmod 600 {0}`.", file.display()));
+}
+
+#[test]
+fn the_status_answers_to_hosts_of_the_file_and_of_the_command_line() {
+    let site = Site::run("status-host", "Protecting on http://", |folder, command| {
+        let front = "listen = '127.0.0.1:0'\nstatus = '127.0.0.1:0'\np90 = '1s'\n";
+        let hosts = "status_hosts = ['file.example']\n";
+        let upstream = format!("[upstreams.app]\nurl = '{UPSTREAM}'\n");
+        fs::write(folder.join("file.toml"), [front, hosts, &upstream].concat()).unwrap();
+        command.args(["protect", "--config"]).arg(folder.join("file.toml"));
+        command.args(["--status-host", "one.example", "--status-host", "two.example"]);
+    });
+    let status: SocketAddr = site.says("Status on http://").trim_end_matches('/').parse().unwrap();
+    for (host, expected) in [
+        ("file.example", "200"),
+        ("one.example", "200"),
+        ("two.example:9090", "200"),
+        ("three.example", "421"),
+    ] {
+        let fields = format!("host: {host}\r\nconnection: close");
+        let answer = exchange(status, &format!("GET /health HTTP/1.1\r\n{fields}\r\n\r\n"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{host}: {answer}");
+    }
+}
+
+/// `protect`, started by a shell that sets this limit of open files; `limits` stand in its file.
+fn limited(folder: &Path, ulimit: &str, limits: &str) -> Command {
+    let front = "listen = '127.0.0.1:0'\np90 = '1s'\n";
+    let upstream = format!("[upstreams.app]\nurl = '{UPSTREAM}'\n");
+    let file = folder.join("file.toml");
+    fs::write(&file, [front, limits, &upstream].concat()).unwrap();
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("ulimit {ulimit}; exec \"$0\" \"$@\""));
+    command.arg(env!("CARGO_BIN_EXE_tamarisk")).args(["protect", "--config"]).arg(file);
+    command.stderr(Stdio::piped()).process_group(0);
+    command
+}
+
+#[test]
+fn as_many_files_may_be_open_as_the_system_allows() {
+    let site = Site::run("soft-limit", "Protecting on http://", |folder, command| {
+        *command = limited(folder, "-Sn 256", "");
+    });
+    site.serves();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", site.process)).unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let [soft, hard, _] = line.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
+    let expected = hard.parse().map_or(1 << 20, |hard: u64| hard.min(1 << 20));
+    assert_eq!(soft.parse::<u64>(), Ok(expected), "{line}");
+}
+
+#[test]
+fn a_low_limit_of_open_files_is_warned_of() {
+    let site = Site::run("hard-limit", "Protecting on http://", |folder, command| {
+        *command = limited(folder, "-n 256", "");
+    });
+    let said = site.says("At most ");
+    // But for 64 files, each may need another one to the upstream.
+    let expected = "96 connections are possible with 256 open files; raise the limit";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
+fn a_stated_number_of_connections_is_not_warned_of() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stated-limit");
+    fs::create_dir_all(&folder).unwrap();
+    let mut command = limited(&folder, "-n 256", "limits = { connections = 20 }\n");
+    let mut process = command.spawn().unwrap();
+    let said = Said::by(process.stderr.take().unwrap());
+    said.up_to("Protecting on http://");
+    let sent = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+    let said = said.up_to("Drained: ");
+    assert!(process.wait().unwrap().success());
+    assert!(!said.contains("connections are possible"), "{said}");
 }

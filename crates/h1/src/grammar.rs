@@ -2,6 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use http::uri::Authority;
+
 use crate::violation::Violation;
 
 const TOKEN: u8 = 1;
@@ -131,8 +133,8 @@ fn is_ipv6(literal: &[u8]) -> bool {
     std::str::from_utf8(literal).is_ok_and(|literal| literal.parse::<Ipv6Addr>().is_ok())
 }
 
-/// One of the four forms of a request target [RFC9112 §3.2], with no userinfo
-/// in an authority, which has only ever served to deceive.
+/// One of the four forms of a request target [RFC9112 §3.2], with an authority as in `Host`: no
+/// userinfo, which has only ever served to deceive, and no port that is none.
 pub fn is_target(target: &[u8], method: &[u8], is_connect: bool) -> bool {
     if is_connect {
         return is_uri_with(target, |uri| {
@@ -157,8 +159,8 @@ pub fn is_path(target: &[u8], method: &[u8]) -> bool {
 fn is_uri_with(target: &[u8], condition: impl Fn(&http::Uri) -> bool) -> bool {
     all(target, TARGET)
         && http::Uri::try_from(target).is_ok_and(|uri| {
-            let plain = |authority: &http::uri::Authority| !authority.as_str().contains('@');
-            uri.authority().is_some_and(plain) && condition(&uri)
+            let is_place = |authority: &Authority| is_host(authority.as_str().as_bytes());
+            uri.authority().is_some_and(is_place) && condition(&uri)
         })
 }
 
@@ -205,6 +207,17 @@ mod tests {
             "[::1%25eth0]",
         ] {
             assert!(!is_host(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_authority_in_a_target_is_a_host_as_in_its_field() {
+        let is_target = |target: &str| is_target(target.as_bytes(), b"GET", false);
+        for target in ["http://a.example:80/b?c", "https://[::1]:65535/", "http://a;c/"] {
+            assert!(is_target(target), "{target}");
+        }
+        for target in ["http://a:b;c/", "http://a:99999/", "http://a:80:80/", "http://u@a/"] {
+            assert!(!is_target(target), "{target}");
         }
     }
 

@@ -80,6 +80,8 @@ fn malformed_request_lines_are_rejected() {
         "ftp://a/",
         "http:///",
         "http://u@a/",
+        "http://a:b;c/",
+        "http://a:99999/",
         "/<",
         "/\u{7f}",
     ] {

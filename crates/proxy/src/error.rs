@@ -82,7 +82,7 @@ impl ProxyError {
         match self {
             Self::NoRoute => message(StatusCode::NOT_FOUND, "no_route", "no route takes this request"),
             Self::Method => message(StatusCode::NOT_IMPLEMENTED, "method", "this method is not served here"),
-            Self::Path => message(StatusCode::BAD_REQUEST, "path", "the path has a name that is only dots"),
+            Self::Path => message(StatusCode::BAD_REQUEST, "path", "the path has a name that is only dots, or can be read as another one"),
             Self::Unreachable => message(StatusCode::BAD_GATEWAY, "unreachable", "the service behind this proxy cannot be reached"),
             Self::Broken => message(StatusCode::BAD_GATEWAY, "broken", "the service behind this proxy broke off or gave no proper answer"),
             Self::Unconnected | Self::Silent => message(StatusCode::GATEWAY_TIMEOUT, "silent", "the service behind this proxy did not answer in time"),

@@ -161,9 +161,11 @@ impl Proxy {
         match self.choose(peer, head) {
             Some(choice) => self.answer_as(choice, peer, head, body, entry).await,
             None => {
-                let id = self.ids.of(&head.headers);
-                ProxyError::NoRoute
-                    .answer(Form::of(&head.method, &head.headers), self.details(id.as_str()))
+                let (id, error) = (self.ids.of(&head.headers), ProxyError::NoRoute);
+                if let Some(entry) = entry {
+                    entry.set_admission(Admission::without_route(id)).turned_away(error.reason());
+                }
+                error.answer(Form::of(&head.method, &head.headers), self.details(id.as_str()))
             }
         }
     }
@@ -202,7 +204,9 @@ impl Proxy {
                 return error.answer(form(head), self.details(id.as_str()));
             }
         };
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+        // Its client leaves no time for an answer.
+        let is_overdue = timeout.is_some_and(|timeout| timeout.is_zero());
+        if is_overdue {
             upstream.comes_overdue(choice.class);
         }
         logged.iter_mut().for_each(|logged| logged.offered());
@@ -222,15 +226,12 @@ impl Proxy {
                 }
                 let route = Arc::clone(self.routes.name(choice.route));
                 let Names { route, class, stage } = upstream_client.names(route, choice.class);
-                self.rejections.push(Rejection {
-                    at: SystemTime::now(),
-                    client: address,
-                    route,
-                    stage,
-                    class,
-                    reason,
-                    id,
-                });
+                if is_overdue {
+                    self.rejections.count_overdue(&stage);
+                } else {
+                    let (at, client) = (SystemTime::now(), address);
+                    self.rejections.push(Rejection { at, client, route, stage, class, reason, id });
+                }
                 tracing::debug!(
                     "Rejected request {} of {client} to {:?} ({outcome}: {reason}).",
                     id.as_str(),
@@ -381,5 +382,5 @@ fn is_rejected(choice: &Choice, method: &Method) -> Option<ProxyError> {
     if matches!(*method, Method::CONNECT | Method::TRACE) {
         return Some(ProxyError::Method);
     }
-    choice.has_dots.then_some(ProxyError::Path)
+    choice.is_ambiguous.then_some(ProxyError::Path)
 }

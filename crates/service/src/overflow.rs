@@ -7,6 +7,8 @@ use tamarisk_control::Concurrency;
 use tamarisk_proxy::{HostHeader, Origin, Upstream};
 use tamarisk_stage::{BuildError, Gate, StageBuilder};
 
+use crate::upstream::shown_host;
+
 /// As many as other stages have workers at most.
 pub(crate) const LIMIT_MAX: u32 = 32_768;
 
@@ -39,6 +41,27 @@ impl OverflowOptions {
         }
     }
 
+    /// It in a line beside `other`: its URL or, if both have the same, what else differs.
+    pub fn beside(&self, other: Option<&Self>) -> String {
+        let Some(other) = other.filter(|other| other.origin == self.origin) else {
+            return self.origin.to_string();
+        };
+        let differs = self.values().into_iter().zip(other.values());
+        let differs = differs.filter(|(own, others)| own != others);
+        let differs = differs.map(|((key, value), _)| format!("{key} {value}"));
+        differs.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a file says of it besides its URL.
+    fn values(&self) -> [(&'static str, String); 4] {
+        [
+            ("host", shown_host(&self.host_header).unwrap_or_default()),
+            ("limit", self.limit.to_string()),
+            ("connect_time", format!("{:?}", self.connect_time)),
+            ("answer_time", format!("{:?}", self.answer_time)),
+        ]
+    }
+
     /// Makes it the overflow of `upstream`. One that was there leaves its accounts to it, and requests
     /// under way go on.
     pub(crate) fn install(&self, upstream: &Upstream) -> Result<(), BuildError> {
@@ -67,4 +90,22 @@ fn gate_beside(gate: &Gate) -> Result<Gate, BuildError> {
 /// What the overflow of the upstream of this name is called. No upstream is: names have no spaces.
 fn overflow_name(upstream: &str) -> String {
     format!("{upstream} overflow")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_are_told_apart_by_their_urls_or_by_what_else_differs() {
+        let at = |url: &str| OverflowOptions::new(url.parse().unwrap());
+        let (one, two) = (at("http://a:1"), at("http://a:2"));
+        assert_eq!(one.beside(None), "http://a:1");
+        assert_eq!(two.beside(Some(&one)), "http://a:2");
+        let mut other = one.clone();
+        other.limit = Concurrency::new(1);
+        other.answer_time = Duration::from_millis(300);
+        assert_eq!(other.beside(Some(&one)), "limit 1, answer_time 300ms");
+        assert_eq!(one.beside(Some(&other)), "limit 64, answer_time 2s");
+    }
 }

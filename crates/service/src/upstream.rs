@@ -197,6 +197,17 @@ impl UpstreamOptions {
         same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key)
     }
 
+    /// The value of one of these keys, as a line shows it.
+    pub fn value(&self, key: &str) -> Option<String> {
+        match key {
+            "url" => Some(self.origin.to_string()),
+            "host" => shown_host(&self.host_header),
+            "connect_time" => Some(format!("{:?}", self.connect_time)),
+            "answer_time" => Some(format!("{:?}", self.answer_time)),
+            _ => None,
+        }
+    }
+
     /// The laws before it, that for admission among them.
     pub fn ruling(&self) -> Laws {
         let mut laws = self.laws.clone();
@@ -240,6 +251,16 @@ impl UpstreamOptions {
                 Ok(())
             }
         }
+    }
+}
+
+/// A `host` as a file has it.
+pub(crate) fn shown_host(host: &HostHeader) -> Option<String> {
+    match host {
+        HostHeader::Client => Some("client".to_owned()),
+        HostHeader::Upstream => Some("upstream".to_owned()),
+        HostHeader::Fixed(host) => host.to_str().ok().map(str::to_owned),
+        _ => None,
     }
 }
 
@@ -309,6 +330,8 @@ mod tests {
         other.client = Client::Cookie("session".to_owned());
         let changed: Vec<_> = options.changed_keys(&other).collect();
         assert_eq!(changed, ["answer_time", "client"]);
+        let values = [&options, &other].map(|options| options.value("answer_time"));
+        assert_eq!(values, ["60s", "7s"].map(|time| Some(time.to_owned())));
         assert!(!options.is_like(&other));
     }
 }

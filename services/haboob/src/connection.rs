@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready as ready_now};
 
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::header::{ACCEPT, CACHE_CONTROL, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::service::Service;
@@ -17,14 +17,15 @@ use tamarisk_proxy::{Peer, Proxy};
 use tamarisk_server::ClientBody;
 
 use crate::answer::body::SiteBody;
+use crate::answer::rejection::rejection;
 use crate::answer::{self, Answer, Wish};
 use crate::cache::loading::Loading;
-use crate::cache::outcome::{Loaded, NoPage};
+use crate::cache::outcome::{LoadOutcome, Loaded, NoPage};
 use crate::cache::page_cache::PageKey;
 use crate::cache::pages::Pages;
 use crate::disk::path::{InvalidPath, SitePath};
 use crate::page::Page;
-use crate::rejected_page::PageAsked;
+use crate::page_asked::PageAsked;
 use crate::site::core_snapshot::{Core, CoreSnapshot};
 use crate::site::host::{Host, RouteTarget, ServedFolder};
 
@@ -96,10 +97,7 @@ impl Connection {
         Pending::Later(Box::pin(async move {
             let entry_of_proxy = entry.as_deref_mut();
             let answer = proxy.answer_on_route(route, &peer, request, entry_of_proxy).await;
-            // Who asked for JSON is told in JSON.
-            let is_text = |field: &HeaderValue| field.as_bytes().starts_with(b"text/");
-            let is_ours =
-                answer.body().is_ours() && answer.headers().get(CONTENT_TYPE).is_some_and(is_text);
+            let is_ours = answer.body().is_ours();
             let answer = answer::passing(answer);
             let answer = if is_ours { dressed(answer, &host, wish, &pages).await } else { answer };
             (answer, entry)
@@ -163,14 +161,19 @@ impl Connection {
         let cache_control = folder.cache_control.clone();
         let (Parts { method, uri, headers, .. }, _) = request.into_parts();
         Pending::Later(Box::pin(async move {
-            let answer = match loading.await {
+            let LoadOutcome { loaded, waited } = loading.await;
+            let (id, logged) = (asked.id, entry.as_deref_mut());
+            match &loaded {
+                Err(NoPage::NotNow(why)) => asked.rejected(*why, logged),
+                _ => asked.answered(waited, logged),
+            }
+            let answer = match loaded {
                 Ok(Loaded::Page(page)) => found(&page, &method, &headers, cache_control.as_ref()),
                 Ok(Loaded::Folder) => answer::folder(uri.path(), uri.query()),
-                Err(why) => {
-                    if let NoPage::NotNow(why) = &why {
-                        asked.rejected(why, entry.as_deref_mut());
-                    }
-                    answer::no_page(why)
+                Err(NoPage::Status(status)) => answer::message(status),
+                Err(NoPage::NotNow(why)) => {
+                    let accept = headers.get(ACCEPT).map(HeaderValue::as_bytes);
+                    rejection(why, accept, method == Method::GET, &id)
                 }
             };
             (dressed(answer, &host, Wish::of(&method, &headers), &pages).await, entry)
@@ -221,13 +224,12 @@ fn own(
 
 /// With the page that the host has for its status, if it has one and it can be had, or ours.
 async fn dressed(answer: Answer, host: &Host, wish: Wish, pages: &Arc<Pages>) -> Answer {
-    let Some((source, path)) = host.error_page(answer.status()) else {
-        return answer::for_people(answer, &wish);
-    };
+    let page = host.error_page(answer.status()).filter(|_| answer::is_text(&answer));
+    let Some((source, path)) = page else { return answer::for_people(answer, &wish) };
     let key = source.key(path.clone());
     let page = match pages.in_memory(source, &key) {
         Some(page) => page,
-        None => match pages.load(source, &key).await {
+        None => match pages.load(source, &key).await.loaded {
             Ok(Loaded::Page(page)) => page,
             Ok(Loaded::Folder) | Err(_) => return answer::for_people(answer, &wish),
         },

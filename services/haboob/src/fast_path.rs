@@ -1,12 +1,13 @@
 //! Fast path: answers requests for whole cached pages as prepared responses, without a task, or
 //! rejects the loading of a page.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{StatusCode, Version};
 use memchr::memchr;
+use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::{self, Entry};
 use tamarisk_server::guard::Violation;
 use tamarisk_server::{
@@ -14,7 +15,8 @@ use tamarisk_server::{
     Reply, Sent, SentFile,
 };
 
-use crate::answer::{self, Answer};
+use crate::answer::Answer;
+use crate::answer::rejection::rejection;
 use crate::cache::loading::Loading;
 use crate::cache::outcome::NotNow;
 use crate::connection::Connection;
@@ -24,15 +26,11 @@ use crate::page::head::head;
 use crate::page::memory_file::MemoryFile;
 use crate::page::page_file::PageFile;
 use crate::page::{Content, Form};
-use crate::rejected_page::PageAsked;
+use crate::page_asked::PageAsked;
 use crate::site::host::{Host, RouteTarget, ServedFolder};
 use crate::site::snapshot::SiteSnapshot;
 
 const REJECTED: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
-
-/// The head of a rejection, but for when to come again, and its words.
-static REJECTION: LazyLock<(Vec<u8>, Bytes)> =
-    LazyLock::new(|| prepared(answer::message(REJECTED)));
 
 /// An answer from memory as it is sent.
 fn prepared(answer: Answer) -> (Vec<u8>, Bytes) {
@@ -146,20 +144,7 @@ impl Connection {
                     self.keep(begun);
                     None
                 }
-                Err(why) => {
-                    let retry_after = why.retry_after;
-                    let page = answer::rejection_page(wanted.fields.accept, is_get, retry_after);
-                    let page = page.map(prepared);
-                    let (head, words) = page.as_ref().unwrap_or(&REJECTION);
-                    let nothing = PreparedBody::Nothing;
-                    Some(reply.send(PreparedResponse {
-                        head,
-                        fields: format!("retry-after: {retry_after}\r\n").as_bytes(),
-                        body: if is_get { PreparedBody::Bytes(words) } else { nothing },
-                        is_rejection: true,
-                        account: self.account_rejected(wanted, &why),
-                    }))
-                }
+                Err(why) => Some(self.send_rejection(wanted, why, reply)),
             };
         };
         let form = if page.varies() {
@@ -183,6 +168,22 @@ impl Connection {
         }))
     }
 
+    /// Sends the rejection to load a page.
+    fn send_rejection(&self, wanted: &PageRequest<'_>, why: NotNow, reply: Reply<'_, '_>) -> Sent {
+        let PageRequest { asked, fields, .. } = wanted;
+        let ids = asked.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"x-request-id"));
+        let id = self.core.ids.of_values(ids.map(|(_, value)| value));
+        let is_get = asked.method() == "GET";
+        let (head, words) = prepared(rejection(why, fields.accept, is_get, &id));
+        reply.send(PreparedResponse {
+            head: &head,
+            fields: b"",
+            body: if is_get { PreparedBody::Bytes(&words) } else { PreparedBody::Nothing },
+            is_rejection: true,
+            account: self.account_rejected(wanted, why, id),
+        })
+    }
+
     /// What writes the line about a page.
     fn account(&self, wanted: &PageRequest<'_>) -> Option<OnWritten> {
         let mut entry = self.begin_entry(wanted)?;
@@ -191,11 +192,13 @@ impl Connection {
     }
 
     /// What writes the line about a page that is not to be had now, of which others are told here.
-    fn account_rejected(&self, wanted: &PageRequest<'_>, why: &NotNow) -> Option<OnWritten> {
+    fn account_rejected(
+        &self,
+        wanted: &PageRequest<'_>,
+        why: NotNow,
+        id: RequestId,
+    ) -> Option<OnWritten> {
         let mut entry = self.begin_entry(wanted);
-        let ids =
-            wanted.asked.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"x-request-id"));
-        let id = self.core.ids.of_values(ids.map(|(_, value)| value));
         let (names, rejections) =
             (wanted.folder.names.clone(), wanted.site.proxy.rejections.clone());
         let client = self.address.ip().to_canonical();

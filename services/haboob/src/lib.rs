@@ -47,7 +47,7 @@ mod fast_path;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod page;
-mod rejected_page;
+mod page_asked;
 mod serve;
 mod site;
 

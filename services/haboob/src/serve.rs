@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tamarisk_observe::status::Board;
+use tamarisk_proxy::Origin;
 use tamarisk_server::Listeners;
 use tamarisk_service::{
     Front, FrontError, FrontOptions, Reloaded, RunningFront, UnknownHost, UpstreamOptions,
@@ -137,6 +138,20 @@ impl Running {
         self.front.handshakes()
     }
 
+    /// Looks for the addresses of the services that `options` add, as the start does for all. A
+    /// [reload](Self::reload) does not: whoever calls it asks here before.
+    ///
+    /// # Errors
+    /// [`UnknownHost`] if one of them has no address at present.
+    pub async fn resolve_new(&self, options: &Options) -> Result<(), UnknownHost> {
+        let now = self.site.snapshot();
+        let is_known = |service: &UpstreamOptions| {
+            now.options.services().any(|known| origins(known) == origins(service))
+        };
+        let new = options.site.services().filter(|service| !is_known(service));
+        UpstreamOptions::resolve_all(new).await
+    }
+
     /// Takes over what can change on the way: the [site](Site::reload) and certificates. Everything
     /// else that differs is named, and stays as it was. No request and no connection is lost.
     ///
@@ -149,6 +164,8 @@ impl Running {
         now.front.compare(&options.front, &mut reloaded);
         let same_threads = now.site.file_workers == options.site.file_workers;
         reloaded.compare(&[("file_threads", same_threads)]);
+        let threads = [&now.site, &options.site].map(|site| Some(site.file_workers.to_string()));
+        reloaded.keep_values("file_threads", threads);
         reloaded.certificates(now.front.tls.as_ref(), options.front.tls.as_ref());
         self.front.renew_status();
         Ok(reloaded)
@@ -177,4 +194,9 @@ impl Running {
         self.site.close();
         cut
     }
+}
+
+/// Where a service is, and its overflow.
+fn origins(service: &UpstreamOptions) -> (&Origin, Option<&Origin>) {
+    (&service.origin, service.overflow().map(|overflow| &overflow.origin))
 }

@@ -156,6 +156,13 @@ fn values_are_of_their_kind() {
         let message = message.replace("\\u0001", "\\u{1}");
         check_route(&format!("redirect = {written}"), &written, &message, to);
     }
+    let path = "expected a path that starts with \"/\", without \"*\", \"..\" and \"%00\": \
+        all below it is meant";
+    for dead in ["/files/*.php", "/a/../b", "/a/%2e", "/a%00"] {
+        let (written, message) = (format!("{dead:?}"), format!("{dead:?} is invalid"));
+        let route = format!("[[host.route]]\npath = {written}\nroot = \"b\"");
+        check_host(&route, &written, &message, path);
+    }
     let error = "expected a status from 400 to 599, such as 503";
     check_host("[host.errors]\n200 = \"a\"", "200", "\"200\" is not the status of an error", error);
     let page = "expected a page in the root of this host, such as \"404.html\"";

@@ -112,7 +112,9 @@ async fn a_service_that_stays_keeps_its_stage_and_its_connections() {
     let web = Web::with(&site("/api", "1s"), &[("public/a", b"a")]).await;
     assert_eq!(web.get("/api").await.text(), "ok");
     let reloaded = web.reload(&site("/api", "5s")).unwrap();
-    assert_eq!(reloaded.changed, ["the route \"/api\" of \"default\""]);
+    let changed = "the route \"/api\" of \"default\" \
+        (the target of \"default\" from p90 1s to p90 5s)";
+    assert_eq!(reloaded.changed, [changed]);
     assert_eq!(web.get("/api").await.text(), "ok", "on the connection that there is");
     let gates: Vec<_> = web.running.site().gates().collect();
     assert_eq!(gates[0].observe().total().completed, 2, "one stage all the time");
@@ -138,9 +140,12 @@ async fn an_overflow_comes_changes_and_goes_with_the_file() {
     let _inside = web.asking("/api").await;
     let _asked = app.accept().await.unwrap();
     assert_eq!(web.get("/api").await.status, 503);
-    let overflow = format!("overflow = \"http://{}\"", service().await);
+    let other = service().await;
+    let overflow = format!("overflow = \"http://{other}\"");
     let reloaded = web.reload(&site(&overflow)).unwrap();
-    assert_eq!(reloaded.changed, ["the route \"/api\" of \"default\""]);
+    let changed =
+        format!("the route \"/api\" of \"default\" (overflow from none to http://{other})");
+    assert_eq!(reloaded.changed, [changed]);
     assert_eq!(web.get("/api").await.text(), "ok");
     web.reload(&site(&overflow).replace("9s", "8s")).unwrap();
     assert_eq!(web.get("/api").await.text(), "ok", "on the connection that there is");
@@ -186,18 +191,79 @@ async fn what_changes_is_told_and_what_cannot_too() {
         limits = { head = \"2KiB\" }\n\
         [[host]]\nroot = \"public\"\nhidden = true\nerrors = { 404 = \"404.html\" }\n\
         [[host.route]]\npath = \"/x\"\nredirect = \"/a\"\n";
-    let Reloaded { changed, needs_restart, .. } = web.reload(other).unwrap();
-    let route = |path: &str| format!("the route {path:?} of \"default\"");
-    let errors = "the error pages of \"default\"".to_owned();
-    let keys = ["p90", "cache", "held", "trusted_proxies", "log"].map(str::to_owned);
-    assert_eq!(changed, [&keys[..], &[route("/"), route("/x") + " (new)", errors]].concat());
+    let Reloaded { changed, needs_restart, values, .. } = web.reload(other).unwrap();
+    let log = format!("log from none to {}/log (combined)", web.folder.display());
+    let expected = [
+        "the target from p90 1s to p90 3s",
+        "cache from 64MiB to 1MiB",
+        "held from 1MiB to 1KiB",
+        "trusted_proxies from none to 10.0.0.0/8",
+        &log,
+        "the route \"/\" of \"default\" (hidden from false to true)",
+        "the route \"/x\" of \"default\" (new)",
+        "the error pages of \"default\" (404 from none to 404.html)",
+    ];
+    assert_eq!(changed, expected);
     assert_eq!(needs_restart, ["limits", "file_threads"]);
+    assert_eq!(values["file_threads"], ["4", "9"]);
     let missing = web.get("/nothing").await;
     assert_eq!((missing.status, missing.text()), (404, "no"));
     let log = web.running.site().log().unwrap();
     log.close(Duration::from_secs(60));
     let logged = fs::read_to_string(web.folder.join("log")).unwrap();
     assert!(logged.contains("\"GET /nothing HTTP/1.1\" 404 2 "), "{logged}");
+}
+
+#[tokio::test]
+async fn what_changes_of_a_route_is_told_from_what_to_what() {
+    let web = Web::with(FOLDER, &[("public/a", b"a"), ("docs/b", b"b")]).await;
+    let [public, docs] = ["public", "docs"].map(|name| web.folder.join(name).display().to_string());
+    let route = |lines: &str| format!("{FOLDER}[[host.route]]\npath = \"/x\"\n{lines}\n");
+    let check = |lines: &str, expected: &str| {
+        let changed = web.reload(&route(lines)).unwrap().changed;
+        assert_eq!(changed, [format!("the route \"/x\" of \"default\" ({expected})")]);
+    };
+    web.reload(&route("redirect = \"/a\"")).unwrap();
+    check("redirect = \"/b\"\nstatus = 301", "redirect from /a to /b, status from 302 to 301");
+    check("root = \"public\"", &format!("destination from redirect /b to root {public}"));
+    check(
+        "root = \"docs\"\np90 = \"2s\"\ncache_control = \"no-cache\"",
+        &format!(
+            "root from {public} to {docs}, cache_control from none to \"no-cache\", \
+             the target from none to p90 2s"
+        ),
+    );
+    check(
+        "proxy = \"http://127.0.0.1:1\"",
+        &format!("destination from root {docs} to proxy http://127.0.0.1:1"),
+    );
+    let other = "proxy = \"http://127.0.0.1:2\"\nanswer_time = \"7s\"\nstreams = true\n";
+    check(
+        &format!("{other}admission = \"threshold\"\nworkers = 3"),
+        "proxy from http://127.0.0.1:1 to http://127.0.0.1:2, answer_time from 60s to 7s, \
+         streams from false to true, admission from work-limit to threshold, \
+         workers from none to fixed",
+    );
+    check(
+        &format!("{other}admission = {{ law = \"threshold\", queued_count = 7 }}\nworkers = 4"),
+        "queued_count of admission from 100 to 7, workers_count of workers from 3 to 4",
+    );
+}
+
+#[tokio::test]
+async fn a_new_service_without_an_address_is_named() {
+    let web = Web::with(FOLDER, &[("public/a", b"a")]).await;
+    let proxied = |url: &str| {
+        let site = format!("{FOLDER}[[host.route]]\npath = \"/api\"\nproxy = \"{url}\"\n");
+        read(&web.folder, &site)
+    };
+    let (known, unknown) = (proxied("http://127.0.0.1:1"), proxied("http://no-such-host.invalid"));
+    web.running.resolve_new(&known).await.unwrap();
+    let error = web.running.resolve_new(&unknown).await.unwrap_err();
+    assert_eq!((&*error.name, &*error.host), ("default/api", "no-such-host.invalid"));
+    // What is served already needs no address to stay.
+    web.running.reload(&unknown).unwrap();
+    web.running.resolve_new(&unknown).await.unwrap();
 }
 
 /// Which pages are in memory, told by what the disk is asked for.

@@ -2,11 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
+#[path = "whole/paths.rs"]
+mod paths;
+#[path = "whole/rejections.rs"]
+mod rejections;
 mod support;
 
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use support::{Answer, Folder, ask};
@@ -44,11 +49,20 @@ impl Web {
 
 /// A service that says what it was asked for; `/missing` it does not have.
 async fn service() -> SocketAddr {
+    service_heard(&Heard::default()).await
+}
+
+/// The request lines that a service has got.
+type Heard = Arc<Mutex<Vec<String>>>;
+
+/// The same, which also keeps what it was asked for.
+async fn service_heard(heard: &Heard) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (address, heard) = (listener.local_addr().unwrap(), Arc::clone(heard));
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
+            let heard = Arc::clone(&heard);
             tokio::spawn(async move {
                 let mut head = Vec::new();
                 while !head.ends_with(b"\r\n\r\n") {
@@ -56,6 +70,7 @@ async fn service() -> SocketAddr {
                 }
                 let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
                 let line = String::from_utf8_lossy(line).into_owned();
+                heard.lock().unwrap().push(line.clone());
                 let status = if line.contains("/missing") { "404 Not Found" } else { "200 OK" };
                 let length = line.len();
                 let head = format!("HTTP/1.1 {status}\r\ncontent-type: text/plain");
@@ -379,13 +394,21 @@ async fn each_request_is_written_down_once_it_is_answered() {
     let log = fs::read_to_string(web.folder.join("access.log")).unwrap();
     let lines: Vec<_> = log.lines().map(|line| line.split_once("] ").unwrap()).collect();
     assert!(lines.iter().all(|(before, _)| before.starts_with("127.0.0.1 - - [")), "{log}");
-    let (proxied, said): (Vec<_>, Vec<_>) = lines
+    let (admitted, said): (Vec<_>, Vec<_>) = lines
         .iter()
         .map(|(_, said)| said.split_once(" route=").map_or((None, *said), |(a, b)| (Some(b), a)))
         .unzip();
-    let [proxied] = proxied.into_iter().flatten().collect::<Vec<_>>()[..] else { panic!("{log}") };
-    let names = "default/api class=default stage=default/api outcome=completed reason=- id=";
-    assert!(proxied.starts_with(names), "{proxied}");
+    // The second and the third are answered from memory.
+    let files = "default/ class=default stage=files outcome=completed reason=- id=";
+    let proxied = "default/api class=default stage=default/api outcome=completed reason=- id=";
+    let expected = [Some(files), None, None, Some(proxied), Some(files), None, None];
+    for (admitted, expected) in admitted.iter().zip(expected) {
+        assert_eq!(admitted.is_some(), expected.is_some(), "{log}");
+        assert!(admitted.unwrap_or_default().starts_with(expected.unwrap_or_default()), "{log}");
+        let has_times =
+            |admitted: &str| !admitted.contains("queued=-") && !admitted.contains("upstream=-");
+        assert!(admitted.is_none_or(has_times), "{log}");
+    }
     let expected = [
         "\"GET /a.txt HTTP/1.1\" 200 70000 \"-\" \"-\"",
         "\"HEAD /a.txt HTTP/1.1\" 200 0 \"-\" \"-\"",
@@ -423,6 +446,13 @@ async fn each_request_is_written_down_once_it_is_answered() {
     assert_eq!(lines[2]["referer"], "x\ty");
     assert_eq!((&lines[0]["host"], &lines[0]["client"]), (&"test".into(), &"127.0.0.1".into()));
     assert!(lines[..5].iter().all(|line| line["duration_seconds"].as_f64().unwrap() >= 0.0));
+    for (number, stage) in [(0, "files"), (3, "default/api"), (4, "files")] {
+        let line = &lines[number];
+        assert_eq!((&line["stage"], &line["outcome"]), (&stage.into(), &"completed".into()));
+        let times = ["queued_seconds", "upstream_seconds"].map(|key| line[key].as_f64().unwrap());
+        assert!(times.into_iter().all(|time| time >= 0.0), "{line}");
+    }
+    assert!(lines[1..3].iter().all(|line| line.get("stage").is_none()));
     assert_eq!(lines[5]["rejected"], "malformed request line");
     assert_eq!((&lines[5]["client"], &lines[5]["status"]), (&"127.0.0.1".into(), &400.into()));
 }
@@ -475,7 +505,9 @@ async fn a_request_that_is_rejected_is_written_down_too() {
     web.running.site().log().unwrap().close(Duration::from_secs(20));
     let log = fs::read_to_string(web.folder.join("access.log")).unwrap();
     let said: Vec<_> = log.lines().map(|line| line.split_once("] ").unwrap().1).collect();
-    let expected = [("GET", 25, "one"), ("HEAD", 0, "two"), ("GET", 25, "three")].map(|(method, bytes, id)| {
+    let expected = [("GET", "one"), ("HEAD", "two"), ("GET", "three")].map(|(method, id)| {
+        let text = format!("503: shut down; try again later (closed, request {id})\n");
+        let bytes = if method == "GET" { text.len() } else { 0 };
         format!(
             "\"{method} /a.txt HTTP/1.1\" 503 {bytes} \"-\" \"-\" route=default/ class=default stage=files \
              outcome=rejected reason=closed id={id} queued=- upstream=-"
@@ -521,8 +553,10 @@ async fn a_browser_gets_errors_as_pages() {
     assert_eq!((busy.status, busy.field("retry-after")), (503, "1"));
     assert!(busy.text().contains("<h1>This site is busy</h1>"), "{}", busy.text());
     assert!(busy.text().contains("http-equiv=\"refresh\""), "{}", busy.text());
-    assert_eq!(
-        ask(address, "test", "GET", "/a.txt", &[]).await.text(),
-        "503: Service Unavailable\n"
-    );
+    let id = busy.field("x-request-id");
+    assert!(id.len() == 32 && busy.text().contains(&format!("503 · closed · request {id}<")));
+    let busy = ask(address, "test", "GET", "/a.txt", &[]).await;
+    let (id, text) = (busy.field("x-request-id"), busy.text());
+    assert_eq!(id.len(), 32);
+    assert_eq!(text, format!("503: shut down; try again later (closed, request {id})\n"));
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use tamarisk_control::Weight;
 use tamarisk_proxy::Upstream;
-use tamarisk_service::{Reloaded, UpstreamOptions};
+use tamarisk_service::{OverflowOptions, Reloaded, UpstreamOptions};
 use tamarisk_stage::{LawObservation, StageObservation};
 
 use crate::options::Options;
@@ -38,6 +39,10 @@ impl Running {
             ("routes and classes", now.routes == options.routes),
             ("log", now.log == options.log),
         ]);
+        let trusted = [now, options].map(|it| Some(format!("{:?}", it.trusted)));
+        reloaded.keep_values("trusted_proxies", trusted);
+        let logs = [now, options].map(|it| it.log.as_ref().map(|log| &log.to));
+        reloaded.keep_values("log", logs.map(|log| Some(or_none(log))));
         for new in &options.upstreams {
             if !now.upstreams.iter().any(|upstream| upstream.name == new.name) {
                 reloaded.needs_restart.push(format!("the upstream {:?} (new)", new.name));
@@ -53,8 +58,11 @@ impl Running {
             reloaded.needs_restart.push(format!("the upstream {name:?} (removed)"));
             return;
         };
-        let changed = now.changed_keys(new).map(|key| format!("{key} of {name:?}"));
-        reloaded.needs_restart.extend(changed);
+        for key in now.changed_keys(new) {
+            let what = format!("{key} of {name:?}");
+            reloaded.keep_values(&what, [now.value(key), new.value(key)]);
+            reloaded.needs_restart.push(what);
+        }
 
         let mut targets = Vec::new();
         for (id, class) in gate.classes().iter() {
@@ -64,14 +72,15 @@ impl Running {
             };
             let weights = [gate.classes().weight(id), new.classes.weight(other)];
             let other = new.classes.at(other);
-            let same = [
-                ("priority", other.priority == class.priority),
-                ("weight", weights[0] == weights[1]),
+            let values = [
+                ("priority", [class, other].map(|class| class.priority.0.to_string())),
+                ("weight", weights.map(|weight| or_none(weight.map(Weight::get)))),
             ];
-            let differs = same.iter().filter(|(_, same)| !same);
-            let differs =
-                differs.map(|(key, _)| format!("the {key} of {:?} of {name:?}", class.name));
-            reloaded.needs_restart.extend(differs);
+            for (key, [from, to]) in values.into_iter().filter(|(_, [from, to])| from != to) {
+                let what = format!("the {key} of {:?} of {name:?}", class.name);
+                reloaded.keep_values(&what, [Some(from), Some(to)]);
+                reloaded.needs_restart.push(what);
+            }
             if other.target != class.target {
                 targets.push((id, other.target));
                 reloaded.changed.push(format!(
@@ -109,6 +118,9 @@ fn reload_overflow(
         return;
     }
     let what = format!("the overflow of {:?}", now.name);
+    let beside = |one: Option<&OverflowOptions>, other| or_none(one.map(|it| it.beside(other)));
+    let values =
+        [beside(now.overflow(), new.overflow()), beside(new.overflow(), now.overflow())].map(Some);
     let changed = now.clone().with_overflow(new.overflow().cloned());
     // It may be where the service is until the next start.
     let changed = changed.map_err(|error| error.to_string()).and_then(|changed| {
@@ -118,14 +130,15 @@ fn reload_overflow(
     match changed {
         Ok(changed) => {
             *now = changed;
+            reloaded.keep_values(&what, values);
             reloaded.changed.push(what);
         }
         Err(error) => reloaded.needs_restart.push(error),
     }
 }
 
-/// Which laws have come in place of which: ` (admission from a to b)`. Nothing, if only their constants
-/// differ.
+/// Which laws have come in place of which, and which of their constants have changed:
+/// ` (admission from a to b, workers_count of workers from 2 to 4)`.
 fn changed_laws(before: &StageObservation, now: &StageObservation) -> String {
     // Beside a law that is named stand others that change nothing.
     let changes_nothing = |law: &LawObservation| {
@@ -134,16 +147,30 @@ fn changed_laws(before: &StageObservation, now: &StageObservation) -> String {
             ("batching", "fixed") | ("quality", "full") | ("termination", "deadline")
         )
     };
-    let named = |seen: &StageObservation, rules: &str| {
+    let law = |seen: &StageObservation, rules: &str| {
         let law = seen.laws.iter().find(|law| law.rules == rules && !changes_nothing(law));
-        law.map_or("none", |law| law.name)
+        law.map_or(("none", Vec::new()), |law| (law.name, law.knobs.clone()))
     };
     let rules = before.laws.iter().chain(&now.laws).map(|law| law.rules);
     let rules: BTreeSet<_> = rules.collect();
-    let changes = rules.into_iter().filter_map(|rules| {
-        let (before, now) = (named(before, rules), named(now, rules));
-        (before != now).then(|| format!("{rules} from {before} to {now}"))
-    });
-    let changes: Vec<_> = changes.collect();
+    let mut changes = Vec::new();
+    for rules in rules {
+        let ((before, constants), (now, new_constants)) = (law(before, rules), law(now, rules));
+        if before != now {
+            changes.push(format!("{rules} from {before} to {now}"));
+            continue;
+        }
+        // Those of one law come in one order.
+        let both = constants.into_iter().zip(new_constants);
+        let differ = both.filter(|((_, from), (_, to))| from != to);
+        changes.extend(
+            differ.map(|((name, from), (_, to))| format!("{name} of {rules} from {from} to {to}")),
+        );
+    }
     if changes.is_empty() { String::new() } else { format!(" ({})", changes.join(", ")) }
+}
+
+/// A value as a line shows it.
+fn or_none(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }

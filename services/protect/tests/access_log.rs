@@ -11,6 +11,7 @@ use serde_json::Value;
 use support::{Recorder, curl, exchange, options, within};
 use tamarisk_observe::access_log::{LogFormat, LogOptions, LogTarget};
 use tamarisk_protect::{Options, Running};
+use tamarisk_proxy::classify::{PathPrefix, Route, Routes};
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -67,6 +68,25 @@ async fn a_line_says_how_a_request_was_admitted_and_what_became_of_it() {
     let why = (&turned_away["outcome"], &turned_away["reason"]);
     assert_eq!(why, (&Value::Null, &"method".into()));
     assert_eq!(malformed["rejected"], "malformed request line", "{log}");
+}
+
+#[tokio::test]
+async fn a_request_that_no_route_takes_is_found_by_its_id() {
+    let mut options = options(Recorder::ok().await.address);
+    let elsewhere = Route { path: PathPrefix::new("/b"), ..Route::everything(0) };
+    options.routes = Routes::new(vec![elsewhere]);
+    let requests: [&[&str]; 1] = [&["-H", "X-Request-Id: mine-2"]];
+    let log = log_of(options.clone(), LogFormat::Json, &requests).await;
+    let line: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    assert_eq!((&line["status"], &line["request_id"]), (&404.into(), &"mine-2".into()), "{log}");
+    assert_eq!((&line["outcome"], &line["reason"]), (&Value::Null, &"no_route".into()), "{log}");
+    assert!(["route", "class", "stage"].iter().all(|key| line[*key].is_null()), "{log}");
+
+    let log = log_of(options, LogFormat::Combined, &requests).await;
+    let line = log.lines().next().unwrap();
+    assert!(line.contains("\"GET /a HTTP/1.1\" 404 "), "{log}");
+    let end = " route=- class=- stage=- outcome=- reason=no_route id=mine-2 queued=- upstream=-";
+    assert!(line.ends_with(end), "{log}");
 }
 
 /// What there is in the end.

@@ -178,9 +178,74 @@ fn the_most_exact_route_takes_a_request_and_one_that_never_can_is_a_mistake() {
         assert!(shown.contains(&format!("site.toml:{line}:")), "{shown}");
     }
     assert!(config::parse("a.toml", &file(&["methods = [\"GET\"]", ""])).is_ok());
-    for path in ["/files/*.php", "/a/../b", "/a/%2e"] {
+    for path in ["/files/*.php", "/a/../b", "/a/%2e", "/a%00"] {
         let shown = shown(&file(&[&format!("path = {path:?}")]));
         assert!(shown.contains("all below it is meant"), "{shown}");
+    }
+    for methods in ["[\"TRACE\"]", "[\"CONNECT\", \"TRACE\"]"] {
+        let shown = shown(&file(&[&format!("methods = {methods}")]));
+        assert!(shown.contains("`CONNECT` and `TRACE` are not forwarded"), "{shown}");
+        assert!(shown.contains("remove the route") && shown.contains("site.toml:10:"), "{shown}");
+    }
+    assert!(config::parse("a.toml", &file(&["methods = [\"GET\", \"TRACE\"]", ""])).is_ok());
+}
+
+/// A file with these classes, each with its conditions, and a route for each of these lists.
+fn file_of_classes(classes: &[(&str, &str)], lists: &[&str]) -> String {
+    let tables = classes.iter().map(|(name, any)| format!("[classes.{name}]\nany = [{any}]\n"));
+    let routes = lists.iter().enumerate().map(|(index, list)| {
+        format!("[[routes]]\nname = \"r{index}\"\npath = \"/{index}\"\nclasses = {list}\n")
+    });
+    upstream_of(&tables.chain(routes).collect::<String>())
+}
+
+#[test]
+fn a_class_whose_requests_are_all_of_earlier_ones_is_a_mistake() {
+    for (first, second) in [
+        ("{ path = \"/\" }", "{ header = \"x\" }"),
+        ("{ path = \"/\" }", "{ path = \"/a\" }, { address = \"10.0.0.0/8\" }"),
+        ("{ path = \"/a\" }", "{ path = \"//%61/b\" }"),
+        ("{ header = \"x\" }", "{ header = \"X\" }"),
+        ("{ header = \"x\" }", "{ header = \"x\", value = \"1\" }"),
+        ("{ cookie = \"c\", value = \"1\" }", "{ cookie = \"c\", value = \"1\" }"),
+        ("{ address = \"10.0.0.0/8\" }", "{ address = \"10.1.0.0/16\" }"),
+        ("{ cookie = \"c\" }, { path = \"/a\" }", "{ path = \"/a\" }, { cookie = \"c\" }"),
+    ] {
+        let shown = shown(&file_of_classes(&[("a", first), ("b", second)], &[]));
+        for part in ["class `b` never matches", "[site.toml:8:", "earlier class: a", "move this"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+    }
+    for (first, second) in [
+        ("{ header = \"x\", value = \"1\" }", "{ header = \"x\" }"),
+        ("{ cookie = \"x\" }", "{ header = \"x\" }"),
+        ("{ path = \"/a\" }", "{ path = \"/ab\" }"),
+        ("{ path = \"/a\" }", "{ path = \"/a/b\" }, { cookie = \"c\" }"),
+        ("{ address = \"10.1.0.0/16\" }", "{ address = \"10.0.0.0/8\" }"),
+    ] {
+        let text = file_of_classes(&[("a", first), ("b", second)], &[]);
+        assert!(config::parse("a.toml", &text).is_ok(), "{text}");
+    }
+    let last = "{ path = \"/a/b\" }, { header = \"x\", value = \"1\" }";
+    let classes = [("a", "{ path = \"/a\" }"), ("c", "{ header = \"x\" }"), ("b", last)];
+    let shown = shown(&file_of_classes(&classes, &[]));
+    assert!(shown.contains("class `b` never matches"), "{shown}");
+    assert!(shown.contains("earlier class: a, c"), "{shown}");
+}
+
+#[test]
+fn an_earlier_class_takes_requests_only_on_the_routes_that_have_it() {
+    let with = |lists: &[&str]| {
+        let classes = [("a", "{ path = \"/\" }"), ("b", "{ header = \"x\" }")];
+        config::parse("a.toml", &file_of_classes(&classes, lists))
+    };
+    let (both, swapped) = ("[\"a\", \"b\"]", "[\"b\", \"a\"]");
+    for lists in [&[both, "[\"b\"]"][..], &[swapped], &["[\"a\"]", "[\"b\"]"]] {
+        assert!(with(lists).is_ok(), "{lists:?}");
+    }
+    for lists in [&[both][..], &[both, "[\"a\"]", "[]"]] {
+        let error = with(lists).unwrap_err();
+        assert_eq!(error.to_string(), "class `b` never matches", "{lists:?}");
     }
 }
 

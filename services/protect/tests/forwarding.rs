@@ -245,16 +245,31 @@ async fn an_old_client_gets_an_old_answer() {
 }
 
 #[tokio::test]
-async fn a_field_that_imitates_another_with_underscores_does_not_pass() {
+async fn a_field_that_imitates_another_with_other_punctuation_does_not_pass() {
     let upstream = Recorder::ok().await;
     let front = front(upstream.address).await;
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX_Forwarded_For: 9.9.9.9\r\n\
         X_Forwarded-Proto: https\r\nTransfer_Encoding: chunked\r\nContent_Length: 9\r\n\
-        X_Request_Id: a\r\nX_Real_IP: 9.9.9.9\r\napi_key: kept\r\n\r\n";
+        X_Request_Id: a\r\nX_Real_IP: 9.9.9.9\r\nX.Forwarded.For: 9.9.9.9\r\nX_Quality: 1\r\n\
+        X.Overflow: 1\r\nx.trace: kept\r\napi_key: kept\r\n\r\n";
     exchange(front.local_addr(), request).await;
     let heard = upstream.heard().await;
     let underscored: Vec<_> = heard.lines().filter(|line| line.contains('_')).collect();
     assert_eq!(underscored, ["api_key: kept"], "{heard}");
+    let names = heard.lines().filter_map(|line| line.split_once(": ")).map(|(name, _)| name);
+    let dotted: Vec<_> = names.filter(|name| name.contains('.')).collect();
+    assert_eq!(dotted, ["x.trace"], "{heard}");
+}
+
+#[tokio::test]
+async fn a_client_sets_no_proxy_for_the_upstream() {
+    let upstream = Recorder::ok().await;
+    let front = front(upstream.address).await;
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nProxy: http://9.9.9.9:1\r\n\
+        X-Proxy: kept\r\n\r\n";
+    exchange(front.local_addr(), request).await;
+    let heard = upstream.heard().await;
+    assert!(heard.contains("x-proxy: kept") && !heard.contains("9.9.9.9"), "{heard}");
 }
 
 #[tokio::test]
@@ -280,6 +295,41 @@ async fn a_path_that_leaves_its_route_is_rejected() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {answer}");
     }
     assert!(!upstream.heard().await.contains("admin"));
+}
+
+#[tokio::test]
+async fn a_path_that_others_read_as_one_of_another_route_or_class_is_rejected() {
+    let upstream = Recorder::ok().await;
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\ncores = 1\np90 = \"10s\"\nupstreams.app.url = \"http://{}\"\n\
+         [classes.export]\nany = [{{ path = \"/shop/export\" }}]\n\
+         [[routes]]\nname = \"search\"\npath = \"/search\"\n[[routes]]\nname = \"rest\"\n",
+        upstream.address
+    );
+    let options = tamarisk_protect::config::parse("protect.toml", &text).unwrap();
+    let front = tamarisk_protect::start(options).await.unwrap();
+    for path in [
+        "/search%2Fexport",
+        "/search%2f",
+        "/search%5Cx",
+        "/search\\x",
+        "/shop%2Fexport",
+        "/shop\\export/x",
+        "/shop/export%2fx",
+        "/a%00",
+        "/a..%00/b",
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let answer = exchange(front.local_addr(), request).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{path}: {answer}");
+    }
+    assert_eq!(upstream.heard().await, "");
+    for path in ["/api/v4/projects/a%2Fb", "/search/a%5Cb", "/shop/a\\b", "/search%252fx"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let answer = exchange(front.local_addr(), request).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        assert!(upstream.heard().await.contains(&format!("GET {path} HTTP/1.1\r\n")), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -99,6 +99,7 @@ async fn a_head_is_judged_as_strictly_as_over_http1() {
         ("GET", "/a\x7f", &[]),
         ("GET", "/", &[("x", "y ")]),
         ("GET", "/", &[("host", "u@a")]),
+        ("POST", "/", &[("content-length", "0"), ("content-length", "0")]),
     ]
     .into_iter()
     .enumerate()

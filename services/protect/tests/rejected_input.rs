@@ -34,6 +34,8 @@ fn bad_heads() -> Vec<(u16, String)> {
         (400, "GET /bad#x HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, "GET /b\u{e4}d HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, "GET http://u:p@a/bad HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (400, "GET http://a:b;c/bad HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
+        (400, "GET http://a:99999/bad HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, "GET * HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()),
         (400, "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}".to_owned()),
         (505, "GET /bad HTTP/1.9\r\nHost: a\r\n\r\n".to_owned()),

@@ -295,6 +295,30 @@ async fn the_latest_rejections_are_shown_one_by_one() {
 }
 
 #[tokio::test]
+async fn clients_that_leave_no_time_change_neither_the_verdict_nor_the_latest_rejections() {
+    let (running, url) = shown().await;
+    let get = async |path: &str| -> Value {
+        serde_json::from_str(&curl(&[&format!("{url}/{path}")]).await).unwrap()
+    };
+    // The verdict is on what comes after the first sample.
+    let sampled = async {
+        while get("history").await["stages"] == serde_json::json!([]) {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(sampled).await;
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Timeout: 0\r\nConnection: close\r\n\r\n";
+    for _ in 0..100 {
+        let answer = exchange(running.local_addr(), request).await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    }
+    let status = get("status").await;
+    assert_eq!(status["verdict"]["level"], "ok", "{status}");
+    assert_eq!(status["stages"][0]["total"]["rejected"], 100, "they are counted");
+    assert_eq!(get("rejections").await, serde_json::json!({ "rejections": [] }));
+}
+
+#[tokio::test]
 async fn the_verdict_says_that_requests_fail() {
     // Nothing listens there.
     let mut options = options(SocketAddr::from(([127, 0, 0, 1], 9)));
@@ -382,6 +406,17 @@ async fn the_status_answers_to_no_host_name_of_others() {
             assert_eq!(status(host).await, "200", "{path} of {host}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_forbids_names_every_way_to_allow() {
+    let url = show(Board::new()).await;
+    let forbidden = curl(&["-X", "PATCH", "-d", "{}", &format!("{url}/targets")]).await;
+    assert!(forbidden.starts_with("403: ") && forbidden.contains("status_token"), "{forbidden}");
+    assert!(forbidden.contains("`--status-token-file`"), "{forbidden}");
+    let misdirected = curl(&["-H", "host: evil.example", &url]).await;
+    assert!(misdirected.starts_with("421: ") && misdirected.contains("status_hosts"));
+    assert!(misdirected.contains("`--status-host`"), "{misdirected}");
 }
 
 #[tokio::test]

@@ -50,13 +50,14 @@ pub(super) struct Arashi {
     /// A user's pause between an answer and the next request
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20ms")]
     think: Duration,
-    /// A user's pause after a rejection or an error, before it logs in again
+    /// A user's pause after a rejection or an error, at least 100ms after an error without an answer,
+    /// before it logs in again
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
     after_reject: Duration,
     /// After a rejection, wait as long as its Retry-After says
     #[arg(long)]
     honour_retry_after: bool,
-    /// Vary a user's pauses randomly by up to this share, up and down
+    /// Vary a user's pauses randomly by up to this share, up and down; a Retry-After only up
     #[arg(long, value_name = "SHARE", value_parser = parse_spread, default_value = "0")]
     spread: Spread,
     /// Time limit of a request

@@ -147,7 +147,8 @@ fn cure(kind: &str) -> Option<&'static str> {
             "This machine has no port or descriptor left: raise `ulimit -n`, or use fewer users.",
         ),
         "not sent" => Some(
-            "All connections were in use: allow more of them with --connections, or a lower rate.",
+            "All connections were in use, or the generator was behind: raise --connections or \
+             --threads, or lower the rate.",
         ),
         _ => None,
     }
@@ -175,4 +176,17 @@ fn remarks(report: &Report) -> Vec<String> {
         ));
     }
     remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_not_sent_for_want_of_a_connection_or_of_time() {
+        let cure = cure("not sent").unwrap();
+        for part in ["in use", "generator was behind", "--connections", "--threads"] {
+            assert!(cure.contains(part), "{part}: {cure}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::first_start::{self, OWNER};
 use super::settings::MailSettings;
 use crate::arguments::misunderstood;
 use crate::ending::Ending;
-use crate::interrupt::{SignalWatch, asked_to_end};
+use crate::interrupt::{SignalWatch, asked_to_end, ignore_restarts};
 use crate::messages::MessageOptions;
 use crate::serving::say_drained;
 use crate::serving::watch::{self, Watch};
@@ -51,7 +51,7 @@ async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> 
     };
     let arashi = open(settings, database.clone())?;
     let ended = asked_to_end();
-    let hung_up = SignalWatch::read_again();
+    let (hung_up, restart) = (SignalWatch::read_again(), SignalWatch::restart());
     // Last: the password of a new user is shown once.
     let status_address = status.as_ref().map(TcpListener::local_addr).transpose()?;
     greet(settings, listener.local_addr()?, status_address, &database)?;
@@ -60,6 +60,7 @@ async fn serve_until_the_end(settings: &MailSettings) -> anyhow::Result<Ending> 
     let reports = tokio::select! {
         reports = served => reports?,
         never = answer_hang_ups(hung_up) => match never {},
+        never = ignore_restarts(restart) => match never {},
         never = watch_stages(&arashi) => match never {},
     };
     say_drained(&reports);

@@ -14,7 +14,7 @@ use tamarisk_settings::values::parse_time;
 
 use super::handover;
 use super::tls::TlsFiles;
-use crate::arguments::{listen_address, misunderstood};
+use crate::arguments::{host_name, listen_address, misunderstood};
 
 #[derive(Debug, Args)]
 pub(crate) struct FrontArgs {
@@ -30,6 +30,10 @@ pub(crate) struct FrontArgs {
     /// Allow changes over the status port with the token in this file
     #[arg(long, value_name = "FILE")]
     status_token_file: Option<PathBuf>,
+    /// Answer to this host name on the status port too, in addition to addresses, `localhost`, the
+    /// name of the machine and `status_hosts` in the file. Repeat it for more names
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
+    status_host: Vec<String>,
     /// Log every stage over time to this file, a line of JSON each interval (see --profile-interval);
     /// at 64 MiB it is kept as FILE.1, and another begins
     #[arg(long, value_name = "FILE")]
@@ -52,6 +56,7 @@ impl FrontArgs {
             ("--tls-cert", self.tls.are_named()),
             ("--tls-p90", self.tls.has_target()),
             ("--status-token-file", self.status_token_file.is_some()),
+            ("--status-host", !self.status_host.is_empty()),
             ("--profile", self.profile.is_some()),
             ("--profile-interval", self.profile_interval.is_some()),
             ("--cores", self.cores.is_some()),
@@ -70,21 +75,21 @@ impl FrontArgs {
         front.listen = self.listen.unwrap_or(front.listen);
         front.status = self.status.or(front.status);
         front.status_beside = handover::status_beside();
-        if let Some(file) = &self.status_token_file {
-            if front.status.is_none() {
-                return Err(misunderstood("--status-token-file needs --status"));
-            }
-            front.status_token = Some(TokenSource::File(file.clone()));
-        }
         let of_status = [
-            ("status_token", front.status_token.is_some()),
-            ("status_hosts", !front.status_hosts.is_empty()),
+            ("--status-token-file needs --status", self.status_token_file.is_some()),
+            ("--status-host needs --status", !self.status_host.is_empty()),
+            ("`status_token` needs `status`, or --status", front.status_token.is_some()),
+            ("`status_hosts` needs `status`, or --status", !front.status_hosts.is_empty()),
         ];
         if front.status.is_none()
-            && let Some((key, _)) = of_status.into_iter().find(|(_, is_stated)| *is_stated)
+            && let Some((mistake, _)) = of_status.into_iter().find(|(_, is_stated)| *is_stated)
         {
-            return Err(misunderstood(format!("`{key}` needs `status`, or --status")));
+            return Err(misunderstood(mistake));
         }
+        if let Some(file) = &self.status_token_file {
+            front.status_token = Some(TokenSource::File(file.clone()));
+        }
+        front.status_hosts.extend(self.status_host.iter().cloned());
         if let Some(file) = &self.profile {
             front.profile = Some(ProfileOptions::new(file));
         }

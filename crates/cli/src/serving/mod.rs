@@ -24,10 +24,12 @@ use tamarisk_server::Listeners;
 use tamarisk_service::{FrontOptions, Reloaded, RunningFront};
 use tamarisk_settings::ConfigError;
 use tamarisk_stage::{DrainReport, StageObservation};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use self::front_args::FrontArgs;
 use self::handover::Handover;
-use self::reload::reload;
+use self::reload::{read_again_or_say_why, say};
 use self::watch::Watch;
 use crate::ending::Ending;
 use crate::interrupt::{SignalWatch, asked_to_end, interrupted};
@@ -55,8 +57,11 @@ pub(crate) trait RunningService: Sized {
     /// The access log, if there is one.
     fn log(&self) -> Option<Log>;
 
+    /// How many connections the limit of open files allows, where `options` state no number.
+    fn connections_by_files(options: &Self::Options) -> usize;
+
     /// Takes other options over.
-    fn reload(&mut self, options: &Self::Options) -> Result<Reloaded, Self::ReloadError>;
+    async fn reload(&mut self, options: &Self::Options) -> Result<Reloaded, Self::ReloadError>;
 
     async fn shutdown(self, timeout: Duration) -> usize;
 }
@@ -97,6 +102,7 @@ async fn run_until_the_end<S: RunningService>(
             Some(Listeners::inherited(sockets, front.cores)?)
         }
     };
+    let connections_by_files = S::connections_by_files(&options);
     let Some(started) = unless(end.as_mut(), S::start(options, listeners)).await else {
         handover::given_up();
         tracing::info!("Stopped before the start was complete.");
@@ -104,6 +110,7 @@ async fn run_until_the_end<S: RunningService>(
     };
     let mut running = started?;
     announce(S::DOING, running.front());
+    say_if_few(connections_by_files, running.front().connections_limit());
     handover::ready();
     let has_successor = Cell::new(false);
     {
@@ -122,11 +129,15 @@ async fn run_until_the_end<S: RunningService>(
                 _ = expiry.tick() => tls::warn_of_expiry(front.tls.as_ref()),
                 now = looks.tick() => {
                     watch_stages.look(now, &running.observe(), &running.upstreams());
+                    let lines = running.log().map_or(0, |log| log.lost());
+                    watch_stages.look_at_losses(now, lines, running.front().rejected());
                 }
                 () = read_again.asked() => {
                     service_manager::reloading();
-                    reopen(running.log());
-                    reload(messages, read(), |options| running.reload(options));
+                    reopen(running.log()).await;
+                    if let Some(options) = read_again_or_say_why(messages, read()) {
+                        say(running.reload(&options).await);
+                    }
                     tls::warn_of_expiry(front.tls.as_ref());
                     service_manager::tell(&[NotifyState::Ready]);
                 }
@@ -173,11 +184,26 @@ fn say_all_completed() {
     tracing::info!("Drained: all requests were completed.");
 }
 
+/// A disk that hangs holds up neither a reload nor the end.
+const REOPEN_TIME: Duration = Duration::from_secs(2);
+
 /// Opens the log again, which has been moved away perhaps, whatever the configuration says now.
-fn reopen(log: Option<Log>) {
-    if let Some(log) = log {
-        log.reopen();
-        tracing::info!("Access log reopened.");
+async fn reopen(log: Option<Log>) {
+    let Some(log) = log else { return };
+    let (tell, told) = oneshot::channel();
+    log.reopen_then(move |reopened| {
+        let reopened = reopened.map_err(|error| format!("{error}: {}", error.source));
+        // Whoever asked may have lost patience.
+        let _ = tell.send(reopened);
+    });
+    match timeout(REOPEN_TIME, told).await {
+        Ok(Ok(Ok(()))) => tracing::info!("Access log reopened."),
+        Ok(Ok(Err(error))) => tracing::warn!(
+            "Access log not reopened: {error}. Lines are written to the file that was open before."
+        ),
+        Ok(Err(_)) | Err(_) => tracing::warn!(
+            "Access log not reopened after {REOPEN_TIME:?}: the disk does not take its lines."
+        ),
     }
 }
 
@@ -187,13 +213,12 @@ fn announce(doing: &str, front: &RunningFront) {
     if let Some(address) = front.status_addr() {
         tracing::info!("Status on http://{address}/");
     }
-    say_if_few(front.connections_limit());
 }
 
-/// Says how many clients there may be, if that is less than a server of today may be expected
-/// to take.
-fn say_if_few(connections: usize) {
-    if connections < 4096 {
+/// Says how many connections the limit of open files allows, if that is less than a server of today
+/// may be expected to take. Where fewer are `allowed` anyway, another limit would change nothing.
+fn say_if_few(connections: usize, allowed: usize) {
+    if connections < 4096 && connections <= allowed {
         let open = getrlimit(Resource::Nofile).current;
         let open = open.map_or_else(String::new, |files| format!(" with {files} open files"));
         tracing::warn!(

@@ -5,15 +5,13 @@ use tamarisk_settings::ConfigError;
 
 use crate::messages::MessageOptions;
 
-/// Takes over what `read` has found, by `apply`, and says what came of it; if it cannot be taken
-/// over, everything stays as it is. Certificates, if there are any, are taken over too.
-pub(crate) fn reload<O, E: Into<anyhow::Error>>(
+/// What `read` has found; if that is nothing to take over, everything stays as it is.
+pub(crate) fn read_again_or_say_why<O>(
     messages: &MessageOptions,
     read: anyhow::Result<Result<O, ConfigError>>,
-    apply: impl FnOnce(&O) -> Result<Reloaded, E>,
-) {
-    let options = match read {
-        Ok(Ok(options)) => options,
+) -> Option<O> {
+    match read {
+        Ok(Ok(options)) => return Some(options),
         Ok(Err(mistake)) => {
             let why = match &mistake {
                 ConfigError::Unreadable { source, .. } => format!("{mistake}: {source}"),
@@ -21,26 +19,28 @@ pub(crate) fn reload<O, E: Into<anyhow::Error>>(
             };
             messages.mistaken(mistake);
             tracing::error!("Configuration not reloaded: {why}");
-            return;
         }
-        Err(error) => {
-            tracing::error!("Configuration not reloaded: {error:#}");
-            return;
-        }
-    };
-    match apply(&options) {
-        Ok(Reloaded { changed, needs_restart, has_read_certificates }) => {
-            if has_read_certificates {
+        Err(error) => tracing::error!("Configuration not reloaded: {error:#}"),
+    }
+    None
+}
+
+/// Says what came of taking it over, certificates too if there are any.
+pub(crate) fn say(taken_over: Result<Reloaded, impl Into<anyhow::Error>>) {
+    match taken_over {
+        Ok(reloaded) => {
+            if reloaded.has_read_certificates {
                 tracing::info!("Certificates reloaded.");
             }
-            match changed.as_slice() {
-                [] => tracing::info!("Configuration reloaded; nothing changed."),
-                changed => {
-                    tracing::info!("Configuration reloaded; changed: {}.", changed.join(", "));
+            match reloaded.in_words(&reloaded.changed) {
+                nothing if nothing.is_empty() => {
+                    tracing::info!("Configuration reloaded; nothing changed.");
                 }
+                changed => tracing::info!("Configuration reloaded; changed: {changed}."),
             }
+            let needs_restart = reloaded.in_words(&reloaded.needs_restart);
             if !needs_restart.is_empty() {
-                tracing::warn!("Needs a restart to take effect: {}.", needs_restart.join(", "));
+                tracing::warn!("Needs a restart to take effect: {needs_restart}.");
             }
         }
         Err(error) => tracing::error!("Configuration not reloaded: {:#}", error.into()),

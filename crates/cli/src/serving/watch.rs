@@ -1,5 +1,6 @@
 //! Watches the stages and logs overloads, failures and lost upstreams.
 
+mod losses;
 mod out_of_reach;
 mod overload;
 
@@ -8,9 +9,11 @@ use std::sync::Arc;
 
 use tamarisk_control::Reason;
 use tamarisk_proxy::Upstream;
+use tamarisk_server::Rejected;
 use tamarisk_stage::StageObservation;
 use tokio::time::Instant;
 
+use self::losses::{Change, Losses};
 use self::out_of_reach::OutOfReach;
 pub(crate) use self::overload::EVERY;
 use self::overload::{Failures, Overload};
@@ -20,6 +23,8 @@ use self::overload::{Failures, Overload};
 pub(crate) struct Watch {
     stages: HashMap<String, Seen>,
     out_of_reach: OutOfReach,
+    lines: Losses,
+    connections: Losses,
 }
 
 #[derive(Default)]
@@ -50,6 +55,37 @@ impl Watch {
         }
         for message in self.out_of_reach.look(now, stages, |name| slowest(upstreams, name)) {
             tracing::warn!("{message}");
+        }
+    }
+
+    /// Logs when lines of the access log, of which `lines` are lost so far, begin to be lost and
+    /// when that has ended, and the same of connections that are turned away.
+    pub(crate) fn look_at_losses(&mut self, now: Instant, lines: u64, rejected: Rejected) {
+        match self.lines.look(now, lines) {
+            Some(Change::Begins { count }) => tracing::warn!(
+                count,
+                "Access log: {count} lines were lost in the last second; the disk is full or \
+                 cannot follow."
+            ),
+            Some(Change::Ends { count, within }) => tracing::info!(
+                count,
+                "Access log: no more lines are lost; {count} were lost in {:.0} s.",
+                within.as_secs_f64()
+            ),
+            None => {}
+        }
+        match self.connections.look(now, rejected.turned_away) {
+            Some(Change::Begins { count }) => tracing::warn!(
+                count,
+                "Connections are turned away: {count} in the last second; the limit of \
+                 connections or of open files is reached."
+            ),
+            Some(Change::Ends { count, within }) => tracing::info!(
+                count,
+                "Connections are no longer turned away; {count} were in {:.0} s.",
+                within.as_secs_f64()
+            ),
+            None => {}
         }
     }
 }

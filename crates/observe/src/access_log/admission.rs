@@ -23,7 +23,8 @@ pub struct Names {
 /// A request that was to be admitted by a stage, as far as it has come.
 #[derive(Debug)]
 pub struct Admission {
-    names: Names,
+    /// None if no route took it.
+    names: Option<Names>,
     id: RequestId,
     /// What becomes of it if its client leaves now, as the stage's accounts call it. There is
     /// none as long as it was not offered to the stage.
@@ -40,7 +41,20 @@ pub struct Admission {
 impl Admission {
     /// A request of these names, of which nothing is known yet.
     pub fn new(names: Names, id: RequestId) -> Self {
-        Self { names, id, outcome: None, reason: None, held: None, queued: None, upstream: None }
+        Self { names: Some(names), ..Self::without_route(id) }
+    }
+
+    /// A request that no route takes.
+    pub fn without_route(id: RequestId) -> Self {
+        Self {
+            names: None,
+            id,
+            outcome: None,
+            reason: None,
+            held: None,
+            queued: None,
+            upstream: None,
+        }
     }
 
     /// It asks the stage for a place.
@@ -100,11 +114,15 @@ impl Admission {
     pub(super) fn write(&self, text: &mut Text, format: LogFormat) {
         let Self { names, id, outcome, reason, held, queued, upstream } = self;
         let outcome = held.as_ref().map(HeldOutcome::settle).or(*outcome);
-        let Names { route, class, stage } = names;
+        let [route, class, stage] = match names {
+            Some(Names { route, class, stage }) => [route, class, stage].map(|name| Some(&**name)),
+            None => [None; 3],
+        };
         match format {
             LogFormat::Combined => {
-                text.raw(" route=").word(route).raw(" class=").word(class);
-                text.raw(" stage=").word(stage);
+                text.raw(" route=").word(route.unwrap_or("-"));
+                text.raw(" class=").word(class.unwrap_or("-"));
+                text.raw(" stage=").word(stage.unwrap_or("-"));
                 text.raw(" outcome=").raw(outcome.unwrap_or("-"));
                 text.raw(" reason=").raw(reason.unwrap_or("-"));
                 text.raw(" id=").raw(id.as_str());
@@ -112,9 +130,9 @@ impl Admission {
                 or_none(text.raw(" upstream="), *upstream, "-");
             }
             LogFormat::Json => {
-                text.raw(",\"route\":").json(Some(route.as_bytes()));
-                text.raw(",\"class\":").json(Some(class.as_bytes()));
-                text.raw(",\"stage\":").json(Some(stage.as_bytes()));
+                text.raw(",\"route\":").json(route.map(str::as_bytes));
+                text.raw(",\"class\":").json(class.map(str::as_bytes));
+                text.raw(",\"stage\":").json(stage.map(str::as_bytes));
                 text.raw(",\"outcome\":").json(outcome.map(str::as_bytes));
                 text.raw(",\"reason\":").json(reason.map(str::as_bytes));
                 text.raw(",\"request_id\":\"").raw(id.as_str());

@@ -37,7 +37,12 @@ impl Log {
     /// Opens the file again, which has been moved away perhaps. If it cannot be opened the
     /// old one is written to.
     pub fn reopen(&self) {
-        self.writer.reopen();
+        self.reopen_then(|_| ());
+    }
+
+    /// The same, and calls `then` with what came of it, on the thread that writes.
+    pub fn reopen_then(&self, then: impl FnOnce(Result<(), &LogError>) + Send + 'static) {
+        self.writer.reopen(Box::new(then));
     }
 
     /// How many lines could not be written.
@@ -106,5 +111,47 @@ impl Drop for Entry {
         let line = std::mem::take(&mut self.line);
         let end = (self.status, self.bytes, self.started.elapsed());
         self.writer.write(&line.end(end.0, end.1, end.2, self.admission.as_ref()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::access_log::LogTarget;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn whether_the_file_could_be_opened_again_is_told_and_if_not_the_old_one_goes_on() {
+        let folder = std::env::temp_dir().join(format!("tamarisk-reopen-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (path, moved) = (folder.join("access.log"), folder.join("access.log.1"));
+        let to = LogTarget::File(path.clone());
+        let log = Log::start(&LogOptions { to, format: LogFormat::Json }).unwrap();
+        let reopened = || {
+            let (tell, told) = channel();
+            log.reopen_then(move |reopened| {
+                tell.send(reopened.map_err(|error| error.source.kind())).unwrap();
+            });
+            told.recv_timeout(PATIENCE).unwrap()
+        };
+        let write = || {
+            log.rejected([192, 0, 2, 1].into(), Violation::NotHttp, 12);
+            log.close(PATIENCE);
+        };
+        fs::rename(&path, &moved).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(reopened(), Err(ErrorKind::IsADirectory));
+        write();
+        fs::remove_dir(&path).unwrap();
+        assert_eq!(reopened(), Ok(()));
+        write();
+        let lines = [moved, path].map(|file| fs::read_to_string(file).unwrap().lines().count());
+        fs::remove_dir_all(folder).unwrap();
+        assert_eq!(lines, [1, 1]);
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::{Condvar, Mutex};
 
 use super::line::Line;
-use super::options::{LogFormat, LogTarget};
+use super::options::{LogError, LogFormat, LogTarget};
 
 /// Lines that have not been written yet: a second of a hundred thousand requests.
 const WAITING_BYTES_MAX: usize = 16 << 20;
@@ -38,12 +38,22 @@ struct Waiting {
     lines: String,
     /// Bytes that the thread is writing.
     writing: usize,
-    /// The file is to be opened again for the lines from here on.
-    reopen: Option<usize>,
+    /// The file is to be opened again.
+    reopen: Option<Reopen>,
     /// Who is told when all that waits now has been written.
     flushed: Vec<Sender<()>>,
     ended: bool,
 }
+
+#[derive(Default)]
+struct Reopen {
+    /// For the lines from here on.
+    at: usize,
+    /// Who is told what came of it.
+    told: Vec<Told>,
+}
+
+pub(super) type Told = Box<dyn FnOnce(Result<(), &LogError>) + Send>;
 
 type Output = Box<dyn Write + Send>;
 
@@ -116,8 +126,12 @@ impl Writer {
         }
     }
 
-    pub(super) fn reopen(&self) {
-        self.0.ask(|waiting| waiting.reopen = Some(waiting.lines.len()));
+    pub(super) fn reopen(&self, told: Told) {
+        self.0.ask(|waiting| {
+            let reopen = waiting.reopen.get_or_insert_default();
+            reopen.at = waiting.lines.len();
+            reopen.told.push(told);
+        });
     }
 
     pub(super) fn lost(&self) -> u64 {
@@ -154,10 +168,11 @@ impl Pen {
         let mut lines = String::new();
         loop {
             let (reopen, flushed, ended) = self.wait(&mut lines);
-            let (before, after) = lines.split_at(reopen.unwrap_or(lines.len()));
+            let at = reopen.as_ref().map_or(lines.len(), |reopen| reopen.at);
+            let (before, after) = lines.split_at(at);
             self.write(before.as_bytes());
-            if reopen.is_some() {
-                self.reopen();
+            if let Some(Reopen { told, .. }) = reopen {
+                self.reopen(told);
             }
             self.write(after.as_bytes());
             self.confess();
@@ -174,7 +189,7 @@ impl Pen {
     }
 
     /// Takes the lines that wait, and what is asked.
-    fn wait(&self, lines: &mut String) -> (Option<usize>, Vec<Sender<()>>, bool) {
+    fn wait(&self, lines: &mut String) -> (Option<Reopen>, Vec<Sender<()>>, bool) {
         let mut waiting = self.shared.waiting.lock();
         waiting.writing = 0;
         self.shared.asked.wait_while(&mut waiting, |waiting| waiting.is_empty());
@@ -215,10 +230,15 @@ impl Pen {
         }
     }
 
-    fn reopen(&mut self) {
-        if let Ok(output) = self.target.open() {
-            (self.output, self.is_cut) = (output, false);
-        }
+    fn reopen(&mut self, told: Vec<Told>) {
+        let opened = match self.target.open() {
+            Ok(output) => {
+                (self.output, self.is_cut) = (output, false);
+                Ok(())
+            }
+            Err(source) => Err(LogError { to: self.target.clone(), source }),
+        };
+        told.into_iter().for_each(|told| told(opened.as_ref().copied()));
     }
 
     /// Says how many lines have been lost since it was last said.
@@ -366,7 +386,7 @@ mod tests {
         let writer = Writer::start(target.open().unwrap(), target, LogFormat::Json).unwrap();
         writer.write("one\n");
         std::fs::rename(&path, &moved).unwrap();
-        writer.reopen();
+        writer.reopen(Box::new(|_| ()));
         writer.write("two\n");
         writer.close(PATIENCE);
         let read = [moved, path].map(|path| std::fs::read_to_string(path).unwrap());

@@ -147,7 +147,7 @@ impl Board {
         self
     }
 
-    /// Shows these rejections, one by one.
+    /// Shows these rejections, one by one. Those that they only count are left out of verdicts.
     #[must_use]
     pub fn rejections(mut self, rejections: &Rejections) -> Self {
         self.rejections = Some(rejections.clone());
@@ -236,6 +236,11 @@ impl Board {
     /// The latest first.
     pub(super) fn latest_rejections(&self) -> Vec<Rejection> {
         self.rejections.as_ref().map_or_else(Vec::new, Rejections::latest)
+    }
+
+    /// How many requests `stage` has rejected because their clients left no time for an answer.
+    pub(super) fn overdue(&self, stage: &str) -> u64 {
+        self.rejections.as_ref().map_or(0, |rejections| rejections.overdue(stage))
     }
 
     pub(super) fn uptime(&self) -> Duration {

@@ -123,8 +123,9 @@ fn authorize(board: &Board, request: &Request<ClientBody>) -> Result<(), Respons
     let Some(token) = board.allowed() else {
         return Err(text(
             StatusCode::FORBIDDEN,
-            "403: changes are not enabled: name a token in the configuration file, with \
-             `status_token = { file = \"…\" }` or `status_token = { env = \"…\" }`\n",
+            "403: changes are not enabled: name a token with `--status-token-file`, or in the \
+             configuration file with `status_token = { file = \"…\" }` or \
+             `status_token = { env = \"…\" }`\n",
         ));
     };
     let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);

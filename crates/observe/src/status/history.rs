@@ -22,8 +22,8 @@ const SAMPLES_MAX: usize = 600;
 /// How far back [`Recent`] looks.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// The accounts kept for [`Recent`]: one more than the intervals between them.
-const ACCOUNTS_MAX: usize = 11;
+/// The counts kept for [`Recent`]: one more than the intervals between them.
+const COUNTS_MAX: usize = 11;
 
 /// The histories of all stages.
 #[derive(Default)]
@@ -32,8 +32,17 @@ pub(super) struct History(Mutex<Vec<StageHistory>>);
 struct StageHistory {
     name: String,
     /// The latest last, at least one.
-    accounts: VecDeque<(Instant, Accounts)>,
+    counts: VecDeque<Counts>,
     samples: VecDeque<Sample>,
+}
+
+/// What a stage has counted at an instant.
+#[derive(Clone, Copy)]
+struct Counts {
+    at: Instant,
+    accounts: Accounts,
+    /// Rejected, because their clients left no time for an answer.
+    overdue: u64,
 }
 
 /// What became of requests in the last seconds.
@@ -86,30 +95,44 @@ struct Series<'h> {
 }
 
 impl History {
-    /// Takes a sample of all stages that there are.
-    pub(super) fn sample(&self, now: Instant, stages: &[StageObservation]) {
+    /// Takes a sample of all stages that there are; `overdue` says of each how many requests it has
+    /// rejected because their clients left no time for an answer.
+    pub(super) fn sample(
+        &self,
+        now: Instant,
+        stages: &[StageObservation],
+        overdue: impl Fn(&str) -> u64,
+    ) {
         let mut histories = self.0.lock();
         histories.retain(|history| stages.iter().any(|stage| stage.name == history.name));
         for stage in stages {
+            let (accounts, overdue) = (stage.total(), overdue(&stage.name));
+            let counts = Counts { at: now, accounts, overdue };
             match histories.iter_mut().find(|history| history.name == stage.name) {
-                Some(history) => history.sample(now, stage),
+                Some(history) => history.sample(counts, Promise::of(stage)),
                 None => histories.push(StageHistory {
                     name: stage.name.clone(),
-                    accounts: [(now, stage.total())].into(),
+                    counts: [counts].into(),
                     samples: VecDeque::with_capacity(SAMPLES_MAX),
                 }),
             }
         }
     }
 
-    /// What became of the requests to `stage` in the last seconds; `None` if it has only just been
-    /// seen.
-    pub(super) fn recent(&self, now: Instant, stage: &StageObservation) -> Option<Recent> {
+    /// What became of the requests to `stage` in the last seconds, but for those of the `overdue`
+    /// that it has rejected meanwhile; `None` if it has only just been seen.
+    pub(super) fn recent(
+        &self,
+        now: Instant,
+        stage: &StageObservation,
+        overdue: u64,
+    ) -> Option<Recent> {
         let histories = self.0.lock();
         let history = histories.iter().find(|history| history.name == stage.name)?;
-        let (since, before) = *history.accounts.front()?;
-        let seconds = now.saturating_duration_since(since).as_secs_f64();
-        Some(Recent::between(&before, &stage.total(), seconds))
+        let before = history.counts.front()?;
+        let seconds = now.saturating_duration_since(before.at).as_secs_f64();
+        let recent = Recent::between(&before.accounts, &stage.total(), seconds);
+        Some(recent.without(overdue.saturating_sub(before.overdue)))
     }
 
     pub(super) fn render(&self) -> String {
@@ -121,31 +144,27 @@ impl History {
 }
 
 impl StageHistory {
-    fn sample(&mut self, now: Instant, stage: &StageObservation) {
-        let total = stage.total();
-        if self.accounts.back().is_some_and(|(_, before)| total.offered < before.offered) {
+    fn sample(&mut self, counts: Counts, promise: Option<Promise>) {
+        let Counts { at: now, accounts: total, .. } = counts;
+        if self.counts.back().is_some_and(|before| total.offered < before.accounts.offered) {
             // Another stage of the same name, which has counted from zero since.
-            self.accounts = self
-                .accounts
-                .back()
-                .map(|(at, _)| (*at, Accounts::default()))
-                .into_iter()
-                .collect();
+            let last = self.counts.back().copied();
+            let from_zero = last.map(|last| Counts { accounts: Accounts::default(), ..last });
+            self.counts = from_zero.into_iter().collect();
         }
-        if let Some((since, before)) = self.accounts.back() {
-            let seconds = now.saturating_duration_since(*since).as_secs_f64();
-            let recent = Recent::between(before, &total, seconds);
+        if let Some(before) = self.counts.back() {
+            let seconds = now.saturating_duration_since(before.at).as_secs_f64();
+            let recent = Recent::between(&before.accounts, &total, seconds);
             if self.samples.len() == SAMPLES_MAX {
                 self.samples.pop_front();
             }
-            self.samples.push_back(Sample::of(&recent, &total, Promise::of(stage)));
+            self.samples.push_back(Sample::of(&recent, &total, promise));
         }
-        self.accounts.push_back((now, total));
-        let is_old =
-            |accounts: &(Instant, Accounts)| now.saturating_duration_since(accounts.0) > RECENT;
+        self.counts.push_back(counts);
+        let is_old = |counts: &Counts| now.saturating_duration_since(counts.at) > RECENT;
         // The oldest that is kept is as old as that, or a little older.
-        while self.accounts.len() > ACCOUNTS_MAX || self.accounts.get(1).is_some_and(is_old) {
-            self.accounts.pop_front();
+        while self.counts.len() > COUNTS_MAX || self.counts.get(1).is_some_and(is_old) {
+            self.counts.pop_front();
         }
     }
 
@@ -176,6 +195,12 @@ impl Recent {
             terminated: since(|accounts| accounts.terminated),
         }
     }
+
+    /// The same without so many that were rejected.
+    fn without(self, rejected: u64) -> Self {
+        let rejected = rejected.min(self.rejected);
+        Self { offered: self.offered - rejected, rejected: self.rejected - rejected, ..self }
+    }
 }
 
 impl Sample {
@@ -204,6 +229,9 @@ mod tests {
 
     use super::*;
 
+    /// No client leaves no time.
+    const NONE: fn(&str) -> u64 = |_| 0;
+
     fn seen(name: &str, completed: u64, rejected: u64) -> StageObservation {
         let mut seen = StageBuilder::new(name).gate().unwrap().observe();
         let accounts =
@@ -223,12 +251,12 @@ mod tests {
     #[tokio::test]
     async fn a_sample_is_what_happened_in_its_second() {
         let (history, start) = (History::default(), Instant::now());
-        assert_eq!(history.recent(start, &seen("app", 0, 0)), None);
+        assert_eq!(history.recent(start, &seen("app", 0, 0), 0), None);
         for (second, completed, rejected) in [(0, 5, 0), (1, 105, 0), (2, 105, 30)] {
             let mut seen = seen("app", completed, rejected);
             seen.classes[0].response_at_percentile = Some(Duration::from_millis(180));
             seen.classes[0].accounts.queued = second;
-            history.sample(after(start, second), &[seen]);
+            history.sample(after(start, second), &[seen], NONE);
         }
         let stage = &rendered(&history)["stages"][0];
         assert_eq!(stage["name"], "app");
@@ -243,12 +271,12 @@ mod tests {
     async fn ten_minutes_are_kept_and_the_last_ten_seconds_are_recent() {
         let (history, start) = (History::default(), Instant::now());
         for second in 0..=1000 {
-            history.sample(after(start, second), &[seen("app", 7 * second, second)]);
+            history.sample(after(start, second), &[seen("app", 7 * second, second)], NONE);
         }
         let stage = &rendered(&history)["stages"][0];
         let completed = stage["completed_per_second"].as_array().unwrap();
         assert_eq!((completed.len(), &completed[599]), (600, &json!(7.0)));
-        let recent = history.recent(after(start, 1000), &seen("app", 7000, 1000)).unwrap();
+        let recent = history.recent(after(start, 1000), &seen("app", 7000, 1000), 0).unwrap();
         let expected =
             Recent { seconds: 10.0, offered: 80, completed: 70, rejected: 10, ..Recent::default() };
         assert_eq!(recent, expected);
@@ -259,9 +287,9 @@ mod tests {
     async fn after_a_pause_only_what_is_recent_counts() {
         let (history, start) = (History::default(), Instant::now());
         for second in [0, 1, 2, 100, 101] {
-            history.sample(after(start, second), &[seen("app", second, 0)]);
+            history.sample(after(start, second), &[seen("app", second, 0)], NONE);
         }
-        let recent = history.recent(after(start, 101), &seen("app", 101, 0)).unwrap();
+        let recent = history.recent(after(start, 101), &seen("app", 101, 0), 0).unwrap();
         // The pause is within: nothing is known of what happened when in it.
         assert_eq!((recent.seconds, recent.completed), (99.0, 99));
     }
@@ -269,22 +297,35 @@ mod tests {
     #[tokio::test]
     async fn a_stage_that_is_made_anew_goes_on_and_one_that_is_gone_is_forgotten() {
         let (history, start) = (History::default(), Instant::now());
-        history.sample(start, &[seen("app", 500, 0), seen("old", 1, 0)]);
-        history.sample(after(start, 1), &[seen("app", 510, 0), seen("old", 2, 0)]);
-        history.sample(after(start, 2), &[seen("app", 20, 0)]);
+        history.sample(start, &[seen("app", 500, 0), seen("old", 1, 0)], NONE);
+        history.sample(after(start, 1), &[seen("app", 510, 0), seen("old", 2, 0)], NONE);
+        history.sample(after(start, 2), &[seen("app", 20, 0)], NONE);
         let stages = &rendered(&history)["stages"];
         assert_eq!(stages.as_array().unwrap().len(), 1);
         assert_eq!(stages[0]["completed_per_second"], json!([10.0, 20.0]));
-        let recent = history.recent(after(start, 2), &seen("app", 20, 0)).unwrap();
+        let recent = history.recent(after(start, 2), &seen("app", 20, 0), 0).unwrap();
         assert_eq!((recent.seconds, recent.completed), (1.0, 20));
+    }
+
+    #[tokio::test]
+    async fn requests_that_left_no_time_are_not_recent_and_their_rejections_are_drawn() {
+        let (history, start) = (History::default(), Instant::now());
+        history.sample(start, &[seen("app", 5, 7)], |_| 7);
+        history.sample(after(start, 1), &[seen("app", 8, 17)], |_| 16);
+        let recent = history.recent(after(start, 2), &seen("app", 9, 20), 18).unwrap();
+        // Of 13 rejected since the first sample, 11.
+        let expected =
+            Recent { seconds: 2.0, offered: 6, completed: 4, rejected: 2, ..Recent::default() };
+        assert_eq!(recent, expected);
+        assert_eq!(rendered(&history)["stages"][0]["rejected_per_second"], json!([10.0]));
     }
 
     #[tokio::test]
     async fn a_class_without_answers_has_no_time() {
         let gate: Gate = StageBuilder::new("app").gate().unwrap();
         let (history, start) = (History::default(), Instant::now());
-        history.sample(start, &[gate.observe()]);
-        history.sample(after(start, 1), &[gate.observe()]);
+        history.sample(start, &[gate.observe()], NONE);
+        history.sample(after(start, 1), &[gate.observe()], NONE);
         assert_eq!(rendered(&history)["stages"][0]["response_seconds"], json!([null]));
     }
 }

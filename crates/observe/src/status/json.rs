@@ -158,7 +158,8 @@ pub(super) fn render(board: &Board, history: &History) -> String {
         .observe()
         .into_iter()
         .map(|seen| {
-            let verdict = Condition::of(&seen, history.recent(now, &seen)).verdict();
+            let recent = history.recent(now, &seen, board.overdue(&seen.name));
+            let verdict = Condition::of(&seen, recent).verdict();
             Stage::new(seen, verdict)
         })
         .collect();

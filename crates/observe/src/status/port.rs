@@ -53,7 +53,8 @@ async fn sample(history: &History, board: impl Fn() -> Arc<Board>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        history.sample(Instant::now(), &board().observe());
+        let board = board();
+        history.sample(Instant::now(), &board.observe(), |stage| board.overdue(stage));
     }
 }
 
@@ -66,7 +67,8 @@ async fn answer(
         return text(
             StatusCode::MISDIRECTED_REQUEST,
             "421: the status port does not answer to this host name: use an address, `localhost` or \
-             the name of the machine, or add the name to `status_hosts`\n",
+             the name of the machine, or add the name with `--status-host`, or with `status_hosts` \
+             in the configuration file\n",
         );
     }
     if request.uri().path() == "/targets" {

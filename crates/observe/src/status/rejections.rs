@@ -1,6 +1,6 @@
 //! The latest rejected requests (`/rejections`).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::RequestId;
 /// Enough to see a pattern in; a few kilobytes.
 const KEPT: usize = 100;
 
-/// The last hundred rejections, for the status page and `/rejections`. Clones share them.
+/// The last hundred rejections, for the status page and `/rejections`, and how many are of clients
+/// that left no time for an answer. Clones share them.
 ///
 /// Whoever rejects a request [pushes](Self::push) it, from any thread: that takes a lock for the
 /// time of one copy and allocates nothing. Show them by
@@ -38,7 +39,14 @@ const KEPT: usize = 100;
 /// });
 /// ```
 #[derive(Clone)]
-pub struct Rejections(Arc<Mutex<VecDeque<Rejection>>>);
+pub struct Rejections(Arc<Mutex<Kept>>);
+
+struct Kept {
+    /// The latest last.
+    latest: VecDeque<Rejection>,
+    /// By stage, those that are only counted.
+    overdue: HashMap<Arc<str>, u64>,
+}
 
 /// A request that was rejected.
 #[derive(Clone, Debug)]
@@ -62,7 +70,8 @@ pub struct Rejection {
 
 impl Default for Rejections {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(VecDeque::with_capacity(KEPT))))
+        let latest = VecDeque::with_capacity(KEPT);
+        Self(Arc::new(Mutex::new(Kept { latest, overdue: HashMap::new() })))
     }
 }
 
@@ -70,22 +79,34 @@ impl Rejections {
     /// Keeps `rejection`, and forgets the oldest if there are a hundred already.
     pub fn push(&self, rejection: Rejection) {
         let mut kept = self.0.lock();
-        let oldest = if kept.len() == KEPT { kept.pop_front() } else { None };
-        kept.push_back(rejection);
+        let oldest = if kept.latest.len() == KEPT { kept.latest.pop_front() } else { None };
+        kept.latest.push_back(rejection);
         drop(kept);
         // Without the lock: it may hold the last handle to a name.
         drop(oldest);
     }
 
+    /// Counts a request that `stage` has rejected because its client left no time for an answer.
+    /// That says nothing of the stage, and anybody can have it at any time: it is not kept beside
+    /// the others, and no verdict counts it as rejected.
+    pub fn count_overdue(&self, stage: &Arc<str>) {
+        *self.0.lock().overdue.entry(Arc::clone(stage)).or_default() += 1;
+    }
+
+    /// How many of these there were at `stage` so far.
+    pub(super) fn overdue(&self, stage: &str) -> u64 {
+        self.0.lock().overdue.get(stage).copied().unwrap_or_default()
+    }
+
     /// Those that are kept, the latest first.
     pub fn latest(&self) -> Vec<Rejection> {
-        self.0.lock().iter().rev().cloned().collect()
+        self.0.lock().latest.iter().rev().cloned().collect()
     }
 }
 
 impl fmt::Debug for Rejections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.lock().iter()).finish()
+        f.debug_list().entries(self.0.lock().latest.iter()).finish()
     }
 }
 
@@ -119,6 +140,16 @@ mod tests {
     }
 
     #[test]
+    fn those_of_clients_that_left_no_time_are_counted_by_stage_and_not_kept() {
+        let rejections = Rejections::default();
+        for stage in ["app", "app", "other"] {
+            rejections.clone().count_overdue(&stage.into());
+        }
+        let count = ["app", "other", "third"].map(|stage| rejections.overdue(stage));
+        assert_eq!((count, rejections.latest().len()), ([2, 1, 0], 0));
+    }
+
+    #[test]
     fn many_threads_may_push_at_once() {
         let rejections = Rejections::default();
         thread::scope(|scope| {
@@ -127,6 +158,6 @@ mod tests {
             }
         });
         assert_eq!(rejections.latest().len(), 100);
-        assert_eq!(rejections.0.lock().capacity(), KEPT, "it has not grown");
+        assert_eq!(rejections.0.lock().latest.capacity(), KEPT, "it has not grown");
     }
 }

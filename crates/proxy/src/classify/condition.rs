@@ -6,7 +6,7 @@ use http::header::{COOKIE, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
-use super::path::PathPrefix;
+use super::path::{PathPrefix, Reading};
 
 /// Something that holds of a request or does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +33,14 @@ pub enum Condition {
 }
 
 impl Condition {
-    pub(super) fn holds(&self, path: &str, headers: &HeaderMap, client: IpAddr) -> bool {
+    pub(super) fn holds(&self, path: Reading<'_>, headers: &HeaderMap, client: IpAddr) -> bool {
         match self {
             Self::Header { name, value: None } => headers.contains_key(name),
             Self::Header { name, value: Some(value) } => {
                 headers.get_all(name).iter().any(|line| line == value)
             }
             Self::Cookie { name, value } => has_cookie(headers, name, value.as_deref()),
-            Self::Path(prefix) => prefix.takes(path),
+            Self::Path(prefix) => path.is_below(prefix),
             Self::Address(network) => network.contains(&client),
         }
     }
@@ -74,8 +74,8 @@ mod tests {
     fn check(condition: Condition, header: (&'static str, &'static str), expected: bool) {
         let mut headers = HeaderMap::new();
         headers.insert(header.0, HeaderValue::from_bytes(header.1.as_bytes()).unwrap());
-        let client = "10.1.2.3".parse().unwrap();
-        assert_eq!(condition.holds("/a/b", &headers, client), expected, "{condition:?} {header:?}");
+        let (path, client) = (Reading::Sent("/a/b"), "10.1.2.3".parse().unwrap());
+        assert_eq!(condition.holds(path, &headers, client), expected, "{condition:?} {header:?}");
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //!
 //! Paths are compared decoded and name by name, and one with `.` or `..` for a name is rejected
 //! before, however it is spelled: no spelling of a name gets a request another route or class. An
-//! upstream that takes an escaped slash (`%2F`) for a slash needs routes that allow for it.
+//! escaped slash (`%2F`) and a backslash are part of a name, and many services take them for
+//! slashes: a request that would be for another route or class with slashes there is rejected too.
 
 mod condition;
 mod facts;
@@ -24,5 +25,5 @@ pub use condition::Condition;
 pub use facts::Client;
 pub(crate) use facts::{FactsReader, RequestFacts};
 pub use path::PathPrefix;
-pub use path::has_dot_segments;
+pub use path::{has_dot_segments, with_slashes};
 pub use routes::{Choice, ClassRule, HostPattern, Route, Routes};

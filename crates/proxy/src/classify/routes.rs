@@ -9,7 +9,7 @@ use tamarisk_control::ClassId;
 
 use super::condition::Condition;
 use super::kind::kind_of;
-use super::path::{PathPrefix, has_dot_segments};
+use super::path::{PathPrefix, Reading, has_dot_segments, with_slashes};
 
 /// All routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct ClassRule {
 pub enum HostPattern {
     /// This name alone.
     Exactly(String),
-    /// Any name that ends in a dot and this one.
+    /// Any name that ends in a dot and this one, with however many labels before.
     Below(String),
 }
 
@@ -69,8 +69,9 @@ pub struct Choice {
     pub class: ClassId,
     /// The answer comes little by little.
     pub streams: bool,
-    /// The path has a name that is only dots: it may lead out of the route.
-    pub has_dots: bool,
+    /// The path has a name that is only dots, or may lead to another route or class where slashes
+    /// are escaped: it is not passed on.
+    pub is_ambiguous: bool,
     /// What kind of work it is: requests of one kind take about as long. Never 0.
     pub kind: u64,
 }
@@ -94,9 +95,22 @@ impl Routes {
         headers: &HeaderMap,
         client: impl Fn() -> IpAddr,
     ) -> Option<Choice> {
+        let index = self.taker(method, &host, Reading::Sent(path))?;
+        let choice = self.choice(index, method, path, headers, client);
+        let is_another = with_slashes(path)
+            .is_some_and(|path| self.taker(method, &host, Reading::Slashed(&path)) != Some(index));
+        Some(Choice { is_ambiguous: choice.is_ambiguous || is_another, ..choice })
+    }
+
+    /// The route that takes a request, by its position.
+    fn taker<'h>(
+        &self,
+        method: &Method,
+        host: impl Fn() -> Option<&'h str>,
+        path: Reading<'_>,
+    ) -> Option<usize> {
         let takes = |index: &&usize| self.routes[**index].takes(method, &host, path);
-        let index = *self.order.iter().find(takes)?;
-        Some(self.choice(index, method, path, headers, client))
+        self.order.iter().find(takes).copied()
     }
 
     /// As what a request goes that is known to be for the route of this `index`.
@@ -109,11 +123,13 @@ impl Routes {
         client: impl Fn() -> IpAddr,
     ) -> Choice {
         let route = &self.routes[index];
-        let has_dots = has_dot_segments(path);
-        let class = route.class(path, headers, client);
+        let class = route.class(Reading::Sent(path), headers, &client);
+        let is_another = with_slashes(path)
+            .is_some_and(|path| route.class(Reading::Slashed(&path), headers, &client) != class);
+        let is_ambiguous = has_dot_segments(path) || is_another;
         let &Route { upstream, streams, .. } = route;
         let kind = kind_of(method, path);
-        Choice { route: index, upstream, class, streams, has_dots, kind }
+        Choice { route: index, upstream, class, streams, is_ambiguous, kind }
     }
 
     /// What the operator calls the route of this `index`.
@@ -137,7 +153,12 @@ impl Route {
         }
     }
 
-    fn class(&self, path: &str, headers: &HeaderMap, client: impl Fn() -> IpAddr) -> ClassId {
+    fn class(
+        &self,
+        path: Reading<'_>,
+        headers: &HeaderMap,
+        client: impl Fn() -> IpAddr,
+    ) -> ClassId {
         if self.classes.is_empty() {
             return self.otherwise;
         }
@@ -156,11 +177,16 @@ impl Route {
         )
     }
 
-    fn takes<'h>(&self, method: &Method, host: impl Fn() -> Option<&'h str>, path: &str) -> bool {
+    fn takes<'h>(
+        &self,
+        method: &Method,
+        host: impl Fn() -> Option<&'h str>,
+        path: Reading<'_>,
+    ) -> bool {
         let host_fits = |pattern: &HostPattern| host().is_some_and(|host| pattern.fits(host));
         (self.methods.is_empty() || self.methods.contains(method))
             && self.host.as_ref().is_none_or(host_fits)
-            && self.path.takes(path)
+            && path.is_below(&self.path)
     }
 }
 
@@ -222,13 +248,16 @@ mod tests {
         ClassRule { any, class: ClassId::new(index) }
     }
 
-    /// The upstream and the class of a request.
-    fn choose(routes: &Routes, method: Method, url: &str) -> Option<(usize, usize)> {
+    fn choice(routes: &Routes, method: Method, url: &str) -> Option<Choice> {
         let (host, path) = url.split_at(url.find('/').unwrap());
         let client = || "192.0.2.1".parse().unwrap();
         let host = || (!host.is_empty()).then_some(host);
-        let choice = routes.choose(&method, host, path, &HeaderMap::new(), client);
-        choice.map(|choice| (choice.upstream, choice.class.index()))
+        routes.choose(&method, host, path, &HeaderMap::new(), client)
+    }
+
+    /// The upstream and the class of a request.
+    fn choose(routes: &Routes, method: Method, url: &str) -> Option<(usize, usize)> {
+        choice(routes, method, url).map(|choice| (choice.upstream, choice.class.index()))
     }
 
     #[test]
@@ -248,6 +277,52 @@ mod tests {
         assert_eq!(choose(&routes, Method::POST, "/a/b/c/d"), Some((1, 0)));
         assert_eq!(choose(&routes, Method::POST, "/a/b"), Some((2, 0)));
         assert_eq!(choose(&routes, Method::GET, "/c"), None);
+    }
+
+    #[test]
+    fn a_path_is_not_passed_on_that_has_another_route_or_class_with_slashes() {
+        let route = |upstream, path, classes| {
+            let path = PathPrefix::new(path);
+            Route { path, classes, ..Route::everything(upstream) }
+        };
+        let routes = Routes::new(vec![
+            route(0, "/", vec![class(1, "/a/b"), class(2, "/c%2fd")]),
+            route(1, "/search", Vec::new()),
+            route(2, "/projects%2fX", Vec::new()),
+            route(3, "/projects", Vec::new()),
+        ]);
+        let passes = |path: &str| !choice(&routes, Method::GET, path).unwrap().is_ambiguous;
+        for path in [
+            "/search%2fx",
+            "/search%2F",
+            "/search%5Cx",
+            "/search%5c",
+            "/search\\x",
+            "/projects/X%2Fy",
+            "/a%2Fb",
+            "/a\\b/x",
+            "/a/b%2Fc",
+            "/;%2fa/b",
+            "/%61%2f%62",
+            "/c/d%2fe",
+            "/a%00",
+            "/..%00/",
+        ] {
+            assert!(!passes(path), "{path}");
+        }
+        for path in [
+            "/search/a%2fb",
+            "/a/b/c%2Fd",
+            "/a/b/c\\d",
+            "/c%2Fd/e",
+            "/api/v4/projects/a%2Fb",
+            "/projects%2FX/y",
+            "/projects/a%5Cb",
+            "/search%252fx",
+            "/b%C3%BC",
+        ] {
+            assert!(passes(path), "{path}");
+        }
     }
 
     #[test]

@@ -184,7 +184,8 @@ impl Passed {
             !OURS.contains(&name.as_str()) && !HOP_BY_HOP.contains(&name.as_str())
         };
         for name in request.headers.keys().filter(is_theirs) {
-            let is_left_out = named.contains(name.as_str())
+            let is_left_out = name.as_str() == "proxy"
+                || named.contains(name.as_str())
                 || imitates_ours(name.as_str())
                 || (!self.trusted && speaks_of_client(name.as_str()));
             let said: Vec<_> = match is_left_out {

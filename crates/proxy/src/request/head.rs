@@ -59,6 +59,8 @@ impl HeadWriter<'_> {
             match name {
                 // The target and the body say these themselves.
                 "host" | "content-length" => continue,
+                // CGI makes `HTTP_PROXY` of it, which programs take for their own setting.
+                "proxy" => continue,
                 _ if HOP_BY_HOP.contains(&name) || named.contains(name) => continue,
                 _ if imitates_ours(name) => continue,
                 _ if !self.from.is_trusted() && speaks_of_client(name) => continue,
@@ -113,12 +115,12 @@ pub(crate) fn speaks_of_client(name: &str) -> bool {
 }
 
 /// Whether a field of this name, in lower case, is taken for one of ours by services to which
-/// underscores and hyphens are the same.
+/// hyphens and all else that is neither letter nor digit are the same, as in the variables of CGI.
 pub(crate) fn imitates_ours(name: &str) -> bool {
-    if !name.contains('_') {
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return false;
     }
-    let meant = name.replace('_', "-");
+    let meant = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
     HOP_BY_HOP.contains(&&*meant)
         || speaks_of_client(&meant)
         || matches!(&*meant, "content-length" | "x-overflow" | "x-quality" | "x-request-id")
@@ -285,6 +287,19 @@ mod tests {
                     format!("x-forwarded-host: {host}"),
                 ]
             );
+        }
+    }
+
+    #[test]
+    fn a_name_imitates_ours_with_any_punctuation_but_hyphens() {
+        for name in ["x_forwarded_for", "x.forwarded.for", "x-forwarded~host", "x.overflow"] {
+            assert!(imitates_ours(name), "{name}");
+        }
+        for name in ["x!quality", "transfer.encoding", "content|length", "keep_alive"] {
+            assert!(imitates_ours(name), "{name}");
+        }
+        for name in ["x-forwarded-for", "x-quality", "api_key", "x.trace", "x..quality", "te"] {
+            assert!(!imitates_ours(name), "{name}");
         }
     }
 

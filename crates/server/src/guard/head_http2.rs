@@ -1,7 +1,7 @@
 //! What a head of HTTP/2 may say, as strictly as one of HTTP/1: the library that reads the frames
-//! does not look so closely [RFC9113 §8].
+//! does not look so closely [RFC9113 §8]. A fragment in `:path` it has cut off before.
 
-use http::header::HOST;
+use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderValue, Method};
 
@@ -23,6 +23,9 @@ pub(crate) fn check_head(head: &Parts) -> Result<(), Violation> {
     }
     if head.headers.len() > FIELDS_MAX as usize {
         return Err(Violation::TooManyFields);
+    }
+    if head.headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some() {
+        return Err(Violation::ContentLength);
     }
     let is_trimmed = |value: &HeaderValue| {
         let ends = [value.as_bytes().first(), value.as_bytes().last()];
@@ -64,6 +67,7 @@ mod tests {
         assert_eq!(check("GET", "http://a/b?c", &[("x", "y z")]), Ok(()));
         assert_eq!(check("GET", "http://a:80/", &[("host", "A:80")]), Ok(()));
         assert_eq!(check("GET", "/", &[("host", "a")]), Ok(()));
+        assert_eq!(check("POST", "http://a/", &[("content-length", "1")]), Ok(()));
         assert_eq!(check("CONNECT", "a:80", &[]), Ok(()));
         for (method, uri, fields, violation) in [
             ("GET", "http://a/", &[("host", "b")][..], Violation::Host),
@@ -73,6 +77,12 @@ mod tests {
             ("GET", "/", &[("host", "a:b")], Violation::Host),
             ("GET", "ftp://a/", &[], Violation::Target),
             ("POST", "*", &[("host", "a")], Violation::Target),
+            (
+                "POST",
+                "http://a/",
+                &[("content-length", "1"), ("content-length", "1")],
+                Violation::ContentLength,
+            ),
             ("GET", "http://a/", &[("x", " y")], Violation::FieldValue),
             ("GET", "http://a/", &[("x", "y\t")], Violation::FieldValue),
         ] {

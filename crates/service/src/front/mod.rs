@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tamarisk_observe::status::Board;
 use tamarisk_server::tls::Handshakes;
-use tamarisk_server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Server};
+use tamarisk_server::{Cores, Drain, DrainTrigger, ListenError, Listeners, Rejected, Server};
 use tamarisk_stage::StageObservation;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -126,6 +126,11 @@ impl RunningFront {
     /// How many clients may be connected at once.
     pub fn connections_limit(&self) -> usize {
         self.server.connections_limit()
+    }
+
+    /// Who was rejected before there was a request, so far.
+    pub fn rejected(&self) -> Rejected {
+        self.server.rejected()
     }
 
     /// How many clients are connected.

@@ -73,6 +73,23 @@ impl FrontOptions {
             ("limits", self.server.is_like(&new.server)),
         ];
         reloaded.compare(&same);
+        for (key, _) in same.iter().filter(|(_, same)| !same) {
+            reloaded.keep_values(key, [self.value(key), new.value(key)]);
+        }
+    }
+
+    /// The value of `key`, as a line shows it.
+    fn value(&self, key: &str) -> Option<String> {
+        match key {
+            "listen" => Some(self.listen.to_string()),
+            "status" => {
+                let status = self.status.map(|status| status.to_string());
+                Some(status.unwrap_or_else(|| "none".to_owned()))
+            }
+            "status_hosts" => Some(format!("{:?}", self.status_hosts)),
+            "cores" => Some(self.cores.to_string()),
+            _ => None,
+        }
     }
 
     pub(super) fn handshakes(&self) -> Result<Option<Handshakes>, BuildError> {

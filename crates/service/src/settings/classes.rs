@@ -56,6 +56,33 @@ pub struct ClassDefinition {
     pub(super) target: Option<Target>,
 }
 
+impl ClassDefinition {
+    /// The names of those of the classes `before` it that match all its requests; `None` if they
+    /// leave it some.
+    pub(super) fn takers<'d>(&self, before: &[&'d Self]) -> Option<Vec<&'d str>> {
+        let taker = |condition| {
+            let takes = |class: &&&Self| class.any.iter().any(|other| implies(condition, other));
+            before.iter().find(takes).map(|class| &*class.name)
+        };
+        let mut takers: Vec<_> = self.any.iter().map(taker).collect::<Option<_>>()?;
+        takers.dedup();
+        Some(takers)
+    }
+}
+
+/// Whether `other` holds of all requests of which `condition` does.
+fn implies(condition: &Condition, other: &Condition) -> bool {
+    use Condition::{Address, Cookie, Header, Path};
+    match (condition, other) {
+        (Path(path), Path(other)) => other.covers(path),
+        (_, Path(other)) => other.depth() == 0,
+        (Address(network), Address(other)) => other.contains(network),
+        (Header { name, .. }, Header { name: other, value: None }) => name == other,
+        (Cookie { name, .. }, Cookie { name: other, value: None }) => name == other,
+        _ => condition == other,
+    }
+}
+
 /// The tables `[classes.…]`.
 ///
 /// # Errors

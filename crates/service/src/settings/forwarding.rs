@@ -5,7 +5,7 @@ use tamarisk_settings::table::{Form, Key, key};
 use tamarisk_settings::{Fault, Section, target};
 
 use super::classes::{CLASSES, classes};
-use super::routes::{ROUTE, join, only_route, routes};
+use super::routes::{ROUTE, each_class_matches, join, only_route, routes};
 use super::upstreams::{STAGE, UPSTREAM, Upstream, stages, upstreams};
 use crate::UpstreamOptions;
 
@@ -34,6 +34,7 @@ pub fn forwarding(file: &Section<'_>) -> Result<(Routes, Vec<UpstreamOptions>), 
         Some(routes) => routes,
         None => vec![only_route(&upstreams)?],
     };
+    each_class_matches(&routes, &classes)?;
     let routes = routes
         .into_iter()
         .map(|route| join(route, &mut upstreams, &classes, target))

@@ -16,7 +16,7 @@ static LIMITS: Table = Table {
     groups: &[&[
         key("request_line", Form::Size, "longest request line, 48 KiB at most; a longer one is answered with 414").default("\"8KiB\""),
         key("head", Form::Size, "longest head, request line included, 48 KiB at most; a longer one is answered with 431").default("\"32KiB\""),
-        key("body", Form::Size, "longest body; a longer one is answered with 413").otherwise("any length"),
+        key("body", Form::Size, "longest body; a longer one is answered with 413").otherwise("1GiB if it is buffered, else any length"),
         key("head_time", Form::Time, "longest time for a request head, and for a TLS handshake").default("\"10s\""),
         key("stall_time", Form::Time, "longest time without progress of a request body or a response").default("\"60s\""),
         key("rate_min", Form::Size, "least transfer rate per second of request bodies and responses, over `stall_time`").default("\"500B\""),

@@ -15,14 +15,14 @@ use super::values;
 
 pub(super) static ROUTE: Table = Table {
     heading: "[[routes]]",
-    summary: "Which requests go where. Of all routes that fit, the one with the most exact host takes a request; of those, the one with the longest path; of those, one with `methods`.",
+    summary: "Which requests go where. Of all routes that fit, the one with the most exact host takes a request; of those, the one with the longest path; of those, one with `methods`. A route without `host` also takes requests for the host of another route, if no route with this host has their path.",
     groups: &[
         &[
             key("name", Form::Text("name"), "what it is called in metrics and on the status page")
                 .required(),
             key("path", Form::Text("path"), "path of its requests, and all below it")
                 .default("\"/\""),
-            key("host", Form::Text("host name, or `*.` and a domain"), "host of its requests")
+            key("host", Form::Text("host name, or `*.` and a domain"), "host of its requests; `*.` stands for any number of labels: `*.example.org` takes `a.b.example.org` too")
                 .otherwise("any"),
             key("methods", Form::List(&Form::Text("method")), "methods of its requests")
                 .otherwise("any"),
@@ -38,7 +38,7 @@ pub(super) static ROUTE: Table = Table {
 pub(super) static ROUTED: [Key; 3] = [
     key("classes", Form::List(&Form::Text("name of a class")), "classes that its requests may be of").otherwise("all"),
     key("streams", Form::Bool, "treats its responses as streams: each keeps its place in the stage until it ends, and the target applies to its first data. Responses of the types `text/event-stream` and `application/grpc` always are streams").default("false"),
-    key("p90", Form::Target, "response-time target of all its requests").otherwise("that of the class, or the file's"),
+    key("p90", Form::Target, "response-time target of all its requests").otherwise("that of the class, else the host's, else the file's"),
 ];
 
 /// A route, before its classes are those of its upstream.
@@ -49,6 +49,14 @@ pub(super) struct RouteDefinition {
     pub(super) route: Route,
     pub(super) target: Option<Target>,
     pub(super) classes: Option<Vec<usize>>,
+}
+
+impl RouteDefinition {
+    /// Its classes of all `classes`, by position, in the order in which they are tried.
+    fn tried(&self, classes: &[ClassDefinition]) -> Vec<usize> {
+        let all = || (0..classes.len()).collect();
+        self.classes.clone().unwrap_or_else(all)
+    }
 }
 
 pub(super) fn routes(
@@ -81,6 +89,30 @@ pub(super) fn routes(
         return Err(Fault::new(class.span.clone(), message, expected));
     }
     Ok(routes)
+}
+
+/// That each of the `classes` matches requests on one of the routes that have it.
+pub(super) fn each_class_matches(
+    routes: &[RouteDefinition],
+    classes: &[ClassDefinition],
+) -> Result<(), Fault> {
+    for (index, class) in classes.iter().enumerate().filter(|(_, class)| class.name != DEFAULT) {
+        let takers_on = |route: &RouteDefinition| {
+            let tried = route.tried(classes);
+            let place = tried.iter().position(|tried| *tried == index)?;
+            let before: Vec<_> = tried[..place].iter().map(|before| &classes[*before]).collect();
+            Some(class.takers(&before))
+        };
+        let takers: Option<Vec<_>> = routes.iter().filter_map(takers_on).collect();
+        if let Some([takers, ..]) = takers.as_deref() {
+            let message = format!("class `{}` never matches", class.name);
+            let label = format!("all its requests are of an earlier class: {}", takers.join(", "));
+            let help =
+                "the first class that matches a request applies: move this one up, or remove it";
+            return Err(Fault::new(class.span.clone(), message, label).help(help));
+        }
+    }
+    Ok(())
 }
 
 /// The last of these that is for the same requests as `route`, if they leave it none.
@@ -136,6 +168,11 @@ fn methods(value: &Value<'_>) -> Result<Vec<Method>, Fault> {
         let message = "`methods` is empty";
         return Err(Fault::new(value.span(), message, "name a method, or remove `methods`"));
     }
+    // The proxy answers them with 501.
+    if methods.iter().all(|method| matches!(*method, Method::CONNECT | Method::TRACE)) {
+        let message = "`CONNECT` and `TRACE` are not forwarded";
+        return Err(Fault::new(value.span(), message, "name another method, or remove the route"));
+    }
     Ok(methods)
 }
 
@@ -161,7 +198,8 @@ pub(super) fn join(
     classes: &[ClassDefinition],
     file_target: Option<Target>,
 ) -> Result<Route, Fault> {
-    let RouteDefinition { name, span, mut route, target, classes: chosen } = definition;
+    let tried = definition.tried(classes);
+    let RouteDefinition { name, span, mut route, target, .. } = definition;
     let upstream = &mut upstreams[route.upstream];
     let mut add = |class: Option<&ClassDefinition>| {
         let own = class.and_then(|class| class.target);
@@ -187,8 +225,7 @@ pub(super) fn join(
     };
     let default = classes.iter().find(|class| class.name == DEFAULT);
     route.otherwise = add(default)?;
-    let all = || (0..classes.len()).collect();
-    for index in chosen.unwrap_or_else(all) {
+    for index in tried {
         let class = &classes[index];
         if class.name != DEFAULT {
             route.classes.push(ClassRule { any: class.any.clone(), class: add(Some(class))? });

@@ -138,7 +138,8 @@ fn host(text: &str) -> Option<Authority> {
 /// # Errors
 /// A [`Fault`] at anything else, also at what no request can have.
 pub fn path(value: &Value<'_>) -> Result<String, Fault> {
-    let expected = "a path that starts with \"/\", without \"*\" and \"..\": all below it is meant";
+    let expected =
+        "a path that starts with \"/\", without \"*\", \"..\" and \"%00\": all below it is meant";
     parsed(value, expected, |text| {
         let is_path = text.starts_with('/') && !text.contains(['?', '#', ' ', '*']);
         (is_path && !has_dot_segments(text)).then(|| text.to_owned())

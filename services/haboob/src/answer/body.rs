@@ -74,6 +74,12 @@ impl SiteBody {
     }
 }
 
+impl From<Bytes> for SiteBody {
+    fn from(bytes: Bytes) -> Self {
+        Self::held(bytes)
+    }
+}
+
 impl Body for SiteBody {
     type Data = Bytes;
     type Error = io::Error;

@@ -1,23 +1,24 @@
 //! Answers to requests for pages.
 
 pub(crate) mod body;
+mod placeholders;
 pub(crate) mod range;
+pub(crate) mod rejection;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_RANGES, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
-    ETAG, LAST_MODIFIED, LOCATION, RANGE, RETRY_AFTER, VARY,
+    ETAG, LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use tamarisk_http_gate::error_page;
 use tamarisk_proxy::ProxyBody;
-use tamarisk_server::Rejection;
 
 use crate::answer::body::{Part, SiteBody};
+use crate::answer::placeholders::filled;
 use crate::answer::range::{ByteRange, Ranges};
-use crate::cache::outcome::{NoPage, NotNow};
 use crate::page::condition::Verdict;
 use crate::page::encoding::accepted;
 use crate::page::{Content, Form, Page};
@@ -202,10 +203,8 @@ pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
     if !is_ours || !(status.is_client_error() || status.is_server_error()) {
         return answer;
     }
-    let seconds = answer.headers().get(RETRY_AFTER);
-    let retry_after = seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
     let accept = wish.accept.as_ref().map(HeaderValue::as_bytes);
-    if let Some(page) = error_page(status, accept, wish.is_get, retry_after) {
+    if let Some(page) = error_page(status, accept, wish.is_get, None) {
         let fields = answer.headers_mut();
         fields.insert(CONTENT_TYPE, HTML);
         fields.insert(CONTENT_LENGTH, page.len().into());
@@ -216,23 +215,18 @@ pub(crate) fn for_people(mut answer: Answer, wish: &Wish) -> Answer {
     answer
 }
 
-/// The answer to a request for a page that cannot be loaded now, for who asks for HTML.
-pub(crate) fn rejection_page(
-    accept: Option<&[u8]>,
-    is_get: bool,
-    retry_after: u64,
-) -> Option<Answer> {
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    let page = error_page(status, accept, is_get, Some(retry_after))?;
-    let mut answer = Answer::new(SiteBody::held(page.into()));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HTML);
-    Some(answer)
+/// Whether a page may stand for `answer`: whoever asked for JSON is told in JSON.
+pub(crate) fn is_text(answer: &Answer) -> bool {
+    let content_type = answer.headers().get(CONTENT_TYPE);
+    content_type.is_some_and(|content_type| content_type.as_bytes().starts_with(b"text/"))
 }
 
-/// `answer` with a page in place of its text. Its status and its other fields stay.
+/// `answer` with a page in place of its text, and the page's placeholders filled in. Its status and
+/// its other fields stay.
 pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: &Wish) -> Answer {
-    let (head, body) = whole(page.form(wish.accepted)).into_parts();
+    let filled = filled(page, &answer);
+    let form = if filled.is_some() { &page.plain } else { page.form(wish.accepted) };
+    let (head, mut body) = whole(form).into_parts();
     let fields = answer.headers_mut();
     fields.remove(CONTENT_ENCODING);
     fields.extend(head.headers);
@@ -242,21 +236,12 @@ pub(crate) fn with_page(mut answer: Answer, page: &Page, wish: &Wish) -> Answer 
     if page.varies() {
         fields.insert(VARY, HeaderValue::from_static("accept-encoding"));
     }
+    if let Some(filled) = filled {
+        fields.insert(CONTENT_LENGTH, filled.len().into());
+        body = SiteBody::held(filled);
+    }
     *answer.body_mut() = if wish.is_head { SiteBody::default() } else { body };
     answer
-}
-
-/// What is said in place of a page.
-pub(crate) fn no_page(why: NoPage) -> Answer {
-    match why {
-        NoPage::Status(status) => message(status),
-        NoPage::NotNow(NotNow { retry_after, .. }) => {
-            let mut answer = message(StatusCode::SERVICE_UNAVAILABLE);
-            answer.headers_mut().insert(RETRY_AFTER, retry_after.into());
-            answer.extensions_mut().insert(Rejection);
-            answer
-        }
-    }
 }
 
 /// A status in words.

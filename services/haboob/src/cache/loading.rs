@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::cache::outcome::{Loaded, NoPage, NotNow};
+use crate::cache::outcome::{LoadOutcome, NoPage, NotNow};
 use crate::cache::page_cache::PageKey;
 use crate::cache::pages::{PageSource, Pages};
 
@@ -16,7 +16,7 @@ use crate::cache::pages::{PageSource, Pages};
 /// whoever has this has to wait for it or to drop it.
 pub(crate) struct Loading {
     pub(crate) key: PageKey,
-    loaded: Pin<Box<dyn Future<Output = Result<Loaded, NoPage>> + Send>>,
+    loaded: Pin<Box<dyn Future<Output = LoadOutcome> + Send>>,
 }
 
 impl Loading {
@@ -29,17 +29,17 @@ impl Loading {
     /// Begins, if it is to be had now.
     pub(crate) fn begin(mut self) -> Result<Self, NotNow> {
         match self.loaded.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Err(NoPage::NotNow(why))) => Err(why),
-            Poll::Ready(loaded) => Ok(Self { loaded: Box::pin(ready(loaded)), ..self }),
+            Poll::Ready(LoadOutcome { loaded: Err(NoPage::NotNow(why)), .. }) => Err(why),
+            Poll::Ready(outcome) => Ok(Self { loaded: Box::pin(ready(outcome)), ..self }),
             Poll::Pending => Ok(self),
         }
     }
 }
 
 impl Future for Loading {
-    type Output = Result<Loaded, NoPage>;
+    type Output = LoadOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LoadOutcome> {
         self.loaded.as_mut().poll(cx)
     }
 }

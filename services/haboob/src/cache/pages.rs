@@ -1,19 +1,18 @@
 //! Pages, from memory or from the disk.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::StatusCode;
 use tamarisk_control::{ClassId, Classes, Timestamp};
 use tamarisk_stage::{BuildError, CallError, Clock, Entry};
 
-use crate::cache::outcome::{Loaded, NoPage, NotNow};
+use crate::cache::outcome::{LoadOutcome, Loaded, NoPage, NotNow, Waited};
 use crate::cache::page_cache::{PageCache, PageKey};
-use crate::disk::files::{Files, Found, Load};
+use crate::disk::files::{Files, Found, Load, Told};
 use crate::disk::folder::Folder;
 use crate::disk::path::SitePath;
 use crate::disk::root::FileError;
-use crate::page::Page;
+use crate::page::{Page, Stamp};
 
 /// A page that nobody has compared with the disk for so long after it was due is compared before it
 /// is sent: what it says may be long past. It is asked for so seldom that nobody waits for others.
@@ -126,62 +125,70 @@ impl Pages {
         tokio::spawn(async move { pages.exchange(&source, &key, &page).await });
     }
 
-    /// The page, from the disk if need be.
-    pub(crate) async fn load(&self, source: &PageSource, key: &PageKey) -> Result<Loaded, NoPage> {
+    /// The page, from the disk if need be, and how long that has taken.
+    pub(crate) async fn load(&self, source: &PageSource, key: &PageKey) -> LoadOutcome {
         let now = self.clock.now();
         self.cache.sweep(now);
         let known = self.cache.held(key).or_else(|| self.cache.open(key));
+        let is_known = known.is_some();
+        let mut waited = None;
         if let Some(page) = known.filter(|page| page.is_check_due(now)) {
-            self.exchange(source, key, &page).await;
+            waited = self.exchange(source, key, &page).await;
         }
-        self.cache.get_or_load(key, self.ask(source, key)).await
+        let loaded = self.cache.get_or_load(key, self.ask(source, key, &mut waited)).await;
+        let for_others = || (!is_known).then(|| Waited::ForOthers(self.clock.now().since(now)));
+        LoadOutcome { loaded, waited: waited.or_else(for_others) }
     }
 
+    /// What the stage finds at `key`, and how long that has taken.
     async fn call(
         &self,
         source: &PageSource,
-        load: Load,
-    ) -> Result<Result<Found, FileError>, CallError> {
+        key: &PageKey,
+        known: Option<Stamp>,
+    ) -> Result<(Result<Found, FileError>, Waited), CallError> {
+        let at = self.clock.now();
+        let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
         let entry = Entry::new().class(source.class);
-        self.files.load().call_as(load, entry).await
+        let load = Load { folder, path, known, at };
+        let Told { found, queued } = self.files.load().call_as(load, entry).await?;
+        let read = self.clock.now().since(at).saturating_sub(queued);
+        Ok((found, Waited::ForStage { queued, read }))
     }
 
-    async fn ask(&self, source: &PageSource, key: &PageKey) -> Result<Loaded, NoPage> {
+    /// What the stage has at `key`. How long that has taken is put into `waited`.
+    async fn ask(
+        &self,
+        source: &PageSource,
+        key: &PageKey,
+        waited: &mut Option<Waited>,
+    ) -> Result<Loaded, NoPage> {
         let status = |status| Err(NoPage::Status(status));
-        let not_now = |after: Duration, outcome, reason| {
-            let retry_after = (after.as_secs_f64().ceil() as u64).max(1);
-            Err(NoPage::NotNow(NotNow { retry_after, outcome, reason }))
-        };
-        let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
-        match self.call(source, Load { folder, path, known: None }).await {
-            Ok(Ok(Found::Page(page))) => Ok(Loaded::Page(page)),
-            Ok(Ok(Found::Folder)) => Ok(Loaded::Folder),
-            Ok(Ok(Found::Same)) => unreachable!("none was known"),
-            Ok(Err(FileError::NotFound)) => status(StatusCode::NOT_FOUND),
-            Ok(Err(FileError::Forbidden)) => status(StatusCode::FORBIDDEN),
-            Ok(Err(FileError::Broken)) => status(StatusCode::INTERNAL_SERVER_ERROR),
-            Ok(Err(FileError::Busy)) => not_now(Duration::ZERO, "completed", "open_files"),
-            Err(CallError::Rejected(rejection)) => {
-                let reason = rejection.reason.as_str();
-                not_now(rejection.retry_after.unwrap_or_default(), "rejected", reason)
-            }
-            Err(CallError::Dropped) => not_now(Duration::ZERO, "dropped", "predicted_late"),
-            Err(CallError::Closed) => not_now(Duration::ZERO, "terminated", "closed"),
-            Err(_) => not_now(Duration::ZERO, "failed", "disk"),
+        let called = self.call(source, key, None).await;
+        let (found, took) = called.map_err(|error| NoPage::NotNow(error.into()))?;
+        *waited = Some(took);
+        match found {
+            Ok(Found::Page(page)) => Ok(Loaded::Page(page)),
+            Ok(Found::Folder) => Ok(Loaded::Folder),
+            Ok(Found::Same) => unreachable!("none was known"),
+            Err(FileError::NotFound) => status(StatusCode::NOT_FOUND),
+            Err(FileError::Forbidden) => status(StatusCode::FORBIDDEN),
+            Err(FileError::Broken) => status(StatusCode::INTERNAL_SERVER_ERROR),
+            Err(FileError::Busy) => Err(NoPage::NotNow(NotNow::CROWDED)),
         }
     }
 
-    /// Puts in the place of a page what is on the disk now. If that has no time for it the page
-    /// stays.
-    async fn exchange(&self, source: &PageSource, key: &PageKey, page: &Page) {
-        let (folder, path) = (Arc::clone(&source.folder), key.path.clone());
-        let load = Load { folder, path, known: Some(page.stamp.clone()) };
-        match self.call(source, load).await {
-            Ok(Ok(Found::Page(page))) => self.cache.put(key.clone(), page),
-            Ok(Ok(Found::Folder) | Err(FileError::NotFound | FileError::Forbidden)) => {
+    /// Puts in the place of a page what is on the disk now, and says how long that has taken. If
+    /// the stage has no time for it the page stays.
+    async fn exchange(&self, source: &PageSource, key: &PageKey, page: &Page) -> Option<Waited> {
+        let (found, waited) = self.call(source, key, Some(page.stamp.clone())).await.ok()?;
+        match found {
+            Ok(Found::Page(page)) => self.cache.put(key.clone(), page),
+            Ok(Found::Folder) | Err(FileError::NotFound | FileError::Forbidden) => {
                 self.cache.remove(key);
             }
-            Ok(Ok(Found::Same) | Err(FileError::Busy | FileError::Broken)) | Err(_) => {}
+            Ok(Found::Same) | Err(FileError::Busy | FileError::Broken) => {}
         }
+        Some(waited)
     }
 }

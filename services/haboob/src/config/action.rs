@@ -44,7 +44,7 @@ static KINDS: &[Key] = &[
 
 pub(super) static ROUTE: Table = Table {
     heading: "[[host.route]]",
-    summary: "A route has one of `root`, `proxy` and `redirect`. `index`, `listing`, `hidden` and `cache_control` are for a `root`, and the host's by default; `status` is for a `redirect`; the others for a `proxy`. Of all routes that fit, the one with the longest path takes a request.",
+    summary: "A route has one of `root`, `proxy` and `redirect`. `index`, `listing`, `hidden` and `cache_control` are for a `root`, and the host's by default; `status` is for a `redirect`, `p90` for a `root` or a `proxy`; the others are for a `proxy`. Of all routes that fit, the one with the longest path takes a request.",
     groups: &[
         &[
             key("path", Form::Text("path"), "path of its requests, and all below it").required(),

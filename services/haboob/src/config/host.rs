@@ -44,7 +44,8 @@ pub(super) static HOST: Table = Table {
                 "error pages in the root, instead of the built-in ones; responses of proxied services are forwarded unchanged",
             ),
             key("route", Form::List(&Form::Table(&ROUTE)), "what else is served"),
-            key("p90", Form::Target, "response-time target").otherwise("the file's"),
+            key("p90", Form::Target, "response-time target of its files and proxied routes")
+                .otherwise("the file's"),
         ],
     ],
 };

@@ -2,9 +2,10 @@
 //! that are too long to be held.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tamarisk_control::Classes;
+use tamarisk_control::{Classes, Timestamp};
 use tamarisk_laws::Open;
 use tamarisk_stage::{
     Batch, BlockingHandler, BoxError, BuildError, Clock, Request, Sink, Stage, StageBuilder,
@@ -34,6 +35,16 @@ pub(crate) struct Load {
     pub(crate) path: SitePath,
     /// Nothing is read if the file is still this one.
     pub(crate) known: Option<Stamp>,
+    /// When it was asked.
+    pub(crate) at: Timestamp,
+}
+
+/// What the stage that reads files says.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) found: Result<Found, FileError>,
+    /// How long the request was in the queue.
+    pub(crate) queued: Duration,
 }
 
 /// What the disk has.
@@ -46,7 +57,7 @@ pub(crate) enum Found {
     Same,
 }
 
-type LoadRequest = Request<Load, Result<Found, FileError>>;
+type LoadRequest = Request<Load, Told>;
 
 /// Both stages.
 pub(crate) struct Files {
@@ -148,6 +159,12 @@ impl BlockingHandler<LoadRequest> for Reader {
     /// The shortest file of a batch first: so the most are answered soonest
     /// [Welsh02 §5.5.2].
     fn handle(&mut self, batch: &mut Batch<LoadRequest>) -> Result<(), BoxError> {
+        let begun = self.clock.now();
+        let answer = |request: LoadRequest, found| {
+            let queued = begun.since(request.body.at);
+            // A client that has left needs none.
+            let _ = request.reply.send(Told { found, queued });
+        };
         let mut found: Vec<(LoadRequest, OpenPage)> = Vec::new();
         for request in batch.drain().map(tamarisk_stage::Envelope::into_event) {
             match request.body.folder.locate(&request.body.path) {
@@ -166,11 +183,6 @@ impl BlockingHandler<LoadRequest> for Reader {
         }
         Ok(())
     }
-}
-
-fn answer(request: LoadRequest, found: Result<Found, FileError>) {
-    // A client that has left needs none.
-    let _ = request.reply.send(found);
 }
 
 struct ChunkReader;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
 use tamarisk_observe::access_log::Names;
-use tamarisk_proxy::classify::PathPrefix;
+use tamarisk_proxy::classify::{PathPrefix, with_slashes};
 
 use crate::cache::pages::PageSource;
 use crate::disk::path::{HiddenFiles, SitePath};
@@ -128,21 +128,41 @@ impl Host {
         let page = self.errors.iter().find(|(of, ..)| *of == status);
         page.map(|(_, source, path)| (source, path))
     }
+
+    /// What becomes of `path`: nothing if a service would get it that has another route where
+    /// slashes are escaped, for many services take these for slashes.
+    fn target<'p>(&self, path: &'p str) -> PathTarget<'_, 'p> {
+        let mut routes = self.routes.iter();
+        let found = routes.find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))?;
+        let is_served = match found.0 {
+            RouteTarget::Proxy(route) => {
+                with_slashes(path).is_none_or(|path| self.is_for(*route, &path))
+            }
+            RouteTarget::Folder(_) | RouteTarget::Redirect(_) => true,
+        };
+        is_served.then_some(found)
+    }
+
+    /// Whether `path`, [with slashes](with_slashes), is for the service of this route.
+    fn is_for(&self, route: usize, path: &str) -> bool {
+        let taker = self.routes.iter().find(|(prefix, _)| prefix.takes_slashed(path));
+        matches!(taker, Some((_, RouteTarget::Proxy(other))) if *other == route)
+    }
 }
 
 /// What becomes of a path, if a route takes it, and what of the path is below the route's.
 type PathTarget<'h, 'p> = Option<(&'h RouteTarget, &'p str)>;
 
 impl Hosts<Arc<Host>> {
-    /// Which host a request at `authority` is for, and what becomes of its `path` there.
+    /// Which host a request at `authority` is for, and what becomes of its `path` there. No other
+    /// host has it if this one has not, not even the one without names.
     pub(crate) fn target<'p>(
         &self,
         authority: Option<&str>,
         path: &'p str,
     ) -> Option<(&Arc<Host>, PathTarget<'_, 'p>)> {
         let host = self.find(authority)?;
-        let mut routes = host.routes.iter();
-        Some((host, routes.find_map(|(prefix, target)| Some((target, prefix.rest(path)?)))))
+        Some((host, host.target(path)))
     }
 }
 
@@ -193,6 +213,37 @@ mod tests {
         check(&hosts, "b.example", Some('p'));
         check(&hosts, "b.org", Some('d'));
         assert_eq!(hosts.find(None), Some(&'d'));
+    }
+
+    #[test]
+    fn a_service_gets_no_path_that_is_for_another_route_with_slashes() {
+        let redirect = Redirect { to: "/".to_owned(), status: StatusCode::FOUND };
+        let routes = [
+            ("/api/v2", RouteTarget::Proxy(1)),
+            ("/api", RouteTarget::Proxy(0)),
+            ("/old", RouteTarget::Redirect(redirect)),
+            ("/", RouteTarget::Proxy(2)),
+        ];
+        let routes = routes.into_iter().map(|(path, target)| (PathPrefix::new(path), target));
+        let host = Arc::new(Host { routes: routes.collect(), errors: Vec::new() });
+        let hosts = Hosts::new([(&[][..], host)]);
+        let service = |path| match hosts.target(None, path).unwrap().1 {
+            Some((RouteTarget::Proxy(route), _)) => Some(*route),
+            _ => None,
+        };
+        for (path, expected) in [
+            ("/api/a%2Fb", Some(0)),
+            ("/api/v2/a\\b", Some(1)),
+            ("/a%2fb", Some(2)),
+            ("/api/v3%2Fb", Some(0)),
+            ("/api%2Fx", None),
+            ("/api%2f..%2fx", None),
+            ("/api\\x", None),
+            ("/api/v2%5cx", None),
+            ("/old%2Fx", None),
+        ] {
+            assert_eq!(service(path), expected, "{path}");
+        }
     }
 
     #[test]

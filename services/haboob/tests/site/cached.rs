@@ -119,10 +119,12 @@ async fn a_prepared_rejection_is_like_all_others_and_counted_once() {
     let web = Web::new(&[("a.txt", b"a")]).await;
     web.running.site().close();
     // What announces a body, if only of no bytes, has no prepared response.
+    let id = ("x-request-id", "7b-1");
     for method in ["GET", "HEAD"] {
-        let prepared = web.ask(method, "/a.txt", &[]).await;
-        let in_full = web.ask(method, "/a.txt", &[("content-length", "0")]).await;
+        let prepared = web.ask(method, "/a.txt", &[id]).await;
+        let in_full = web.ask(method, "/a.txt", &[id, ("content-length", "0")]).await;
         assert_eq!((prepared.status, in_full.status), (503, 503), "{method}");
+        assert_eq!(prepared.field("x-request-id"), "7b-1", "{method}");
         assert_eq!(prepared.fields(), in_full.fields(), "{method}");
         assert_eq!(prepared.body, in_full.body, "{method}");
     }

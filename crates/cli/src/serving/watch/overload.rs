@@ -9,7 +9,7 @@ use tokio::time::Instant;
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
 /// An overload or a series of failures has ended when there was nothing of it for so long.
-const CALM: Duration = Duration::from_secs(10);
+pub(super) const CALM: Duration = Duration::from_secs(10);
 
 /// Fewer failures of a hundred requests are not worth a line: some clients ask for what fails.
 const FAILED_RATIO_MIN: f64 = 0.05;
@@ -245,6 +245,34 @@ mod tests {
         assert_eq!(text, "Overload of \"app\" ended after 8 s: 91 of 1500 requests were rejected.");
         assert_eq!(look(19, 1700, 91), None);
         assert!(look(20, 1800, 92).is_some());
+    }
+
+    #[tokio::test]
+    async fn the_end_of_an_overload_says_how_each_class_fared() {
+        let builder = tamarisk_stage::StageBuilder::new("app").classes(["gold", "bronze"]);
+        let gate = builder.gate().unwrap();
+        let seen = |of: [(&str, u64, u64); 2]| {
+            let mut seen = gate.observe();
+            for (name, offered, rejected) in of {
+                let class = seen.classes.iter_mut().find(|class| class.name == name).unwrap();
+                let completed = offered - rejected;
+                class.accounts = Accounts { offered, rejected, completed, ..Accounts::default() };
+            }
+            seen
+        };
+        let (mut overload, start) = (Overload::default(), Instant::now());
+        let mut look = |second, of| {
+            let now = start + Duration::from_secs(second);
+            overload.look(now, &seen(of)).map(|message| message.text)
+        };
+        assert_eq!(look(0, [("gold", 10, 0), ("bronze", 10, 0)]), None);
+        assert!(look(1, [("gold", 20, 0), ("bronze", 30, 15)]).is_some());
+        let text = look(11, [("gold", 25, 0), ("bronze", 40, 15)]).unwrap();
+        assert_eq!(
+            text,
+            "Overload of \"app\" ended after 1 s: 15 of 45 requests were rejected (\"bronze\" 15 of \
+             30, \"gold\" 0 of 15)."
+        );
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! Responses to requests whose page was rejected or could not be loaded.
+//! What is said of a request for a page that is not in memory: in the access log, and on the status
+//! page if it was rejected.
 
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -7,7 +8,7 @@ use tamarisk_observe::RequestId;
 use tamarisk_observe::access_log::{Admission, Entry, Names};
 use tamarisk_observe::status::{Rejection, Rejections};
 
-use crate::cache::outcome::NotNow;
+use crate::cache::outcome::{NotNow, Waited};
 
 /// A request for a page that is not in memory.
 pub(crate) struct PageAsked {
@@ -19,11 +20,25 @@ pub(crate) struct PageAsked {
 }
 
 impl PageAsked {
+    /// Tells the line about the request how long that has waited for the stage, if it has.
+    pub(crate) fn answered(self, waited: Option<Waited>, entry: Option<&mut Entry>) {
+        let (Some(waited), Some(entry)) = (waited, entry) else { return };
+        let admission = entry.set_admission(Admission::new(self.names, self.id));
+        match waited {
+            Waited::ForStage { queued, read } => {
+                admission.queued(queued);
+                admission.answered(false, read);
+            }
+            // Nothing of it is in the accounts of the stage.
+            Waited::ForOthers(waited) => admission.queued(waited),
+        }
+    }
+
     /// Tells why there is no page: to the line about the request, and if the stage said so, to
     /// whoever looks at the latest rejections.
-    pub(crate) fn rejected(self, why: &NotNow, entry: Option<&mut Entry>) {
+    pub(crate) fn rejected(self, why: NotNow, entry: Option<&mut Entry>) {
         let Self { client, id, names, rejections } = self;
-        let &NotNow { outcome, reason, .. } = why;
+        let (outcome, reason) = (why.outcome(), why.reason());
         if let Some(entry) = entry {
             entry.set_admission(Admission::new(names.clone(), id)).rejected(outcome, reason);
         }
